@@ -441,7 +441,7 @@ CALLED_BY_CLIENTS = {
     ("OPTIONS", "/v8/artifacts/events"): "Preflight",
     ("OPTIONS", "/v8/artifacts/status"): "Preflight",
     ("GET", "/v1/artifacts"): "ListArtifacts",
-    ("DELETE", "/v1/artifacts"): "DeleteWrittenArtifacts",
+    ("DELETE", "/v1/artifacts"): "DeleteArtifacts",
     ("GET", "/v1/artifacts/{hash}"): "InspectArtifact",
     ("DELETE", "/v1/artifacts/{hash}"): "DeleteArtifact",
     ("PUT", "/v1/artifacts/status"): "SetCachingStatus",

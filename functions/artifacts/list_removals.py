@@ -1,6 +1,6 @@
 """GET /v1/artifacts/removals"""
 
-from larder.artifacts import delete_by_writer
+from larder.artifacts import removals
 from larder.web.app import cache_api, lambda_handler
 from larder.web.principals.cache import CacheManager
 from larder.web.queries.artifacts import RemovalsAsked
@@ -13,7 +13,7 @@ app = cache_api()
 @app.get("/v1/artifacts/removals")
 def list_removals(asked: RemovalsAsked, principal: CacheManager) -> JsonResponse[RemovalsJson]:
     """GET /v1/artifacts/removals: list the removals of the last day, and what each has deleted so far."""
-    page = delete_by_writer.open_removals(principal.owner, after=asked.after, limit=asked.limit)
+    page = removals.open_removals(principal.owner, after=asked.after, limit=asked.limit)
     return json_response(removals_json(page))
 
 

@@ -5,23 +5,23 @@ from functools import partial
 from typing import Any
 
 from larder import clock, deadline
-from larder.artifacts import delete_by_writer, eviction
-from larder.artifacts.delete_by_writer import RemovalReport
+from larder.artifacts import eviction, removals
 from larder.artifacts.eviction import EvictionReport
 from larder.artifacts.jobs import JobKind, RemovalJob, parse_job
+from larder.artifacts.removals import RemovalReport
 from larder.web.log import logged, logger
 from larder.web.powertools.context import LambdaContext
 
 
 def remove_artifacts(job: RemovalJob, context: LambdaContext) -> RemovalReport | EvictionReport:
-    """Delete the artifacts of one writer, or the least recently used ones if the quota is full."""
+    """Carry out a removal that was requested, or evict the least recently used artifacts if the quota is full."""
     has_time = partial(deadline.has_time, context)
     match job:
         case RemovalJob(kind=JobKind.LEAST_RECENTLY_USED):
             return eviction.do_job(job.owner, now=clock.now(), has_time=has_time)
-        case RemovalJob(kind=JobKind.WRITTEN, writer=str(writer)):
-            return delete_by_writer.do_job(job.owner, writer, now=clock.now(), has_time=has_time)
-    raise ValueError(f"This job does not name a writer: {job}")
+        case RemovalJob(kind=JobKind.REMOVAL, target=str(target)):
+            return removals.do_job(job.owner, target, now=clock.now(), has_time=has_time)
+    raise ValueError(f"This job does not name a target: {job}")
 
 
 @logged

@@ -1,10 +1,13 @@
 """Parsing sizes, durations, permissions and JSON."""
 
+from datetime import UTC, datetime, timedelta, timezone
+
 import click
 import pytest
 
 from larder_cli.quantities import (
     json_value,
+    moment,
     period,
     period_ms,
     permission,
@@ -12,6 +15,28 @@ from larder_cli.quantities import (
     seconds_or_none,
     size_bytes,
 )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-11-21", datetime(2026, 11, 21, tzinfo=UTC)),
+        ("2026-11-21T14:00", datetime(2026, 11, 21, 14, tzinfo=UTC)),
+        (" 2026-11-21 14:00:30 ", datetime(2026, 11, 21, 14, 0, 30, tzinfo=UTC)),
+        (
+            "2026-11-21T14:00+01:00",
+            datetime(2026, 11, 21, 14, tzinfo=timezone(timedelta(hours=1))),
+        ),
+    ],
+)
+def test_times_are_in_utc_unless_they_name_a_zone(text: str, expected: datetime) -> None:
+    assert moment(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "14:00", "2026-13-01", "21.11.2026"])
+def test_other_texts_are_no_times(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a time"):
+        moment(text)
 
 
 @pytest.mark.parametrize(

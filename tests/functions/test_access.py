@@ -118,7 +118,7 @@ SET_STATUS = "PUT /v1/artifacts/status"
 LIST = "GET /v1/artifacts"
 INSPECT = "GET /v1/artifacts/{hash}"
 DELETE = "DELETE /v1/artifacts/{hash}"
-DELETE_WRITTEN = "DELETE /v1/artifacts"
+DELETE_MANY = "DELETE /v1/artifacts"
 USAGE = "GET /v1/usage"
 AUDIT = "GET /v1/audit"
 """A key reads that of its team, but not that of its user."""
@@ -126,7 +126,7 @@ STORAGE = "GET /v1/storage"
 USAGE_BY = "GET /v1/usage/by"
 REMOVALS = "GET /v1/artifacts/removals"
 
-MANAGES = [SET_STATUS, LIST, REMOVALS, STORAGE, USAGE_BY, INSPECT, DELETE, DELETE_WRITTEN]
+MANAGES = [SET_STATUS, LIST, REMOVALS, STORAGE, USAGE_BY, INSPECT, DELETE, DELETE_MANY]
 ENDPOINTS = [PUT, PREFLIGHT, GET, HEAD, QUERY, EVENTS, STATUS, *MANAGES, USAGE]
 """Endpoints that check the token and act for the team in the query."""
 
@@ -159,9 +159,7 @@ def ask(send: Sender, endpoint: str) -> Reply:
 
 
 def success(endpoint: str) -> int:
-    return (
-        204 if endpoint.startswith("OPTIONS") else 202 if endpoint in (PUT, DELETE_WRITTEN) else 200
-    )
+    return 204 if endpoint.startswith("OPTIONS") else 202 if endpoint in (PUT, DELETE_MANY) else 200
 
 
 @pytest.fixture

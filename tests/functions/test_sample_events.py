@@ -215,9 +215,9 @@ def test_delete_artifact(cloud: Cloud) -> None:
     assert run("fetch_artifact", cloud)["statusCode"] == 404
 
 
-def test_delete_written_artifacts(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
+def test_delete_artifacts(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
     run("put_artifact", cloud)
-    assert run("delete_written_artifacts", cloud)["statusCode"] == 202
+    assert run("delete_artifacts", cloud)["statusCode"] == 202
     assert removal_jobs == [sample("remove_artifacts", cloud)]
     run("remove_artifacts", cloud)
     assert run("fetch_artifact", cloud)["statusCode"] == 404

@@ -30,8 +30,8 @@ from larder.accounts.sign_in import SignIn, sign_in
 from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
 from larder.api_keys.models import TRUST, NewKey, RateLimit, Refill
-from larder.artifacts.delete_by_writer import ask_removal
 from larder.artifacts.models import ArtifactHash
+from larder.artifacts.removals import ask_removal
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import LarderError
@@ -524,7 +524,7 @@ def delete_offered(s: Subject) -> Play:
 
 
 @scenario("DELETE /v1/artifacts")
-def delete_written(s: Subject) -> Play:
+def delete_target(s: Subject) -> Play:
     artifact = made()
     stored_before(s, artifact)
     yield lambda: s.send("DELETE", f"/v1/artifacts?writer={s.user.id}")

@@ -27,7 +27,7 @@ import pytest
 
 from larder import aws, clock
 from larder.actor import Actor
-from larder.artifacts import delete_by_writer, eviction, service
+from larder.artifacts import eviction, removals, service
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
 from larder.artifacts.repository import index
@@ -190,7 +190,7 @@ class Requests:
         service.fetch(artifact, now=now + timedelta(days=1))
 
     def _remove(self, writer: str) -> None:
-        delete_by_writer.ask_removal(self._owner, writer, by=self._by, now=clock.now())
+        removals.ask_removal(self._owner, writer, by=self._by, now=clock.now())
 
 
 def test_totals_are_exact_after_parallel_changes(

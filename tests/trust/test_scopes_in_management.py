@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.artifacts.delete_by_writer import carry_out
+from larder.artifacts.removals import carry_out
 from larder.artifacts.repository.sweep_queue import read_removal
 from larder.audit.service import read_entries
 from tests.direct_uploads import announce, offer, put_object
@@ -123,7 +123,7 @@ def test_32_everything_in_a_scope_is_deleted_while_the_pull_request_uploads(
     put_object(arrived, POISON)
     reply = manage("DELETE", f"/v1/artifacts?scope={stored}")
     assert (reply.status, reply.json["removal"]["scope"]) == (202, stored)
-    assert [job["writer"] for job in removal_jobs] == [stored]
+    assert [job["target"] for job in removal_jobs] == [stored]
     removal = read_removal(cloud.team.id, stored)
     assert removal is not None
     carry_out(removal, now=clock.now())

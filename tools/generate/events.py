@@ -185,7 +185,7 @@ EVENTS: dict[str, dict[str, Any]] = {
         places={},
     ),
     "commit_upload": _OBJECT_CREATED,
-    "remove_artifacts": asdict(RemovalJob(kind=JobKind.WRITTEN, owner=OWNER, writer=NAMES.key_id)),
+    "remove_artifacts": asdict(RemovalJob(kind=JobKind.REMOVAL, owner=OWNER, target=NAMES.key_id)),
     "send_account_email": job_record(
         VerifyEmail(
             email="ada@acme.example",

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -11,11 +12,12 @@ from larder.teams.models import SHARED_SCOPE
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, print_record, print_table
 from larder_cli.owners import OWNER, Owner, require_owner
+from larder_cli.quantities import moment
 from larder_cli.teams import require_team
 from larder_cli.users import require_user
 
 if TYPE_CHECKING:
-    from larder.artifacts.models import Artifact, ArtifactHash
+    from larder.artifacts.models import Artifact, ArtifactHash, Wanted
     from larder.audit.models import Action
 
 _PAGE = 100
@@ -63,6 +65,8 @@ def artifacts() -> None:
     epilog=examples(
         "larder artifacts list acme",
         "larder artifacts list acme --limit 500",
+        "larder artifacts list acme --order uploaded --from 2026-11-21T14:00",
+        "larder artifacts list acme --writer bob@acme.example --ci GITHUB_ACTIONS",
         "larder artifacts list acme --scope all",
         "larder artifacts list eve@acme.example",
     ),
@@ -80,16 +84,62 @@ def artifacts() -> None:
     metavar="SCOPE",
     help="List what is in this scope of a protected team: the id of an own scope, shared (default) or all.",
 )
+@click.option(
+    "--prefix", default="", metavar="TEXT", help="List those whose hash begins with this."
+)
+@click.option(
+    "--writer",
+    metavar="ID|EMAIL",
+    help="List what a key, session or rule (ID) or a user (ID or EMAIL) uploaded.",
+)
+@click.option("--ci", metavar="NAME", help="List those of a CI vendor, such as GITHUB_ACTIONS.")
+@click.option(
+    "--from", "since", type=moment, metavar="TIME", help="List what was stored since then."
+)
+@click.option("--until", type=moment, metavar="TIME", help="List what was stored before then.")
+@click.option(
+    "--order",
+    type=click.Choice(("hash", "uploaded")),
+    default="hash",
+    show_default=True,
+    help="Sort by hash, or by the time of the upload, newest first.",
+)
 @json_option
-def list_(owner: str, limit: int, scope: str | None, as_json: bool) -> None:
-    """List the artifacts of TEAM or EMAIL, by hash."""
-    from larder.artifacts.models import ALL_SCOPES, parse_scope
+def list_(
+    owner: str,
+    limit: int,
+    scope: str | None,
+    prefix: str,
+    writer: str | None,
+    ci: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    order: str,
+    as_json: bool,
+) -> None:
+    """List the artifacts of TEAM or EMAIL. The options select some of them.
+
+    TIME is a day or a time, such as 2026-11-21T14:00, in UTC if it names no zone.
+    """
+    from larder.artifacts.models import ALL_SCOPES, Order, Wanted, is_hash, parse_scope
 
     if scope not in (None, ALL_SCOPES):
         parse_scope(scope)
+    if prefix and not is_hash(prefix):
+        raise click.UsageError("--prefix must be the beginning of a hash")
+    _require_order(since, until)
     found = require_owner(owner)
+    wanted = Wanted(
+        order=Order(order),
+        scope=scope or SHARED_SCOPE,
+        prefix=prefix,
+        writer=None if writer is None else _writer_id(writer),
+        ci=ci,
+        since=since,
+        until=until,
+    )
     records = []
-    for artifact in _first(found.id, limit, scope or SHARED_SCOPE):
+    for artifact in _first(found.id, limit, wanted):
         named = {} if scope is None else {"scope": artifact.upload.scope_name}
         records.append({**_record(artifact), **named})
     print_table(
@@ -103,7 +153,9 @@ def list_(owner: str, limit: int, scope: str | None, as_json: bool) -> None:
             "ci",
             "writer",
         ),
-        empty=f"{found.name} stores nothing" + (f" in scope {scope}" if scope else ""),
+        empty=f"{found.name} stores no such artifacts"
+        if wanted != Wanted(order=wanted.order)
+        else f"{found.name} stores nothing",
         as_json=as_json,
     )
 
@@ -223,6 +275,8 @@ def writer(team: str, id: str, as_json: bool) -> None:
         "larder artifacts delete acme --writer bob@acme.example",
         "larder artifacts delete eve@acme.example --writer eve@acme.example",
         "larder artifacts delete acme --scope k3QbT...",
+        "larder artifacts delete acme --from 2026-11-21T14:00 --until 2026-11-21T15:30",
+        "larder artifacts delete acme --all acme",
     ),
 )
 @click.argument("owner", metavar=OWNER)
@@ -237,32 +291,66 @@ def writer(team: str, id: str, as_json: bool) -> None:
     metavar="SCOPE",
     help="Delete each HASH in this own scope of a protected team; without hashes, everything in it.",
 )
+@click.option(
+    "--from",
+    "since",
+    type=moment,
+    metavar="TIME",
+    help="Delete what was stored since then, with --until.",
+)
+@click.option(
+    "--until", type=moment, metavar="TIME", help="Delete what was stored before then, with --from."
+)
+@click.option(
+    "--all",
+    "all_of",
+    metavar="TEAM|EMAIL",
+    help="Delete everything. Repeat the slug or the email address.",
+)
 @json_option
 def delete(
-    owner: str, hashes: Sequence[str], writer: str | None, scope: str | None, as_json: bool
+    owner: str,
+    hashes: Sequence[str],
+    writer: str | None,
+    scope: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    all_of: str | None,
+    as_json: bool,
 ) -> None:
-    """Delete artifacts of TEAM or EMAIL: each HASH, or everything that --writer uploaded or that is in --scope.
+    """Delete artifacts of TEAM or EMAIL: each HASH, or everything from a writer, of a scope or time, or everything.
 
+    TIME is a day or a time, such as 2026-11-21T14:00, in UTC if it names no zone.
     Downloads in progress complete. Later uploads are not affected.
     """
     from larder.artifacts.models import parse_scope
+    from larder.artifacts.removal_targets import EVERYTHING, Range
 
-    if scope is None and bool(hashes) == (writer is not None):
-        raise click.UsageError("give either hashes or --writer")
-    if scope is not None and writer is not None:
-        raise click.UsageError("give either --scope or --writer")
+    ways = [hashes or scope, writer, since or until, all_of]
+    if sum(way is not None for way in ways) != 1:
+        raise click.UsageError("give hashes or --scope, --writer, --from with --until, or --all")
+    if (since is None) != (until is None):
+        raise click.UsageError("--from and --until must come together")
+    _require_order(since, until)
     own_scope = parse_scope(scope or SHARED_SCOPE)
     if scope is not None and own_scope is None and not hashes:
         raise click.UsageError("--scope without hashes needs the id of an own scope")
     found = require_owner(owner)
-    if writer is not None:
-        _delete_written(found, _writer_id(writer), as_json=as_json)
-        return
-    if own_scope is not None and not hashes:
-        _delete_written(found, own_scope, as_json=as_json, what="scope")
-        return
-    records = _delete(found, hashes, own_scope)
-    print_table(records, ("hash", "deleted"), empty="", as_json=as_json)
+    if all_of not in (None, found.name):
+        raise click.UsageError(f"--all must repeat {found.name}")
+    if hashes:
+        records = _delete(found, hashes, own_scope)
+        print_table(records, ("hash", "deleted"), empty="", as_json=as_json)
+    elif writer is not None:
+        id = _writer_id(writer)
+        _delete_target(found, id, {"writer": id}, as_json=as_json)
+    elif own_scope is not None:
+        _delete_target(found, own_scope, {"scope": own_scope}, as_json=as_json)
+    elif since is not None and until is not None:
+        target = Range(since, until).target
+        _delete_target(found, target, {"from": since, "until": until}, as_json=as_json)
+    else:
+        _delete_target(found, EVERYTHING, {"all": found.name}, as_json=as_json)
 
 
 @artifacts.command(
@@ -344,11 +432,15 @@ def _show_scopes_of(owner: Owner, hash: "ArtifactHash", *, as_json: bool) -> Non
     )
 
 
-def _first(owner: str, limit: int, scope: str) -> list["Artifact"]:
-    from larder.artifacts.management import list_artifacts
-    from larder.artifacts.models import Wanted
+def _require_order(since: datetime | None, until: datetime | None) -> None:
+    """Raises UsageError."""
+    if since is not None and until is not None and since >= until:
+        raise click.UsageError("--from must be before --until")
 
-    wanted = Wanted(scope=scope)
+
+def _first(owner: str, limit: int, wanted: "Wanted") -> list["Artifact"]:
+    from larder.artifacts.management import list_artifacts
+
     found: list[Artifact] = []
     after: str | None = ""
     while after is not None and len(found) < limit:
@@ -380,15 +472,15 @@ def _delete(owner: Owner, hashes: Sequence[str], scope: str | None) -> list[Reco
     return records
 
 
-def _delete_written(owner: Owner, id: str, *, as_json: bool, what: str = "writer") -> None:
-    """Delete everything from a writer or, if `what` is `scope`, everything in a scope."""
-    from larder.artifacts.delete_by_writer import delete_written_now
+def _delete_target(owner: Owner, target: str, named: Record, *, as_json: bool) -> None:
+    """Delete everything that the target says. `named` is the target in the output."""
+    from larder.artifacts.removals import delete_target_now
 
-    report = delete_written_now(owner.id, id, now=clock.now())
+    report = delete_target_now(owner.id, target, now=clock.now())
     if report.finished and not report.artifacts and not report.offers:
-        click.echo(f"{owner.name} has no artifacts from {id}.", err=True)
+        click.echo(f"{owner.name} has no such artifacts.", err=True)
     record = {
-        what: id,
+        **named,
         "artifacts": report.artifacts,
         "size_bytes": report.size_bytes,
         "refused_uploads": report.offers,

@@ -1,10 +1,11 @@
-"""Parse sizes, durations, permissions and JSON from the command line.
+"""Parse sizes, durations, times, permissions and JSON from the command line.
 
 Each function that takes a text serves as the type of a click option.
 """
 
 import json
 import re
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import click
@@ -72,6 +73,17 @@ def _seconds(text: str, *, least: int, most: int) -> int:
             f"{text!r} is out of range: it must be from {least}s to {most // _SECONDS['d']}d"
         )
     return duration_s
+
+
+def moment(text: str) -> datetime:
+    """A time: `2026-11-21T14:00`, `2026-11-21 14:00+01:00`, `2026-11-21`. In UTC, if it names no zone."""
+    try:
+        parsed = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not a time: write for example 2026-11-21T14:00, which is in UTC, or 2026-11-21"
+        ) from None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def permission(text: str) -> tuple[str, tuple[str, ...]]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.artifacts import delete_by_writer, service
+from larder.artifacts import removals, service
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
@@ -91,7 +91,7 @@ def test_the_sweep_audits_what_it_evicts(cloud: Cloud, removal_jobs: list[dict[s
         quota_bytes=None,
         now=now - 2 * HOUR,
     )
-    delete_by_writer.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=now - HOUR)
+    removals.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=now - HOUR)
     invoke("artifacts.sweep_artifacts.handler", {})
     assert read_totals(cloud.team.id) == Totals()
     kept = read_entries(cloud.team.id, limit=10, now=now).entries

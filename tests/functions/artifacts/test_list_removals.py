@@ -8,7 +8,7 @@ import pytest
 from larder import clock
 from larder.accounts.sessions import start_session
 from larder.actor import Actor
-from larder.artifacts import delete_by_writer, sweep
+from larder.artifacts import removals, sweep
 from larder.artifacts.models import Artifact, ArtifactHash, Upload
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import stored_by
@@ -37,7 +37,7 @@ def do(jobs: list[dict[str, Any]]) -> None:
         invoke("artifacts.remove_artifacts.handler", jobs.pop(0))
 
 
-def removals(manage: Sender) -> list[dict[str, Any]]:
+def listed(manage: Sender) -> list[dict[str, Any]]:
     reply = manage("GET", REMOVALS)
     assert reply.status == 200, reply
     found: list[dict[str, Any]] = reply.json["removals"]
@@ -50,12 +50,12 @@ def test_a_removal_shows_what_it_has_deleted_so_far(
     for number in range(3):
         cloud.store(f"a{number}", now=clock.now())
     asked = delete(manage, writer=cloud.key.id).json["removal"]
-    (waiting,) = removals(manage)
+    (waiting,) = listed(manage)
     assert (waiting["writer"], waiting["askedAt"]) == (cloud.key.id, asked["askedAt"])
     assert (waiting["artifacts"], waiting["passedAt"]) == (0, None)
     assert waiting["by"]["userId"] == cloud.user.id
     do(removal_jobs)
-    (done,) = removals(manage)
+    (done,) = listed(manage)
     assert (done["artifacts"], done["sizeBytes"]) == (3, 24)
     assert done["passedAt"] >= asked["askedAt"]
 
@@ -72,14 +72,12 @@ def test_an_interrupted_removal_keeps_its_count(
     add_to_totals(owner, 202, 101, quota_bytes=None)
     delete(manage, writer=writer.credential_id)
     looks = iter([True, False])
-    delete_by_writer.do_job(
-        owner, writer.credential_id, now=clock.now(), has_time=lambda: next(looks)
-    )
-    (stopped,) = removals(manage)
+    removals.do_job(owner, writer.credential_id, now=clock.now(), has_time=lambda: next(looks))
+    (stopped,) = listed(manage)
     assert (stopped["artifacts"], stopped["sizeBytes"]) == (100, 200)
     assert stopped["passedAt"] is None
     do(removal_jobs)
-    (done,) = removals(manage)
+    (done,) = listed(manage)
     assert (done["artifacts"], done["sizeBytes"]) == (101, 202)
     assert done["passedAt"] is not None
 
@@ -89,9 +87,9 @@ def test_a_removal_leaves_the_list_after_its_second_pass(
 ) -> None:
     delete(manage, writer=cloud.key.id)
     do(removal_jobs)
-    assert len(removals(manage)) == 1
+    assert len(listed(manage)) == 1
     sweep.sweep(now=clock.now() + 26 * HOUR)
-    assert removals(manage) == []
+    assert listed(manage) == []
 
 
 def test_everything_of_a_time(
@@ -106,7 +104,7 @@ def test_everything_of_a_time(
     assert (removal["from"], removal["until"]) == (since, until)
     do(removal_jobs)
     assert left(cloud.team.id) == ["a", "d"]
-    (done,) = removals(manage)
+    (done,) = listed(manage)
     assert (done["from"], done["until"], done["artifacts"]) == (since, until, 2)
 
 
@@ -134,7 +132,7 @@ def test_everything_of_a_team(
     assert delete(manage, all="acme").json["removal"]["all"] is True
     do(removal_jobs)
     assert left(cloud.team.id) == []
-    assert {one["all"] for one in removals(manage)} == {True}
+    assert {one["all"] for one in listed(manage)} == {True}
     page = read_entries(cloud.team.id, limit=10, now=clock.now())
     done, asked = (one for one in page.entries if one.action.value.startswith("removal_"))
     assert (asked.subject, done.subject, done.artifacts) == ("all", "all", 2)

@@ -18,7 +18,7 @@ from tests.requests import Cloud, Reply, Sender
 
 pytestmark = pytest.mark.usefixtures("removal_jobs")
 
-ENDPOINTS = {"list": 200, "inspect": 200, "delete": 200, "delete written": 202}
+ENDPOINTS = {"list": 200, "inspect": 200, "delete": 200, "delete many": 202}
 MANAGE: Permissions = {"artifacts": ("manage",)}
 
 every_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.artifacts import delete_by_writer, sweep
+from larder.artifacts import removals, sweep
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.sweep_queue import read_removal
@@ -26,12 +26,12 @@ def requested(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> Cloud:
     """A team that has requested the removal of the key's three artifacts."""
     for number in range(3):
         cloud.send("PUT", f"/v8/artifacts/{number}", body=b"artifact")
-    delete_by_writer.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=clock.now())
+    removals.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=clock.now())
     return cloud
 
 
 def job(cloud: Cloud) -> dict[str, str]:
-    return {"kind": "written", "owner": cloud.team.id, "writer": cloud.key.id}
+    return {"kind": "removal", "owner": cloud.team.id, "target": cloud.key.id}
 
 
 def test_the_job_deletes_the_artifacts(requested: Cloud) -> None:
@@ -52,8 +52,8 @@ def test_a_job_that_was_not_requested_does_nothing(cloud: Cloud) -> None:
 
 
 def test_a_removal_job_without_a_writer_is_an_error(requested: Cloud) -> None:
-    with pytest.raises(ValueError, match="does not name a writer"):
-        invoke(HANDLER, {"kind": "written", "owner": requested.team.id})
+    with pytest.raises(ValueError, match="does not name a target"):
+        invoke(HANDLER, {"kind": "removal", "owner": requested.team.id})
     assert read_totals(requested.team.id).artifacts == 3
 
 
@@ -69,7 +69,7 @@ def test_a_failed_removal_is_left_to_the_sweep(requested: Cloud) -> None:
         "TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}]
     )
     with answering("dynamodb", "TransactWriteItems", conflict):
-        report = delete_by_writer.do_job(requested.team.id, requested.key.id, now=clock.now())
+        report = removals.do_job(requested.team.id, requested.key.id, now=clock.now())
     assert (report.failed, report.finished) == (3, False)
     sweep.sweep(now=clock.now() + HOUR)
     assert read_totals(requested.team.id) == Totals()
@@ -91,7 +91,7 @@ def test_the_last_check_deletes_an_upload_whose_offer_was_replaced(
     # The second offer replaced the first in the index.
     first = offer(cloud.send, "abc")
     offer(cloud.send, "abc")
-    delete_by_writer.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=clock.now())
+    removals.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=clock.now())
     invoke(HANDLER, job(cloud))
     put_object(first, b"came late")
     announce(first)
@@ -105,9 +105,7 @@ def test_a_second_request_deletes_later_uploads_too(requested: Cloud) -> None:
     invoke(HANDLER, job(requested))
     requested.send("PUT", "/v8/artifacts/abc", body=b"in between")
     again = clock.now() + timedelta(minutes=1)
-    delete_by_writer.ask_removal(
-        requested.team.id, requested.key.id, by=requested.writer, now=again
-    )
+    removals.ask_removal(requested.team.id, requested.key.id, by=requested.writer, now=again)
     invoke(HANDLER, job(requested))
     assert read_totals(requested.team.id) == Totals()
 
@@ -116,10 +114,8 @@ def test_the_end_of_an_earlier_removal_does_not_end_a_later_one(requested: Cloud
     earlier = read_removal(requested.team.id, requested.key.id)
     assert earlier is not None
     later = clock.now() + timedelta(minutes=1)
-    delete_by_writer.ask_removal(
-        requested.team.id, requested.key.id, by=requested.writer, now=later
-    )
-    delete_by_writer.carry_out(earlier, now=clock.now() + 26 * HOUR)
+    removals.ask_removal(requested.team.id, requested.key.id, by=requested.writer, now=later)
+    removals.carry_out(earlier, now=clock.now() + 26 * HOUR)
     current = read_removal(requested.team.id, requested.key.id)
     assert current is not None
     assert current.asked_at == later
@@ -127,7 +123,7 @@ def test_the_end_of_an_earlier_removal_does_not_end_a_later_one(requested: Cloud
 
 def test_the_operators_command_waits_for_it(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
-    report = delete_by_writer.delete_written_now(cloud.team.id, cloud.user.id, now=clock.now())
+    report = removals.delete_target_now(cloud.team.id, cloud.user.id, now=clock.now())
     assert (report.artifacts, report.size_bytes, report.finished) == (1, 8, True)
     entries = read_entries(cloud.team.id, limit=10, now=clock.now()).entries
     actions = {entry.action.value: entry.actor for entry in entries}

@@ -12,7 +12,7 @@ MODULES = sorted(
 )
 BACKGROUND = {
     "larder.artifacts.eviction",
-    "larder.artifacts.delete_by_writer",
+    "larder.artifacts.removals",
     "larder.artifacts.repository.sweep_queue",
     "larder.artifacts.repository.eviction",
     "larder.artifacts.sweep",

@@ -205,7 +205,7 @@ def test_429_if_uploads_arrive_faster_than_evictions(
     ):
         store(team, "b", 200)
     assert len(hashes(team)) == 9
-    assert jobs == [{"kind": "least_recently_used", "owner": team.team.id, "writer": None}]
+    assert jobs == [{"kind": "least_recently_used", "owner": team.team.id, "target": None}]
 
 
 def test_the_refusal_has_retry_after_and_leaves_no_visible_object(
@@ -314,7 +314,7 @@ def test_the_upload_that_passes_95_percent_starts_one_eviction_job(
     assert jobs == []
     store(team, "c", 1)
     store(team, "d", 1)
-    assert jobs == [{"kind": "least_recently_used", "owner": team.team.id, "writer": None}]
+    assert jobs == [{"kind": "least_recently_used", "owner": team.team.id, "target": None}]
     do(jobs)
     assert size(team) == 852
     # The next upload over 95 % starts a job again.
@@ -356,7 +356,7 @@ def test_artifacts_from_before_eviction_was_enabled_go_by_their_upload_time(
     change_state(team.team.id, quota_bytes=500)
     invoke(
         "artifacts.remove_artifacts.handler",
-        {"kind": "least_recently_used", "owner": team.team.id, "writer": None},
+        {"kind": "least_recently_used", "owner": team.team.id, "target": None},
     )
     # Only a0 was listed, so it was the first to go.
     assert hashes(team) == ["a6", "a7", "a8", "a9"]
@@ -364,7 +364,7 @@ def test_artifacts_from_before_eviction_was_enabled_go_by_their_upload_time(
 
 def test_a_late_job_has_nothing_to_do(team: Cloud, option: SetOption) -> None:
     fill(team)
-    job = {"kind": "least_recently_used", "owner": team.team.id, "writer": None}
+    job = {"kind": "least_recently_used", "owner": team.team.id, "target": None}
     invoke("artifacts.remove_artifacts.handler", job)
     option("over_quota", "refuse")
     change_state(team.team.id, quota_bytes=1)
@@ -374,7 +374,7 @@ def test_a_late_job_has_nothing_to_do(team: Cloud, option: SetOption) -> None:
 
 def test_the_function_stops_in_time(team: Cloud) -> None:
     fill(team, count=10)
-    job = {"kind": "least_recently_used", "owner": team.team.id, "writer": None}
+    job = {"kind": "least_recently_used", "owner": team.team.id, "target": None}
     invoke("artifacts.remove_artifacts.handler", job, Context(remaining_ms=1_000))
     assert len(hashes(team)) == 10
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.artifacts import delete_by_writer, rebuild_index, sweep
+from larder.artifacts import rebuild_index, removals, sweep
 from larder.artifacts.models import parse_object_key
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals, read_totals, sum_index, totals_key
@@ -47,7 +47,7 @@ def test_totals_count_own_scopes(scene: Scene, over_quota: str, option: SetOptio
     check_totals(cloud, size_bytes=157, scoped_bytes=57)
     put(scene.pr, "def", bytes(20))
     check_totals(cloud, size_bytes=127, scoped_bytes=27)
-    delete_by_writer.delete_written_now(cloud.team.id, cloud.key.id, now=clock.now())
+    removals.delete_target_now(cloud.team.id, cloud.key.id, now=clock.now())
     check_totals(cloud, size_bytes=107, scoped_bytes=7)
     assert read(scene.pr, "def") is None
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import delete_by_writer, rebuild_index, service, sweep
+from larder.artifacts import rebuild_index, removals, service, sweep
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
@@ -112,7 +112,7 @@ def delete(cloud: Cloud, hash: str) -> None:
 def a_removal_by_writer(cloud: Cloud) -> None:
     direct(cloud, "new", 70)
     offer(cloud.send, "newer")
-    delete_by_writer.delete_written_now(cloud.team.id, cloud.key.id, now=clock.now())
+    removals.delete_target_now(cloud.team.id, cloud.key.id, now=clock.now())
 
 
 def an_object_that_is_gone(cloud: Cloud) -> None:

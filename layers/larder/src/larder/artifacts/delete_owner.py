@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from larder.artifacts.delete_by_writer import delete_written
 from larder.artifacts.removal_targets import EVERYTHING
+from larder.artifacts.removals import delete_target
 from larder.artifacts.repository import breakdowns, index, scopes
 from larder.artifacts.repository.allotments import delete_with_allotment
 from larder.usage import service as usage
@@ -20,7 +20,7 @@ def delete_owner_data(owner: str, *, now: datetime, has_time: Callable[[], bool]
     totals. Safe to repeat after an interrupted call, and safe to run in parallel.
     """
     gone = (
-        delete_written(owner, EVERYTHING, now=now, has_time=has_time)
+        delete_target(owner, EVERYTHING, now=now, has_time=has_time)
         and scopes.delete_all(owner, has_time=has_time)
         and usage.delete_usage(owner, has_time=has_time)
         and delete_with_allotment(owner)

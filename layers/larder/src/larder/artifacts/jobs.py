@@ -11,7 +11,7 @@ from larder.settings import settings
 
 
 class JobKind(StrEnum):
-    WRITTEN = "written"
+    REMOVAL = "removal"
     """Carry out a removal, such as of all that a key, session or user wrote."""
     LEAST_RECENTLY_USED = "least_recently_used"
     """Evict the least recently used artifacts to free space in the quota."""
@@ -19,14 +19,14 @@ class JobKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalJob:
-    """Artifacts of `owner` to delete. For `WRITTEN`, `writer` is the target of the removal, such as the id of a key.
+    """Artifacts of `owner` to delete. For `REMOVAL`, `target` says which (`removal_targets`).
 
     Everything else is in the index, so that a job that runs twice or late does no harm.
     """
 
     kind: JobKind
     owner: str
-    writer: str | None = None
+    target: str | None = None
 
 
 def hand_over(job: RemovalJob) -> None:
@@ -41,5 +41,5 @@ def hand_over(job: RemovalJob) -> None:
 def parse_job(record: Mapping[str, Any]) -> RemovalJob:
     """Parse what `hand_over` sent. Raises KeyError, ValueError."""
     return RemovalJob(
-        kind=JobKind(record["kind"]), owner=record["owner"], writer=record.get("writer")
+        kind=JobKind(record["kind"]), owner=record["owner"], target=record.get("target")
     )

@@ -8,11 +8,11 @@ from itertools import islice
 
 from larder.artifacts import storage
 from larder.artifacts.breakdown import Collector
-from larder.artifacts.delete_by_writer import carry_out
 from larder.artifacts.eviction import list_all
 from larder.artifacts.expiry import visible
 from larder.artifacts.finalize import commit, delete_from_index
 from larder.artifacts.models import Artifact, PendingUpload, Removal, Totals, Upload
+from larder.artifacts.removals import carry_out
 from larder.artifacts.repository import breakdowns, index
 from larder.artifacts.repository.allotments import (
     must_settle_all,

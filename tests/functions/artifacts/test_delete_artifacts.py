@@ -1,4 +1,4 @@
-"""DELETE /v1/artifacts?writer="""
+"""DELETE /v1/artifacts"""
 
 from datetime import timedelta
 from typing import Any
@@ -68,7 +68,7 @@ def test_the_reply_is_immediate_and_the_keys_artifacts_are_deleted_afterwards(
     reply = delete(manage, bob.key.id)
     assert reply.json["removal"]["writer"] == bob.key.id
     assert left(stored) == "abcde"
-    job = {"kind": "written", "owner": stored.team.id, "writer": bob.key.id}
+    job = {"kind": "removal", "owner": stored.team.id, "target": bob.key.id}
     assert removal_jobs == [job]
     do(removal_jobs)
     assert left(stored) == "ace"
@@ -179,7 +179,7 @@ def test_the_audit_log_records_the_request_and_its_outcome(
     line = lines["audit"]
     assert (line["action"], line["subject"]) == ("removal_asked", bob.key.id)
     line = lines["removed artifacts"]
-    assert (line["writer"], line["artifacts"], line["finished"]) == (bob.key.id, 2, True)
+    assert (line["target"], line["artifacts"], line["finished"]) == (bob.key.id, 2, True)
 
 
 def test_the_cost_of_the_request_does_not_depend_on_the_number_of_artifacts(

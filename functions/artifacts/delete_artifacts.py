@@ -1,7 +1,7 @@
-"""DELETE /v1/artifacts?writer="""
+"""DELETE /v1/artifacts"""
 
 from larder import clock
-from larder.artifacts import delete_by_writer
+from larder.artifacts import removals
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit_entry
 from larder.web.principals.cache import CacheManager
@@ -13,13 +13,11 @@ app = cache_api()
 
 
 @app.delete("/v1/artifacts")
-def delete_written_artifacts(
+def delete_artifacts(
     target: RemovalTarget, principal: CacheManager
 ) -> AcceptedResponse[AcceptedRemovalJson]:
-    """DELETE /v1/artifacts?writer=: delete all of a writer, a scope or a time, or everything, in a background job."""
-    entry = delete_by_writer.ask_removal(
-        principal.owner, target, by=principal.actor, now=clock.now()
-    )
+    """DELETE /v1/artifacts: delete all of a writer, a scope or a time, or everything, in a background job."""
+    entry = removals.ask_removal(principal.owner, target, by=principal.actor, now=clock.now())
     audit_entry(entry)
     return accepted_response(removal_json(entry))
 

@@ -7,9 +7,9 @@ import pytest
 from larder import clock
 from larder.actor import Actor
 from larder.artifacts import finalize, service, sweep
-from larder.artifacts.delete_by_writer import delete_written
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
 from larder.artifacts.removal_targets import EVERYTHING
+from larder.artifacts.removals import delete_target
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
@@ -41,7 +41,7 @@ def store(
 
 
 def remove(cloud: Cloud, target: str = "another", *, now: datetime | None = None) -> bool:
-    return delete_written(cloud.team.id, target, now=now or clock.now())
+    return delete_target(cloud.team.id, target, now=now or clock.now())
 
 
 def hashes(owner: str) -> list[str]:
@@ -187,7 +187,7 @@ def test_an_interrupted_removal_is_finished_by_the_next_one(cloud: Cloud) -> Non
         )
     add_to_totals(cloud.team.id, 250, 250, quota_bytes=None)
     looks = iter([True, True, False])
-    assert not delete_written(
+    assert not delete_target(
         cloud.team.id, "another", now=clock.now(), has_time=lambda: next(looks)
     )
     assert read_totals(cloud.team.id) == Totals(size_bytes=50, artifacts=50)

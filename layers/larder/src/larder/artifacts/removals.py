@@ -65,12 +65,12 @@ def ask_removal(owner: str, target: str, *, by: Actor | None, now: datetime) -> 
     entry, removal = _record(owner, target, by=by, now=now)
     with suppress(TryAgain):
         # If this fails, the sweep finds the recorded removal.
-        job = RemovalJob(kind=JobKind.WRITTEN, owner=removal.owner, writer=removal.target)
+        job = RemovalJob(kind=JobKind.REMOVAL, owner=removal.owner, target=removal.target)
         jobs.hand_over(job)
     return entry
 
 
-def delete_written_now(
+def delete_target_now(
     owner: str, target: str, *, now: datetime, has_time: Callable[[], bool] = lambda: True
 ) -> RemovalReport:
     """Like `ask_removal`, but carries the removal out at once. For the operator, who waits for it.
@@ -129,7 +129,7 @@ def carry_out(
     return report
 
 
-def delete_written(
+def delete_target(
     owner: str,
     target: str,
     *,
