@@ -190,8 +190,8 @@ SEEN = 3.0
 def schemes(page: Page) -> dict[str, dict[str, str]]:
     """The colours of the light and the dark scheme, by name."""
     light, dark = (
-        dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
-        for block in re.findall(r":root \{(.*?)\}", page.texts["style"][0], re.DOTALL)[:2]
+        dict(re.findall(r"--([\w-]+):(#[0-9a-f]{6});", block))
+        for block in re.findall(r":root\{(.*?)\}", page.texts["style"][0], re.DOTALL)[:2]
     )
     return {"light": light, "dark": dark}
 

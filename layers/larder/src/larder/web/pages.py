@@ -57,6 +57,7 @@ _POLICY = (
 _PLACEHOLDER = re.compile(r"\{\{([a-z_-]+)\}\}")
 COMMENTS = re.compile(r"^ *(?://.*|/\*\*(?:.|\n)*?\*/)\n", re.MULTILINE)
 _INDENTATION = re.compile(r"^ +", re.MULTILINE)
+_STYLE_SPACES = re.compile(r"\s*([{};])\s*|([:,])\s+")
 _LEAST_COMPRESSED = 1000
 _TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
 
@@ -168,7 +169,7 @@ def assembled(
     """
     # A function scope, so that names do not clash with the browser's global variables.
     script = f"(() => {{\n{''.join(map(script_text, scripts))}}})();\n"
-    style = "".join(map(_file, styles))
+    style = "".join(map(style_text, styles))
     texts = {name: escape(value) for name, value in values.items()}
     filled = _filled(_file(body), {**texts, **parts})
     html = _filled(_file("page.html"), {**texts, "body": filled, "style": style, "script": script})
@@ -182,6 +183,11 @@ def script_text(name: str) -> str:
     """
     text = _file(name)
     return text if name.endswith("vendor.js") else _INDENTATION.sub("", COMMENTS.sub("", text))
+
+
+def style_text(name: str) -> str:
+    """A style without line breaks, and without spaces where they mean nothing. Before a colon, they do."""
+    return _STYLE_SPACES.sub(lambda found: found[1] or found[2], _file(name))
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:
