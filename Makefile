@@ -78,11 +78,12 @@ e2e: $(READY) ## run the long tests: npm's turbo clients, a browser, crashes, lo
 	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "slow or e2e" $(ARGS)
 
 .PHONY: proofs
-proofs: $(READY) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, and every mood of the edge (about 35 minutes)
+proofs: $(READY) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, every mood of the edge, and axe in every look of the console (about 35 minutes)
 	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 	@TURBO_JOBS=50 CLIENT_MATRIX=full EDGE_PROOFS=all .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py \
 		tests/e2e/test_edge.py tests/e2e/test_edge_command.py $(ARGS)
+	@CONSOLE_LOOKS=all .venv/bin/python -m pytest tests/e2e/test_console_views.py -k accessible $(ARGS)
 
 .PHONY: faults
 faults: $(READY) ## test every fault at every AWS call of every request, and update docs/faults.md (about 23 minutes)
@@ -237,8 +238,8 @@ screenshots: $(READY) ## take the pictures of the console in docs/console/ from 
 	@.venv/bin/python -m tests.e2e.screenshots
 
 .PHONY: console-proof
-console-proof: $(READY) ## page through 100,000 artifacts in the console's lists, and draw a year of data (about five minutes; needs chromium, node, npm)
-	@CONSOLE_ARTIFACTS=100000 .venv/bin/python -m pytest -s -n 0 -o faulthandler_timeout=0 tests/e2e/test_console_views.py -k "year_of_data or without_slowing" $(ARGS)
+console-proof: $(READY) ## page through 100,000 artifacts in the console's lists, and draw a year of data (about five minutes; needs chromium, node, npm and Java 17)
+	@ENGINE=dynamodb-local CONSOLE_ARTIFACTS=100000 .venv/bin/python -m pytest -s -n 0 -o faulthandler_timeout=0 tests/e2e/test_console_views.py -k "year_of_data or without_slowing" $(ARGS)
 
 .PHONY: clean
 clean: ## delete everything installed or built; the local cloud's data stays

@@ -21,7 +21,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 WAIT_SECONDS = 60
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.05
 _NOT_IN_THE_DOCUMENT = "does not belong to the document"
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -133,6 +133,7 @@ class Browser:
             deviceScaleFactor=1,
             mobile=False,
         )
+        self._command("Emulation.setScrollbarsHidden", hidden=True)
         wanted = {"prefers-color-scheme": "dark" if dark else "light"}
         wanted |= {name.replace("_", "-"): value for name, value in features.items()}
         self._command(
@@ -147,6 +148,10 @@ class Browser:
     def cookies(self) -> dict[str, dict[str, Any]]:
         """The cookies that the browser would send to the page's server, by name."""
         return {cookie["name"]: cookie for cookie in self.driver.get_cookies()}
+
+    def forget_cookies(self) -> None:
+        """Delete the cookies of all sites."""
+        self._command("Network.clearBrowserCookies")
 
     def errors(self) -> list[str]:
         """New errors in the browser's log: refused by a policy, or raised by a script."""

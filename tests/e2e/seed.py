@@ -22,8 +22,15 @@ VENDORS = {"GITHUB_ACTIONS": 0.6, "GITLAB": 0.08, None: 0.32}
 BATCH = 500
 
 
-def usage(server: LocalCloud, owner: str, days: int, *, seed: int = 1) -> None:
-    """The figures of `days` days up to today."""
+def usage(
+    server: LocalCloud,
+    owner: str,
+    days: int,
+    *,
+    keys: tuple[tuple[str, str | None], ...] = (),
+    seed: int = 1,
+) -> None:
+    """The figures of `days` days up to today. `keys` are ids with their users. The first one reports most."""
     chance = random.Random(seed)
     with server.table("LARDER_USAGE_TABLE").batch_writer() as batch:
         for ago in range(days):
@@ -41,8 +48,14 @@ def usage(server: LocalCloud, owner: str, days: int, *, seed: int = 1) -> None:
             batch.put_item(Item=item)
             uploads = item["remote_misses"]
             archived = {"uploads": uploads, "uploaded_bytes": uploads * 1_400_000}
+            stored = round(2_000 * (1 - ago / 2 / days) * chance.uniform(0.93, 1.05))
+            archived |= {"stored_bytes": stored * 3_000_000, "stored_artifacts": stored}
             if ago > 1:
                 batch.put_item(Item={"owner": owner, "day": day.isoformat(), **archived})
+            for number, (id, user) in enumerate(keys):
+                figures = _figures(tasks // 2 ** (number + 1), chance, quality=0.9 - 0.05 * number)
+                part = {"owner": owner, "day": f"by#{day}#{id}#0", **figures}
+                batch.put_item(Item=part if user is None else {**part, "user_id": user})
 
 
 def _figures(tasks: int, chance: random.Random, *, quality: float) -> dict[str, int]:
@@ -166,7 +179,7 @@ def team(server: LocalCloud, owner_email: str, slug: str) -> str:
         server.larder("users", "create", "--email", email, "--name", name)
         server.larder("teams", "add-member", slug, email, "--role", role)
     server.larder("teams", "invite", slug, "margaret@acme.example", "--role", "DEVELOPER")
-    server.larder("trust", "add", slug, "--github", "acme/web")
+    web = server.larder("trust", "add", slug, "--github", "acme/web")
     server.larder("trust", "add", slug, "--gitlab", "acme/mobile", "--others", "read")
     keys = [
         server.larder(
@@ -180,7 +193,7 @@ def team(server: LocalCloud, owner_email: str, slug: str) -> str:
     ]
     owner = str(made["id"])
     writers: list[tuple[str, str | None]] = [(key["id"], key["user_id"]) for key in keys]
-    usage(server, owner, 365)
-    artifacts(server, owner, 240, writers)
+    usage(server, owner, 365, keys=((web["id"], None), *writers))
+    artifacts(server, owner, 2_000, writers)
     runs(server, keys[0]["key"], slug, 60)
     return owner

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from . import browser, console
+from . import browser, console, turbo
 from .browser import Browser
 from .cloud import LocalCloud
 from .console import Person
+from .monorepo import Package, generate, wipe_outputs_and_local_cache
 from .outbox import link_to
 
 pytestmark = pytest.mark.e2e
@@ -22,12 +24,37 @@ pytestmark = pytest.mark.e2e
 CI = {"x-artifact-client-ci": "GITHUB_ACTIONS"}
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Browser]:
-    """A browser whose log must have no errors at the end of the test."""
-    with browser.opened(tmp_path / "profile") as opened:
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser.opened(tmp_path_factory.mktemp("browser") / "profile") as opened:
         yield opened
-        assert opened.errors() == []
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Browser]:
+    """A browser in which no one is signed in, and whose log must have no errors at the end of the test."""
+    chromium.forget_cookies()
+    yield chromium
+    assert chromium.errors() == []
+
+
+def store(server: LocalCloud, key: str, team: str, *hashes: str) -> None:
+    headers = {"authorization": f"Bearer {key}", "x-artifact-client-ci": "GITHUB_ACTIONS"}
+    with httpx.Client(
+        base_url=server.url, headers=headers, params={"slug": team}, trust_env=False
+    ) as client:
+        for hash in hashes:
+            assert client.put(f"/v8/artifacts/{hash}", content=b"output").status_code == 202
+
+
+def report(server: LocalCloud, key: str, team: str) -> None:
+    """Report a hit and a miss, as a build does."""
+    event = {"sessionId": str(uuid.uuid4()), "source": "REMOTE", "hash": "08e4547d5347b63f"}
+    events = [{**event, "event": "HIT", "duration": 90_000}, {**event, "event": "MISS"}]
+    headers = {"authorization": f"Bearer {key}", **CI}
+    url = f"{server.url}/v8/artifacts/events"
+    sent = httpx.post(url, json=events, headers=headers, params={"slug": team}, trust_env=False)
+    assert sent.status_code == 200
 
 
 def build(server: LocalCloud, key: str, team: str) -> int:
@@ -39,10 +66,9 @@ def build(server: LocalCloud, key: str, team: str) -> int:
         trust_env=False,
     ) as client:
         stored = client.put(f"/v8/artifacts/{secrets.token_hex(8)}", content=b"a build's output")
-        event = {"sessionId": str(uuid.uuid4()), "source": "REMOTE", "hash": "08e4547d5347b63f"}
-        hit = {**event, "event": "HIT", "duration": 90_000}
-        client.post("/v8/artifacts/events", json=[hit, {**event, "event": "MISS"}])
-        return stored.status_code
+    if stored.status_code == 202:
+        report(server, key, team)
+    return stored.status_code
 
 
 def made_key(page: Browser) -> str:
@@ -56,6 +82,39 @@ def made_key(page: Browser) -> str:
     page.tick("I have stored the key")
     page.press("Close")
     return key
+
+
+def test_from_the_link_in_the_banner_to_full_turbo(
+    request: pytest.FixtureRequest,
+    server: LocalCloud,
+    page: Browser,
+    fresh_monorepo: Callable[..., Path],
+    home: Path,
+    tmp_path: Path,
+) -> None:
+    link = re.search(r"http://\S+/_local/sign-in\S*", server.log_text())
+    assert link is not None
+    page.look(width=1280)
+    page.open(link[0])
+    page.wait_for_heading("Get started")
+    page.press("Create a key")
+    page.type("Name", "ci")
+    page.press("Create the key")
+    key = made_key(page)
+    page.wait_for_text(f"export TURBO_TOKEN={key}")
+    lines = dict(re.findall(r"export (TURBO_\w+)=(\S+)", page.text()))
+    assert lines["TURBO_TEAM"] == server.team
+
+    generate(tmp_path / "template", [Package("one", 1_000)], home=home)
+    monorepo = fresh_monorepo(turbo.NEWEST, seed="console", template=tmp_path / "template")
+    command = turbo.installed(turbo.NEWEST, request.config.rootpath / ".tools" / "turbo")
+    client = turbo.Client(command, turbo.NEWEST, lines, home)
+    assert not turbo.build(client, monorepo).full_turbo
+    wipe_outputs_and_local_cache(monorepo)
+    assert turbo.build(client, monorepo).full_turbo
+    # The page loads what has happened by itself.
+    page.wait_for_heading("Overview")
+    page.wait_for_text("50%")
 
 
 def test_a_team_from_its_first_key_to_its_end(
@@ -200,3 +259,76 @@ def test_an_account_its_sessions_and_its_end(server: LocalCloud, page: Browser) 
     page.wait_for_heading("A build cache for Turborepo")
     page.open(f"{server.url}/sign-in?next=https%3A%2F%2Fevil.example")
     page.wait_for_heading("Sign in")
+
+
+def test_an_owner_searches_deletes_and_sees_who_did_what(server: LocalCloud, page: Browser) -> None:
+    ada, team = Person(), f"web-{secrets.token_hex(4)}"
+    page.look(width=1280)
+    console.sign_up(page, server, ada)
+    server.larder("teams", "create", "--name", "Web", "--slug", team, "--owner", ada.email)
+    keys = [
+        server.larder("keys", "create", "--user", ada.email, "--team", team, "--name", name)
+        for name in ("nightly", "laptop")
+    ]
+    store(server, keys[0]["key"], team, "aa11", "aa22", "bb33")
+    store(server, keys[1]["key"], team, "cc44")
+
+    page.open(f"{server.url}/console/t/{team}")
+    page.wait_for_heading("Overview")
+    page.wait_for_text("Stored per day (UTC)")
+    page.wait_for_text("24 B, 4 artifacts")
+    page.wait_for_text("What takes the space")
+    report(server, keys[0]["key"], team)
+    page.choose("Builds", "By key")
+    page.wait_until(
+        "return [...document.querySelectorAll('td')].some((one) => one.innerText === 'nightly')"
+    )
+
+    page.press("Artifacts")
+    page.wait_for_heading("Artifacts")
+    page.wait_for_text("cc44")
+    page.type("Hash begins with", "aa")
+    page.choose("Written by", "nightly")
+    page.choose("Stored", "Last day")
+    page.press("Search")
+    page.wait_until("return document.querySelectorAll('tbody tr').length === 2")
+    page.type("Hash begins with", "zz")
+    page.press("Search")
+    page.wait_for_text("No such artifacts")
+
+    page.type("Hash begins with", "cc")
+    page.choose("Written by", "Anyone")
+    page.press("Search")
+    page.wait_for_text("cc44")
+    page.press("Details")
+    page.press("Delete all from this writer")
+    page.type(f"Type {team} to confirm", team)
+    page.press("Delete the artifacts")
+    page.wait_for_text("Deleted what laptop stored: 1 artifact, 6 B")
+
+    page.press("Delete by time")
+    page.type(f"Type {team} to confirm", team)
+    page.press("Delete the artifacts")
+    page.wait_for_text("Deleted what was stored from")
+    page.wait_for_text("3 artifacts, 18 B")
+    page.press("Delete all")
+    page.type(f"Type {team} to confirm", "another")
+    page.press("Delete all artifacts")
+    page.wait_for_text(f"Type {team} to confirm.")
+    page.press("Cancel")
+
+    page.press("Settings")
+    page.wait_for_heading("Settings")
+    page.press("Activity")
+    page.wait_for_heading("Activity")
+    page.wait_for_text("Started to delete what was stored from")
+    page.wait_for_text("Created the key laptop")
+    page.choose("Show", "Keys")
+    page.wait_until("return !document.body.innerText.includes('Started to delete')")
+    page.choose("Show", "Members")
+    page.wait_for_text("Nothing here")
+
+    server.larder("teams", "set", team, "--caching", "paused")
+    page.press("Overview")
+    page.wait_for_text("Caching is paused.")
+    page.wait_for_text("by the operator.")
