@@ -265,11 +265,12 @@ def test_an_owner_searches_deletes_and_sees_who_did_what(server: LocalCloud, pag
     ada, team = Person(), f"web-{secrets.token_hex(4)}"
     page.look(width=1280)
     console.sign_up(page, server, ada)
-    server.larder("teams", "create", "--name", "Web", "--slug", team, "--owner", ada.email)
-    keys = [
-        server.larder("keys", "create", "--user", ada.email, "--team", team, "--name", name)
-        for name in ("nightly", "laptop")
-    ]
+    with console.api(page, server) as api:
+        made = console.sent(api, "/v1/teams", {"name": "Web", "slug": team})
+        keys = [
+            console.sent(api, "/api/auth/api-key/create", {"name": name, "teamId": made["id"]})
+            for name in ("nightly", "laptop")
+        ]
     store(server, keys[0]["key"], team, "aa11", "aa22", "bb33")
     store(server, keys[1]["key"], team, "cc44")
 
@@ -328,7 +329,9 @@ def test_an_owner_searches_deletes_and_sees_who_did_what(server: LocalCloud, pag
     page.choose("Show", "Members")
     page.wait_for_text("Nothing here")
 
-    server.larder("teams", "set", team, "--caching", "paused")
+    with console.api(page, server) as api:
+        path = f"/v1/artifacts/status?slug={team}"
+        console.sent(api, path, {"status": "paused"}, method="PUT")
     page.press("Overview")
     page.wait_for_text("Caching is paused.")
-    page.wait_for_text("by the operator.")
+    page.wait_for_text("by Ada.")

@@ -106,26 +106,19 @@ def page(server: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def api(server: LocalCloud, page: Browser) -> Iterator[httpx.Client]:
-    """The API, as this user. Quicker than the forms of the page, and than the command of operators."""
-    token = json.loads(page.fetch("/api/auth/console").text)["session"]["token"]
-    headers = {"authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=server.url, headers=headers, trust_env=False, timeout=60) as client:
+    with console.api(page, server) as client:
         yield client
-
-
-def sent(api: httpx.Client, path: str, body: object) -> Any:
-    reply = api.post(path, json=body)
-    assert reply.is_success, reply.text
-    return reply.json()
 
 
 @pytest.fixture(scope="module")
 def team(api: httpx.Client) -> str:
     """A team whose members, keys and builds have hostile names."""
     slug = "w" * 48
-    made = sent(api, "/v1/teams", {"name": LONG, "slug": slug})
+    made = console.sent(api, "/v1/teams", {"name": LONG, "slug": slug})
     for name in (MARKUP, EMOJI, "w" * 32):
-        key = sent(api, "/api/auth/api-key/create", {"name": name[:32], "teamId": made["id"]})
+        key = console.sent(
+            api, "/api/auth/api-key/create", {"name": name[:32], "teamId": made["id"]}
+        )
         headers = {"authorization": f"Bearer {key['key']}", "x-artifact-client-ci": MARKUP}
         event = {
             "sessionId": str(uuid.uuid4()),
@@ -140,8 +133,10 @@ def team(api: httpx.Client) -> str:
         assert api.post("/v8/artifacts/events", json=[event], headers=headers).status_code == 200
         api.post("/v1/runs", json=hostile_run(), headers=headers).raise_for_status()
     rule = {"provider": "github", "repository": f"acme/{LONG}", "name": MARKUP, "protect": False}
-    sent(api, f"/v1/teams/{slug}/rules", rule)
-    sent(api, f"/v2/teams/{slug}/members", {"email": f"{'x' * 60}@acme.example", "role": "VIEWER"})
+    console.sent(api, f"/v1/teams/{slug}/rules", rule)
+    console.sent(
+        api, f"/v2/teams/{slug}/members", {"email": f"{'x' * 60}@acme.example", "role": "VIEWER"}
+    )
     return slug
 
 
@@ -462,7 +457,7 @@ def test_rules_caches_and_contested_artifacts(
     user = json.loads(page.fetch("/api/auth/console").text)["user"]
     server.larder("teams", "add-member", slug, user["email"], "--role", "ADMIN")
     rule = {"provider": "github", "repository": "acme/web", "protect": False}
-    sent(api, f"/v1/teams/{slug}/rules", rule)
+    console.sent(api, f"/v1/teams/{slug}/rules", rule)
     seed.artifacts(server, made["id"], 3, [("a" * 32, user["id"])])
     table = server.table("LARDER_ARTIFACTS_TABLE")
     first = next(
@@ -572,7 +567,7 @@ window.fetch = async (...sent) => {
 def large_team(server: LocalCloud, api: httpx.Client) -> str:
     """A team with a year of usage and many artifacts: 300, or as `make console-proof` sets it."""
     slug = f"year-{secrets.token_hex(4)}"
-    made = sent(api, "/v1/teams", {"name": "Year", "slug": slug})
+    made = console.sent(api, "/v1/teams", {"name": "Year", "slug": slug})
     seed.usage(server, made["id"], 365)
     seed.artifacts(server, made["id"], ARTIFACTS, [("a" * 32, "b" * 32)])
     return slug

@@ -84,8 +84,13 @@ function Form({ action, busy, kind = "primary", act, cancel, children, ...attrib
   const form = useRef(null);
   const latest = useRef(act);
   latest.current = act;
-  useEffect(() => whenSubmitted(form.current, (fields) => latest.current(fields)), []);
-  return html`<form ref=${form} method="post" ...${attributes}>
+  // Not in an effect: those run after the form is shown, and can be submitted.
+  const attach = (shown) => {
+    if (!shown || shown === form.current) return;
+    form.current = shown;
+    whenSubmitted(shown, (fields) => latest.current(fields));
+  };
+  return html`<form ref=${attach} method="post" ...${attributes}>
     <p class="problem" role="alert" hidden></p>
     ${children}
     <div class="end">
