@@ -31,6 +31,9 @@ def read_uploaded(
     if least > most or (start is not None and start["uploaded_at"] < least):
         # DynamoDB refuses bounds that are the wrong way round, and a start outside of them.
         return ArtifactPage(artifacts=(), following=None)
+    if start is not None:
+        # Not needed for the result. But DynamoDB Local reads all that is in the bounds, also what is before the start.
+        most = start["uploaded_at"]
     items, last = ARTIFACTS.page(
         equals(owner=owner) & between("uploaded_at", least, most),
         index="by_upload",
