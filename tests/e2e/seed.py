@@ -47,10 +47,12 @@ def usage(
                         item["ci_vendors"].add(vendor)
             batch.put_item(Item=item)
             uploads = item["remote_misses"]
-            archived = {"uploads": uploads, "uploaded_bytes": uploads * 1_400_000}
+            archived = (
+                {"uploads": uploads, "uploaded_bytes": uploads * 1_400_000} if ago > 1 else {}
+            )
             stored = round(2_000 * (1 - ago / 2 / days) * chance.uniform(0.93, 1.05))
             archived |= {"stored_bytes": stored * 3_000_000, "stored_artifacts": stored}
-            if ago > 1:
+            if ago > 0:
                 batch.put_item(Item={"owner": owner, "day": day.isoformat(), **archived})
             for number, (id, user) in enumerate(keys):
                 figures = _figures(tasks // 2 ** (number + 1), chance, quality=0.9 - 0.05 * number)

@@ -108,6 +108,9 @@ function ArtifactsFilter({ names, scopes, search }) {
   <//>`;
 }
 
+/** A hash in a table. Those of turbo stay on one line. */
+const Hash = ({ of }) => html`<code class=${of.length > 20 ? "" : "whole"}>${of}</code>`;
+
 /** The name of the key or the user that wrote an artifact. Sessions have none. */
 const writerName = ({ writer }, names) => writer && (names.get(writer.id) ?? names.get(writer.userId));
 
@@ -126,7 +129,7 @@ function ArtifactsTable({ rows, names, scopes, open }) {
     return isOwn(row) ? (of ? scopeText(of, names) : visible(row.scope)) : "Shared";
   };
   return html`<${Table} label="Artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
-    { title: "Hash", cell: (row) => html`<code>${row.hash}</code>` },
+    { title: "Hash", cell: (row) => html`<${Hash} of=${row.hash} />` },
     rows.some(isOwn) && { title: "Cache", cell: (row) => html`<bdi>${cacheOf(row)}</bdi>` },
     { title: "Size", number: true, cell: ({ size }) => bytesText(size) },
     { title: "Task took", number: true, cell: ({ taskDurationMs }) => (taskDurationMs === null ? "–" : durationText(taskDurationMs)) },

@@ -8,6 +8,7 @@ const formats = {
   date: new Intl.DateTimeFormat(locale(), { dateStyle: "medium" }),
   // Usage is counted in days of UTC.
   usageDay: new Intl.DateTimeFormat(locale(), { month: "short", day: "numeric", timeZone: "UTC" }),
+  list: new Intl.ListFormat(locale()),
   relative: new Intl.RelativeTimeFormat(locale(), { numeric: "auto" }),
 };
 
@@ -21,7 +22,7 @@ function bytesText(bytes) {
   const units = ["B", "kB", "MB", "GB", "TB", "PB"];
   const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
   const value = bytes / 1000 ** power;
-  return `${value < 10 ? formats.tenths.format(value) : formats.number.format(Math.round(value))} ${units[power]}`;
+  return `${value < 10 ? formats.tenths.format(value) : formats.number.format(Math.round(value))}\u00a0${units[power]}`;
 }
 
 /** Milliseconds in the two largest units: 1 d 19 h. */

@@ -45,7 +45,7 @@ const keyRow = (key, record, names) => ({
 });
 
 function permissionsText(permissions) {
-  const words = Object.entries(permissions).map(([resource, actions]) => [resource, actions.join(" and ")]);
+  const words = Object.entries(permissions).map(([resource, actions]) => [resource, formats.list.format(actions)]);
   if (words.length === 0) return "Nothing";
   return words.map(([resource, actions]) => (resource === "artifacts" ? actions : `${resource}: ${actions}`)).join(", ");
 }

@@ -185,7 +185,7 @@ const ScopesTable = ({ rows, names, open }) => html`<${Table} label="Own caches"
 ]} />`;
 
 const ContestedTable = ({ rows, names, open }) => html`<${Table} label="Contested artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
-  { title: "Hash", cell: (row) => html`<code>${row.hash}</code>` },
+  { title: "Hash", cell: (row) => html`<${Hash} of=${row.hash} />` },
   { title: "Written by", cell: (row) => html`<${Writer} row=${row} names=${names} />` },
   { title: "Other upload by", cell: (row) => html`<${Writer} row=${{ writer: row.contested.writer, ci: null }} names=${names} />` },
   { title: "Last tried", cell: (row) => html`<${Time} at=${row.contested.at} />` },

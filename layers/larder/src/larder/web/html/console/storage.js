@@ -49,7 +49,7 @@ function StorageParts({ scope }) {
   return html`<${Card} title="What takes the space" actions=${choice}>
     <${Loaded} of=${loaded} show=${({ storage }) =>
       storage === null
-        ? html`<p class="soft">The daily check has not looked yet.</p>`
+        ? html`<p class="soft">The daily check has not run yet.</p>`
         : html`${way === "largest"
               ? html`<${LargestTable} rows=${storage.largest} names=${names} />`
               : html`<${PartsTable} rows=${storage[key]} all=${storage} title=${title} nameOf=${(row) => nameOf(row, names)} />`}
@@ -66,7 +66,7 @@ const PartsTable = ({ rows, all, title, nameOf }) => html`<${Table} label="What 
 ]} />`;
 
 const LargestTable = ({ rows, names }) => html`<${Table} label="The largest artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
-  { title: "Hash", cell: ({ hash }) => html`<code>${hash}</code>` },
+  { title: "Hash", cell: ({ hash }) => html`<${Hash} of=${hash} />` },
   { title: "Size", number: true, cell: ({ size }) => bytesText(size) },
   rows.some(({ scope }) => scope !== "shared") && { title: "Scope", cell: ({ scope }) => html`<code>${visible(scope)}</code>` },
   { title: "Written by", cell: (row) => html`<${Writer} row=${row} names=${names} />` },
