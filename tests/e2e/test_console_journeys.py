@@ -187,6 +187,8 @@ def test_a_team_from_its_first_key_to_its_end(
         other.wait_for_heading("Overview")
         # A viewer sees neither artifacts nor how to invite.
         assert "Artifacts" not in other.run("return document.querySelector('nav').innerText")
+        other.open(f"{server.url}/console/t/{team}/artifacts")
+        other.wait_for_text("Your role, Viewer, does not show this.")
         page.press("Keys")
         page.press("Members")
         page.wait_for_text("Grace")

@@ -99,7 +99,7 @@ function Frame({ path, teams, ...shared }) {
   return html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <${Bar} scope=${scope} place=${place} teams=${teams} user=${user} view=${view} />
     <main id="main" class="wide page">
-      <${View} key=${`${place} ${team?.id} ${view}`} scope=${scope} ...${shared} />
+      <${View} key=${`${place} ${team?.id} ${view}`} view=${view} scope=${scope} ...${shared} />
     </main>
     <p id="announced" class="announced" role="status"></p>`;
 }
@@ -133,8 +133,10 @@ function skip(event) {
   focusHeading();
 }
 
-const NotFound = () => html`<${Head} title="Page not found" />
-  <${Card}><p>There is no such page, or you are not a member of this team. An owner or admin of the team can invite you.</p>
+const NotFound = ({ scope, view }) => html`<${Head} title="Page not found" />
+  <${Card}><p>${scope?.team && VIEWS.some(({ path }) => path === view)
+    ? `Your role, ${ROLES[scope.role]}, does not show this.`
+    : "There is no such page, or you are not a member of this team. An owner or admin of the team can invite you."}</p>
   <p><a class="primary" href="/console">Open the overview</a></p><//>`;
 
 const root = document.getElementById("console");
