@@ -2,11 +2,15 @@
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from larder import aws
+from larder.aws import wire
 from larder.aws.boto import client
+from larder.aws.connections import Endpoint
 from larder.aws.wire import S3, DynamoDb
 from larder.deadline import KEPT_BACK_S, one_try, request_deadline
 from larder.errors import TryAgain
@@ -235,3 +239,30 @@ def test_a_bucket_has_a_host_of_its_own(server: ScriptedServer) -> None:
     s3.close()
     (request,) = server.requests
     assert (request.path, request.query) == ("/artifacts/a", {"versionId": ["v 1"]})
+
+
+def test_threads_that_make_a_client_at_once_share_it(environment: pytest.MonkeyPatch) -> None:
+    aws.reset()
+    both = threading.Barrier(2)
+    make_client, make_endpoint = aws._made_wire, Endpoint
+
+    def make_client_with_another(service: str) -> Any:
+        both.wait(timeout=30)
+        return make_client(service)
+
+    def make_endpoint_with_another(*args: Any, **kwargs: Any) -> Endpoint:
+        both.wait(timeout=30)
+        return make_endpoint(*args, **kwargs)
+
+    environment.setattr(aws, "_made_wire", make_client_with_another)
+    environment.setattr(wire, "Endpoint", make_endpoint_with_another)
+
+    def endpoint(_: int) -> tuple[Any, Endpoint]:
+        made = aws._wire("dynamodb")
+        return made, made._endpoint()
+
+    with ThreadPoolExecutor(2) as threads:
+        one, other = threads.map(endpoint, range(2))
+    assert one[0] is other[0]
+    assert one[1] is other[1]
+    aws.reset()

@@ -131,8 +131,8 @@ _wires: dict[str, Any] = {}
 
 def _wire(service: str) -> Any:
     if service not in _wires:
-        # Two threads may make one each. Then the first connection of one of them is lost.
-        _wires[service] = _made_wire(service)
+        # Two threads may make one each. Then both use the first, and its connections.
+        return _wires.setdefault(service, _made_wire(service))
     return _wires[service]
 
 

@@ -149,10 +149,13 @@ class _Client:
             endpoint.close()
 
     def _endpoint(self, bucket: str = "") -> Endpoint:
-        if bucket not in self._endpoints:
+        endpoint = self._endpoints.get(bucket)
+        if endpoint is None:
             url = self._url.replace("{bucket}", bucket)
-            self._endpoints[bucket] = Endpoint(url, read_timeout_s=self._read_timeout_s)
-        return self._endpoints[bucket]
+            endpoint = Endpoint(url, read_timeout_s=self._read_timeout_s)
+            # Of two threads that make one each, both use the first, and its connections.
+            endpoint = self._endpoints.setdefault(bucket, endpoint)
+        return endpoint
 
     def _call(
         self, operation: str, request: _Request, *, streams: bool = False
