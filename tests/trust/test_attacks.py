@@ -330,7 +330,7 @@ def test_17_unknown_keys_are_fetched_once_a_minute(cloud: Cloud) -> None:
         issuers.add(server.url, None)
         made_rule(cloud, provider="github", issuer=server.url, pinned=PINNED)
         unknown = [
-            issuer.mint({**github_claims(), **LOCAL}, header={"kid": f"k{n}"}) for n in range(9)
+            issuer.mint({**github_claims(), **LOCAL}, header={"kid": f"k{n}"}) for n in range(1000)
         ]
         assert {exchange(token).status for token in unknown} == {400}
         assert server.asked == ["/.well-known/openid-configuration", "/jwks"]
