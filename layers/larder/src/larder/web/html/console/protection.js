@@ -39,7 +39,7 @@ function Protection({ scope }) {
 }
 
 function State({ scope, protection, open }) {
-  const trusts = html`<p class="soft">Trusted are the jobs that a rule below trusts, and keys that are created as trusted.</p>`;
+  const trusts = html`<p class="soft">Rules decide which jobs are trusted. A key is trusted if it was created so.</p>`;
   if (!protection.protected)
     return html`<${Card} title="Not protected">
       <p>Every member, key and CI job of this team writes what everyone reads. A pull request can store a wrong output that your main branch restores.</p>
