@@ -83,7 +83,7 @@ proofs: $(READY) ## run the crash, load and hostile-request tests at full length
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 	@TURBO_JOBS=50 CLIENT_MATRIX=full EDGE_PROOFS=all .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py \
 		tests/e2e/test_edge.py tests/e2e/test_edge_command.py $(ARGS)
-	@CONSOLE_LOOKS=all .venv/bin/python -m pytest tests/e2e/test_console_views.py -k accessible $(ARGS)
+	@CONSOLE_LOOKS=all .venv/bin/python -m pytest tests/e2e/test_console_views.py -k "accessible or words" $(ARGS)
 
 .PHONY: faults
 faults: $(READY) ## test every fault at every AWS call of every request, and update docs/faults.md (about 23 minutes)

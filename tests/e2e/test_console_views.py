@@ -8,7 +8,7 @@ import os
 import secrets
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +158,22 @@ def problems(page: Browser) -> list[Any]:
     return list(page.run_async(CHECK, TAGS))
 
 
+def chosen_looks(number: int) -> list[tuple[int, bool]]:
+    """The looks in which something is checked: one of them, by its number, and with `make proofs` all."""
+    return LOOKS if EVERY_LOOK else [LOOKS[number % len(LOOKS)]]
+
+
+def problems_in(page: Browser, looks: Iterable[tuple[int, bool]]) -> list[Any]:
+    """What axe-core finds in the page as it is, in each of the looks."""
+    found: list[Any] = []
+    for width, dark in looks:
+        page.look(width=width, dark=dark)
+        found.extend([width, dark, *one] for one in problems(page))
+        if page.run(OVERFLOW) > 0:
+            found.append([width, "is wider than the screen"])
+    return found
+
+
 def test_every_view_is_accessible_and_fits_every_screen(
     server: LocalCloud, page: Browser, team: str, axe: str
 ) -> None:
@@ -175,23 +191,20 @@ def test_every_view_is_accessible_and_fits_every_screen(
             if page.run(OVERFLOW) > 0:
                 found.append([path, width, "is wider than the screen"])
         page.run(axe)
-        whole = EVERY_LOOK or path in IN_EVERY_LOOK
-        for width, dark in LOOKS if whole else [LOOKS[number % len(LOOKS)]]:
-            page.look(width=width, dark=dark)
-            found.extend([path, width, dark, *one] for one in problems(page))
+        checked = LOOKS if path in IN_EVERY_LOOK else chosen_looks(number)
+        found.extend([path, *one] for one in problems_in(page, checked))
     assert found == []
     assert page.run("return window.pwned") is None
     assert page.errors() == []
 
 
-def problems_of_dialog(page: Browser, button: str, width: int, dark: bool) -> list[Any]:
+def problems_of_dialog(page: Browser, button: str, looks: Sequence[tuple[int, bool]]) -> list[Any]:
     """What axe-core finds in the dialog that a button of the view opens. Escape must return the focus to the button."""
+    width, dark = looks[0]
     page.look(width=width, dark=dark)
     page.wait_until(PRESS % json.dumps(button))
     page.wait_until(f"return {DIALOG} !== null")
-    found = problems(page)
-    if page.run(OVERFLOW) > 0:
-        found.append("is wider than the screen")
+    found = problems_in(page, looks)
     page.keys(Keys.ESCAPE)
     page.wait_until(f"return {DIALOG} === null")
     assert page.run("return document.activeElement.textContent.trim()") == button
@@ -201,7 +214,7 @@ def problems_of_dialog(page: Browser, button: str, width: int, dark: bool) -> li
 def test_every_dialog_is_accessible_and_returns_the_focus(
     server: LocalCloud, page: Browser, team: str, axe: str
 ) -> None:
-    looks = itertools.cycle(LOOKS)
+    numbers = itertools.count()
     for path, buttons in DIALOGS.items():
         page.look(width=WIDTHS[0])
         page.open(f"{server.url}/console/t/{team}{path}")
@@ -209,11 +222,14 @@ def test_every_dialog_is_accessible_and_returns_the_focus(
         page.wait_until("return document.querySelector('.loading') === null")
         page.run(axe)
         for button in buttons:
-            assert problems_of_dialog(page, button, *next(looks)) == [], (path, button)
+            assert problems_of_dialog(page, button, chosen_looks(next(numbers))) == [], (
+                path,
+                button,
+            )
     page.open(f"{server.url}/console/account")
     page.wait_for_heading("Your account")
     page.run(axe)
-    assert problems_of_dialog(page, "Delete your account", *next(looks)) == []
+    assert problems_of_dialog(page, "Delete your account", chosen_looks(next(numbers))) == []
     assert page.errors() == []
 
 
@@ -282,10 +298,10 @@ def test_each_state_has_words(
     with page.before_each_page(REPLIES % (status, json.dumps(body), status)):
         page.open(f"{server.url}/console/t/{team}")
         page.wait_for_text(text)
-    page.run(axe)
-    assert problems(page) == []
     name = "-".join([str(status), *sorted(set(reply) - {"message", "blockReason"})])
     (pictures / f"{name}.png").write_bytes(page.picture())
+    page.run(axe)
+    assert problems_in(page, chosen_looks(status)) == []
     assert page.errors() == []
 
 
@@ -358,7 +374,7 @@ def test_a_refused_form_is_accessible(server: LocalCloud, page: Browser, axe: st
     page.wait_until("return document.activeElement.getAttribute('aria-invalid') === 'true'")
     assert page.run("return document.activeElement.name") == "slug"
     page.run(axe)
-    assert problems(page) == []
+    assert problems_in(page, chosen_looks(1)) == []
 
 
 def test_a_team_is_run_by_keyboard_alone(
@@ -536,7 +552,7 @@ def test_rules_caches_and_contested_artifacts(
     page.press("Members")
     page.wait_for_text("Leave")
     page.run(axe)
-    assert problems_of_dialog(page, "Leave", 1280, dark=False) == []
+    assert problems_of_dialog(page, "Leave", LOOKS[:1]) == []
     page.press("Protection")
     page.wait_for_text("Not protected")
 
