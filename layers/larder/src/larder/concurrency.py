@@ -14,13 +14,18 @@ A = TypeVar("A")
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=10, thread_name_prefix="background")
+def _pool(name: str) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=10, thread_name_prefix=name)
 
 
 def submit(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
     """Run one call in the background. It must wait for the network and submit no call itself."""
-    return _pool().submit(function, *args, **kwargs)
+    return _pool("background").submit(function, *args, **kwargs)
+
+
+def submit_outer(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+    """The same for a call that submits calls and waits for them. If all were in one pool, they could fill it."""
+    return _pool("outer").submit(function, *args, **kwargs)
 
 
 @contextmanager

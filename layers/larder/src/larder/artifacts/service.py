@@ -6,7 +6,6 @@ crash leaves behind.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -44,7 +43,7 @@ from larder.artifacts.models import (
 )
 from larder.artifacts.quota import Reservation
 from larder.artifacts.repository import index
-from larder.concurrency import attempts, running
+from larder.concurrency import attempts, running, submit_outer
 from larder.errors import (
     ArtifactNotFound,
     CachingOverLimit,
@@ -65,9 +64,6 @@ if TYPE_CHECKING:
     from larder.tables import Read
 
 T = TypeVar("T")
-
-_SETTLING_THREADS = 10
-"""The most direct uploads that a query settles at once."""
 
 _NOTHING = IndexEntry()
 _NOTHING_STORED = Totals()
@@ -433,22 +429,21 @@ def query(
     find_in_view = partial(_find, view=view, quota_bytes=quota_bytes, now=now)
     finding: dict[ArtifactHash, Callable[[], Artifact | None]] = {}
     failed: set[ArtifactHash] = set()
+    for hash in valid:
+        of_hash = [index_key(hash, scope) for scope in scopes]
+        if not failed_keys.isdisjoint(of_hash):
+            failed.add(hash)
+            continue
+        of_scopes = [entries[key] for key in of_hash]
+        if any(entry.pending is not None for entry in of_scopes):
+            # Settling an upload can submit a call.
+            finding[hash] = submit_outer(find_in_view, *of_scopes).result
+        else:
+            finding[hash] = partial(find_in_view, *of_scopes)
     found: dict[str, Artifact | None] = {hash: None for hash in asked if not is_hash(hash)}
-    # A pool of its own: settling an upload uses the shared threads for a call in the background.
-    with ThreadPoolExecutor(max_workers=_SETTLING_THREADS) as pool:
-        for hash in valid:
-            of_hash = [index_key(hash, scope) for scope in scopes]
-            if not failed_keys.isdisjoint(of_hash):
-                failed.add(hash)
-                continue
-            of_scopes = [entries[key] for key in of_hash]
-            if any(entry.pending is not None for entry in of_scopes):
-                finding[hash] = pool.submit(find_in_view, *of_scopes).result
-            else:
-                finding[hash] = partial(find_in_view, *of_scopes)
-        for hash, find_artifact in finding.items():
-            try:
-                found[hash] = find_artifact()
-            except TryAgain:
-                failed.add(hash)
+    for hash, find_artifact in finding.items():
+        try:
+            found[hash] = find_artifact()
+        except TryAgain:
+            failed.add(hash)
     return QueryResult(found, frozenset(failed))
