@@ -12,7 +12,7 @@ A scenario is a generator:
 
 import secrets
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
@@ -208,12 +208,16 @@ def put_with_quota(s: Subject) -> Play:
 
 
 @contextmanager
-def evicting(s: Subject) -> Generator[None]:
-    s.world.option("over_quota", "evict")
+def option_set(s: Subject, name: str, value: str, *, usually: str) -> Generator[None]:
+    s.world.option(name, value)
     try:
         yield
     finally:
-        s.world.option("over_quota", "refuse")
+        s.world.option(name, usually)
+
+
+def evicting(s: Subject) -> AbstractContextManager[None]:
+    return option_set(s, "over_quota", "evict", usually="refuse")
 
 
 @scenario(PUT, variant="that makes room")
@@ -283,13 +287,8 @@ def fetch_large(s: Subject) -> Play:
 EDGE_URL = "https://edge.example.com"
 
 
-@contextmanager
-def with_edge(s: Subject) -> Generator[None]:
-    s.world.option("edge_url", EDGE_URL)
-    try:
-        yield
-    finally:
-        s.world.option("edge_url", "")
+def with_edge(s: Subject) -> AbstractContextManager[None]:
+    return option_set(s, "edge_url", EDGE_URL, usually="")
 
 
 @scenario(GET, variant="by redirect to the edge")

@@ -10,31 +10,26 @@ import click
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
-from moto import mock_aws
 from moto.s3.models import s3_backends
 
 from local.template import REGION
 from tests.deploying import commands_in, obey
 from tests.hooks import hooked
+from tests.tools.buckets import ACCOUNT, NAME, empty_bucket
 from tools.deploy.bucket import Bucket, check
 from tools.deploy.command import ROOT
 
-ACCOUNT = "123456789012"
-NAME = "acme-build-cache"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 OPTIONS = {"KmsKeyArn": "", "RetentionDays": "30", "Alarms": "true", "AlarmTrafficGigabytes": "0"}
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    """A bucket as S3 creates it."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    with mock_aws():
-        s3 = boto3.client("s3", region_name=REGION)
-        s3.create_bucket(Bucket=NAME)
-        s3.meta.events.register("after-call.s3.GetBucketNotificationConfiguration", _with_events)
-        yield Bucket(s3, NAME, ACCOUNT, REGION, "aws")
+def bucket() -> Iterator[Bucket]:
+    with empty_bucket() as made:
+        made.s3.meta.events.register(
+            "after-call.s3.GetBucketNotificationConfiguration", _with_events
+        )
+        yield made
 
 
 def _with_events(parsed: dict[str, Any], **_: object) -> None:

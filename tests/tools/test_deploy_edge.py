@@ -9,16 +9,14 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from local.template import REGION
 from tests.hooks import hooked
+from tests.tools.buckets import ACCOUNT, NAME, empty_bucket
 from tools.deploy.bucket import Bucket
 from tools.deploy.command import ROOT
 from tools.deploy.edge import bucket_problems, bucket_statement, key_problems, key_statement
 
-ACCOUNT = "123456789012"
-NAME = "acme-build-cache"
 DISTRIBUTION = f"arn:aws:cloudfront::{ACCOUNT}:distribution/E2EXAMPLE"
 OTHER = f"arn:aws:cloudfront::{ACCOUNT}:distribution/E3EXAMPLE"
 AUDIT = {
@@ -31,13 +29,9 @@ AUDIT = {
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    with mock_aws():
-        s3 = boto3.client("s3", region_name=REGION)
-        s3.create_bucket(Bucket=NAME)
-        yield Bucket(s3, NAME, ACCOUNT, REGION, "aws")
+def bucket() -> Iterator[Bucket]:
+    with empty_bucket() as made:
+        yield made
 
 
 def has(bucket: Bucket, *statements: object) -> None:
