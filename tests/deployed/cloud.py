@@ -23,6 +23,10 @@ from tests.e2e.cloud import LocalCloud, free_port, run_larder
 OPERATOR = "operator@larder.local"
 TEAM = "my-team"
 TRIAL = {"Alarms": "false", "ProtectData": "false"}
+ANNOUNCED = {"access-control-request-method": "PUT", "user-agent": "turbo 2.11.11"}
+"""The headers of a preflight."""
+PATIENCE_S = 240
+"""How long tests wait for a reply."""
 """The parameters of `default` in samconfig.toml. The emulator does not support alarms that combine several metrics."""
 _OPTION = "LARDER_"
 

@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 from local.schedules import scheduled_event
 from local.template import REGION
 from tests.catalogue import valid
-from tests.deployed.cloud import DeployedCloud
+from tests.deployed.cloud import ANNOUNCED, PATIENCE_S, DeployedCloud
 from tests.deployed.stack import Stack
 from tests.e2e.outbox import link_in, mail_to
 from tools.package import LAYER
@@ -33,21 +33,13 @@ PROD = {"Alarms": "false", "SignUpPolicy": "open"}
 LARGE = b"large artifact" * 500_000
 """Seven megabytes: too large to pass through a function."""
 PASSWORD = "correct horse battery"
-PATIENCE_S = 240
 WITHIN_S = 60
-ANNOUNCED = {"access-control-request-method": "PUT", "user-agent": "turbo 2.11.11"}
 
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCloud]:
     with DeployedCloud.deployed(tmp_path_factory.mktemp("deployed") / "data", PROD) as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def stack(cloud: DeployedCloud) -> Stack:
-    assert cloud.stack is not None
-    return cloud.stack
 
 
 class Api:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.deployed.cloud import TRIAL, DeployedCloud
+from tests.deployed.cloud import ANNOUNCED, PATIENCE_S, TRIAL, DeployedCloud
 from tests.deployed.stack import Stack
 from tests.permissions import RESOURCES
 
@@ -21,20 +21,12 @@ pytestmark = pytest.mark.e2e
 OF_THE_EDGE = {name for name, one in RESOURCES.items() if one.get("Condition") == "HasEdge"}
 SIGNERS = {"FetchArtifact", "Preflight"}
 """The functions that sign addresses."""
-ANNOUNCED = {"access-control-request-method": "PUT", "user-agent": "turbo 2.11.11"}
-PATIENCE_S = 240
 
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCloud]:
     with DeployedCloud.deployed(tmp_path_factory.mktemp("edge") / "data") as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def stack(cloud: DeployedCloud) -> Stack:
-    assert cloud.stack is not None
-    return cloud.stack
 
 
 def address(cloud: DeployedCloud) -> str:

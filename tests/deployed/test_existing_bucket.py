@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.deployed.cloud import TRIAL, DeployedCloud
+from tests.deployed.cloud import ANNOUNCED, PATIENCE_S, TRIAL, DeployedCloud
 from tests.deployed.stack import Stack
 from tests.deploying import commands_in, obey
 from tests.local.stub_service import eventually
@@ -20,8 +20,6 @@ LARGE = b"large artifact" * 500_000
 """Seven megabytes: too large to pass through a function."""
 BEFORE = b"stored before" * 500
 """Too large for the index alone."""
-ANNOUNCED = {"access-control-request-method": "PUT", "user-agent": "turbo 2.11.11"}
-PATIENCE_S = 240
 
 Ask = Callable[..., httpx.Response]
 
@@ -30,12 +28,6 @@ Ask = Callable[..., httpx.Response]
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCloud]:
     with DeployedCloud.deployed(tmp_path_factory.mktemp("moving") / "data") as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def stack(cloud: DeployedCloud) -> Stack:
-    assert cloud.stack is not None
-    return cloud.stack
 
 
 @pytest.fixture(scope="module")
