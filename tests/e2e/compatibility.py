@@ -113,6 +113,24 @@ def read_rows(document: Path, kind: type[RowType]) -> tuple[RowType, ...]:
     return ()
 
 
+@dataclass(frozen=True)
+class Document:
+    """docs/compatibility.md, which `make compatibility` writes. Any other run is compared with it."""
+
+    path: Path
+    is_written: bool
+
+    def by_cell(self, kind: type[RowType]) -> dict[tuple[str, str], RowType]:
+        """The rows of a table in order, by version and mode."""
+        return {(row.turbo, row.mode): row for row in read_rows(self.path, kind)}
+
+    def kept(self, row: RowType, *, order: Sequence[tuple[str, str]]) -> RowType | None:
+        """Write the row, if this run writes the document. Returns the document's row for its version and mode."""
+        if self.is_written:
+            write_row(self.path, row, order=order)
+        return self.by_cell(type(row)).get((row.turbo, row.mode))
+
+
 def write_row(document: Path, row: Row | EdgeRow, *, order: Sequence[tuple[str, str]]) -> None:
     """Insert or replace the row, keep the others of `order`, and write the page again. Safe for parallel use."""
     folder = os.open(document.parent, os.O_RDONLY)

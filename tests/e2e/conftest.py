@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from . import cloud, monorepo, neighbour, turbo
+from .compatibility import Document
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,6 +49,15 @@ def other_port() -> Iterator[int]:
     """The port of another server on this machine. Its pages are empty, or show the address after `?` in a frame."""
     with neighbour.running() as port:
         yield port
+
+
+@pytest.fixture(scope="session")
+def document(request: pytest.FixtureRequest) -> Document:
+    """docs/compatibility.md"""
+    return Document(
+        request.config.rootpath / "docs" / "compatibility.md",
+        request.config.getoption("write_compatibility", default=False),
+    )
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import pytest
 
 from . import turbo
 from .cloud import LocalCloud, Request
-from .compatibility import EdgeRow, Row, page, read_rows, write_row
+from .compatibility import Document, EdgeRow, Row, page, read_rows
 from .monorepo import (
     output_digests,
     wipe_outputs_and_local_cache,
@@ -49,9 +49,9 @@ test_signature.py have more of the newest client.
 
 
 @pytest.fixture
-def matrix_monorepo(request: pytest.FixtureRequest) -> Path:
-    is_written = request.config.getoption("write_compatibility", default=False)
-    root: Path = request.getfixturevalue("sample_monorepo" if is_written else "short_monorepo")
+def matrix_monorepo(request: pytest.FixtureRequest, document: Document) -> Path:
+    name = "sample_monorepo" if document.is_written else "short_monorepo"
+    root: Path = request.getfixturevalue(name)
     return root
 
 
@@ -65,7 +65,7 @@ def test_the_client_matches_the_compatibility_table(
     fresh_monorepo: Callable[..., Path],
     matrix_monorepo: Path,
     local_cloud: LocalCloud,
-    request: pytest.FixtureRequest,
+    document: Document,
 ) -> None:
     chosen = client(version, preflight="preflight" in mode)
     root = fresh_monorepo(
@@ -121,29 +121,21 @@ def test_the_client_matches_the_compatibility_table(
         if any(each.path == "/v8/artifacts/status" for each in requests_of_the_build)
         else "no",
     )
-    document = request.config.rootpath / "docs" / "compatibility.md"
-    if request.config.getoption("write_compatibility", default=False):
-        write_row(document, row, order=CELLS)
-    else:
-        committed = {(each.turbo, each.mode): each for each in read_rows(document, Row)}
-        assert row == committed.get((version, mode))
+    assert row == document.kept(row, order=CELLS)
 
 
 def test_the_table_has_exactly_one_row_for_each_version_and_mode(
-    request: pytest.FixtureRequest,
+    document: Document,
 ) -> None:
-    if request.config.getoption("write_compatibility", default=False):
+    if document.is_written:
         pytest.skip("the table is being written")
 
-    rows = read_rows(request.config.rootpath / "docs" / "compatibility.md", Row)
-
-    assert [(row.turbo, row.mode) for row in rows] == CELLS
+    assert [(row.turbo, row.mode) for row in read_rows(document.path, Row)] == CELLS
 
 
-def test_the_page_has_the_texts_of_its_template(request: pytest.FixtureRequest) -> None:
-    document = request.config.rootpath / "docs" / "compatibility.md"
-
-    assert document.read_text() == page(read_rows(document, Row), read_rows(document, EdgeRow))
+def test_the_page_has_the_texts_of_its_template(document: Document) -> None:
+    tables = read_rows(document.path, Row), read_rows(document.path, EdgeRow)
+    assert document.path.read_text() == page(*tables)
 
 
 def _share(hits: int, packages: int) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from . import cloud, turbo
 from .cloud import LocalCloud
-from .compatibility import SIZES, EdgeRow, grouped, read_rows, write_row
+from .compatibility import SIZES, Document, EdgeRow, grouped, read_rows
 from .monorepo import (
     Package,
     build_ms,
@@ -68,7 +68,7 @@ def test_the_client_matches_the_table_of_the_edge(
     fresh_monorepo: Callable[..., Path],
     sized_monorepo: Path,
     local_cloud: LocalCloud,
-    request: pytest.FixtureRequest,
+    document: Document,
 ) -> None:
     chosen = client(version, preflight="preflight" in mode)
 
@@ -82,10 +82,8 @@ def test_the_client_matches_the_table_of_the_edge(
         return fates(chosen, root, local_cloud)
 
     with_edge = built_twice("with the edge")
-    document = request.config.rootpath / "docs" / "compatibility.md"
-    committed = {(each.turbo, each.mode): each for each in read_rows(document, EdgeRow)}
     if not IS_FULL:
-        row = committed[version, mode]
+        row = document.by_cell(EdgeRow)[version, mode]
         assert with_edge == (row.with_edge, row.time_with_edge)
         return
     switch = local_cloud.data / "edge" / "switch.json"
@@ -96,10 +94,7 @@ def test_the_client_matches_the_table_of_the_edge(
     finally:
         switch.write_text(key)
     row = EdgeRow(version, mode, *without, *with_edge)
-    if request.config.getoption("write_compatibility", default=False):
-        write_row(document, row, order=CELLS)
-    else:
-        assert row == committed.get((version, mode))
+    assert row == document.kept(row, order=CELLS)
 
 
 def fates(client: turbo.Client, root: Path, local_cloud: LocalCloud) -> tuple[str, str]:
@@ -151,11 +146,9 @@ def durations(local_cloud: LocalCloud, hashes: list[str]) -> dict[str, int | Non
 
 
 def test_the_table_of_the_edge_has_exactly_one_row_for_each_version_and_mode(
-    request: pytest.FixtureRequest,
+    document: Document,
 ) -> None:
-    if request.config.getoption("write_compatibility", default=False):
+    if document.is_written:
         pytest.skip("the table is being written")
 
-    rows = read_rows(request.config.rootpath / "docs" / "compatibility.md", EdgeRow)
-
-    assert [(row.turbo, row.mode) for row in rows] == CELLS
+    assert [(row.turbo, row.mode) for row in read_rows(document.path, EdgeRow)] == CELLS
