@@ -75,6 +75,17 @@ def test_a_reply_with_connection_close_ends_the_connection(
     assert [request.headers["amz-sdk-request"] for request in server.requests] == ["attempt=1"] * 2
 
 
+def test_a_connection_in_use_is_closed_after_its_client(server: ScriptedServer, s3: S3) -> None:
+    server.plays(Scripted(200, b"stored"))
+    body = s3.get_object(Bucket="b", Key="artifacts/a")["Body"]
+    s3.close()
+    assert body.read() == b"stored"
+    assert body._reply._connection._socket.fileno() == -1
+    server.plays(Scripted(204))
+    s3.delete_object(Bucket="b", Key="artifacts/a")
+    assert [request.connection for request in server.requests] == [2]
+
+
 def test_calls_of_several_threads_have_a_connection_each(
     server: ScriptedServer, dynamodb: DynamoDb
 ) -> None:

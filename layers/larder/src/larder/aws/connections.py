@@ -164,6 +164,7 @@ class Endpoint:
         self._read_timeout_s = read_timeout_s
         # Appending and popping are atomic, so threads need no lock.
         self._kept: list[Connection] = []
+        self._is_used = True
 
     def send(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Reply:
         """Send a request. Raises OSError."""
@@ -171,6 +172,7 @@ class Endpoint:
         if method in ("PUT", "POST", "DELETE"):
             lines.append(f"content-length: {len(body)}\r\n")
         head = f"{method} {target} HTTP/1.1\r\n{''.join(lines)}\r\n"
+        self._is_used = True
         connection = self._connection()
         try:
             connection.send(head.encode("latin-1"), body)
@@ -180,10 +182,14 @@ class Endpoint:
             raise
 
     def keep(self, connection: Connection) -> None:
+        """Keep the connection of a request that has ended, unless `close` was called meanwhile."""
         self._kept.append(connection)
+        if not self._is_used:
+            self.close()
 
     def close(self) -> None:
-        """Close the connections that no request uses."""
+        """Close all connections until the next request. One that a request uses is closed when that ends."""
+        self._is_used = False
         while self._kept:
             self._kept.pop().close()
 
