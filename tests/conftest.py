@@ -9,12 +9,14 @@ import gc
 import json
 import os
 from collections.abc import Callable, Generator, Iterator
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from io import StringIO
 from logging import StreamHandler
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import pytest
+import time_machine
 from botocore.loaders import create_loader
 from botocore.retries.standard import ExponentialBackoff
 from hypothesis import settings as hypothesis_settings
@@ -271,6 +273,25 @@ def removal_jobs(aws_in_memory: None) -> Iterator[list[dict[str, Any]]]:
     """The removal jobs that requests of this test start."""
     with invocations.handed_over(settings().removal_function) as payloads:
         yield payloads
+
+
+class Clock:
+    """A clock that stands still until a test moves it."""
+
+    def __init__(self, traveller: time_machine.Traveller) -> None:
+        self._traveller = traveller
+
+    def pass_(self, time: timedelta) -> datetime:
+        self._traveller.shift(time)
+        return clock.now()
+
+
+@pytest.fixture
+def later(cloud: Cloud) -> Iterator[Clock]:
+    """A clock that stands still, a second after the key was created."""
+    start = clock.now().replace(microsecond=0, tzinfo=UTC) + timedelta(seconds=1)
+    with time_machine.travel(start, tick=False) as traveller:
+        yield Clock(traveller)
 
 
 @pytest.fixture

@@ -14,7 +14,9 @@ app = better_auth_api()
 def verify_api_key(sent: VerifyBody) -> JsonResponse[ValidKeyJson | RefusedKeyJson]:
     """POST /api/auth/api-key/verify: check that a key is valid and has the required permissions. Counts as one use."""
     now = clock.now()
-    verification = service.verify_presented(sent.key, sent.permissions, now=now, with_metadata=True)
+    verification = service.verify_presented(
+        sent.key_hash, sent.permissions, now=now, with_metadata=True
+    )
     service.delete_expired_keys_if_due(now=now)
     return json_response(verification_json(verification))
 

@@ -238,10 +238,11 @@ def post_verify(body: bytes) -> Reply:
 
 
 def failures() -> list[AbstractContextManager[object]]:
-    """The table of keys throttles, refuses or cannot be reached, for writes or for all calls."""
+    """The table of keys throttles, refuses or cannot be reached, for writes, for reads or for all calls."""
     return [
         answering("dynamodb", "UpdateItem", error("ThrottlingException")),
         answering("dynamodb", "UpdateItem", error("ValidationException")),
+        answering("dynamodb", "BatchGetItem", error("ValidationException")),
         unreachable("dynamodb", "UpdateItem"),
         unreachable("dynamodb", "*"),
     ]

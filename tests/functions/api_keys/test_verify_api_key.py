@@ -1,22 +1,29 @@
 """POST /api/auth/api-key/verify"""
 
 import re
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from larder import clock
+from larder.accounts import repository as accounts
+from larder.accounts.service import create_user, read_account
 from larder.api_keys import repository
-from larder.api_keys.models import NewKey, RateLimit, Refill
+from larder.api_keys.manage import update_key
+from larder.api_keys.models import KeyChanges, NewKey, RateLimit, Refill
 from larder.api_keys.service import create_key
+from larder.hashing import hash_key
 from larder.instance import restart
-from tests.conftest import SetOption
+from tests.conftest import Clock, SetOption
 from tests.faults import unreachable
+from tests.principals import by_session
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Reply, Sender
 
 PATH = "/api/auth/api-key/verify"
+SECOND, MILLISECOND = timedelta(seconds=1), timedelta(milliseconds=1)
 anonymous = Sender(None)
 
 
@@ -26,6 +33,10 @@ def verify(key: Any, **more: Any) -> Reply:
 
 def make(cloud: Cloud, **properties: Any) -> str:
     return create_key(NewKey(user_id=cloud.user.id, **properties), now=clock.now())[1]
+
+
+def limit(most: int) -> RateLimit:
+    return RateLimit(enabled=True, window_ms=60_000, max_requests=most)
 
 
 def test_a_valid_key_returns_its_record_without_the_key(cloud: Cloud) -> None:
@@ -93,23 +104,124 @@ def test_a_valid_key_returns_its_metadata_at_its_last_use_too(
     assert verify(key).json["key"]["metadata"] == {"repo": "web"}
 
 
-def test_only_a_valid_key_with_metadata_takes_another_read(cloud: Cloud) -> None:
-    plain, key = make(cloud), make(cloud, metadata=[1])
-    verify(plain)
+def steps(key: str, **more: Any) -> list[list[str]]:
+    """The calls to AWS of a verification, without the deletion of expired keys."""
+    with counted() as calls:
+        verify(key, **more)
+    return [step for step in calls.steps if step != ["Query"]]
 
-    def steps(key: str, **more: Any) -> list[list[str]]:
-        with counted() as calls:
-            verify(key, **more)
-        return calls.steps
 
-    assert steps(plain) == [["UpdateItem"], ["BatchGetItem"]]
-    assert steps(key, permissions={"artifacts": ["manage"]}) == [["UpdateItem"]]
-    assert steps(key) == [["UpdateItem"], ["GetItem"], ["BatchGetItem"]]
+@pytest.mark.parametrize("properties", [{}, {"metadata": [1]}, {"permissions": {}}])
+def test_a_key_without_limits_is_only_read_and_its_use_recorded_once_a_second(
+    cloud: Cloud, later: Clock, properties: dict[str, Any]
+) -> None:
+    verify("any")
+    key = make(cloud, **properties)
+    assert steps(key) == [["GetItem"], ["BatchGetItem", "UpdateItem"]]
+    later.pass_(SECOND - MILLISECOND)
+    assert steps(key) == [["BatchGetItem"]]
+    assert steps(key, permissions={"artifacts": ["manage"]}) == [["BatchGetItem"]]
+    later.pass_(MILLISECOND)
+    assert steps(key) == [["BatchGetItem", "UpdateItem"]]
+
+
+@pytest.mark.parametrize(
+    "properties", [{"remaining": 9}, {"rate_limit": limit(9)}, {"remaining": 9, "metadata": [1]}]
+)
+def test_a_use_of_a_key_with_a_limit_is_counted_while_its_user_is_read(
+    cloud: Cloud, later: Clock, properties: dict[str, Any]
+) -> None:
+    verify("any")
+    key = make(cloud, **properties)
+    metadata = [["GetItem"]] if "metadata" in properties else []
+    assert steps(key) == [["GetItem"], ["BatchGetItem", "UpdateItem"], *metadata]
+    assert steps(key) == [["BatchGetItem", "UpdateItem"], *metadata]
+
+
+def test_last_request_is_the_time_of_the_request_and_stored_to_the_second(
+    cloud: Cloud, later: Clock
+) -> None:
+    def seen() -> tuple[datetime, datetime | None]:
+        shown = datetime.fromisoformat(verify(cloud.token).json["key"]["lastRequest"])
+        key = repository.get(cloud.key.key_hash)
+        assert key is not None
+        return shown, key.last_request
+
+    first = clock.now()
+    assert seen() == (first, first)
+    second = later.pass_(SECOND - MILLISECOND)
+    assert seen() == (second, first)
+    third = later.pass_(MILLISECOND)
+    assert seen() == (third, third)
+
+
+def test_uses_of_a_key_without_limits_are_not_counted(cloud: Cloud) -> None:
+    assert [verify(cloud.token).json["key"]["requestCount"] for _ in range(3)] == [0, 0, 0]
+
+
+def test_a_key_that_gets_a_limit_is_counted_at_the_next_use(cloud: Cloud) -> None:
+    key = make(cloud)
+    assert verify(key).json["key"]["remaining"] is None
+    change = KeyChanges(remaining=1)
+    stored = repository.get(hash_key(key))
+    assert stored is not None
+    update_key(by_session(cloud.user.id, is_operator=True), stored.id, change, now=clock.now())
+    assert verify(key).json["key"]["remaining"] == 0
+    assert verify(key).json["error"]["code"] == "INVALID_API_KEY"
+
+
+def test_a_key_that_loses_its_limit_is_only_read_again(cloud: Cloud) -> None:
+    verify("any")
+    key = make(cloud, remaining=1)
+    stored = repository.get(hash_key(key))
+    assert stored is not None
+    repository.change(stored, replace(stored, remaining=None))
+    assert verify(key).json["key"]["remaining"] is None
+    assert steps(key) == [["BatchGetItem"]]
+
+
+def test_a_key_that_is_stored_again_belongs_to_its_new_user(cloud: Cloud) -> None:
+    """A `KeyGenerator` can return the same key again."""
+    key = make(cloud)
+    assert verify(key).json["valid"]
+    stored, other = repository.get(hash_key(key)), create_user("o@x.example", "O", now=clock.now())
+    assert stored is not None
+    assert repository.delete(stored.key_hash)
+    assert repository.add(replace(stored, user_id=other.id))
+    assert accounts.delete(read_account(cloud.user.id), now=clock.now())
+    reply = verify(key).json
+    assert (reply["valid"], reply["key"]["userId"]) == (True, other.id)
+
+
+def test_a_deleted_key_is_invalid_at_the_next_request(cloud: Cloud) -> None:
+    for properties in ({}, {"remaining": 9}):
+        key = make(cloud, **properties)
+        assert verify(key).json["valid"]
+        assert repository.delete(hash_key(key))
+        assert verify(key).json["error"]["code"] == "INVALID_API_KEY"
+        # It is looked up first again, so that it costs no write.
+        assert steps(key) == [["GetItem"]]
+
+
+@pytest.mark.parametrize("heat", ["cold", "warm"])
+def test_a_key_without_limits_works_if_its_use_cannot_be_recorded(cloud: Cloud, heat: str) -> None:
+    if heat == "warm":
+        verify(cloud.token)
+    with unreachable("dynamodb", "UpdateItem"):
+        assert verify(cloud.token).json["valid"]
+
+
+@pytest.mark.parametrize(("heat", "read"), [("cold", "GetItem"), ("warm", "BatchGetItem")])
+def test_503_if_the_key_cannot_be_read(cloud: Cloud, heat: str, read: str) -> None:
+    if heat == "warm":
+        verify(cloud.token)
+    with unreachable("dynamodb", read):
+        assert verify(cloud.token).status == 503
 
 
 def test_a_refusal_has_a_code(cloud: Cloud) -> None:
     used_up = make(cloud, remaining=1, refill=Refill(interval_ms=60_000, amount=1))
-    limited = make(cloud, rate_limit=RateLimit(enabled=True, window_ms=60_000, max_requests=1))
+    limited = make(cloud, rate_limit=limit(1))
     assert verify(used_up).json["valid"]
     assert verify(limited).json["valid"]
     # Create it after the first verification, which would have deleted it.

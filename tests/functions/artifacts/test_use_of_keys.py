@@ -1,11 +1,9 @@
 """What a request to the cache does with its key: a key without allowance and rate limit is only read, and its use is
 recorded once a minute. Any other key is verified and counted in one write."""
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-import time_machine
 
 from larder import clock
 from larder.api_keys import repository
@@ -14,6 +12,7 @@ from larder.api_keys.models import ApiKey, KeyChanges, NewKey, RateLimit
 from larder.api_keys.principals import Principal
 from larder.api_keys.service import create_key, revoke_key
 from larder.instance import restart
+from tests.conftest import Clock
 from tests.faults import refusing, unreachable
 from tests.proofs.aws_calls import Calls, counted
 from tests.requests import Cloud, Reply, Sender
@@ -21,23 +20,6 @@ from tests.requests import Cloud, Reply, Sender
 STATUS = "/v8/artifacts/status"
 THROTTLED = {"__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"}
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-
-
-class Clock:
-    def __init__(self, traveller: time_machine.Traveller) -> None:
-        self._traveller = traveller
-
-    def pass_(self, time: timedelta) -> datetime:
-        self._traveller.shift(time)
-        return clock.now()
-
-
-@pytest.fixture
-def later(cloud: Cloud) -> Iterator[Clock]:
-    """A clock that stands still, a second after the key was created."""
-    start = clock.now().replace(microsecond=0, tzinfo=UTC) + SECOND
-    with time_machine.travel(start, tick=False) as traveller:
-        yield Clock(traveller)
 
 
 def stored(key: ApiKey) -> ApiKey:

@@ -9,7 +9,7 @@ from larder.accounts import repository as accounts
 from larder.accounts.service import read_account
 from larder.api_keys import repository
 from larder.api_keys.checksums import Checksum, check
-from larder.api_keys.models import NewKey, PresentedKey
+from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key, list_keys, revoke_key, verify_key
 from larder.errors import InvalidValue, ReadOnly, Unauthenticated
 from larder.hashing import hash_key
@@ -18,10 +18,6 @@ from tests.requests import Cloud
 
 READ = {"artifacts": ("read",)}
 WRITE = {"artifacts": ("write",)}
-
-
-def presented(raw: str) -> PresentedKey:
-    return PresentedKey(hash_key(raw), has_checksum=True)
 
 
 def test_a_key_is_a_prefix_58_letters_and_a_checksum(cloud: Cloud) -> None:
@@ -79,13 +75,13 @@ def test_an_invalid_field_is_named(cloud: Cloud, changes: dict[str, object], fie
 
 def test_the_use_of_a_key_is_recorded(cloud: Cloud) -> None:
     now = clock.now()
-    assert verify_key(presented(cloud.token), READ, now=now).last_request == now
+    assert verify_key(hash_key(cloud.token), READ, now=now).last_request == now
 
 
 def test_a_refused_use_is_not_recorded(cloud: Cloud) -> None:
     key, raw = create_key(NewKey(user_id=cloud.user.id, permissions=READ), now=clock.now())
     with pytest.raises(ReadOnly):
-        verify_key(presented(raw), WRITE, now=clock.now())
+        verify_key(hash_key(raw), WRITE, now=clock.now())
     stored = repository.get(key.key_hash)
     assert stored is not None
     assert stored.last_request is None
@@ -94,17 +90,17 @@ def test_a_refused_use_is_not_recorded(cloud: Cloud) -> None:
 def test_a_key_expires_to_the_millisecond(cloud: Cloud) -> None:
     now = clock.now()
     _, raw = create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=now)
-    verify_key(presented(raw), READ, now=now + timedelta(seconds=60, milliseconds=-1))
+    verify_key(hash_key(raw), READ, now=now + timedelta(seconds=60, milliseconds=-1))
     with pytest.raises(Unauthenticated):
-        verify_key(presented(raw), READ, now=now + timedelta(seconds=60))
+        verify_key(hash_key(raw), READ, now=now + timedelta(seconds=60))
 
 
 def test_a_key_used_faster_than_its_partition_can_write_is_only_read(cloud: Cloud) -> None:
     busy = error("ProvisionedThroughputExceededException")
     with answering("dynamodb", "UpdateItem", busy):
-        assert verify_key(presented(cloud.token), READ, now=clock.now()).id == cloud.key.id
+        assert verify_key(hash_key(cloud.token), READ, now=clock.now()).id == cloud.key.id
         with pytest.raises(Unauthenticated):
-            verify_key(presented("unknown"), READ, now=clock.now())
+            verify_key(hash_key("unknown"), READ, now=clock.now())
 
 
 def test_a_key_that_is_only_read_is_checked_by_the_same_rules(cloud: Cloud) -> None:
@@ -113,9 +109,9 @@ def test_a_key_that_is_only_read_is_checked_by_the_same_rules(cloud: Cloud) -> N
     busy = error("ThrottlingException")
     with answering("dynamodb", "UpdateItem", busy):
         with pytest.raises(ReadOnly):
-            verify_key(presented(raw), WRITE, now=now)
+            verify_key(hash_key(raw), WRITE, now=now)
         with pytest.raises(Unauthenticated):
-            verify_key(presented(raw), READ, now=now + timedelta(minutes=2))
+            verify_key(hash_key(raw), READ, now=now + timedelta(minutes=2))
 
 
 def test_the_keys_of_a_user_are_listed_oldest_first(cloud: Cloud) -> None:

@@ -310,7 +310,7 @@ def test_a_session_from_a_key_reads_the_key_its_membership_and_its_user(
 ) -> None:
     with counted() as calls:
         ask(x_api_key=key)
-    assert calls.steps == [["UpdateItem"], ["BatchGetItem"], ["GetItem"]]
+    assert calls.steps == [["GetItem"], ["BatchGetItem", "UpdateItem"], ["GetItem"]]
 
 
 def test_no_log_line_contains_the_key(

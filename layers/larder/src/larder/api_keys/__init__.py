@@ -1,1 +1,1 @@
-"""API keys: create, verify with one conditional write, revoke."""
+"""API keys: create, verify, count their uses, revoke."""

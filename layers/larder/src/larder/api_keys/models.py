@@ -226,17 +226,6 @@ class KeyChanges:
     rate_limit_max: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PresentedKey:
-    """A key of a request in its stored form. It may not exist.
-
-    If `has_checksum`, only the few keys exist that Larder created, so it is not looked up before it is used.
-    """
-
-    key_hash: str
-    has_checksum: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPage:
     """Some keys of a list, and whether there are more after them."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from larder.api_keys.models import (
     UNREAD,
@@ -50,18 +50,22 @@ from larder.tables import (
     IDENTITY,
     Found,
     Item,
+    Key,
     Read,
     Table,
     Write,
     commit,
     commit_returning,
     in_batches,
+    read_together,
     try_commit,
 )
 
 API_KEYS = Table(lambda: settings().api_keys_table, "key_hash", renamed=attribute_names)
 _BESIDE_KEYS = Table(API_KEYS.name, "key_hash")
 """The same table for items that are not keys, without renamed attributes: login codes and the clean-up claim."""
+
+T = TypeVar("T")
 
 NEVER = 10**15
 _CLEAN_UP = "#clean-up"
@@ -466,13 +470,23 @@ def get(key_hash: str) -> ApiKey | None:
     return None if item is None else _key_of(item)
 
 
-def reading(key_hash: str) -> Read[ApiKey | None]:
-    """Reads the same as `get`."""
+def reading(key_hash: str, *, metadata: bool = False) -> Read[ApiKey | None]:
+    """Reads the same as `get`, and with `metadata` the same as `with_metadata`."""
+    keys: list[Key] = [(key_hash,), (_METADATA + key_hash,)]
 
     def parse(found: Found) -> ApiKey | None:
-        return next(map(_key_of, found[API_KEYS]), None)
+        items = {item["key_hash"]: item for item in found[API_KEYS]}
+        key = _key_of(items.get(key_hash, {}))
+        if key is None or key.metadata is not UNREAD or not metadata:
+            return key
+        return replace(key, metadata=_metadata_in(items.get(_METADATA + key_hash, {})))
 
-    return Read({API_KEYS: [(key_hash,)]}, parse)
+    return Read({API_KEYS: keys if metadata else keys[:1]}, parse)
+
+
+def get_with(key_hash: str, other: Read[T], *, metadata: bool) -> tuple[ApiKey | None, T]:
+    """What `reading` and another read find, in one request."""
+    return read_together(reading(key_hash, metadata=metadata), other)
 
 
 def with_metadata(key: ApiKey) -> ApiKey:

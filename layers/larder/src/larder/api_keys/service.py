@@ -20,7 +20,6 @@ from larder.api_keys.models import (
     KeyPage,
     NewKey,
     Permissions,
-    PresentedKey,
     RateLimit,
     Refusal,
     Verification,
@@ -35,7 +34,7 @@ from larder.api_keys.rules import (
     check_prefix,
 )
 from larder.clock import to_ms
-from larder.concurrency import attempts, map_concurrently, submit
+from larder.concurrency import attempts, map_concurrently, running, submit
 from larder.deadline import at_end_of_request, one_try, short_deadline
 from larder.errors import (
     InvalidValue,
@@ -51,7 +50,7 @@ from larder.extensions import RequestContext, load
 from larder.hashing import hash_key, is_random_id, random_id, random_letters
 from larder.instance import Remembered
 from larder.settings import SettingsError, settings
-from larder.teams.state import standing_of
+from larder.teams.state import reading_standing, standing_of
 
 if TYPE_CHECKING:
     # Builds use keys, and start faster without the account modules.
@@ -68,7 +67,10 @@ _DELETED_TOGETHER = 100
 """Expired keys between two reads of the index."""
 
 NOTED_AGAIN_AFTER = timedelta(minutes=1)
-"""Record the last use of a key that is only read again only after this time."""
+"""Record the last use of a key that the cache only reads again only after this time."""
+
+_NOTED_IN_ACCOUNTS_AFTER = timedelta(seconds=1)
+"""The same for `/api/auth`, whose clients read when a key was last used."""
 
 _NOTE_WAIT_S = 0.25
 """How long a finished reply waits for such a record. It takes some milliseconds, unless the table does not answer."""
@@ -77,13 +79,18 @@ _NOTE_WAIT_S = 0.25
 class _Known(NamedTuple):
     """What an instance remembers of a key that it has found. The key may have changed since, or be deleted."""
 
+    user_id: str
+    team_id: str | None
     is_counted: bool
+    has_metadata: bool
     noted_at: datetime | None
     """When a use was last recorded, or this instance last tried. A failed try counts, because a busy key has many."""
 
 
 _known: Remembered[str, _Known] = Remembered(4000)
-"""By hash. It only decides which call comes first."""
+"""By hash. It only decides which items are read, and which call comes first."""
+
+_INVALID = Verification(key=None, refusal=Refusal.INVALID)
 
 _TOKEN = re.compile(r"[\x21-\x7e]{64,256}")
 
@@ -244,7 +251,7 @@ def stored_form(raw: str) -> str:
     return raw if settings().disable_key_hashing else hash_key(raw)
 
 
-def presented_form(raw: str, ctx: RequestContext) -> PresentedKey | None:
+def presented_form(raw: str, ctx: RequestContext) -> str | None:
     """The stored form of a presented key.
 
     None if its format or its checksum is wrong, or the deployment's validator refuses it. The format is checked because
@@ -252,41 +259,69 @@ def presented_form(raw: str, ctx: RequestContext) -> PresentedKey | None:
     """
     if not _TOKEN.fullmatch(raw):
         return None
-    checksum = check(raw)
-    if checksum is Checksum.WRONG:
+    if check(raw) is Checksum.WRONG:
         return None
     if settings().key_validator and not load("key_validator")(key=raw, ctx=ctx):
         return None
-    return PresentedKey(stored_form(raw), checksum is Checksum.RIGHT)
+    return stored_form(raw)
 
 
 def verify_presented(
-    presented: PresentedKey | None,
-    required: Permissions,
-    *,
-    now: datetime,
-    checked_later: bool = False,
-    with_metadata: bool = False,
+    key_hash: str | None, required: Permissions, *, now: datetime, with_metadata: bool = False
 ) -> Verification:
-    """Verify the key of a request. None is invalid, without a look-up. `with_metadata` also reads that of a valid key.
+    """Verify the key of a request to `/api/auth`, given in its stored form. None is invalid, without a look-up.
 
-    A key that has ended (`ended.py`) is invalid. With `checked_later`, the caller checks that by what it reads anyway.
+    A key that has ended (`ended.py`) is invalid. `with_metadata` also reads the metadata of a valid key.
 
-    A key without a checksum is looked up first, because a failed write costs as much as a write. An instance remembers
-    which of these keys exist.
+    Only a key with an allowance or a rate limit takes a write. What an instance remembers of a key selects the items to
+    read, so that all calls are made at once. A key that it does not know is looked up first, so that a made-up one
+    costs no write (docs/decisions/0104-a-key-without-limits-is-only-read.md).
     """
-    if presented is None or not _may_exist(presented):
-        return Verification(key=None, refusal=Refusal.INVALID)
-    verification = verify(presented.key_hash, required, now=now, with_metadata=with_metadata)
-    if verification.key is not None and verification.valid and not checked_later:
-        key = verification.key
-        if key.rule_id is not None:
-            # The token of a CI job stands for no user. It works where its rule is read with the team: in the cache.
-            return Verification(key=None, refusal=Refusal.INVALID)
+    if key_hash is None or (key_hash not in _known and find_presented(key_hash) is None):
+        return _INVALID
+    known = _known[key_hash]
+    where = (known.team_id or known.user_id, known.user_id)
+    count = partial(verify, key_hash, required, now=now, with_metadata=with_metadata)
+    if known.is_counted:
+        with running(standing_of, *where) as reading:
+            verification = count()
+        standing = reading.result()
+    else:
+        note_use_if_due(key_hash, required, now=now, every=_NOTED_IN_ACCOUNTS_AFTER)
+        metadata = with_metadata and known.has_metadata
+        key, standing = repository.get_with(key_hash, reading_standing(*where), metadata=metadata)
+        if key is None:
+            verification = _INVALID
+        elif key.is_counted:
+            verification = count()
+        else:
+            _remembered(key)
+            key = repository.with_metadata(key) if with_metadata else key
+            verification = _verified_by_reading(key, required, now=now)
+    key = verification.key
+    if key is None:
+        _known.pop(key_hash, None)
+        return verification
+    if key.is_counted:
+        _remembered(key)
+    if not verification.valid:
+        return verification
+    if key.rule_id is not None:
+        # The token of a CI job stands for no user. It works where its rule is read with the team: in the cache.
+        return _INVALID
+    if (key.user_id, key.team_id) != (known.user_id, known.team_id):
         standing = standing_of(key.team_id or key.user_id, key.user_id)
-        if ended_with_user(key, standing.user) or ended_with_membership(key, standing):
-            return Verification(key=None, refusal=Refusal.INVALID)
+    if ended_with_user(key, standing.user) or ended_with_membership(key, standing):
+        return _INVALID
     return verification
+
+
+def _verified_by_reading(key: ApiKey, required: Permissions, *, now: datetime) -> Verification:
+    """The result for a key without allowance and rate limit that was just read. A valid one is used now."""
+    refusal = _refusal(key, required, now)
+    return Verification(
+        key=replace(key, last_request=now) if refusal is None else key, refusal=refusal
+    )
 
 
 def verify(
@@ -334,36 +369,28 @@ def verify(
     return Verification(key=key)
 
 
-def _may_exist(presented: PresentedKey) -> bool:
-    """False if the key has no checksum and does not exist."""
-    if presented.has_checksum or presented.key_hash in _known:
-        return True
-    try:
-        return find_presented(presented) is not None
-    except TryAgain:
-        # The write that follows finds out.
-        return True
-
-
 def verify_key(
-    presented: PresentedKey, required: Permissions, *, now: datetime, checked_later: bool = False
+    key_hash: str, required: Permissions, *, now: datetime, checked_later: bool = False
 ) -> ApiKey:
-    """Verify the key that a request presents. `checked_later` is as in `verify_presented`.
+    """Verify the key that a request presents. With `checked_later`, the caller checks whether it has ended.
 
     Raises Unauthenticated for a key that is unknown, disabled, expired or used up, without saying which; ReadOnly or
     MissingPermission; RateLimited.
     """
-    verification = verify_presented(presented, required, now=now, checked_later=checked_later)
-    return _accepted(verification, required)
+    if not checked_later:
+        return _accepted(verify_presented(key_hash, required, now=now), required)
+    if known_as_counted(key_hash):
+        return verify_counted_key(key_hash, required, now=now)
+    return verify_read_key(key_hash, find_presented(key_hash), required, now=now)
 
 
-def verify_counted_key(presented: PresentedKey, required: Permissions, *, now: datetime) -> ApiKey:
-    """Like `verify_key` with `checked_later`, and remember whether uses of the key are still counted."""
-    return _remembered(verify_key(presented, required, now=now, checked_later=True))
+def verify_counted_key(key_hash: str, required: Permissions, *, now: datetime) -> ApiKey:
+    """Like `verify_key` with `checked_later`, by a write. Remembers whether uses of the key are still counted."""
+    return _remembered(_accepted(verify(key_hash, required, now=now), required))
 
 
 def verify_read_key(
-    presented: PresentedKey, key: ApiKey | None, required: Permissions, *, now: datetime
+    key_hash: str, key: ApiKey | None, required: Permissions, *, now: datetime
 ) -> ApiKey:
     """Like `verify_counted_key` for a key that the request has just read. None if it does not exist.
 
@@ -375,41 +402,47 @@ def verify_read_key(
         raise Unauthenticated
     _remembered(key)
     if key.is_counted:
-        return verify_counted_key(presented, required, now=now)
-    accepted = _accepted(Verification(key=key, refusal=_refusal(key, required, now)), required)
-    note_use_if_due(presented, required, now=now)
+        return verify_counted_key(key_hash, required, now=now)
+    accepted = _accepted(_verified_by_reading(key, required, now=now), required)
+    note_use_if_due(key_hash, required, now=now)
     return accepted
 
 
-def known_as_counted(presented: PresentedKey) -> bool:
+def known_as_counted(key_hash: str) -> bool:
     """Whether this instance has seen the key, and its uses were counted then."""
-    known = _known.get(presented.key_hash)
+    known = _known.get(key_hash)
     return known is not None and known.is_counted
 
 
-def find_presented(presented: PresentedKey) -> ApiKey | None:
+def find_presented(key_hash: str) -> ApiKey | None:
     """The key of a request as it is stored now, whether it is valid or not."""
-    key = repository.get(presented.key_hash)
+    key = repository.get(key_hash)
     return None if key is None else _remembered(key)
 
 
-def reading_presented(presented: PresentedKey) -> "Read[ApiKey | None]":
+def reading_presented(key_hash: str) -> "Read[ApiKey | None]":
     """The same, to be read together with other items."""
-    return repository.reading(presented.key_hash)
+    return repository.reading(key_hash)
 
 
-def note_use_if_due(presented: PresentedKey, required: Permissions, *, now: datetime) -> None:
-    """Record a use of a known key in the background, if none was recorded in the last minute.
+def note_use_if_due(
+    key_hash: str,
+    required: Permissions,
+    *,
+    now: datetime,
+    every: timedelta = NOTED_AGAIN_AFTER,
+) -> None:
+    """Record a use of a known key in the background, unless one was recorded in the time `every` before.
 
     The write has the conditions of a verification, so it can begin before the key is read.
     """
-    known = _known.get(presented.key_hash)
+    known = _known.get(key_hash)
     if known is None or known.is_counted:
         return
-    if known.noted_at is not None and now - known.noted_at < NOTED_AGAIN_AFTER:
+    if known.noted_at is not None and now - known.noted_at < every:
         return
-    _known[presented.key_hash] = known._replace(noted_at=now)
-    note = submit(_try_to_note_use, presented.key_hash, required, now)
+    _known[key_hash] = known._replace(noted_at=now)
+    note = submit(_try_to_note_use, key_hash, required, now, every)
     at_end_of_request(partial(wait, [note], timeout=_NOTE_WAIT_S))
 
 
@@ -417,13 +450,19 @@ def _remembered(key: ApiKey) -> ApiKey:
     known = _known.get(key.key_hash)
     moments = [key.last_request, None if known is None else known.noted_at]
     noted_at = max((moment for moment in moments if moment is not None), default=None)
-    _known[key.key_hash] = _Known(key.is_counted, noted_at)
+    _known[key.key_hash] = _Known(
+        user_id=key.user_id,
+        team_id=key.team_id,
+        is_counted=key.is_counted,
+        has_metadata=key.metadata is not None,
+        noted_at=noted_at,
+    )
     return key
 
 
-def _try_to_note_use(key_hash: str, required: Permissions, now: datetime) -> None:
+def _try_to_note_use(key_hash: str, required: Permissions, now: datetime, every: timedelta) -> None:
     with suppress(TryAgain), one_try():
-        repository.note_use(key_hash, required, now=now, every=NOTED_AGAIN_AFTER)
+        repository.note_use(key_hash, required, now=now, every=every)
 
 
 def _accepted(verification: Verification, required: Permissions) -> ApiKey:
@@ -475,12 +514,12 @@ def revoke_key(key: ApiKey, *, actor: Actor | None = None) -> bool:
     return repository.delete(key.key_hash, *audited.deleted(key, actor))
 
 
-def revoke_ci_token(presented: PresentedKey | None) -> ApiKey | None:
+def revoke_ci_token(key_hash: str | None) -> ApiKey | None:
     """Delete the key of a CI job, and return it. None, and nothing is deleted, for any other key.
 
     There is no audit entry, because each job ends its key, and the key would soon have expired.
     """
-    key = None if presented is None else repository.get(presented.key_hash)
+    key = None if key_hash is None else repository.get(key_hash)
     if key is None or key.rule_id is None or not repository.delete(key.key_hash):
         return None
     return key

@@ -31,7 +31,7 @@ from larder.conditions import (
     one_of,
 )
 from larder.settings import settings
-from larder.tables import IDENTITY, TEAMS, Item, Key, Table, Write, batch_get, commit
+from larder.tables import IDENTITY, TEAMS, Item, Key, Read, Table, Write, batch_get, commit
 from larder.teams.models import (
     TEAM_ID_PREFIX,
     UNDECIDED,
@@ -84,6 +84,10 @@ def parse_standing(found: Mapping[Table, Sequence[Item]]) -> Membership:
     state = team.state if team else _personal_state(by_kind.get("personal", {}), user)
     rule = _rule_state(by_kind["rule"]) if "rule" in by_kind else None
     return Membership(team=team, member=member, state=state, user=user, rule=rule)
+
+
+def reading_standing(owner: str, user_id: str) -> Read[Membership]:
+    return Read(standing_keys(owner, user_id), parse_standing)
 
 
 def read_standing(owner: str, user_id: str) -> Membership:

@@ -1,10 +1,15 @@
 """The state of an owner of artifacts: caching status, block and quota. An owner is a team or a user."""
 
+from typing import TYPE_CHECKING
+
 from larder.actor import Actor
 from larder.errors import InvalidValue
 from larder.teams import repository
 from larder.teams.audited import audited_lazily
 from larder.teams.models import Block, CachingStatus, Membership, OwnerState
+
+if TYPE_CHECKING:
+    from larder.tables import Read
 
 MAX_REASON_LENGTH = 200
 """The longest reason for a block. Clients print it in one line."""
@@ -18,6 +23,11 @@ def read_state(owner: str) -> OwnerState:
 def standing_of(owner: str, user_id: str) -> Membership:
     """The user's relation to an owner: a team or the user."""
     return repository.read_standing(owner, user_id)
+
+
+def reading_standing(owner: str, user_id: str) -> "Read[Membership]":
+    """The same, to be read together with other items."""
+    return repository.reading_standing(owner, user_id)
 
 
 def quota_bytes(owner: str) -> int | None:

@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from larder.api_keys.models import PresentedKey
 from larder.api_keys.service import presented_form
 from larder.artifacts.models import (
     MAX_CI_LENGTH,
@@ -44,12 +43,6 @@ class Token:
 
     hash: str
     is_session: bool
-    has_checksum: bool = False
-    """For keys: the end of the key is its checksum."""
-
-    @property
-    def key(self) -> PresentedKey:
-        return PresentedKey(self.hash, self.has_checksum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +71,10 @@ def bearer_token(request: Request) -> Token:
     if session := _SESSION.fullmatch(header):
         return Token(hash=hash_key(session["token"]), is_session=True)
     key = _KEY.fullmatch(header)
-    presented = None if key is None else presented_form(key["key"], request_context(request))
-    if presented is None:
+    key_hash = None if key is None else presented_form(key["key"], request_context(request))
+    if key_hash is None:
         raise Unauthenticated
-    return Token(presented.key_hash, is_session=False, has_checksum=presented.has_checksum)
+    return Token(key_hash, is_session=False)
 
 
 BearerToken = Annotated[Token, Depends(bearer_token)]

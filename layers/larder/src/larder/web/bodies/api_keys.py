@@ -15,7 +15,6 @@ from larder.api_keys.models import (
     KeyChanges,
     NewKey,
     Permissions,
-    PresentedKey,
     RateLimit,
     Refill,
     Unset,
@@ -105,9 +104,9 @@ class _Named(BodyModel):
 
 @dataclass(frozen=True, slots=True)
 class KeyToVerify:
-    """The key to verify, None if it is invalid whatever is stored."""
+    """The key to verify in its stored form, None if it is invalid whatever is stored."""
 
-    key: PresentedKey | None
+    key_hash: str | None
     permissions: Permissions
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import parse_qsl
 
-from larder.api_keys.models import PresentedKey
 from larder.api_keys.service import presented_form
 from larder.errors import InvalidTarget, UnsupportedGrantType
 from larder.teams.teams import SLUG, names_a_team
@@ -57,7 +56,7 @@ def exchange_form(request: Request) -> ExchangeRequest:
     )
 
 
-def revoked_token(request: Request) -> PresentedKey | None:
+def revoked_token(request: Request) -> str | None:
     """The token to revoke in its stored form. None if it cannot be a key. Raises InvalidRequest."""
     token = _form(request).get("token")
     if not token:
@@ -110,4 +109,4 @@ def _reads_only(scope: str | None) -> bool:
 
 
 SentExchange = Annotated[ExchangeRequest, Depends(exchange_form)]
-RevokedToken = Annotated[PresentedKey | None, Depends(revoked_token)]
+RevokedToken = Annotated[str | None, Depends(revoked_token)]

@@ -30,8 +30,8 @@ def presented_key(request: Request) -> ApiKey | None:
         raise InvalidApiKey
     if len(raw) > MAX_KEY_LENGTH:
         raise NotSignedIn
-    presented = presented_form(raw, request_context(request))
-    verification = verify_presented(presented, {}, now=clock.now())
+    key_hash = presented_form(raw, request_context(request))
+    verification = verify_presented(key_hash, {}, now=clock.now())
     match verification.refusal:
         case Refusal.RATE_LIMITED:
             raise RateLimited(verification.try_again_in_ms or 0)

@@ -198,7 +198,7 @@ def authenticate(
     Raises Unauthenticated, MissingPermission, RateLimited.
     """
     if not token.is_session:
-        key = verify_key(token.key, needs, now=now, checked_later=checked_later)
+        key = verify_key(token.hash, needs, now=now, checked_later=checked_later)
         if key.rule_id is not None:
             raise Unauthenticated
         return _key_principal(key)
@@ -355,7 +355,7 @@ def _is_bound(token: Token, team: TeamQuery) -> bool:
         return False
     if known := _known.get((token, team)):
         return known.bound_to is not None
-    key = find_presented(token.key)
+    key = find_presented(token.hash)
     return key is not None and key.team_id is not None
 
 
@@ -473,17 +473,17 @@ def _verified_with_items(
 
         found, items = read_all(reading_session(known.user_id, token.hash), *where)
         return _session_principal(if_valid(found, now=now)), items
-    if known_as_counted(token.key):
+    if known_as_counted(token.hash):
         with running(read_items) as reading_items:
-            key = verify_counted_key(token.key, needs, now=now)
+            key = verify_counted_key(token.hash, needs, now=now)
         items = reading_items.result()
     elif holder is not None:
-        key = verify_read_key(token.key, holder.key, needs, now=now)
+        key = verify_read_key(token.hash, holder.key, needs, now=now)
         items = read_items()
     else:
-        note_use_if_due(token.key, needs, now=now)
-        read, items = read_all(reading_presented(token.key), *where)
-        key = verify_read_key(token.key, read, needs, now=now)
+        note_use_if_due(token.hash, needs, now=now)
+        read, items = read_all(reading_presented(token.hash), *where)
+        key = verify_read_key(token.hash, read, needs, now=now)
     return _key_principal(key), items
 
 
@@ -491,7 +491,7 @@ def _verified(token: Token, key: ApiKey | None, needs: Permissions, *, now: date
     """The principal of a token that was just looked up."""
     if token.is_session:
         return authenticate(token, needs, now=now)
-    return _key_principal(verify_read_key(token.key, key, needs, now=now))
+    return _key_principal(verify_read_key(token.hash, key, needs, now=now))
 
 
 def _look_up(token: Token, team: TeamQuery) -> _Holder:
@@ -508,7 +508,7 @@ def _look_up(token: Token, team: TeamQuery) -> _Holder:
 
 def _find_holder(token: Token) -> tuple[str, ApiKey | None]:
     if not token.is_session:
-        key = find_presented(token.key)
+        key = find_presented(token.hash)
         if key is None:
             raise Unauthenticated
         return key.user_id, key
