@@ -87,13 +87,16 @@ def github_job(
     return dict(line.split("=", 1) for line in lines), log
 
 
-def gitlab_job(shell: str, id_token: str, cloud: LocalCloud) -> str:
-    """Run the snippet before a script. Returns the token that the script sees, or an empty text."""
+def gitlab_job(shell: str, id_token: str, cloud: LocalCloud, **own: str) -> str:
+    """Run the snippet before a script. Returns the token that the script sees, or an empty text.
+
+    `own` are more variables of the job.
+    """
     snippet = yaml.safe_load((CI / "gitlab" / "larder.yml").read_text())[".larder"]
     assert snippet["id_tokens"] == {"LARDER_ID_TOKEN": {"aud": "$TURBO_API"}}
     script = "\n".join([*snippet["before_script"], 'printf "<%s>" "$(printenv TURBO_TOKEN)"'])
     variables = {"TURBO_API": cloud.url, "TURBO_TEAM": cloud.team, "LARDER_ID_TOKEN": id_token}
-    log = run([shell, "-e", "-c", script], variables)
+    log = run([shell, "-e", "-c", script], {**variables, **own})
     return log.rpartition("<")[2].removesuffix(">")
 
 
@@ -205,3 +208,15 @@ def test_a_job_of_gitlab_gets_a_token(
     token = gitlab_job(shell, issuer.mint(claims), local_cloud)
     assert token.startswith("larder_ci_")
     assert status(local_cloud, token) == 200
+
+
+def test_a_job_of_gitlab_names_one_of_two_rules(
+    local_cloud: LocalCloud, server: Server, issuer: Issuer
+) -> None:
+    project = "acme/two-rules"
+    add = ("trust", "add", local_cloud.team, "--gitlab", project, "--issuer", server.url)
+    rules = [local_cloud.larder(*add)["id"] for _ in range(2)]
+    claims = gitlab_claims(project_path=project, project_id="two-rules", aud=local_cloud.url)
+    assert gitlab_job("sh", issuer.mint(claims), local_cloud) == ""
+    token = gitlab_job("sh", issuer.mint(claims), local_cloud, LARDER_RULE=rules[1])
+    assert token.startswith("larder_ci_")
