@@ -251,7 +251,7 @@ class RemainingRequired(InvalidValue):
 
 
 class NoValuesToUpdate(LarderError):
-    message = "There is nothing to change."
+    message = "The body has no field to change. Send at least one."
 
 
 class PermissionNotHeld(LarderError):
@@ -299,11 +299,17 @@ class ReadOnly(LarderError):
 
 
 class MissingPermission(LarderError):
-    message = "This token does not have the permission that the request needs."
+    """The message names the permission."""
 
 
 class MissingRole(LarderError):
-    message = "Your role in this team does not allow this."
+    """The message names the roles that may do it."""
+
+    message = "Only an owner or admin of the team can do this."
+
+
+OWNERS_ONLY = "Only an owner of the team can do this."
+"""The message of `MissingRole` where admins are refused, too."""
 
 
 class SessionRequired(LarderError):
@@ -321,15 +327,18 @@ class InvitationForAnother(LarderError):
 
 
 class CachingDisabled(LarderError):
-    message = "Remote caching is disabled for this account."
+    message = "Remote caching is disabled for this account. An owner can enable it."
 
 
 class CachingPaused(LarderError):
-    message = "Remote caching is paused for this account."
+    message = "Remote caching is paused for this account. An owner can enable it."
 
 
 class CachingOverLimit(LarderError):
-    message = "This account's storage quota is full. You can still read stored artifacts."
+    message = (
+        "This account's storage quota is full. Delete artifacts, or ask the operator for a larger quota. "
+        "You can still read stored artifacts."
+    )
 
 
 class SignatureRequired(LarderError):
@@ -340,7 +349,8 @@ class ScopesFull(LarderError):
     """An upload to an own scope finds no space that own scopes may take."""
 
     message = (
-        "The part of the storage quota for own scopes is full. You can still read stored artifacts."
+        "The part of the storage quota for own scopes is full. Wait until artifacts in them expire, or ask the "
+        "operator for a larger quota. You can still read stored artifacts."
     )
 
 
@@ -363,7 +373,10 @@ class UnprovenCannotStore(LarderError):
 class LargerThanQuota(LarderError):
     """No eviction can make room for it. turbo keeps uploading smaller artifacts, unlike after `CachingOverLimit`."""
 
-    message = "This artifact alone is larger than this account's storage quota."
+    message = (
+        "This artifact alone is larger than this account's storage quota. Ask the operator for a larger quota, or make "
+        "the outputs of the task smaller."
+    )
 
 
 class TeamNotFound(LarderError):

@@ -475,8 +475,13 @@ def _accepted(verification: Verification, required: Permissions) -> ApiKey:
         case Refusal.LACKS_PERMISSION if verification.key is not None:
             held = verification.key.permissions.get("artifacts", ())
             reads_only = required == {"artifacts": ("write",)} and "read" in held
-            raise ReadOnly if reads_only else MissingPermission
+            raise ReadOnly if reads_only else MissingPermission(_missing(required))
     raise Unauthenticated
+
+
+def _missing(required: Permissions) -> str:
+    needs = ", ".join(f"{on}: {action}" for on, actions in required.items() for action in actions)
+    return f"This token does not have the permission that the request needs: {needs}."
 
 
 def list_keys(user_id: str) -> list[ApiKey]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from larder.actor import Actor
 from larder.concurrency import attempts
 from larder.errors import (
+    OWNERS_ONLY,
     InvalidValue,
     MissingRole,
     SlugTaken,
@@ -140,7 +141,7 @@ def change_team(
     for _ in attempts():
         team, acting, _ = acting_in(team_id, by)
         if acting is not None and not change.is_open_to(acting.role):
-            raise MissingRole
+            raise MissingRole(None if change.caching is None else OWNERS_ONLY)
         new = _changed(team, change)
         if new == team:
             return new
@@ -163,7 +164,7 @@ def delete_team(
     for _ in attempts():
         team, acting, _ = acting_in(team_id, by)
         if acting is not None and not acting.role.owns_team:
-            raise MissingRole
+            raise MissingRole(OWNERS_ONLY)
         if repository.delete_team(team, entry, by=acting, now=now):
             return team
     raise TryAgain

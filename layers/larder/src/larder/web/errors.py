@@ -102,7 +102,10 @@ class MissingOrNullOrigin(LarderError):
 
 
 class InvalidOrigin(LarderError):
-    message = "The page that sends the request is not from a trusted origin."
+    message = (
+        "The page that sends the request is not from a trusted origin. "
+        "The operator can add its origin to TrustedOrigins."
+    )
 
 
 class CrossSiteNavigation(LarderError):
@@ -112,19 +115,23 @@ class CrossSiteNavigation(LarderError):
 
 
 class InvalidCallbackUrl(LarderError):
-    message = "callbackURL must be a path or lead to a trusted origin."
+    message = "callbackURL must be a path, or lead to this service or an origin in TrustedOrigins."
 
 
 class InvalidRedirectUrl(InvalidCallbackUrl):
-    message = "redirectTo must be a path or lead to a trusted origin."
+    message = "redirectTo must be a path, or lead to this service or an origin in TrustedOrigins."
 
 
 class InvalidErrorCallbackUrl(InvalidCallbackUrl):
-    message = "errorCallbackURL must be a path or lead to a trusted origin."
+    message = (
+        "errorCallbackURL must be a path, or lead to this service or an origin in TrustedOrigins."
+    )
 
 
 class InvalidNewUserCallbackUrl(InvalidCallbackUrl):
-    message = "newUserCallbackURL must be a path or lead to a trusted origin."
+    message = (
+        "newUserCallbackURL must be a path, or lead to this service or an origin in TrustedOrigins."
+    )
 
 
 class InternalError(LarderError):

@@ -61,6 +61,7 @@ from larder.artifacts.service import (
 )
 from larder.concurrency import running
 from larder.errors import (
+    OWNERS_ONLY,
     CachingDisabled,
     CachingOverLimit,
     CachingPaused,
@@ -246,7 +247,9 @@ def cache_member(token: BearerToken, team: NamedTeam) -> CachePrincipal:
 def usage_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
     principal = _principal(token, team, None, {}, totals=False)
     if not principal.artifact_actions:
-        raise MissingPermission
+        raise MissingPermission(
+            "This token needs the permission artifacts: read or artifacts: write."
+        )
     return principal
 
 
@@ -319,7 +322,7 @@ def cache_manager(token: BearerToken, team: NamedTeam, request: Request) -> Cach
 def caching_owner(token: BearerToken, team: NamedTeam) -> CachePrincipal:
     principal = _principal(token, team, None, {"artifacts": ("manage",)}, totals=True)
     if principal.membership.role is not None and not principal.membership.role.owns_team:
-        raise MissingRole
+        raise MissingRole(OWNERS_ONLY)
     return principal
 
 
@@ -380,7 +383,9 @@ def _require_trust(principal: CachePrincipal) -> None:
     if not principal.view.is_protected or key is None or not key.may_trust:
         return
     if role is None or not role.names_trusted:
-        raise MissingRole
+        raise MissingRole(
+            "This key is trusted, but its user is no longer an owner or admin of the team."
+        )
 
 
 def _principal(

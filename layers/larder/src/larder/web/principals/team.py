@@ -30,6 +30,7 @@ from larder.accounts.models import User
 from larder.api_keys.models import Permissions
 from larder.api_keys.principals import Principal
 from larder.errors import (
+    OWNERS_ONLY,
     EmailNotProven,
     MissingPermission,
     MissingRole,
@@ -91,7 +92,7 @@ def team_editor(change: SentTeamChange, token: BearerToken, request: Request) ->
     needs = {**(_WRITE if change.renames else {}), **(_MANAGE_ARTIFACTS if change.caching else {})}
     principal = _principal(token, needs, request)
     if not change.is_open_to(principal.member.role):
-        raise MissingRole
+        raise MissingRole(None if change.caching is None else OWNERS_ONLY)
     check_not_blocked(principal.team.state)
     return principal
 
@@ -99,7 +100,7 @@ def team_editor(change: SentTeamChange, token: BearerToken, request: Request) ->
 def team_owner(token: BearerToken, request: Request) -> TeamPrincipal:
     principal = _principal(token, _WRITE, request)
     if not principal.member.role.owns_team:
-        raise MissingRole
+        raise MissingRole(OWNERS_ONLY)
     check_not_blocked(principal.team.state)
     return principal
 
@@ -152,7 +153,9 @@ def team_maker(_new: SentNewTeam, token: BearerToken) -> Principal:
     now = clock.now()
     principal = authenticate(token, _WRITE, now=now, checked_later=True)
     if principal.bound_to is not None:
-        raise MissingPermission
+        raise MissingPermission(
+            "A key that is bound to a team cannot create teams. Sign in, or use a key without a team."
+        )
     if settings().disable_team_creation and not principal.is_operator:
         raise TeamCreationDisabled
     standing = standing_of(principal.user_id, principal.user_id)
