@@ -273,15 +273,15 @@ CASES = (
         variables={"TURBO_TOKEN": None, "CI": "true"},
     ),
     Case(
-        *("invalid-token", "TURBO_TOKEN", "not one word", "TURBO_TOKEN=larder_..."),
+        *("invalid-token", "TURBO_TOKEN", "not one word", "TURBO_TOKEN=..."),
         variables={"TURBO_TOKEN": f"{TOKEN}\n"},
     ),
     Case(
-        *("invalid-token", "TURBO_TOKEN", "not one word", "TURBO_TOKEN=larder_..."),
+        *("invalid-token", "TURBO_TOKEN", "not one word", "TURBO_TOKEN=..."),
         variables={"TURBO_TOKEN": f'"{TOKEN}"'},
     ),
     Case(
-        *("invalid-token", "TURBO_TOKEN", "or not Larder's", "TURBO_TOKEN=larder_..."),
+        *("invalid-token", "TURBO_TOKEN", "or not Larder's", "TURBO_TOKEN=..."),
         variables={"TURBO_TOKEN": "vca_abc"},
     ),
     Case(

@@ -40,7 +40,7 @@ _BY_CODE = {
 }
 _BY_STATUS = {401: "token-refused", 402: "blocked", 429: "rate-limited"}
 _STATUS = {"disabled": "team-off", "paused": "team-off", "over_limit": "quota-full"}
-_PASTE = {"token-refused": "TURBO_TOKEN=larder_...", "other-team": "TURBO_TEAM=my-team"}
+_PASTE = {"token-refused": "TURBO_TOKEN=...", "other-team": "TURBO_TEAM=my-team"}
 
 
 @dataclass(kw_only=True)

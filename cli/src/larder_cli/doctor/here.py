@@ -185,7 +185,7 @@ def _token(client: Client) -> Iterator[Finding]:
         found = "No token is set, and turbo login has stored none."
         yield Finding(id="no-token", where="TURBO_TOKEN", found=found, paste=paste)
     elif not is_sendable(token):
-        paste = "TURBO_TOKEN=larder_..."
+        paste = "TURBO_TOKEN=..."
         found = f"The token in {where} is not one word, or not Larder's."
         yield Finding(id="invalid-token", where=where, found=found, paste=paste)
 

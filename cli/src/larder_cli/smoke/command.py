@@ -22,8 +22,8 @@ from larder_cli.target import Target, enter, stack_output
 @click.command(
     "smoke",
     epilog=examples(
-        "larder smoke --url https://cache.example.com --key larder_... --team acme",
-        "larder --stack larder-prod smoke --key larder_...",
+        "larder smoke --url https://cache.example.com --key ... --team acme",
+        "larder --stack larder-prod smoke --key ...",
         "larder --local .larder smoke",
     ),
 )
