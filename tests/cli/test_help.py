@@ -37,6 +37,19 @@ def test_help_has_examples_and_needs_no_target(path: tuple[str, ...]) -> None:
         assert COMMANDS[path].help
 
 
+@pytest.mark.parametrize(
+    "path", [path for path, command in COMMANDS.items() if isinstance(command, click.Group)]
+)
+def test_80_columns_show_the_whole_summary_of_each_command(
+    path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = Larder()(*path, "--help").stdout
+    summaries = shown.partition("\nCommands:\n")[2].partition("\n\n")[0].splitlines()
+    assert summaries
+    assert [line for line in summaries if line.endswith("...")] == []
+
+
 @pytest.mark.parametrize("path", COMMANDS, ids=IDS)
 def test_every_option_has_a_help_text(path: tuple[str, ...]) -> None:
     options = [one for one in COMMANDS[path].params if isinstance(one, click.Option)]
@@ -59,7 +72,9 @@ def test_the_reference_lists_the_command_and_its_options(path: tuple[str, ...]) 
         name
         for one in COMMANDS[path].params
         for name in (
-            one.opts if isinstance(one, click.Option) else [str(one.metavar or one.name).upper()]
+            [*one.opts, *one.secondary_opts]
+            if isinstance(one, click.Option)
+            else [str(one.metavar or one.name).upper()]
         )
     }
     assert [name for name in sorted(wanted) if name not in sections[title]] == []

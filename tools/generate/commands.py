@@ -17,7 +17,7 @@ def options(command: str = "") -> None:
     print("|---|---|")
     for option in _command(command).params:
         if isinstance(option, click.Option):
-            names = ", ".join(f"`{name}`" for name in option.opts)
+            names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
             if not option.is_flag and not isinstance(option.type, click.Choice):
                 names = f"`{option.opts[0]} {_placeholder(option)}`"
             print(table_row(names, " ".join(_meaning(option))))

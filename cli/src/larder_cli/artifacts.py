@@ -176,7 +176,7 @@ def list_(
 )
 @json_option
 def show(owner: str, hash: str, scope: str | None, as_json: bool) -> None:
-    """Show the details of the artifact HASH of TEAM or EMAIL, and who uploaded it."""
+    """Show the artifact HASH of TEAM or EMAIL, and who uploaded it."""
     from larder.artifacts.models import ALL_SCOPES, parse_hash, parse_scope
 
     parsed = parse_hash(hash)
@@ -203,7 +203,7 @@ def show(owner: str, hash: str, scope: str | None, as_json: bool) -> None:
 )
 @json_option
 def scopes(team: str, limit: int, as_json: bool) -> None:
-    """List the own scopes of a protected TEAM: who writes them, and how much they hold."""
+    """List the own scopes of a protected TEAM. Shows who writes them, and how much they hold."""
     from larder.artifacts.scopes import OwnScope
     from larder.trust.scopes import page_of_scopes
 
@@ -235,7 +235,10 @@ def scopes(team: str, limit: int, as_json: bool) -> None:
 @click.argument("id", metavar="ID")
 @json_option
 def writer(team: str, id: str, as_json: bool) -> None:
-    """Show what is behind the writer ID of an artifact of TEAM: which run of which CI job, or which API key."""
+    """Show who is behind the writer ID of an artifact of TEAM.
+
+    This is a run of a CI job, or an API key.
+    """
     from larder.api_keys.service import find_key
     from larder.audit.service import read_entries, token_owner
 
@@ -318,7 +321,9 @@ def delete(
     all_of: str | None,
     as_json: bool,
 ) -> None:
-    """Delete artifacts of TEAM or EMAIL: each HASH, or everything from a writer, of a scope or time, or everything.
+    """Delete artifacts of TEAM or EMAIL.
+
+    Deletes each HASH, everything from a writer, of a scope or of a time, or everything.
 
     TIME is a day or a time, such as 2026-11-21T14:00, in UTC if it names no zone.
     Downloads in progress complete. Later uploads are not affected.
@@ -378,9 +383,9 @@ def delete(
 )
 @json_option
 def audit(owner: str, limit: int, named: Sequence[str], as_json: bool) -> None:
-    """Show the audit of TEAM or EMAIL, newest first: who got access, and what was changed, deleted or replaced.
+    """Show the audit of TEAM or EMAIL, newest first.
 
-    A deleted team or user is found by its id.
+    It has who got access, and what was changed, deleted or replaced. A deleted team or user is found by its id.
     """
     actions = _actions(named)
     id, name = _audited_owner(owner)

@@ -31,7 +31,7 @@ def _record(issuer: "Issuer") -> Record:
     ),
 )
 def issuers() -> None:
-    """Manage the issuers whose id tokens CI jobs can exchange.
+    """Manage the issuers of id tokens of CI jobs.
 
     The option TrustedIssuers accepts those of the hosted CIs.
     """
@@ -56,7 +56,10 @@ def add(url: str, jwks_uri: str | None, as_json: bool) -> None:
 @issuers.command("list", epilog=examples("larder issuers list"))
 @json_option
 def list_(as_json: bool) -> None:
-    """List the issuers that rules name or that were added, and when their keys were fetched."""
+    """List the issuers, and when their keys were fetched.
+
+    These are the issuers that rules name or that were added.
+    """
     from larder.issuers.service import list_issuers
 
     print_table(

@@ -450,9 +450,10 @@ def show(key_id: str, as_json: bool) -> None:
 )
 @json_option
 def rotate(key_id: str, overlap: int, as_json: bool) -> None:
-    """Replace the key with the id KEY_ID: create a new key and print it. The key is shown only once.
+    """Replace the key with the id KEY_ID by a new one.
 
-    The new key has the same name, team, permissions and limits. Its lifetime starts again.
+    Prints the new key. It is shown only once. It has the same name, team, permissions and limits. Its lifetime starts
+    again.
     """
     from larder.api_keys import service
 
@@ -475,7 +476,10 @@ def rotate(key_id: str, overlap: int, as_json: bool) -> None:
 @keys.command("delete-expired", epilog=examples("larder keys delete-expired"))
 @json_option
 def delete_expired(as_json: bool) -> None:
-    """Delete every expired key now, instead of at the next full hour. Expired keys are already rejected."""
+    """Delete every expired key now.
+
+    Larder rejects expired keys at once, and deletes them every hour.
+    """
     from larder.api_keys import service
 
     print_record({"deleted": service.delete_expired_keys(now=clock.now())}, as_json=as_json)

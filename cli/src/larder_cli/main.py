@@ -75,8 +75,8 @@ def cli(
     region: str | None,
     profile: str | None,
 ) -> None:
-    """Operate a Larder remote cache: users, teams, keys, trust of CI, artifacts, mail, the signing secret,
-    the index, usage, smoke tests, the edge, and repositories that use the cache.
+    """Operate a Larder remote cache: users, teams, keys, rules for CI jobs, artifacts, mail, the signing secret, the
+    index, usage and the edge. Check deployments with smoke, and repositories that use the cache with doctor.
 
     Choose the deployment with --stack or --local. An option on the command line overrides the environment variable of
     the other one.

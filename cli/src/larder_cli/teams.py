@@ -194,7 +194,7 @@ def list_(as_json: bool) -> None:
 @click.argument("team", metavar="TEAM")
 @json_option
 def show(team: str, as_json: bool) -> None:
-    """Show TEAM: its settings, how much it stores, and the caching status that its clients see."""
+    """Show the settings, storage and caching status of TEAM. The status is what its clients see."""
     _print_team(require_team(team), as_json=as_json)
 
 
@@ -300,7 +300,7 @@ def members(team: str, as_json: bool) -> None:
 @unverified_option
 @json_option
 def add_member(team: str, email: str, role: str, unverified: bool, as_json: bool) -> None:
-    """Make the user EMAIL a member of TEAM, or change a member's role."""
+    """Add the user EMAIL to TEAM, or change a member's role."""
     from larder.teams import members
 
     found = require_team(team)
@@ -438,7 +438,7 @@ def set_(team: str, as_json: bool, **typed: Any) -> None:
 )
 @json_option
 def protect(team: str, keep_stored: bool, people: str | None, as_json: bool) -> None:
-    """Protect TEAM: only trusted credentials write what everyone reads. Others write a scope of their own.
+    """Let only trusted credentials write what TEAM reads. Others write a scope of their own.
 
     Settings without an option stay unchanged.
     """
@@ -456,7 +456,7 @@ def protect(team: str, keep_stored: bool, people: str | None, as_json: bool) -> 
 @click.argument("team", metavar="TEAM")
 @json_option
 def unprotect(team: str, as_json: bool) -> None:
-    """End the protection of TEAM: every member that writes the cache writes what everyone reads."""
+    """End the protection of TEAM. Every member who can write then writes what everyone reads."""
     from larder.teams.protection import ProtectionChange
 
     _set_protection(team, ProtectionChange(protected=False), as_json=as_json)

@@ -63,7 +63,7 @@ _others_option = click.option(
 )
 _lifetime_option = click.option(
     "--lifetime",
-    metavar="PERIOD",
+    metavar="TIME",
     type=seconds,
     help="How long a token is valid, such as 30m: from 5 minutes to 6 hours.",
 )
@@ -107,7 +107,7 @@ def _record(rule: "Rule", now: "datetime") -> Record:
     ),
 )
 def trust() -> None:
-    """Manage the rules by which CI jobs get tokens of a team without a stored secret.
+    """Manage the rules by which CI jobs get tokens. Jobs then need no stored secret.
 
     TEAM is a slug or an id.
     """
@@ -324,9 +324,9 @@ def remove(team: str, rule: str, as_json: bool) -> None:
 @click.argument("claims", metavar="FILE", type=click.File())
 @json_option
 def explain(team: str, claims: IO[str], as_json: bool) -> None:
-    """Explain what each rule of TEAM says to the claims of a job, as JSON in FILE, or - for standard input.
+    """Explain which rule of TEAM accepts a job, and why others do not.
 
-    Give the claims, never the token.
+    FILE has the claims of the job as JSON. - reads standard input. Give the claims, never the token.
     """
     from larder.trust import rules
 

@@ -151,7 +151,7 @@ def create(email: str, name: str, as_json: bool) -> None:
 @users.command("list", epilog=examples("larder users list", "larder users list --json"))
 @json_option
 def list_(as_json: bool) -> None:
-    """List all users and how much each stores without a team, largest first."""
+    """List all users, largest first. Shows how much each stores without a team."""
     from larder.accounts import service
     from larder.artifacts.repository.totals import read_totals_of
 
@@ -186,10 +186,10 @@ def show(email: str, as_json: bool) -> None:
 @state_options
 @json_option
 def set_(email: str, as_json: bool, **typed: Any) -> None:
-    """Change the caching, the block or the quota of the user EMAIL for what they do without a team.
+    """Change the caching, the block or the quota of EMAIL.
 
-    Settings without an option stay unchanged. Changes take effect at the user's next request. They do not affect the
-    user's teams.
+    The settings are for what the user does without a team. Settings without an option stay unchanged. Changes take
+    effect at the user's next request. They do not affect the user's teams.
     """
     change = StateChange(**typed)
     check_change(change)
@@ -208,10 +208,10 @@ def set_(email: str, as_json: bool, **typed: Any) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def delete(email: str, yes: bool, as_json: bool) -> None:
-    """Delete the user EMAIL, with their sessions, keys and memberships.
+    """Delete the user EMAIL.
 
-    Works like the user's own `delete-user` request, even if that is disabled. Larder does not delete the only owner of
-    a team.
+    Also deletes their sessions, keys and memberships. Works like the user's own `delete-user` request, even if that is
+    disabled. Larder does not delete the only owner of a team.
     """
     from larder.accounts import service, sign_in
     from larder.api_keys.service import delete_keys_of
@@ -271,10 +271,10 @@ def end_sessions(email: str, as_json: bool) -> None:
 @click.argument("new", metavar="NEW")
 @json_option
 def change_email(email: str, new: str, as_json: bool) -> None:
-    """Change the email address of the account EMAIL to NEW, and end all other access to it.
+    """Change the address of the account EMAIL to NEW.
 
-    Sessions, the password and earlier links stop working. The owner of NEW requests a password reset, which verifies
-    the address. API keys and memberships stay. Larder notifies EMAIL by mail.
+    This ends all other access to the account: sessions, the password and earlier links stop working. The owner of NEW
+    requests a password reset, which verifies the address. API keys and memberships stay. Larder notifies EMAIL by mail.
     """
     from larder.accounts import sign_in
 

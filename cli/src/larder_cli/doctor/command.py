@@ -52,7 +52,7 @@ class _Fact:
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, folder: Path, offline: bool, as_json: bool) -> None:
-    """Find what keeps the artifacts of a repository out of the cache.
+    """Find what keeps artifacts out of the cache.
 
     Run it in a repository that uses turbo, on a laptop or in CI, with the variables that turbo gets. It needs no AWS
     account. It reads turbo.json, .turbo/config.json, the login of turbo, package.json, the lock file and TURBO_*

@@ -36,7 +36,7 @@ _LONG_WAIT_S = 2.0
     ),
 )
 def edge() -> None:
-    """Prove that the edge works, and switch it on and off.
+    """Test the edge, and switch it on and off.
 
     The edge is a CloudFront distribution that carries artifacts (docs/edge.md). Deploying it with Edge=true changes
     nothing for clients. Only `enable` does, after it has tested the live distribution.
@@ -67,7 +67,7 @@ _drop_old_option = click.option(
 @json_option
 @click.pass_obj
 def status(target: Target, as_json: bool) -> None:
-    """Show whether clients use the edge, its keys, and how long its addresses are valid."""
+    """Show whether clients use the edge, and its keys. Also shows how long its addresses are valid."""
     if not settings().edge_url:
         if as_json:
             print_json({"state": "not deployed", "url": None, "keys": []})
