@@ -34,6 +34,15 @@ def test_links_have_existing_targets(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_the_index_of_the_documentation_lists_every_page() -> None:
+    index = DOCS / "README.md"
+    listed = {
+        (DOCS / target).resolve() for target in re.findall(r"\]\(([^)#]+)", index.read_text())
+    }
+    pages = {page for page in PAGES if DOCS in page.parents and page.parent.name != "decisions"}
+    assert pages - {index} <= listed
+
+
 def anchors(page: Path) -> set[str]:
     """The anchors of the page: its headings in GitHub's form, and explicit anchors."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
