@@ -32,7 +32,9 @@ EMULATOR := .tools/emulator/.ready
 
 .PHONY: help
 help: ## list the commands
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' Makefile
+	@awk -v use=" setup serve demo larder deploy smoke edge-tools cost growth " 'BEGIN {FS = ":.*## "} \
+		/^[a-z0-9-]+:.*## / {lines[index(use, " " $$1 " ") > 0] = lines[index(use, " " $$1 " ") > 0] sprintf("  make %-19s %s\n", $$1, $$2)} \
+		END {printf "Use Larder:\n%s\nDevelop Larder:\n%s", lines[1], lines[0]}' Makefile
 	@echo
 	@echo "PYTHON=python3.12 chooses the interpreter (CPython 3.11 or newer). By default, the first suitable one is used."
 
@@ -78,7 +80,7 @@ e2e: $(READY) ## run the long tests: npm's turbo clients, a browser, crashes, lo
 	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "slow or e2e" $(ARGS)
 
 .PHONY: proofs
-proofs: $(READY) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, every mood of the edge, and axe in every look of the console (about 35 minutes)
+proofs: $(READY) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, every fault of the local edge, and accessibility in every view of the console (about 35 minutes)
 	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 	@TURBO_JOBS=50 CLIENT_MATRIX=full EDGE_PROOFS=all .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py \

@@ -39,6 +39,14 @@ def test_the_environments_of_samconfig_are_accepted(name: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_help_lists_each_command_once() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    documented = re.findall(r"^([a-z0-9-]+):.*## ", makefile, re.MULTILINE)
+    listed = re.findall(r"^  make ([a-z0-9-]+) ", make("help").stdout, re.MULTILINE)
+    assert sorted(listed) == sorted(documented)
+    assert {"serve", "deploy"} <= set(listed[:9])
+
+
 @pytest.mark.parametrize(("command", "marks"), [("test-build", "build"), ("e2e", "slow|e2e")])
 def test_a_command_covers_every_folder_with_its_tests(command: str, marks: str) -> None:
     makefile = (ROOT / "Makefile").read_text()
