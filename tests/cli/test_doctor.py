@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from larder import clock
+from larder.web.replies.errors import REPLIES
 from larder_cli.doctor import jsonc
 from larder_cli.doctor.findings import PREFLIGHT_LINE, RULES
 from larder_cli.main import cli
@@ -565,8 +566,11 @@ def test_a_team_that_caches_nothing(
     assert status in finding["found"]
 
 
-@pytest.mark.parametrize("code", ["read_only", "missing_permission", "missing_role"])
+@pytest.mark.parametrize(
+    "code", ["read_only", "missing_permission", "missing_role", "email_not_proven"]
+)
 def test_a_token_that_only_reads(repository: Repository, stub: Stub, code: str) -> None:
+    assert (403, code) in {(reply.status, reply.code) for reply in REPLIES.values()}
     stub.says("OPTIONS /v8/artifacts", 403, error(code))
     (finding,) = repository.found().values()
     assert (finding["id"], finding["where"]) == ("read-only", "TURBO_TOKEN")

@@ -32,7 +32,7 @@ _BY_CODE = {
     "remote_caching_disabled": "team-off",
     "remote_caching_paused": "team-off",
     "remote_caching_over_limit": "quota-full",
-    "unproven_cannot_store": "read-only",
+    "email_not_proven": "read-only",
     "read_only": "read-only",
     "missing_permission": "read-only",
     "missing_role": "read-only",

@@ -54,7 +54,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
             _P, "turbo needs the address of your cache. Without one, it uses Vercel's."
         ),
         "invalid-address": Rule(
-            _P, "The address is https:// and a host, without a user or password."
+            _P, "Write https:// and a host as the address, without a user or password."
         ),
         "plain-http": Rule(
             _P,
@@ -102,12 +102,12 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         # Team and token.
         "no-team": Rule(_P, "Without a team, turbo sends no request to the remote cache."),
         "invalid-team-id": Rule(
-            _P, "turbo sends a team id only if it begins with team_. Slugs belong into TURBO_TEAM."
+            _P, "turbo sends a team id only if it begins with team_. Put a slug into TURBO_TEAM."
         ),
         "no-token": Rule(_P, "Without a token, turbo sends no request to the remote cache."),
         "invalid-token": Rule(
             _P,
-            "The token is one word, without quotes, spaces or line ends. It does not begin with vca_, as Vercel's do.",
+            "Set the token as one word, without quotes, spaces or line breaks. One that begins with vca_ is Vercel's.",
         ),
         # Signatures.
         "signature-without-key": Rule(
@@ -117,7 +117,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "key-without-signature": Rule(
             _W, "turbo signs only if remoteCache.signature is true. The key alone has no effect."
         ),
-        "weak-signature-key": Rule(_W, "The key of signatures has 32 bytes or more."),
+        "weak-signature-key": Rule(_W, "Sign with a key of 32 bytes or more."),
         "signature-with-preflight": Rule(
             _P,
             "This deployment has no edge. S3 then drops the signature of a direct upload, so turbo never accepts it. "
@@ -139,25 +139,42 @@ RULES: Mapping[str, Rule] = MappingProxyType(
             _N, "Doctor reads the version from node_modules, the lock file or package.json."
         ),
         # The deployment.
-        "unreachable": Rule(_P, "turbo must reach the address."),
-        "not-larder": Rule(_P, "The address is that of Larder, without a path."),
+        "unreachable": Rule(_P, "turbo must reach the address. Check it, and the network between."),
+        "not-larder": Rule(_P, "Set the address of Larder, without a path."),
         "wrong-clock": Rule(
             _W,
-            "The clocks of this computer and the deployment agree within five minutes. Else, certificates fail.",
+            "Set the clock of this computer. If it is wrong by more than five minutes, certificates can fail.",
         ),
         "token-refused": Rule(
-            _P, "The token is valid: not mistyped, expired, revoked, disabled or used up."
+            _P,
+            "The token is mistyped, expired, revoked, disabled or used up. Run turbo login, or set a new key.",
         ),
-        "token-expires": Rule(_W, "The token is valid for more than a week."),
-        "other-team": Rule(_P, "The token belongs to the team that turbo names."),
-        "blocked": Rule(_P, "The operator has not blocked the team."),
-        "team-off": Rule(_P, "Caching of the team is enabled."),
+        "token-expires": Rule(
+            _W, "The token expires within a week. Run turbo login again in time, or rotate the key."
+        ),
+        "other-team": Rule(
+            _P,
+            "The token is for another team than the one that turbo names. Correct the team, or use its key.",
+        ),
+        "blocked": Rule(_P, "The operator has blocked the team. Ask the operator for the reason."),
+        "team-off": Rule(_P, "Caching of the team is off. An owner of the team can enable it."),
         "quota-full": Rule(
-            _P, "The team has room. Over its quota, uploads are refused; downloads still work."
+            _P,
+            "The quota is full, so uploads are refused. Delete artifacts, or ask the operator for a larger quota.",
         ),
-        "read-only": Rule(_P, "To upload, the token and the role of its user must allow it."),
-        "rate-limited": Rule(_P, "The key has uses left, and the API is not throttled."),
-        "unexpected": Rule(_P, "The deployment answers as Larder does."),
+        "read-only": Rule(
+            _P,
+            "The token can read, but not upload. It needs artifacts: write, and its user a confirmed address and "
+            "another role than VIEWER.",
+        ),
+        "rate-limited": Rule(
+            _P,
+            "The key has no uses left for now, or the API is throttled. Wait, or use a key without a limit.",
+        ),
+        "unexpected": Rule(
+            _P,
+            "This is not one of Larder's usual replies. Try again, and look for a proxy in front of it.",
+        ),
         "own-scope": Rule(
             _N,
             "The team is protected, and this token is not trusted. Only this credential reads what it uploads. "
