@@ -211,14 +211,14 @@ def team_protected(*, to: str, product: str, url: str, team: str) -> Message:
         to,
         product,
         title="Your team is protected",
-        lead=f"The team {team} at {{product}} is now protected. Its first trusted API key or rule for CI jobs does "
-        "that, or the operator. From now on, only trusted credentials write what everyone in the team restores. All "
-        "others write a part of the cache of their own. What was stored before is usually hidden, so the next builds "
-        "start from an empty cache.",
+        lead=f"The team {team} at {{product}} is now protected. Its first trusted API key or rule for CI jobs has "
+        "turned this on, or the operator. From now on, only trusted credentials write what everyone in the team "
+        "restores. Others write to their own part of the cache. What was stored before is usually hidden, so the next "
+        "builds start from an empty cache.",
         action="Go to {product}",
         url=url,
-        note="An owner can turn the protection off. If you do not recognize this, look at the keys and the audit of "
-        "the team.",
+        note="An owner can turn the protection off. If you do not recognize this, look at the keys and the activity of "
+        "the team in the console.",
     )
 
 
@@ -229,7 +229,8 @@ def team_unprotected(*, to: str, product: str, url: str, team: str) -> Message:
         product,
         title="Your team is no longer protected",
         lead=f"The operator of {{product}} has ended the protection of the team {team}. From now on, every credential "
-        "that writes the cache writes what everyone in the team restores, and everything that is stored shows again.",
+        "that can write to the cache writes what everyone in the team restores. Artifacts that were hidden are visible "
+        "again.",
         action="Go to {product}",
         url=url,
         note="If you did not ask for this, contact the operator. An owner can protect the team again.",
