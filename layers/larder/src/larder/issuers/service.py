@@ -68,7 +68,7 @@ def check_accepted(url: str, *, origin: str) -> None:
     if found is None or not found.is_added:
         raise InvalidValue(
             "issuer",
-            "is not accepted by this deployment: the operator adds it with `larder issuers add` or TrustedIssuers",
+            "must first be accepted by the operator, with `larder issuers add` or TrustedIssuers",
         )
 
 

@@ -176,7 +176,7 @@ def removal_query(_token: BearerToken, request: Request) -> RemovalQuery:
     if len(others) > 1 or others[0] in ("from", "until"):
         raise InvalidRequest(
             others[0],
-            "needs the right company: name a writer, a scope, both from and until, or all",
+            "cannot be used like this: name a writer, a scope, both from and until, or all",
         )
     if "all" in query:
         return RemovalQuery(EVERYTHING, name=query["all"])
