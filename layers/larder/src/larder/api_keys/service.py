@@ -297,7 +297,9 @@ def verify_presented(
         else:
             _remembered(key)
             key = repository.with_metadata(key) if with_metadata else key
-            verification = _verified_by_reading(key, required, now=now)
+            refusal = _refusal(key, required, now)
+            used = key if refusal else replace(key, last_request=now)
+            verification = Verification(key=used, refusal=refusal)
     key = verification.key
     if key is None:
         _known.pop(key_hash, None)
@@ -314,14 +316,6 @@ def verify_presented(
     if ended_with_user(key, standing.user) or ended_with_membership(key, standing):
         return _INVALID
     return verification
-
-
-def _verified_by_reading(key: ApiKey, required: Permissions, *, now: datetime) -> Verification:
-    """The result for a key without allowance and rate limit that was just read. A valid one is used now."""
-    refusal = _refusal(key, required, now)
-    return Verification(
-        key=replace(key, last_request=now) if refusal is None else key, refusal=refusal
-    )
 
 
 def verify(
@@ -403,7 +397,7 @@ def verify_read_key(
     _remembered(key)
     if key.is_counted:
         return verify_counted_key(key_hash, required, now=now)
-    accepted = _accepted(_verified_by_reading(key, required, now=now), required)
+    accepted = _accepted(Verification(key=key, refusal=_refusal(key, required, now)), required)
     note_use_if_due(key_hash, required, now=now)
     return accepted
 
