@@ -94,7 +94,8 @@ def _international(pattern: str, *, most: int) -> str:
     return rf"^(?=[ -~]*$|[ -\uFFFF]{{0,{most}}}$){pattern}$"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Only read_settings makes one. Python would take 5 ms at each start to make methods for so many fields.
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class Settings:
     """The options of one deployment. Sizes are in bytes, times in the unit that the name ends with.
 
