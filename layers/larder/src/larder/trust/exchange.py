@@ -16,8 +16,8 @@ from larder.clock import from_ms
 from larder.concurrency import attempts
 from larder.errors import ExchangeRefused, IdTokenSpent, TryAgain
 from larder.hashing import hash_key
+from larder.issuers.keys import signing_key
 from larder.issuers.models import IdToken
-from larder.issuers.service import signing_key
 from larder.issuers.verification import parse, verify
 from larder.rate_limits.models import FAILED_EXCHANGES, Limit
 from larder.rate_limits.service import take_if_counted
