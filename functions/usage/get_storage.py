@@ -1,6 +1,6 @@
 """GET /v1/storage"""
 
-from larder.artifacts import management
+from larder.artifacts import space
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import NoOtherParameters
 from larder.web.principals.cache import CacheManager
@@ -13,7 +13,7 @@ app = cache_api()
 @app.get("/v1/storage")
 def get_storage(_query: NoOtherParameters, principal: CacheManager) -> JsonResponse[StorageJson]:
     """GET /v1/storage: get what takes the space, by age, writer and CI, and the largest artifacts, as checked daily."""
-    breakdown = management.read_breakdown(principal.owner)
+    breakdown = space.read_breakdown(principal.owner)
     return json_response(storage_json(principal.owner, breakdown))
 
 

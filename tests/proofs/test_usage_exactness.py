@@ -12,9 +12,10 @@ import pytest
 from larder.conditions import equals
 from larder.errors import TryAgain
 from larder.tables import USAGE
-from larder.usage.models import MAX_CI_VENDORS, OTHER_CI, Figures, Reporter, UsageEvent
+from larder.usage.models import MAX_CI_VENDORS, Figures, Reporter, UsageEvent
 from larder.usage.repository import PARTS, read_days
 from larder.usage.service import record
+from larder.usage.vendors import OTHER_CI
 from tests.requests import Cloud
 
 pytestmark = pytest.mark.slow

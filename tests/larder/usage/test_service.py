@@ -10,15 +10,14 @@ from larder.errors import TryAgain
 from larder.tables import USAGE, Item, commit
 from larder.usage.models import (
     MAX_CI_VENDORS,
-    OTHER_CI,
     Day,
     Figures,
     Reporter,
     UsageEvent,
-    ci_vendor,
 )
 from larder.usage.repository import PARTS, read_days
 from larder.usage.service import record
+from larder.usage.vendors import OTHER_CI, ci_vendor
 from tests.faults import answering, error
 from tests.proofs.aws_calls import counted
 

@@ -13,8 +13,8 @@ from typing import TypeVar
 from larder.actor import Actor
 from larder.artifacts.models import ArtifactHash
 from larder.teams.models import is_rule_id
-from larder.usage.models import ci_vendor
 from larder.usage.uploads import Stored
+from larder.usage.vendors import ci_vendor
 
 K = TypeVar("K")
 

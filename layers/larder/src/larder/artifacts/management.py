@@ -5,7 +5,6 @@ from datetime import datetime
 
 from larder.actor import Actor
 from larder.artifacts import expiry, finalize
-from larder.artifacts.breakdown import Breakdown
 from larder.artifacts.models import (
     ALL_SCOPES,
     UNPROTECTED,
@@ -17,12 +16,12 @@ from larder.artifacts.models import (
     View,
     Wanted,
 )
-from larder.artifacts.repository import breakdowns, by_upload, index
+from larder.artifacts.repository import by_upload, index
 from larder.audit.models import Action, Entry
 from larder.audit.service import make_entry
 from larder.concurrency import attempts
 from larder.errors import ArtifactNotFound, TryAgain
-from larder.usage.models import ci_vendor
+from larder.usage.vendors import ci_vendor
 
 SEARCH_PAGES = 10
 SEARCH_PAGE_LENGTH = 200
@@ -112,11 +111,6 @@ def list_scopes_of(
         page,
         artifacts=tuple(one for one in (*first, *page.artifacts) if expiry.visible(one, now)),
     )
-
-
-def read_breakdown(owner: str) -> Breakdown | None:
-    """What takes the space, as the last complete check of the totals found it. None if there was none."""
-    return breakdowns.read_breakdown(owner)
 
 
 def read_in_scope(

@@ -1,6 +1,5 @@
 """Usage events and the daily figures that they add up to."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, timedelta
@@ -16,14 +15,8 @@ They are counted in several parts, and a report is refused if its part is full, 
 MAX_CI_VENDORS = 10
 """The most CI vendors of a day, and of each of its items. Clients choose the names, which must not let items grow."""
 
-OTHER_CI = "other"
-"""The name for further vendors, and for names that are not valid. It is lower-case, so no vendor can have it."""
-
 MAX_KEY_PARTS = 50
 """The most keys that the usage by key names."""
-
-_CI_VENDOR = re.compile(r"[A-Z0-9_]{1,32}")
-_NO_LETTERS = re.compile(r"[^A-Z0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,17 +131,6 @@ class Usage:
     @property
     def total(self) -> Day:
         return add_days(self.days)
-
-
-def ci_vendor(name: str | None) -> str | None:
-    """The normalised name of a CI vendor, such as `GITHUB_ACTIONS`, which is how turbo spells it.
-
-    Returns OTHER_CI for a name that is too long or has neither letter nor digit.
-    """
-    if name is None:
-        return None
-    vendor = _NO_LETTERS.sub("_", name.upper()).strip("_")
-    return vendor if _CI_VENDOR.fullmatch(vendor) else OTHER_CI
 
 
 def period_until(last: date, days: int) -> Period:

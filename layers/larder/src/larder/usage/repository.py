@@ -33,7 +33,6 @@ from larder.usage.models import (
     FIGURES,
     MAX_CI_VENDORS,
     MAX_EVENTS_PER_HOUR,
-    OTHER_CI,
     Day,
     Figures,
     KeyPart,
@@ -41,9 +40,9 @@ from larder.usage.models import (
     UsageEvent,
     add_days,
     add_figures,
-    ci_vendor,
 )
 from larder.usage.uploads import Stored, Uploads
+from larder.usage.vendors import OTHER_CI, ci_vendor
 
 _DAY = "day#"
 _BY = "by#"
