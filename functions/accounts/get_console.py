@@ -3,12 +3,12 @@
 from typing import Annotated
 
 from larder.teams import members
+from larder.teams.models import MAX_LISTED
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.cookies import ambiguous_cookies_cleared
 from larder.web.current_session import current_session
 from larder.web.powertools.resolver import Request
 from larder.web.principals.session import MaybeSignedInInPerson
-from larder.web.queries.teams import MAX_LIMIT
 from larder.web.replies.console import ConsoleJson, console_json
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 
@@ -27,7 +27,7 @@ def get_console(
         return json_response(None, cookies=ambiguous_cookies_cleared(request))
     session, cookies = current_session(principal, request)
     memberships, following = members.list_memberships(
-        principal.user_id, bound_to=None, after=None, limit=MAX_LIMIT
+        principal.user_id, bound_to=None, after=None, limit=MAX_LISTED
     )
     return json_response(console_json(principal, session, memberships, following), cookies=cookies)
 

@@ -3,9 +3,14 @@
 from larder import clock
 from larder.artifacts import service
 from larder.web.app import HIT_OR_MISS, cache_api, lambda_handler
+from larder.web.artifact_responses import (
+    ArtifactRedirect,
+    ArtifactResponse,
+    artifact_response,
+    redirect,
+)
 from larder.web.parameters import Client
 from larder.web.principals.cache import Downloader
-from larder.web.responses import ArtifactRedirect, ArtifactResponse, artifact_response, redirect
 
 app = cache_api()
 

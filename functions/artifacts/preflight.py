@@ -2,16 +2,16 @@
 
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
-from larder.web.build_clients import DirectUploads
-from larder.web.parameters import NamedHash
-from larder.web.principals.cache import AnnouncedWriter, DirectUploadsOfClient
-from larder.web.responses import (
+from larder.web.artifact_responses import (
     AUTHORIZATION_ALLOWED,
     PreflightResponse,
     UploadOffer,
     preflight_response,
     upload_offer,
 )
+from larder.web.build_clients import DirectUploads
+from larder.web.parameters import NamedHash
+from larder.web.principals.cache import AnnouncedWriter, DirectUploadsOfClient
 
 app = cache_api(error_headers=AUTHORIZATION_ALLOWED)
 

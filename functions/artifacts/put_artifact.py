@@ -4,10 +4,11 @@ from typing import TypedDict
 
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
+from larder.web.artifact_responses import artifact_url
 from larder.web.parameters import Body, Metadata, NamedHash
 from larder.web.powertools.resolver import Request
 from larder.web.principals.cache import CacheWriter
-from larder.web.responses import AcceptedResponse, accepted_response, artifact_url
+from larder.web.responses import AcceptedResponse, accepted_response
 
 app = cache_api()
 

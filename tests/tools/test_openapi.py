@@ -16,6 +16,7 @@ from larder.conditions import equals
 from larder.errors import ArtifactNotFound, DeleteUserDisabled, KeyNotFound, LarderError, TryAgain
 from larder.tables import TEAMS
 from larder.teams.models import Role
+from larder.web.artifact_responses import UploadOffer
 from larder.web.errors import MethodNotAllowed, PathNotFound
 from larder.web.parameters import client_info
 from larder.web.replies.errors import REPLIES
@@ -23,7 +24,6 @@ from larder.web.responses import (
     MAY_SET_COOKIES,
     JsonResponse,
     MayHave,
-    UploadOffer,
 )
 from local.template import Function, Route, Template, load_template
 from tools.openapi import Undocumented

@@ -57,7 +57,7 @@ _SCHEMAS: dict[str | None, Schema] = {
 }
 
 # The replies of functions of larder.web.pages and larder.web.console. tests/documented.py compares every reply in the
-# tests with them and with the classes of larder.web.responses.
+# tests with them and with the subclasses of DeclaredResponse.
 _OF_PAGES: dict[Any, _Reply] = {
     Page: _Reply(
         200,
@@ -100,7 +100,7 @@ def _replies(hint: Any, components: Components) -> Iterator[_Reply]:
         optional = frozenset(str(one) for one in more if isinstance(one, MayHave))
     reply = _reply(get_origin(hint) or hint)
     if reply is None:
-        raise Undocumented(f"{hint} is not a reply of larder.web.responses")
+        raise Undocumented(f"{hint} is not a reply: a DeclaredResponse or a page")
     shapes = get_args(hint)
     yield replace(
         reply,

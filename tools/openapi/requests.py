@@ -21,7 +21,7 @@ from larder.artifacts.models import ALL_SCOPES, HASH_PATTERN, SCOPE_PATTERN, Ord
 from larder.hashing import RANDOM_ID
 from larder.settings import settings
 from larder.teams import teams
-from larder.teams.models import RULE_ID, SHARED_SCOPE
+from larder.teams.models import MAX_LISTED, RULE_ID, SHARED_SCOPE
 from larder.usage.models import UsageEvent
 from larder.web import parameters
 from larder.web.bodies import api_keys as api_key_bodies
@@ -262,7 +262,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     team_query.teams_query: (
         _query(
             "limit",
-            _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT),
+            _number(1, MAX_LISTED, team_query.DEFAULT_LIMIT),
             "The maximum number of teams to return.",
         ),
         _query("until", matching(teams.TEAM_ID), "`next` of the previous page."),
@@ -270,7 +270,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     team_query.members_query: (
         _query(
             "limit",
-            _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT),
+            _number(1, MAX_LISTED, team_query.DEFAULT_LIMIT),
             "The maximum number of members to return.",
         ),
         _query(
@@ -287,7 +287,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     team_query.scopes_query: (
         _query(
             "limit",
-            _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT),
+            _number(1, MAX_LISTED, team_query.DEFAULT_LIMIT),
             "The maximum number of scopes to return.",
         ),
         _query("cursor", matching(SCOPE_PATTERN), "`next` of the previous page."),
@@ -295,7 +295,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     team_query.team_keys_query: (
         _query(
             "limit",
-            _number(1, team_query.MAX_LIMIT, team_query.DEFAULT_LIMIT),
+            _number(1, MAX_LISTED, team_query.DEFAULT_LIMIT),
             "The maximum number of keys to return.",
         ),
         _query("offset", _number(0, team_query.MAX_OFFSET, 0), "`next` of the previous page."),

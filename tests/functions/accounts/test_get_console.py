@@ -8,9 +8,8 @@ from larder.accounts.sessions import find_session, start_session
 from larder.api_keys.models import NewKey
 from larder.api_keys.service import create_key
 from larder.teams.members import add_member
-from larder.teams.models import Role
+from larder.teams.models import MAX_LISTED, Role
 from larder.teams.teams import create_team
-from larder.web.queries.teams import MAX_LIMIT
 from tests.conftest import SetOption
 from tests.functions.api_keys.people import verified
 from tests.proofs.aws_calls import counted
@@ -46,11 +45,11 @@ def test_it_has_what_the_requests_of_the_api_answer(ada: User, bob: User, browse
 
 
 def test_further_teams_follow_by_the_list_of_teams(ada: User, browser: Browser) -> None:
-    slugs = {f"team-{number}" for number in range(MAX_LIMIT + 1)}
+    slugs = {f"team-{number}" for number in range(MAX_LISTED + 1)}
     for slug in slugs:
         create_team("Acme", slug, owner_user_id=ada.id, now=clock.now())
     found = browser.get(CONSOLE).json
-    assert len(found["teams"]) == MAX_LIMIT
+    assert len(found["teams"]) == MAX_LISTED
     send = Sender(found["session"]["token"])
     rest = send("GET", f"/v2/teams?until={found['pagination']['next']}").json
     assert {team["slug"] for team in found["teams"] + rest["teams"]} == slugs

@@ -17,6 +17,10 @@ RULE_ID_PREFIX = "rule_"
 
 RULE_ID = re.compile(rf"{RULE_ID_PREFIX}[A-Za-z0-9]{{27}}")
 """The form of the ids of rules. They are as long as those of users."""
+
+MAX_LISTED = 100
+"""The most teams of a user, or members, keys or scopes of a team, in one reply."""
+
 SHARED_SCOPE = "shared"
 """The name of the scope of a protected team that everyone reads. Only trusted credentials write it."""
 

@@ -5,11 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlencode
 
-from larder.artifacts.models import Artifact, ArtifactHash
 from larder.errors import DeleteUserDisabled, LarderError
-from larder.teams.models import SHARED_SCOPE
-from larder.web.base_url import base_url
-from larder.web.powertools.resolver import Cookie, Request, Response
+from larder.web.powertools.resolver import Cookie, Response
 from larder.web.replies.errors import (
     better_auth_error,
     headers_of,
@@ -19,24 +16,10 @@ from larder.web.replies.errors import (
 )
 
 _JSON = "application/json"
-_BYTES = "application/octet-stream"
 
-AUTHORIZATION_ALLOWED = {"Access-Control-Allow-Headers": "Authorization"}
-"""In a reply to OPTIONS: makes turbo send its token with the request (docs/clients/turbo.md#preflight)."""
-
-_SCOPE_HEADER = "x-artifact-scope"
-_OWN = "own"
+SCOPE_HEADER = "x-artifact-scope"
+OWN = "own"
 """The value of the header in place of the id of an own scope."""
-
-_ARTIFACT_HEADERS = frozenset(
-    {
-        "x-artifact-duration",
-        "x-artifact-tag",
-        "x-artifact-sha",
-        "x-artifact-dirty-hash",
-        _SCOPE_HEADER,
-    }
-)
 
 Shape = TypeVar("Shape")
 Content = TypeVar("Content")
@@ -91,42 +74,6 @@ class EmptyResponse(DeclaredResponse[None]):
     """Nothing but the status."""
 
 
-class PreflightResponse(DeclaredResponse[None]):
-    """The reply to OPTIONS that sends the build client's request here, with its token."""
-
-    status = 204
-    always = frozenset(AUTHORIZATION_ALLOWED)
-
-
-class UploadOffer(DeclaredResponse[None]):
-    """The reply to OPTIONS that sends the build client's upload straight to storage."""
-
-    status = 204
-    always = frozenset({"Location"})
-
-
-class ArtifactResponse(DeclaredResponse[bytes]):
-    """An artifact."""
-
-    media_type = _BYTES
-    optional = _ARTIFACT_HEADERS
-
-
-class ArtifactHead(DeclaredResponse[None]):
-    """The headers of an artifact."""
-
-    always = frozenset({"Content-Length"})
-    optional = _ARTIFACT_HEADERS
-
-
-class ArtifactRedirect(DeclaredResponse[None]):
-    """The headers of an artifact, and where to fetch it."""
-
-    status = 302
-    always = frozenset({"Location"})
-    optional = _ARTIFACT_HEADERS
-
-
 class PageRedirect(DeclaredResponse[None]):
     """Where a browser goes on to."""
 
@@ -153,14 +100,6 @@ def accepted_response(body: Shape) -> AcceptedResponse[Shape]:
 
 def empty_response() -> EmptyResponse:
     return EmptyResponse()
-
-
-def preflight_response() -> PreflightResponse:
-    return PreflightResponse(headers=AUTHORIZATION_ALLOWED)
-
-
-def upload_offer(url: str) -> UploadOffer:
-    return UploadOffer(headers={"Location": url})
 
 
 def empty(status: int, headers: Mapping[str, str] | None = None) -> Response[None]:
@@ -197,43 +136,9 @@ def auth_error_response(error: LarderError) -> Response[str] | Response[None]:
     )
 
 
-def artifact_response(artifact: Artifact, body: bytes, *, scoped: bool) -> ArtifactResponse:
-    """`scoped` says whether the team has own scopes, here as in the functions below."""
-    return ArtifactResponse(body, _artifact_headers(artifact, scoped))
-
-
-def artifact_head(artifact: Artifact, *, scoped: bool) -> ArtifactHead:
-    described = {"Content-Type": _BYTES, "Content-Length": str(artifact.size_bytes)}
-    return ArtifactHead(headers={**_artifact_headers(artifact, scoped), **described})
-
-
-def redirect(artifact: Artifact, url: str, *, scoped: bool) -> ArtifactRedirect:
-    """302: every client version follows it, and drops its token on the way (docs/clients/turbo.md#downloads)."""
-    headers = {**_artifact_headers(artifact, scoped), "Location": url}
-    return ArtifactRedirect(headers=headers)
-
-
-def _artifact_headers(artifact: Artifact, scoped: bool) -> dict[str, str]:
-    metadata = artifact.metadata
-    # Unknown for a direct upload. Clients read a missing header as 0, and an invalid one as a miss.
-    duration = metadata.duration_ms
-    headers = {
-        "x-artifact-duration": None if duration is None else str(duration),
-        "x-artifact-tag": metadata.tag,
-        "x-artifact-sha": metadata.sha,
-        "x-artifact-dirty-hash": metadata.dirty_hash,
-        _SCOPE_HEADER: _scope_name(artifact) if scoped else None,
-    }
-    return {name: value for name, value in headers.items() if value is not None}
-
-
 def is_from_own_scope(reply: Mapping[str, Any]) -> bool:
     """Whether the reply, as Lambda returns it, has an artifact of the credential's own scope."""
-    return bool(reply.get("headers", {}).get(_SCOPE_HEADER) == _OWN)
-
-
-def _scope_name(artifact: Artifact) -> str:
-    return SHARED_SCOPE if artifact.upload.scope is None else _OWN
+    return bool(reply.get("headers", {}).get(SCOPE_HEADER) == OWN)
 
 
 def sent_on(url: str, **query: str) -> PageRedirect:
@@ -243,12 +148,3 @@ def sent_on(url: str, **query: str) -> PageRedirect:
         page += ("&" if "?" in page else "?") + urlencode(query)
     headers = {"Location": page + hash_sign + fragment, "Referrer-Policy": "no-referrer"}
     return PageRedirect(headers=headers)
-
-
-def artifact_url(request: Request, hash: ArtifactHash, team_id: str | None) -> str:
-    """The URL of the artifact at this deployment.
-
-    It names a team by its id, even if only the key is bound to the team: slugs change, and another token has no team.
-    """
-    query = "" if team_id is None else f"?teamId={team_id}"
-    return f"{base_url(request)}/v8/artifacts/{hash}{query}"

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from larder.artifacts.models import is_own_scope
 from larder.clock import from_ms
+from larder.teams.models import MAX_LISTED
 from larder.teams.teams import names_a_team
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken
 from larder.web.powertools.resolver import Depends, Request
 
-MAX_LIMIT = 100
 DEFAULT_LIMIT = 20
 MAX_OFFSET = 99_999
 
@@ -91,8 +91,8 @@ def scopes_query(_token: BearerToken, request: Request) -> ScopesQuery:
 
 def _limit(request: Request) -> int:
     text = (request.query_parameters or {}).get("limit", str(DEFAULT_LIMIT))
-    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= MAX_LIMIT:
-        raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_LIMIT}")
+    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= MAX_LISTED:
+        raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_LISTED}")
     return int(text)
 
 
