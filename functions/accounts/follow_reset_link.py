@@ -6,7 +6,7 @@ from larder import clock
 from larder.accounts import links
 from larder.errors import InvalidLinkToken
 from larder.web.app import better_auth_api, lambda_handler
-from larder.web.bodies.credentials import ResetPage
+from larder.web.queries.links import ResetPage
 from larder.web.responses import PageRedirect, sent_on
 
 app = better_auth_api()

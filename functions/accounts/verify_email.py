@@ -7,9 +7,9 @@ from larder.accounts import links
 from larder.errors import InvalidVerificationToken
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.bodies.credentials import VerificationLink
 from larder.web.mail_context import RequestMailContext
 from larder.web.principals.session import MaybeSignedInInPerson
+from larder.web.queries.links import VerificationLink
 from larder.web.responses import JsonResponse, PageRedirect, json_response, sent_on
 
 app = better_auth_api()

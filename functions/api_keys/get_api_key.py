@@ -3,8 +3,8 @@
 from larder import clock
 from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
-from larder.web.bodies.api_keys import QueriedKey
 from larder.web.principals.session import SignedIn
+from larder.web.queries.api_keys import QueriedKey
 from larder.web.replies.api_keys import ApiKeyJson, api_key_json
 from larder.web.responses import JsonResponse, json_response
 

@@ -5,7 +5,7 @@ from larder.teams import teams
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
 from larder.web.bodies.teams import SentNewTeam
-from larder.web.principals.team import TeamMaker
+from larder.web.principals.team_bodies import TeamMaker
 from larder.web.replies.teams import CreatedTeamJson, created_json
 from larder.web.responses import JsonResponse, json_response
 

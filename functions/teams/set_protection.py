@@ -7,7 +7,7 @@ from larder.teams import protection
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
 from larder.web.bodies.teams import SentProtection
-from larder.web.principals.team import TeamProtector
+from larder.web.principals.team_bodies import TeamProtector
 from larder.web.replies.protection import ProtectionJson, protection_json
 from larder.web.responses import JsonResponse, json_response
 

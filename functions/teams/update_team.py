@@ -7,7 +7,7 @@ from larder.teams.models import TeamMembership
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
 from larder.web.bodies.teams import SentTeamChange
-from larder.web.principals.team import TeamEditor
+from larder.web.principals.team_bodies import TeamEditor
 from larder.web.replies.clients import TeamJson, team_json
 from larder.web.responses import JsonResponse, json_response
 

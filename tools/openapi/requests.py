@@ -24,7 +24,6 @@ from larder.teams import teams
 from larder.teams.models import MAX_LISTED, RULE_ID, SHARED_SCOPE
 from larder.usage.models import UsageEvent
 from larder.web import parameters
-from larder.web.bodies import api_keys as api_key_bodies
 from larder.web.bodies import cache as cache_bodies
 from larder.web.bodies import credentials as credential_bodies
 from larder.web.bodies import oauth as oauth_bodies
@@ -33,6 +32,7 @@ from larder.web.principals import cache as cache_principals
 from larder.web.queries import api_keys as api_key_query
 from larder.web.queries import artifacts as artifact_query
 from larder.web.queries import audit as audit_query
+from larder.web.queries import links as link_query
 from larder.web.queries import runs as runs_query
 from larder.web.queries import teams as team_query
 from larder.web.queries import usage as usage_query
@@ -322,16 +322,16 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     credential_bodies.new_password: (
         _query("token", _ANY_TEXT, "The token of the link, if the body has none."),
     ),
-    credential_bodies.verification_link: (
+    link_query.verification_link: (
         _query("token", _ANY_TEXT, "The token of the link.", required=True),
         _query("callbackURL", _ANY_TEXT, "The page to redirect to."),
         _query("callback", _ANY_TEXT, "The same as a signed token, in the links of emails."),
     ),
-    credential_bodies.reset_page: (
+    link_query.reset_page: (
         _query("callbackURL", _ANY_TEXT, "The page on which the user enters the new password."),
         _query("callback", _ANY_TEXT, "The same as a signed token, in the links of emails."),
     ),
-    api_key_bodies.queried_key: (
+    api_key_query.queried_key: (
         _query("id", _ANY_TEXT, "The id of a key."),
         _query("keyId", _ANY_TEXT, "Another name for `id`."),
     ),

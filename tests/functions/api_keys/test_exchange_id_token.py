@@ -10,7 +10,6 @@ from larder.trust.rules import change_rule, find_rule
 from tests.functions.teams.people import outcome
 from tests.functions.teams.rules import made
 from tests.issuer import Issuer, github_claims
-from tests.loaded import loaded_by
 from tests.requests import Cloud, Reply, Sender
 from tests.trust.exchanging import REVOKE, TOKEN, exchange, posted
 
@@ -155,10 +154,3 @@ def test_the_lifetime_of_the_rule(cloud: Cloud) -> None:
     assert key.expires_at is not None
     assert (key.expires_at - key.created_at).total_seconds() == 300
     assert find_key(key.id) == key
-
-
-def test_only_this_function_imports_pyjwt() -> None:
-    exchanging = {"jwt", "cryptography"} & loaded_by("api_keys.exchange_id_token")
-    assert exchanging == {"jwt", "cryptography"}
-    others = loaded_by("api_keys.revoke_ci_token", "teams.create_rule", "artifacts.get_status")
-    assert {"jwt", "cryptography"}.isdisjoint(others)

@@ -9,7 +9,6 @@ import pytest
 
 from larder.web.pages import COMMENTS, script_text
 from tests.conftest import SetOption
-from tests.loaded import loaded_by
 from tests.page import Page, opened, policy_hash
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,11 +20,6 @@ OURS = sorted(path for path in FOLDER.glob("*.js") if path != VENDOR)
 @pytest.fixture
 def page(environment: pytest.MonkeyPatch) -> Page:
     return opened("/console")
-
-
-def test_it_starts_without_slow_imports() -> None:
-    slow = {"botocore", "boto3", "pydantic", "aws_lambda_powertools.event_handler.api_gateway"}
-    assert not slow & loaded_by("pages.show_console")
 
 
 def test_only_its_own_style_and_script_run_by_their_hashes(page: Page) -> None:

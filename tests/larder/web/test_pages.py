@@ -9,7 +9,6 @@ import pytest
 
 from local.template import load_template
 from tests.conftest import SetOption
-from tests.loaded import loaded_by
 from tests.page import Page, opened, policy_hash
 from tests.requests import Sender
 
@@ -33,11 +32,6 @@ def page(request: pytest.FixtureRequest, environment: pytest.MonkeyPatch) -> Pag
 
 def test_the_list_of_pages_is_not_empty() -> None:
     assert {"/", "/turborepo/token", "/turborepo/success", "/reset-password"} <= set(PATHS)
-
-
-def test_pages_start_without_slow_imports() -> None:
-    slow = {"botocore", "boto3", "pydantic", "aws_lambda_powertools.event_handler.api_gateway"}
-    assert not slow & loaded_by("pages.show_login")
 
 
 @pytest.mark.parametrize("path", ["/turborepo/token", "/openapi.json"])

@@ -1,23 +1,7 @@
-"""Functions import only the parts of Powertools that they use, and the rest works for code that needs it."""
+"""The parts of Powertools that no function imports work for code that needs them."""
 
 import subprocess
 import sys
-
-import pytest
-
-from tests.loaded import loaded_by
-
-CACHE = ["get_status", "artifact_exists", "fetch_artifact", "put_artifact", "query_artifacts"]
-OTHERS = ["api_keys.verify_api_key", "accounts.get_session"]
-SLOW = {"asyncio", "boto3", "botocore", "email", "http.client", "jmespath", "ssl", "xml.etree"}
-
-
-@pytest.mark.parametrize("module", [*(f"artifacts.{name}" for name in CACHE), *OTHERS])
-def test_functions_that_builds_wait_for_start_without_slow_imports(module: str) -> None:
-    loaded = loaded_by(module)
-    # pydantic, which checks the body of a verification, imports it.
-    assert SLOW & loaded <= ({"email"} if "pydantic" in loaded else set())
-
 
 REST = """
 import larder.web.powertools.resolver as ours

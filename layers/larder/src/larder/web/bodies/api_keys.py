@@ -23,7 +23,7 @@ from larder.api_keys.service import default_rate_limit, presented_form
 from larder.teams.teams import parse_team_id
 from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
-from larder.web.errors import InvalidBody, InvalidQuery, KeyForAnother, ServerOnlyProperty
+from larder.web.errors import InvalidBody, KeyForAnother, ServerOnlyProperty
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.session import KeyMaker, UserPrincipal
 from larder.web.request_context import request_context
@@ -180,15 +180,6 @@ def named_key(request: Request) -> str:
     return parsed(request, _Named).keyId
 
 
-def queried_key(request: Request) -> str:
-    """`?id=`, or `?keyId=` as the other endpoints call it. Raises InvalidQuery."""
-    query = request.query_parameters or {}
-    key_id = query.get("id") or query.get("keyId")
-    if not key_id:
-        raise InvalidQuery("id", "is required")
-    return key_id
-
-
 def _check_server_only(body: _Limits, principal: UserPrincipal) -> None:
     if principal.is_operator:
         return
@@ -235,4 +226,3 @@ SentNewKey = Annotated[NewKey, Depends(new_key)]
 SentKeyUpdate = Annotated[SentUpdate, Depends(sent_update)]
 ProtectsTeam = Annotated[bool, Depends(protects_team)]
 NamedKey = Annotated[str, Depends(named_key)]
-QueriedKey = Annotated[str, Depends(queried_key)]

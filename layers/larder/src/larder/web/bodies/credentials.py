@@ -1,22 +1,15 @@
-"""The bodies and links of endpoints that prove or change a credential, parsed and checked."""
+"""The JSON bodies of endpoints that prove or change a credential, parsed and checked."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
-from larder import clock
-from larder.accounts.links import callback_url_of
 from larder.accounts.models import PasswordChange
 from larder.errors import InvalidLinkToken
 from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
-from larder.web.errors import InvalidCallbackUrl, InvalidQuery
-from larder.web.origins import absolute, is_trusted_url
 from larder.web.powertools.resolver import Depends, Request
-
-RESET_PAGE = "/reset-password"
-"""Larder's own page, for links without a `callbackURL`."""
 
 
 class _SendVerification(BodyModel):
@@ -67,14 +60,6 @@ class WantedEmail(LinkWanted):
     """The same with the password, which a user whose session is not fresh must send."""
 
     password: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class FollowedLink:
-    """The token of a link, and the URL to redirect to afterwards, empty for none."""
-
-    token: str
-    callback_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,41 +115,6 @@ def farewell_password(request: Request) -> str | None:
     return parsed(request, _DeleteUser).password
 
 
-def verification_link(request: Request) -> FollowedLink:
-    """`?token=&callbackURL=` or `?token=&callback=`. Raises InvalidQuery without a token."""
-    query = request.query_parameters or {}
-    if "token" not in query:
-        raise InvalidQuery("token", "is required")
-    url = _callback_url(query.get("callbackURL"), query.get("callback"), request)
-    return FollowedLink(query["token"], url)
-
-
-@dataclass(frozen=True, slots=True)
-class PasswordPage:
-    """The page that asks for the new password."""
-
-    url: str
-    is_ours: bool
-
-
-def reset_page(request: Request) -> PasswordPage:
-    """`?callbackURL=` or `?callback=`: the page that asks for the new password, by default Larder's own."""
-    query = request.query_parameters or {}
-    url = _callback_url(query.get("callbackURL"), query.get("callback"), request)
-    return PasswordPage(absolute(url or RESET_PAGE, request), is_ours=not url)
-
-
-def _callback_url(given: str | None, token: str | None, request: Request) -> str:
-    """The URL that a client gives, or that of the token in a link that Larder sent. Raises InvalidCallbackUrl."""
-    if given or not token:
-        return given or ""  # checked by the guards
-    url = callback_url_of(token, now=clock.now())
-    # The trusted origins may have changed since the email was sent.
-    if url and not is_trusted_url(url, request):
-        raise InvalidCallbackUrl
-    return url
-
-
 VerificationWanted = Annotated[LinkWanted, Depends(verification_wanted)]
 ResetWanted = Annotated[LinkWanted, Depends(reset_wanted)]
 NewEmail = Annotated[WantedEmail, Depends(new_email)]
@@ -172,5 +122,3 @@ NewPasswordBody = Annotated[NewPassword, Depends(new_password)]
 PasswordChangeBody = Annotated[PasswordChange, Depends(password_change)]
 ConfirmationToken = Annotated[str, Depends(confirmation_token)]
 FarewellPassword = Annotated[str | None, Depends(farewell_password)]
-VerificationLink = Annotated[FollowedLink, Depends(verification_link)]
-ResetPage = Annotated[PasswordPage, Depends(reset_page)]

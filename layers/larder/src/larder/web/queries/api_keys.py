@@ -1,4 +1,4 @@
-"""Query parameters of the endpoint that lists a user's keys, by the names of the Better Auth client."""
+"""Query parameters of the endpoints that show a user's keys, by the names of the Better Auth client."""
 
 import re
 from dataclasses import dataclass
@@ -31,6 +31,15 @@ def keys_query(request: Request) -> KeysQuery:
     )
 
 
+def queried_key(request: Request) -> str:
+    """`?id=`, or `?keyId=` as the other endpoints call it. Raises InvalidQuery."""
+    query = request.query_parameters or {}
+    key_id = query.get("id") or query.get("keyId")
+    if not key_id:
+        raise InvalidQuery("id", "is required")
+    return key_id
+
+
 def _whole_number(request: Request, name: str, least: int, most: int, default: int) -> int:
     text = (request.query_parameters or {}).get(name, str(default))
     if not _NUMBER.fullmatch(text) or not least <= int(text) <= most:
@@ -39,3 +48,4 @@ def _whole_number(request: Request, name: str, least: int, most: int, default: i
 
 
 KeysAsked = Annotated[KeysQuery, Depends(keys_query)]
+QueriedKey = Annotated[str, Depends(queried_key)]

@@ -1,0 +1,102 @@
+"""Authorize requests about teams by their body, too: the principals that handlers name in their signatures.
+
+| Type | The principal |
+|---|---|
+| `TeamEditor` | can make the changes to the team in the body |
+| `TeamProtector` | has a session, not a key, and a role that protects the team |
+| `TeamMaker` | can create a team |
+| `Joiner` | has a session, not a key. The value is the user |
+
+All of them check the body first. While the operator blocks a team, nobody is its editor or protector.
+
+A key needs `teams: write`. To set the caching status it needs `artifacts: manage`. CI keys have neither.
+"""
+
+from typing import Annotated
+
+from larder import clock
+from larder.accounts.models import User
+from larder.api_keys.principals import Principal
+from larder.errors import (
+    OWNERS_ONLY,
+    EmailNotProven,
+    MissingPermission,
+    MissingRole,
+    SessionRequired,
+    TeamCreationDisabled,
+)
+from larder.rate_limits.models import TEAMS_MADE
+from larder.rate_limits.service import take_if_counted
+from larder.settings import settings
+from larder.teams.state import standing_of
+from larder.web.bodies.teams import (
+    InvitationToken,
+    SentNewTeam,
+    SentProtection,
+    SentTeamChange,
+)
+from larder.web.parameters import BearerToken
+from larder.web.powertools.resolver import Depends, Request
+from larder.web.principals.cache import Authenticated, authenticate, check_not_blocked
+from larder.web.principals.team import (
+    MANAGE_ARTIFACTS,
+    WRITE,
+    TeamPrincipal,
+    team_principal,
+)
+
+
+def team_editor(change: SentTeamChange, token: BearerToken, request: Request) -> TeamPrincipal:
+    """Raises MissingRole, MissingPermission."""
+    needs = {**(WRITE if change.renames else {}), **(MANAGE_ARTIFACTS if change.caching else {})}
+    principal = team_principal(token, needs, request)
+    if not change.is_open_to(principal.member.role):
+        raise MissingRole(None if change.caching is None else OWNERS_ONLY)
+    check_not_blocked(principal.team.state)
+    return principal
+
+
+def team_protector(_sent: SentProtection, token: BearerToken, request: Request) -> TeamPrincipal:
+    """Raises SessionRequired, MissingRole. What an admin may change depends on the protection (`teams.protection`)."""
+    principal = team_principal(token, WRITE, request)
+    if principal.key is not None:
+        raise SessionRequired
+    if not principal.member.role.names_trusted:
+        raise MissingRole
+    check_not_blocked(principal.team.state)
+    return principal
+
+
+def team_maker(_new: SentNewTeam, token: BearerToken) -> Principal:
+    """Refuses keys that are bound to a team, and users whose address is not proven: a team has a large quota.
+
+    Also raises TeamCreationDisabled, EmailNotProven, TooManyRequests.
+    """
+    now = clock.now()
+    principal = authenticate(token, WRITE, now=now, checked_later=True)
+    if principal.bound_to is not None:
+        raise MissingPermission(
+            "A key that is bound to a team cannot create teams. Sign in, or use a key without a team."
+        )
+    if settings().disable_team_creation and not principal.is_operator:
+        raise TeamCreationDisabled
+    standing = standing_of(principal.user_id, principal.user_id)
+    principal.check_not_ended(standing)
+    check_not_blocked(standing.state)
+    if standing.user is None or not standing.user.proven:
+        raise EmailNotProven
+    take_if_counted(f"teams-made#{principal.user_id}", TEAMS_MADE, now=now)
+    return principal
+
+
+def joiner(_sent: InvitationToken, principal: Authenticated) -> User:
+    """Only the invited user can join, so a key is refused. Raises SessionRequired."""
+    if principal.user is None:
+        raise SessionRequired
+    return principal.user
+
+
+TeamEditor = Annotated[TeamPrincipal, Depends(team_editor)]
+TeamProtector = Annotated[TeamPrincipal, Depends(team_protector)]
+TeamMaker = Annotated[Principal, Depends(team_maker)]
+Joiner = Annotated[User, Depends(joiner)]

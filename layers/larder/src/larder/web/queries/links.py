@@ -1,0 +1,60 @@
+"""Query parameters of the links in emails."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from larder import clock
+from larder.accounts.links import callback_url_of
+from larder.web.errors import InvalidCallbackUrl, InvalidQuery
+from larder.web.origins import absolute, is_trusted_url
+from larder.web.powertools.resolver import Depends, Request
+
+RESET_PAGE = "/reset-password"
+"""Larder's own page, for links without a `callbackURL`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedLink:
+    """The token of a link, and the URL to redirect to afterwards, empty for none."""
+
+    token: str
+    callback_url: str
+
+
+def verification_link(request: Request) -> FollowedLink:
+    """`?token=&callbackURL=` or `?token=&callback=`. Raises InvalidQuery without a token."""
+    query = request.query_parameters or {}
+    if "token" not in query:
+        raise InvalidQuery("token", "is required")
+    url = _callback_url(query.get("callbackURL"), query.get("callback"), request)
+    return FollowedLink(query["token"], url)
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordPage:
+    """The page that asks for the new password."""
+
+    url: str
+    is_ours: bool
+
+
+def reset_page(request: Request) -> PasswordPage:
+    """`?callbackURL=` or `?callback=`: the page that asks for the new password, by default Larder's own."""
+    query = request.query_parameters or {}
+    url = _callback_url(query.get("callbackURL"), query.get("callback"), request)
+    return PasswordPage(absolute(url or RESET_PAGE, request), is_ours=not url)
+
+
+def _callback_url(given: str | None, token: str | None, request: Request) -> str:
+    """The URL that a client gives, or that of the token in a link that Larder sent. Raises InvalidCallbackUrl."""
+    if given or not token:
+        return given or ""  # checked by the guards
+    url = callback_url_of(token, now=clock.now())
+    # The trusted origins may have changed since the email was sent.
+    if url and not is_trusted_url(url, request):
+        raise InvalidCallbackUrl
+    return url
+
+
+VerificationLink = Annotated[FollowedLink, Depends(verification_link)]
+ResetPage = Annotated[PasswordPage, Depends(reset_page)]

@@ -1,0 +1,69 @@
+"""No function imports at its start what it does not need: docs/benchmarks-cold.md has the CPU of each start."""
+
+from local.template import load_template
+from tests.loaded import loaded_by_each
+from tools.openapi.files import document
+
+TEMPLATE = load_template(environ={})
+MODULES = [function.handler.removesuffix(".handler") for function in TEMPLATE.functions]
+ROUTES = [
+    (route.method.lower(), route.path, route.function.handler.removesuffix(".handler"))
+    for route in TEMPLATE.routes
+]
+EXCHANGE = "api_keys.exchange_id_token"
+SENDER = "accounts.send_account_email"
+
+RESOLVER = "aws_lambda_powertools.event_handler.api_gateway"
+NEVER = {"asyncio", "boto3", "botocore", "email_validator", "jmespath", "xml.etree"}
+CONNECTIONS = {"http.client", "ssl", "urllib.request"}
+"""To fetch the keys of an issuer. Calls to AWS do without them (docs/decisions/0078)."""
+TOKENS = {"cryptography", "jwt"}
+BODIES = {"email", "pydantic"}
+"""pydantic imports email."""
+
+
+def takes_json(module: str) -> bool:
+    """Whether a route of the function has a JSON body."""
+    paths = document()["paths"]
+    operations = [
+        paths.get(path, {}).get(method, {}) for method, path, of in ROUTES if of == module
+    ]
+    return any(
+        "application/json" in operation.get("requestBody", {}).get("content", {})
+        for operation in operations
+    )
+
+
+def unneeded(module: str) -> set[str]:
+    """The modules that take long to import, and that the function does not need."""
+    slow = {*NEVER, *BODIES, *CONNECTIONS, *TOKENS}
+    # Bodies of the cache are parsed by hand (docs/decisions/0030).
+    if takes_json(module) and not module.startswith("artifacts."):
+        slow -= BODIES
+    if module == EXCHANGE:
+        slow -= {"email", *CONNECTIONS, *TOKENS}
+    if module == SENDER:
+        slow -= {"email"}
+    if module.startswith("pages.show_"):
+        slow |= {RESOLVER}
+    if any(of == module and path.startswith("/api/auth/") for _, path, of in ROUTES):
+        slow |= {"larder.artifacts"}
+    return slow
+
+
+# One test, because each process that runs a part of them would start all functions.
+def test_functions_start_without_slow_imports() -> None:
+    loaded = loaded_by_each(MODULES)
+    assert loaded[EXCHANGE] >= {*CONNECTIONS, *TOKENS}
+    assert loaded["teams.create_team"] >= BODIES
+    assert loaded["teams.list_teams"] >= {RESOLVER, "larder.artifacts"}
+    found = {module: unneeded(module) & loaded[module] for module in MODULES}
+    assert {module: slow for module, slow in found.items() if slow} == {}
+
+
+def test_what_a_function_needs_follows_from_its_routes() -> None:
+    assert unneeded("teams.list_teams") >= {"pydantic", "ssl", "jwt"}
+    assert "pydantic" not in unneeded("teams.create_team")
+    assert "pydantic" in unneeded("artifacts.query_artifacts")
+    assert "larder.artifacts" in unneeded("accounts.get_session")
+    assert RESOLVER in unneeded("pages.show_console")
