@@ -1,14 +1,14 @@
 """POST /v2/teams/{id}/members"""
 
 from larder import clock
-from larder.accounts import team_members
+from larder.accounts import team_invitations
 from larder.errors import TeamNotFound
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
 from larder.web.bodies.teams import InvitationsWanted
 from larder.web.mail_context import RequestMailContext
 from larder.web.principals.team import MemberInviter
-from larder.web.replies.teams import InvitationsJson, invitations_json
+from larder.web.replies.invitations import InvitationsJson, invitations_json
 from larder.web.responses import JsonResponse, json_response
 
 app = vercel_api(no_route=TeamNotFound)
@@ -23,7 +23,7 @@ def invite_members(
     id_or_slug: str,
 ) -> JsonResponse[InvitationsJson]:
     """POST /v2/teams/{id}/members: send an invitation to one or several addresses."""
-    made = team_members.send_invitations(
+    made = team_invitations.send_invitations(
         principal.team.id,
         wanted,
         mail_context,

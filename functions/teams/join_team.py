@@ -1,7 +1,7 @@
 """POST /v1/teams/join"""
 
 from larder import clock
-from larder.accounts import team_members
+from larder.accounts import team_invitations
 from larder.errors import TeamNotFound
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
@@ -20,7 +20,7 @@ def join_team(
     token: InvitationToken, user: Joiner, principal: Authenticated, id_or_slug: str = ""
 ) -> JsonResponse[JoinedTeamJson]:
     """POST /v1/teams/join: accept an invitation with the token from its email."""
-    team, role = team_members.join_team(user, token, actor=principal.actor, now=clock.now())
+    team, role = team_invitations.join_team(user, token, actor=principal.actor, now=clock.now())
     audit("team_joined", principal.actor, owner=user.id, subject=team.id)
     return json_response(joined_json(team, role))
 

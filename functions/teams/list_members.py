@@ -6,7 +6,7 @@ from larder.errors import TeamNotFound
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.principals.team import TeamMember
 from larder.web.queries.teams import MembersAsked
-from larder.web.replies.teams import MembersJson, members_json
+from larder.web.replies.members import MembersJson, members_json
 from larder.web.responses import JsonResponse, json_response
 
 app = vercel_api(no_route=TeamNotFound)

@@ -326,12 +326,12 @@ def invite(team: str, email: str, role: str, as_json: bool) -> None:
 
     The recipient signs in or signs up with that address. An earlier invitation to TEAM ends.
     """
-    from larder.accounts import team_members
+    from larder.accounts import team_invitations
 
     found = require_team(team)
-    (made,) = team_members.send_invitations(
+    (made,) = team_invitations.send_invitations(
         found.id,
-        [team_members.InvitationWanted(email=email, role=Role(role))],
+        [team_invitations.InvitationWanted(email=email, role=Role(role))],
         operator_mail_context("larder teams invite"),
         by=None,
         now=clock.now(),

@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from larder.accounts.addresses import parse_address
-from larder.accounts.team_members import InvitationWanted
+from larder.accounts.team_invitations import InvitationWanted
 from larder.errors import InvalidEmail, NoValuesToUpdate
 from larder.names import parse_name
 from larder.teams.models import (

@@ -1,0 +1,63 @@
+"""Invitations in replies, named as in the hosted service's REST API."""
+
+from collections.abc import Sequence
+from typing import Literal, TypedDict
+
+from larder.accounts.team_invitations import InvitationPreview
+from larder.clock import Milliseconds, to_ms
+from larder.invitations.models import Invitation
+from larder.teams.models import Role
+from larder.web.replies.clients import username
+
+
+class InvitedJson(TypedDict):
+    """`uid` is the id of the invitation. It stands where the id of a user will be, once they have joined."""
+
+    uid: str
+    username: str
+    email: str
+    role: Role
+    confirmed: Literal[False]
+    createdAt: Milliseconds
+    expiresAt: Milliseconds
+
+
+class InvitationsJson(InvitedJson):
+    """The first invitation, as clients of the hosted service read it, and all of them in `invitations`."""
+
+    invitations: list[InvitedJson]
+
+
+class InvitationPreviewJson(TypedDict):
+    """`invitedBy` is the address of the member who sent the invitation, null for the operator."""
+
+    slug: str
+    role: Role
+    invitedBy: str | None
+    expiresAt: Milliseconds
+
+
+def invitations_json(invitations: Sequence[Invitation]) -> InvitationsJson:
+    invited = [_invited_json(one) for one in invitations]
+    return {**invited[0], "invitations": invited}
+
+
+def _invited_json(invitation: Invitation) -> InvitedJson:
+    return {
+        "uid": invitation.id,
+        "username": username(invitation.email),
+        "email": invitation.email,
+        "role": invitation.role,
+        "confirmed": False,
+        "createdAt": to_ms(invitation.created_at),
+        "expiresAt": to_ms(invitation.expires_at),
+    }
+
+
+def preview_json(preview: InvitationPreview) -> InvitationPreviewJson:
+    return {
+        "slug": preview.slug,
+        "role": preview.role,
+        "invitedBy": preview.invited_by,
+        "expiresAt": to_ms(preview.expires_at),
+    }

@@ -1,0 +1,83 @@
+"""Team members in replies, named as in the hosted service's REST API."""
+
+from typing import Literal, TypedDict
+
+from larder.accounts.models import User
+from larder.accounts.team_members import MembersPage
+from larder.clock import Milliseconds, to_ms
+from larder.invitations.models import Invitation
+from larder.teams.models import Member, Role
+from larder.web.replies.clients import username
+
+
+class MemberJson(TypedDict):
+    uid: str
+    username: str
+    email: str
+    name: str
+    role: Role
+    confirmed: Literal[True]
+    createdAt: Milliseconds
+
+
+class InvitationJson(TypedDict):
+    id: str
+    email: str
+    role: Role
+    isDSyncUser: Literal[False]
+    createdAt: Milliseconds
+    expiresAt: Milliseconds
+
+
+class MembersPageJson(TypedDict):
+    """Send `next` as `until` to get the next page. It is null on the last page."""
+
+    hasNext: bool
+    count: int
+    next: Milliseconds | None
+    prev: None
+
+
+class MembersJson(TypedDict):
+    """`emailInviteCodes` has the open invitations, if the caller may see them."""
+
+    members: list[MemberJson]
+    emailInviteCodes: list[InvitationJson]
+    pagination: MembersPageJson
+
+
+def members_json(page: MembersPage) -> MembersJson:
+    following = None if page.following is None else to_ms(page.following)
+    return {
+        "members": [_member_json(member, user) for member, user in page.members],
+        "emailInviteCodes": [_invitation_json(one) for one in page.invitations],
+        "pagination": {
+            "hasNext": following is not None,
+            "count": len(page.members),
+            "next": following,
+            "prev": None,
+        },
+    }
+
+
+def _member_json(member: Member, user: User) -> MemberJson:
+    return {
+        "uid": user.id,
+        "username": username(user.email),
+        "email": user.email,
+        "name": user.name,
+        "role": member.role,
+        "confirmed": True,
+        "createdAt": to_ms(member.joined_at),
+    }
+
+
+def _invitation_json(invitation: Invitation) -> InvitationJson:
+    return {
+        "id": invitation.id,
+        "email": invitation.email,
+        "role": invitation.role,
+        "isDSyncUser": False,
+        "createdAt": to_ms(invitation.created_at),
+        "expiresAt": to_ms(invitation.expires_at),
+    }
