@@ -43,7 +43,15 @@ def test_the_first_rule_protects_its_team(larder: Larder, cloud: Cloud) -> None:
     add = ("trust", "add", "acme", "--github", "acme/web")
     assert "acme is now protected" in larder(*add).stderr
     assert read_protection(cloud.team.id).on is True
-    assert larder(*add).stderr == ""
+    assert larder("trust", "add", "acme", "--github", "acme/docs").stderr == ""
+
+
+def test_a_rule_that_is_there_is_not_added_again(larder: Larder, cloud: Cloud) -> None:
+    add = ("trust", "add", "acme", "--github", "acme/web")
+    made = larder.json(*add)
+    refusal = larder.refusal(*add, "--name", "again")
+    assert refusal.startswith(f"The rule web ({made['id']}) does the same for the same jobs.")
+    assert [rule.id for rule in list_rules(cloud.team.id)] == [made["id"]]
 
 
 def test_no_protect_keeps_the_team_as_it_is(larder: Larder, cloud: Cloud) -> None:

@@ -215,7 +215,7 @@ def test_a_job_of_gitlab_names_one_of_two_rules(
 ) -> None:
     project = "acme/two-rules"
     add = ("trust", "add", local_cloud.team, "--gitlab", project, "--issuer", server.url)
-    rules = [local_cloud.larder(*add)["id"] for _ in range(2)]
+    rules = [local_cloud.larder(*add, "--lifetime", one)["id"] for one in ("30m", "1h")]
     claims = gitlab_claims(project_path=project, project_id="two-rules", aud=local_cloud.url)
     assert gitlab_job("sh", issuer.mint(claims), local_cloud) == ""
     token = gitlab_job("sh", issuer.mint(claims), local_cloud, LARDER_RULE=rules[1])

@@ -187,10 +187,11 @@ def store(cloud: Cloud) -> Cloud:
 
 
 def store_rule(cloud: Cloud, rule_id: str) -> None:
-    new = NewRule(provider="github", repository="acme/web")
+    new = NewRule(provider="github", repository=f"acme/{rule_id}")
     rule = rules.create_rule(cloud.team.id, new, by=None, origin=ORIGIN, now=clock.now())
     assert rule_store.delete(rule, by=None)
-    assert rule_store.add(replace(rule, id=rule_id), by=None, most=50)
+    version = rule_store.version_of_all(cloud.team.id)
+    assert rule_store.add(replace(rule, id=rule_id), by=None, rules_version=version, most=50)
 
 
 def outcome(reply: Reply) -> tuple[int, str]:

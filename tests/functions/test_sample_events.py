@@ -86,7 +86,8 @@ def test_an_event_about_a_rule_finds_it(name: str, cloud: Cloud) -> None:
         now=clock.now(),
     )
     assert rule_store.delete(made, by=None)
-    assert rule_store.add(replace(made, id=NAMES.rule), by=None, most=1)
+    version = rule_store.version_of_all(cloud.team.id)
+    assert rule_store.add(replace(made, id=NAMES.rule), by=None, rules_version=version, most=1)
     assert answer(name, cloud)["id"] == NAMES.rule
 
 

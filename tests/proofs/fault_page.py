@@ -193,6 +193,7 @@ DONE = {
     (404, "member_not_found"): "the member is removed, or the invitation withdrawn",
     (404, "invitation_not_found"): "the invitation is accepted, and the user is a member",
     (409, "slug_taken"): "the team exists, and the caller owns it",
+    (409, "rule_exists"): "the rule exists: list the rules",
     (422, "user_already_exists_use_another_email"): "the user exists: sign in",
 }
 

@@ -1,13 +1,14 @@
 """Rules and exchanges under parallel requests, on the local DynamoDB server."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from larder import clock
 from larder.api_keys.service import list_keys
-from larder.errors import IdTokenSpent, RuleLimitReached, RuleNotFound
+from larder.errors import IdTokenSpent, RuleExists, RuleLimitReached, RuleNotFound
 from larder.trust import rules
 from larder.trust.exchange import exchange
 from larder.trust.models import ExchangeRequest, NewRule, Others, Rule, RuleChange
@@ -23,6 +24,10 @@ RULE = NewRule(provider="github", pinned={"repository_id": "74", "repository_own
 
 def added(cloud: Cloud, new: NewRule = RULE) -> Rule:
     return rules.create_rule(cloud.team.id, new, by=None, origin=ORIGIN, now=clock.now())
+
+
+def numbered(number: int) -> NewRule:
+    return NewRule(provider="github", repository=f"acme/web-{number}")
 
 
 @every_overlap
@@ -45,12 +50,34 @@ def test_16_an_id_token_creates_one_key(new_team: Cloud, overlap: Overlap) -> No
 
 @every_overlap
 def test_the_limit_of_rules_is_exact(new_team: Cloud, overlap: Overlap) -> None:
-    for _ in range(rules.MAX_RULES - 2):
-        added(new_team)
-    done = all_at_once([outcome(lambda: added(new_team))] * 6, overlap)
+    for number in range(rules.MAX_RULES - 2):
+        added(new_team, numbered(number))
+    more = [numbered(rules.MAX_RULES + number) for number in range(6)]
+    done = all_at_once([outcome(partial(added, new_team, one)) for one in more], overlap)
     answers = Counter(one.answer for one in done)
     assert answers == {"done": 2, RuleLimitReached.__name__: 4}
     assert len(rules.list_rules(new_team.team.id)) == rules.MAX_RULES
+
+
+@every_overlap
+def test_equal_rules_are_added_once(new_team: Cloud, overlap: Overlap) -> None:
+    done = all_at_once([outcome(lambda: added(new_team))] * 6, overlap)
+    answers = Counter(one.answer for one in done)
+    assert answers == {"done": 1, RuleExists.__name__: 5}
+    assert len(rules.list_rules(new_team.team.id)) == 1
+
+
+@every_overlap
+def test_two_rules_are_not_changed_into_the_same(new_team: Cloud, overlap: Overlap) -> None:
+    lifetimes = (600, 1200, 1800)
+    made = [added(new_team, replace(RULE, lifetime_s=one)) for one in lifetimes]
+
+    def changed(rule: Rule) -> object:
+        to = RuleChange(lifetime_s=3600)
+        return rules.change_rule(new_team.team.id, rule.id, to, by=None, now=clock.now())
+
+    done = all_at_once([outcome(partial(changed, one)) for one in made], overlap)
+    assert Counter(one.answer for one in done) == {"done": 1, RuleExists.__name__: 2}
 
 
 @every_overlap

@@ -8,7 +8,7 @@ from larder.hashing import random_id
 from larder.trust.models import Others, RuleChange
 from larder.trust.rules import change_rule, find_rule
 from tests.functions.teams.people import outcome
-from tests.functions.teams.rules import made
+from tests.functions.teams.rules import IDS, made
 from tests.issuer import Issuer, github_claims
 from tests.requests import Cloud, Reply, Sender
 from tests.trust.exchanging import REVOKE, TOKEN, exchange, posted
@@ -137,7 +137,7 @@ def test_the_most_precise_rule_decides_and_of_two_alike_none(cloud: Cloud) -> No
     assert exchange(github.mint(github_claims())).json["larder"]["rule"] == first.id
     other = github_claims(repository_id="80")
     assert exchange(github.mint(other)).json["larder"]["rule"] == owners.id
-    second = made(cloud)
+    second = made(cloud, provider="github", pinned=IDS, lifetime_s=600)
     refused = exchange(github.mint(github_claims()))
     assert refused.status == 400
     assert "policy_id" in refused.json["error_description"]

@@ -7,9 +7,10 @@ import pytest
 from larder import clock
 from larder.audit.service import read_entries
 from larder.issuers.service import add_issuer
-from larder.trust.rules import list_rules
+from larder.trust.models import NewRule
+from larder.trust.rules import PENDING, create_rule, list_rules
 from tests.functions.teams.people import Person, outcome
-from tests.functions.teams.rules import IDS, RULES
+from tests.functions.teams.rules import IDS, RULES, made
 from tests.issuer import ORIGIN
 from tests.requests import Cloud
 
@@ -79,6 +80,63 @@ def test_another_issuer_has_to_be_accepted_first(ada: Person) -> None:
     assert (rule["others"], rule["trusted"]["refs"]) == ("read", [])
     own = {**GENERIC, "scopeClaim": "branch"}
     assert ada.send("POST", RULES, json_body=own).json["others"] == "scope"
+
+
+def test_409_for_a_rule_that_does_what_another_does(cloud: Cloud, ada: Person) -> None:
+    first = ada.send("POST", RULES, json_body=PRESET).json
+    events = [*reversed(first["trusted"]["events"])]
+    for same in (PRESET, {**PRESET, "name": "again", "trusted": {"events": events}}):
+        refused = ada.send("POST", RULES, json_body=same)
+        assert outcome(refused) == (409, "rule_exists")
+        assert f"The rule web ({first['id']})" in refused.message
+    assert [rule.id for rule in list_rules(cloud.team.id)] == [first["id"]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"repository": "Acme/web"},
+        {"issuer": "https://token.actions.githubusercontent.com/acme"},
+        {"audience": "https://other.example"},
+        {"pinned": IDS},
+        {"trusted": {"refs": ["refs/heads/next"]}},
+        {"trusted": {"events": ["push"]}},
+        {"trusted": {"replaceEvents": ["schedule"]}},
+        {"trusted": {"requireProtectedRef": True}},
+        {"trusted": {"claims": {"environment": ["production"]}}},
+        {"others": "read"},
+        {"lifetimeSeconds": 600},
+    ],
+)
+def test_a_rule_that_differs_from_another(ada: Person, other: dict[str, Any]) -> None:
+    assert ada.send("POST", RULES, json_body=PRESET).status == 200
+    sent = {**PRESET, **other}
+    if "pinned" in other:
+        del sent["repository"]
+    assert ada.send("POST", RULES, json_body=sent).status == 200
+    assert outcome(ada.send("POST", RULES, json_body=sent)) == (409, "rule_exists")
+
+
+def test_a_rule_with_ids_is_the_same_as_one_that_waits_for_those_of_its_repository(
+    cloud: Cloud, ada: Person
+) -> None:
+    made(cloud, provider="github", repository="acme/web", pinned=IDS)
+    assert outcome(ada.send("POST", RULES, json_body=PRESET)) == (409, "rule_exists")
+    other = {"repository_id": "80", "repository_owner_id": "65"}
+    replaced = ada.send("POST", RULES, json_body={**PRESET, "pinned": other})
+    assert replaced.status == 200
+    owners = {**PRESET, "pinned": {"repository_owner_id": "65"}}
+    assert ada.send("POST", RULES, json_body=owners).status == 200
+
+
+def test_a_rule_that_gives_no_tokens_does_not_count(cloud: Cloud, ada: Person) -> None:
+    disabled = ada.send("POST", RULES, json_body=PRESET).json
+    ada.send("PATCH", f"{RULES}/{disabled['id']}", json_body={"enabled": False})
+    assert ada.send("POST", RULES, json_body=PRESET).status == 200
+    later = clock.now() + PENDING
+    again = NewRule(provider="github", repository="acme/web")
+    created = create_rule(cloud.team.id, again, by=None, origin=ORIGIN, now=later)
+    assert [rule.id for rule in list_rules(cloud.team.id)][-1] == created.id
 
 
 def trusted(**changed: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from tests.requests import Cloud
 
 
 def test_a_rule_is_deleted_once(cloud: Cloud, ada: Person) -> None:
-    rule, other = made(cloud), made(cloud)
+    rule, other = made(cloud), made(cloud, provider="gitlab", repository="acme/web")
     path = f"{RULES}/{rule.id}"
     replies = [ada.send("DELETE", path) for _ in range(3)]
     assert [outcome(reply) for reply in replies] == [(200, "")] + [(404, "rule_not_found")] * 2

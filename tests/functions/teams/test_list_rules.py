@@ -7,7 +7,7 @@ from tests.requests import Cloud
 
 
 def test_every_member_sees_the_rules_of_the_team(cloud: Cloud, ada: Person) -> None:
-    rules = [made(cloud).id, made(cloud).id]
+    rules = [made(cloud).id, made(cloud, provider="gitlab", repository="acme/web").id]
     viewer = joined(cloud, Role.VIEWER)
     for send in (ada.send, viewer.send, key_of(viewer, {"teams": ("read",)})):
         assert {rule["id"] for rule in send("GET", RULES).json["rules"]} == set(rules)

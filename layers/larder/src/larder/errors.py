@@ -468,6 +468,15 @@ class RuleNotFound(LarderError):
     message = "The team has no rule with this id."
 
 
+class RuleExists(LarderError):
+    """Another rule of the team accepts the same jobs, and gives them the same."""
+
+    def __init__(self, name: str, rule_id: str) -> None:
+        super().__init__(
+            f"The rule {name} ({rule_id}) does the same for the same jobs. Change or delete that rule instead."
+        )
+
+
 class RuleLimitReached(LarderError):
     def __init__(self, most: int) -> None:
         super().__init__(f"A team can have {most} rules. Remove one first.")

@@ -55,6 +55,27 @@ def explain(rule: Rule, claims: Claims, *, origin: str, now: datetime) -> Explan
     return Explanation(rule=rule, refused=refused, match=match)
 
 
+def accept_same_jobs(one: Rule, other: Rule) -> bool:
+    """Whether two rules accept the same jobs, so that a job has to name one of them.
+
+    A pending rule has no ids yet. It is for the same repository as a rule with the same name of the repository.
+    """
+    if (one.issuer, one.audience, _precision(one)) != (
+        other.issuer,
+        other.audience,
+        _precision(other),
+    ):
+        return False
+    if one.pinned and other.pinned:
+        return one.pinned == other.pinned
+    return one.repository == other.repository
+
+
+def do_the_same(one: Rule, other: Rule) -> bool:
+    """Whether no job has a reason to name one of the two rules and not the other."""
+    return accept_same_jobs(one, other) and _grants(one) == _grants(other)
+
+
 def distrusted(rule: Rule, claims: Claims) -> Iterator[str]:
     """Why the rule does not trust the job. Nothing for a trusted one."""
     provider, trusted = PROVIDERS[rule.provider], rule.trusted
@@ -177,6 +198,22 @@ def _replaces(rule: Rule, claims: Claims) -> bool:
     """Whether the job, if it is trusted, replaces artifacts that a protected team keeps."""
     event = PROVIDERS[rule.provider].event
     return event is not None and claim_text(claims, event) in rule.trusted.replace_events
+
+
+def _grants(rule: Rule) -> tuple[object, ...]:
+    """What decides which token a job gets. The order of values does not matter."""
+    trusted = rule.trusted
+    return (
+        rule.provider,
+        {*trusted.refs},
+        {*trusted.events},
+        {*trusted.replace_events},
+        trusted.requires_protected_ref,
+        {name: {*values} for name, values in trusted.claims.items()},
+        rule.others,
+        rule.scope_claim,
+        rule.lifetime_s,
+    )
 
 
 def _precision(rule: Rule) -> int:

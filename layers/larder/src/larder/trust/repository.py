@@ -3,7 +3,7 @@
 | pk | sk | holds |
 |---|---|---|
 | `team_...` | `rule#<rule id>` | a rule. Requests with its tokens read `enabled` and `version` |
-| `team_...` | `rules` | `count` of the rules, which the transactions that add and delete them keep exact |
+| `team_...` | `rules` | `count` of the rules; `version`, which rises when one is added, or changed in what it decides |
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,22 +20,30 @@ from larder.teams.models import Member
 from larder.teams.repository import RULE, standing_by
 from larder.trust.models import Others, Rule, Trusted
 
-_COUNT = "rules"
+_ALL = "rules"
 
 
 def add(
-    rule: Rule, *also: Write, protecting: Sequence[Write] = (), by: Member | None, most: int
+    rule: Rule,
+    *also: Write,
+    protecting: Sequence[Write] = (),
+    by: Member | None,
+    rules_version: int,
+    most: int,
 ) -> bool:
     """Store a new rule. False if the team has `most` already, was deleted, or `by` no longer has the role.
 
-    `protecting` are the writes that decide whether the first rule protects the team, with one to the team's item.
+    Also False if `rules_version` is no longer that of the team's rules. `protecting` are the writes that decide whether
+    the first rule protects the team, with one to the team's item.
     """
     # A transaction cannot have two actions on one item.
     of_team = protecting or (TEAMS.check(rule.team_id, "team", when=exists("pk")),)
     room = missing("count") | below(count=most)
     return commit(
         TEAMS.put(_item(rule), when=missing("pk")),
-        TEAMS.update(rule.team_id, _COUNT, add={"count": 1}, when=room),
+        TEAMS.update(
+            rule.team_id, _ALL, add={"count": 1, "version": 1}, when=room & _have(rules_version)
+        ),
         *of_team,
         issuers.named(rule.issuer),
         *standing_by(rule.team_id, by),
@@ -43,11 +51,21 @@ def add(
     )
 
 
-def change(old: Rule, new: Rule, *also: Write, by: Member | None) -> bool:
-    """Replace a rule. False if it has changed since it was read, is gone, or `by` no longer has the role."""
+def change(
+    old: Rule, new: Rule, *also: Write, by: Member | None, rules_version: int | None = None
+) -> bool:
+    """Replace a rule. False if it has changed since it was read, is gone, or `by` no longer has the role.
+
+    Also False if `rules_version` is given and is no longer that of the team's rules.
+    """
     changes = _item(new)
     del changes["pk"], changes["sk"], changes["last_exchange_at"]
     update = TEAMS.update(old.team_id, RULE + old.id, set=changes, when=_is_as_read(old))
+    if rules_version is not None:
+        also = (
+            *also,
+            TEAMS.update(old.team_id, _ALL, add={"version": 1}, when=_have(rules_version)),
+        )
     return commit(update, *standing_by(old.team_id, by), *also)
 
 
@@ -55,7 +73,7 @@ def delete(rule: Rule, *also: Write, by: Member | None) -> bool:
     """Delete a rule. False if it is gone, or `by` no longer has the role."""
     return commit(
         TEAMS.delete(rule.team_id, RULE + rule.id, when=exists("pk")),
-        TEAMS.update(rule.team_id, _COUNT, add={"count": -1}, when=above(count=0)),
+        TEAMS.update(rule.team_id, _ALL, add={"count": -1}, when=above(count=0)),
         *standing_by(rule.team_id, by),
         *also,
     )
@@ -64,6 +82,11 @@ def delete(rule: Rule, *also: Write, by: Member | None) -> bool:
 def find(team_id: str, rule_id: str) -> Rule | None:
     item = TEAMS.get(team_id, RULE + rule_id)
     return None if item is None else _rule(item)
+
+
+def version_of_all(team_id: str) -> int:
+    """The version of a team's rules together. Read before the rules, it shows whether they have changed since."""
+    return int((TEAMS.get(team_id, _ALL) or {}).get("version", 0))
 
 
 def list_of(team_id: str) -> list[Rule]:
@@ -94,6 +117,10 @@ def exchange(
 
 def _is_as_read(rule: Rule) -> Condition:
     return equals(version=rule.version)
+
+
+def _have(version: int) -> Condition:
+    return equals(version=version) if version else missing("version")
 
 
 def _item(rule: Rule) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from larder.concurrency import attempts
 from larder.errors import (
     InvalidValue,
     MissingRole,
+    RuleExists,
     RuleLimitReached,
     RuleNotFound,
     TryAgain,
@@ -34,6 +35,7 @@ from larder.trust.models import (
     Others,
     Rule,
     RuleChange,
+    RuleStatus,
     Trusted,
 )
 from larder.trust.providers import PROVIDERS, Provider
@@ -80,16 +82,21 @@ def create_rule(
 
     `trust` is what `teams.protection.first_trust` says of the team.
 
-    Raises InvalidValue, RuleLimitReached, MissingRole, TeamNotFound, TryAgain.
+    Raises InvalidValue, RuleExists, RuleLimitReached, MissingRole, TeamNotFound, TryAgain.
     """
     rule = _made(team_id, new, origin=origin, now=now)
     check_accepted(rule.issuer, origin=origin)
     entry = audited(team_id, Action.RULE_ADDED, rule.id, actor)
     for _ in attempts():
         acting = _acting(team_id, by)
-        if len(repository.list_of(team_id)) >= MAX_RULES:
+        version = repository.version_of_all(team_id)
+        others = repository.list_of(team_id)
+        if len(others) >= MAX_RULES:
             raise RuleLimitReached(MAX_RULES)
-        if repository.add(rule, entry, protecting=trust.writes, by=acting, most=MAX_RULES):
+        _check_alone(rule, others, now)
+        if repository.add(
+            rule, entry, protecting=trust.writes, by=acting, rules_version=version, most=MAX_RULES
+        ):
             protection.confirm(trust)
             return rule
     raise TryAgain
@@ -104,13 +111,21 @@ def change_rule(
     actor: Actor | None = None,
     now: datetime,
 ) -> Rule:
-    """Change a rule, and end its tokens. Raises InvalidValue, RuleNotFound, MissingRole, TeamNotFound, TryAgain."""
+    """Change a rule, and end its tokens.
+
+    Raises InvalidValue, RuleExists, RuleNotFound, MissingRole, TeamNotFound, TryAgain.
+    """
     entry = audited(team_id, Action.RULE_CHANGED, rule_id, actor)
     for _ in attempts():
         acting = _acting(team_id, by)
         old = find_rule(team_id, rule_id)
         new = _changed(old, change, now)
-        if repository.change(old, new, entry, by=acting):
+        version = None
+        # A new name does not need a check. It is also possible for rules that were alike before there was one.
+        if new.enabled and not (old.enabled and matching.do_the_same(old, new)):
+            version = repository.version_of_all(team_id)
+            _check_alone(new, repository.list_of(team_id), now)
+        if repository.change(old, new, entry, by=acting, rules_version=version):
             return new
     raise TryAgain
 
@@ -155,6 +170,19 @@ def _acting(team_id: str, by: Member | None) -> Member | None:
     if acting is not None and not acting.role.names_trusted:
         raise MissingRole
     return acting
+
+
+def _check_alone(rule: Rule, others: Sequence[Rule], now: datetime) -> None:
+    """Raises RuleExists if another rule that accepts jobs now does the same."""
+    if not _gives_tokens(rule, now):
+        return
+    for other in others:
+        if other.id != rule.id and _gives_tokens(other, now) and matching.do_the_same(rule, other):
+            raise RuleExists(other.name, other.id)
+
+
+def _gives_tokens(rule: Rule, now: datetime) -> bool:
+    return rule.status(now) in (RuleStatus.ACTIVE, RuleStatus.PENDING)
 
 
 def _made(team_id: str, new: NewRule, *, origin: str, now: datetime) -> Rule:
