@@ -89,6 +89,16 @@ def test_explain(larder: Larder, cloud: Cloud, tmp_path: Path) -> None:
     (explained,) = larder.json("trust", "explain", "acme", str(file))
     assert (explained["accepted"], explained["trusted"]) == (True, False)
     assert explained["why"] == "ref is refs/heads/x, not refs/heads/main"
+    larder("trust", "add", "acme", "--gitlab", "acme/" + "w" * 40)
+    lines = larder("trust", "explain", "acme", str(file)).output.splitlines()
+    assert lines[:3] == [
+        f"web ({explained['rule']})",
+        f"  - gives a token, not trusted, scope {explained['scope']}",
+        "  - ref is refs/heads/x, not refs/heads/main",
+    ]
+    assert "  - gives no token" in lines
+    assert "  - iss is https://token.actions.githubusercontent.com, not https://gitlab.com" in lines
+    assert [line for line in lines if len(line) > 80] == []
     file.write_text("eyJ.eyJ.x")
     assert "claims as a JSON object" in larder.refusal(
         *("trust", "explain", "acme", str(file)), status=2

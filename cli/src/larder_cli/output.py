@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -43,6 +44,19 @@ class Bar:
 def print_line(text: str = "") -> None:
     """Print a line of text, with control characters replaced."""
     _console().print(_printable(text), soft_wrap=True)
+
+
+def print_indented(text: str) -> None:
+    """Print a text of several words below a line, in lines of at most 80 columns."""
+    for line in wrap(
+        _printable(text),
+        width=80,
+        initial_indent="  - ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    ):
+        print_line(line)
 
 
 def print_json(value: Record | Sequence[Record]) -> None:

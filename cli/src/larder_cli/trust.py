@@ -8,7 +8,14 @@ import click
 from larder import clock
 from larder.settings import settings
 from larder_cli.commands import CommandGroup, examples, json_option
-from larder_cli.output import Record, print_record, print_table
+from larder_cli.output import (
+    Record,
+    print_indented,
+    print_json,
+    print_line,
+    print_record,
+    print_table,
+)
 from larder_cli.quantities import seconds
 from larder_cli.teams import note_protection, require_team
 
@@ -338,12 +345,27 @@ def explain(team: str, claims: IO[str], as_json: bool) -> None:
         raise click.UsageError("FILE must hold the claims as a JSON object")
     found = require_team(team)
     explained = rules.explain(found.id, sent, origin=_origin(), now=clock.now())
-    print_table(
-        [_explanation_record(one) for one in explained],
-        ("rule", "name", "accepted", "trusted", "scope", "why"),
-        empty=f"{found.slug} has no rules: add one with `larder trust add {found.slug}`",
-        as_json=as_json,
-    )
+    if as_json:
+        print_json([_explanation_record(one) for one in explained])
+        return
+    if not explained:
+        print_line(f"{found.slug} has no rules: add one with `larder trust add {found.slug}`")
+    for one in explained:
+        print_line(f"{one.rule.name} ({one.rule.id})")
+        print_indented(_verdict(one))
+        for reason in _reasons(one):
+            print_indented(reason)
+
+
+def _verdict(one: "Explanation") -> str:
+    if one.match is None or not one.match.actions:
+        return "gives no token"
+    trusted = "not trusted" if one.match.distrusted else "trusted"
+    return f"gives a token, {trusted}, scope {one.match.scope}"
+
+
+def _reasons(one: "Explanation") -> tuple[str, ...]:
+    return one.refused if one.match is None else one.match.distrusted
 
 
 def _explanation_record(one: "Explanation") -> Record:
@@ -354,7 +376,7 @@ def _explanation_record(one: "Explanation") -> Record:
         "accepted": match is not None and bool(match.actions),
         "trusted": match is not None and not match.distrusted,
         "scope": match.scope if match is not None and match.actions else None,
-        "why": "; ".join(one.refused if match is None else match.distrusted),
+        "why": "; ".join(_reasons(one)),
     }
 
 
