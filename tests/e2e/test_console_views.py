@@ -473,6 +473,7 @@ def test_rules_caches_and_contested_artifacts(
     user = json.loads(page.fetch("/api/auth/console").text)["user"]
     server.larder("teams", "add-member", slug, user["email"], "--role", "ADMIN")
     rule = {"provider": "github", "repository": "acme/web", "protect": False}
+    rule["pinned"] = {"repository_id": "1", "repository_owner_id": "2"}
     console.sent(api, f"/v1/teams/{slug}/rules", rule)
     seed.artifacts(server, made["id"], 3, [("a" * 32, user["id"])])
     table = server.table("LARDER_ARTIFACTS_TABLE")
@@ -515,7 +516,14 @@ def test_rules_caches_and_contested_artifacts(
     page.wait_for_text("ref is refs/heads/feature, not refs/heads/main")
     page.keys(Keys.ESCAPE)
 
+    page.press("Add a rule")
+    page.type("Repository", "acme/web")
+    page.press("Add the rule")
+    page.wait_for_text("does the same for the same jobs. Change or delete that rule instead.")
+    page.keys(Keys.ESCAPE)
+
     page.press("Change")
+    page.wait_for_text("repository_id=1, repository_owner_id=2")
     page.type("Trusted branches", "main, release/1")
     page.choose("The rule is", "Off")
     page.choose("Other jobs, such as pull requests, get", "No token")

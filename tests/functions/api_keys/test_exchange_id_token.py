@@ -1,15 +1,19 @@
 """POST /login/oauth/token. tests/trust has the attacks."""
 
 from larder import clock
+from larder.accounts.service import create_user
 from larder.api_keys import repository as key_store
 from larder.api_keys.service import find_key
 from larder.audit.service import read_entries, token_owner
 from larder.hashing import random_id
+from larder.teams.members import add_member
+from larder.teams.models import Role
 from larder.trust.models import Others, RuleChange
 from larder.trust.rules import change_rule, find_rule
 from tests.functions.teams.people import outcome
 from tests.functions.teams.rules import IDS, made
 from tests.issuer import Issuer, github_claims
+from tests.mailbox import Mailbox, link_in
 from tests.requests import Cloud, Reply, Sender
 from tests.trust.exchanging import REVOKE, TOKEN, exchange, posted
 
@@ -154,3 +158,18 @@ def test_the_lifetime_of_the_rule(cloud: Cloud) -> None:
     assert key.expires_at is not None
     assert (key.expires_at - key.created_at).total_seconds() == 300
     assert find_key(key.id) == key
+
+
+def test_the_first_token_of_a_repository_is_mailed_to_the_owners(
+    cloud: Cloud, mailbox: Mailbox
+) -> None:
+    owner = create_user("olga@acme.example", "Olga", email_verified=True, now=clock.now())
+    add_member(cloud.team.id, owner.id, Role.OWNER, now=clock.now())
+    rule, github = made(cloud, provider="github", repository="acme/web"), issuer()
+    for _ in range(2):
+        assert exchange(github.mint(github_claims())).status == 200
+    assert len(mailbox.jobs) == 2
+    (message,) = mailbox.deliver()
+    assert (message.to, "A rule of acme is in use" in message.subject) == (owner.email, True)
+    assert f"the rule {rule.id} of the team acme" in message.text
+    assert link_in(message) == "/console/t/acme/protection"

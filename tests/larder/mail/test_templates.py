@@ -39,6 +39,10 @@ def key_never_expires(*, to: str, product: str, url: str) -> Message:
     )
 
 
+def rule_pinned(*, to: str, product: str, url: str) -> Message:
+    return templates.rule_pinned(to=to, product=product, url=url, team="acme", rule_id="rule_a")
+
+
 def team_protected(*, to: str, product: str, url: str) -> Message:
     return templates.team_protected(to=to, product=product, url=url, team="acme")
 
@@ -49,6 +53,7 @@ def team_unprotected(*, to: str, product: str, url: str) -> Message:
 
 TEMPLATES = [
     key_never_expires,
+    rule_pinned,
     team_protected,
     team_unprotected,
     confirm_email_change,

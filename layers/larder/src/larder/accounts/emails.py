@@ -280,7 +280,7 @@ def _notify_of_key(job: KeyNeverExpires, now: datetime) -> Delivery:
 def _notify_of_rule(job: RulePinned, now: datetime) -> Delivery:
     """The first job of the repository has decided which ids the rule accepts, so an owner should check them."""
     template = partial(templates.rule_pinned, rule_id=job.rule_id)
-    return _notify_owner(job, template, now)
+    return _notify_owner(job, template, now, view="protection")
 
 
 def _notify_of_protection(job: TeamProtected, now: datetime) -> Delivery:
@@ -290,8 +290,13 @@ def _notify_of_protection(job: TeamProtected, now: datetime) -> Delivery:
 
 
 def _notify_owner(
-    job: RulePinned | TeamProtected, template: Callable[..., Message], now: datetime
+    job: RulePinned | TeamProtected,
+    template: Callable[..., Message],
+    now: datetime,
+    *,
+    view: str | None = None,
 ) -> Delivery:
+    """Send the owner an email that leads to a view of the team in the console, or to the service's address."""
     user, team = service.find_user(job.user_id), find_team(job.team_id)
     if user is None or team is None:
         return Delivery(outcome=Outcome.UNKNOWN_USER)
@@ -299,7 +304,10 @@ def _notify_owner(
         return Delivery(outcome=Outcome.UNVERIFIED_ADDRESS, user_id=user.id)
     _count(job, user.email, now)
     template = partial(template, team=team.slug)
-    return _send(template, user, job.mail_context.base_url, now)
+    url = job.mail_context.base_url
+    if view is not None:
+        url += f"/console/t/{team.slug}/{view}"
+    return _send(template, user, url, now)
 
 
 def _count(job: EmailJob, recipient: str, now: datetime) -> None:

@@ -188,7 +188,7 @@ def key_never_expires(*, to: str, product: str, url: str, key_id: str, key_start
 
 
 def rule_pinned(*, to: str, product: str, url: str, team: str, rule_id: str) -> Message:
-    """Notify an owner of a team that a rule for CI jobs is in use. `url` is the service's address.
+    """Notify an owner of a team that a rule for CI jobs is in use. `url` is the team's protection in the console.
 
     The email shows neither the name of the rule nor that of the repository, which are free text.
     """
@@ -197,11 +197,12 @@ def rule_pinned(*, to: str, product: str, url: str, team: str, rule_id: str) -> 
         product,
         title=f"A rule of {team} is in use",
         lead=f"A CI job has used the rule {rule_id} of the team {team} at {{product}} for the first time. "
-        "The rule is now fixed to the repository of that job, by ids that never change.",
-        action="Go to {product}",
+        "The rule is now fixed to the repository of that job, by ids that never change. The console shows them where "
+        "you change the rule:",
+        action="Look at the rules of the team",
         url=url,
         note="If nobody has just run CI in the repository of the rule, delete the rule: someone else may have taken "
-        "the name of the repository. `larder trust show` prints its ids.",
+        "the name of the repository.",
     )
 
 

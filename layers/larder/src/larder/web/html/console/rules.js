@@ -219,8 +219,10 @@ function ChangeRule({ scope, rule, close }) {
     announce("Saved. The tokens that it has given are ended.");
     close(true);
   };
+  const pins = Object.entries(rule.pinned).map(([name, value]) => `${name}=${value}`).join(", ");
   return html`<${Dialog} title="Change the rule" close=${() => close()}>
     <p class="soft">${PROVIDERS[rule.provider]?.name}${rule.repository && html`: <${Name} of=${rule.repository} />`}. Each change ends the tokens of running jobs. They continue without the cache.</p>
+    ${pins && html`<p class="soft">Only jobs with these claims: <${Name} of=${pins} />.</p>`}
     <${Form} action="Save" busy="Saving …" cancel=${() => close()} act=${act}>
       <${Field} label="Name" name="name" required maxlength="100" autocomplete="off" defaultValue=${rule.name} />
       <${Field} label="The rule is" name="enabled">
