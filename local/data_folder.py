@@ -5,7 +5,7 @@ cloud.json   how to reach the running local cloud; deleted when it stops
 local.json   the credentials and ports of its services, the signing secret (after `larder rotate-signing-secret` two,
              separated by a comma), and the tables' engine
 dynamodb/    the tables        s3/      the objects
-edge/        the keys, the switch and the moods of the edge
+edge/        the keys, the switch and the states of the edge
 events/      events of objects that are not delivered yet
 invocations/ asynchronous invocations that are not done yet
 logs/        functions.log  s3.log  dynamodb.log

@@ -28,7 +28,7 @@ from local.edge.events import (
     request_event,
     response_event,
 )
-from local.edge.store import Store, UnknownMood
+from local.edge.store import Store, UnknownState
 from local.template import REGION, EdgeCode
 
 _LONGEST_URL = 8192
@@ -46,7 +46,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _CachedErrors:
-    """The last error of each path, and until when the mood `errors-cached` repeats it."""
+    """The last error of each path, and until when the state `errors-cached` repeats it."""
 
     until: dict[str, tuple[float, int]] = field(default_factory=dict)
 
@@ -86,27 +86,27 @@ class Edge:
             await _reply(send, HTTPStatus.FORBIDDEN)
             return
         try:
-            moods = self._store.moods()
-            request = self._admitted(method, path, query, headers, moods)
-        except (FunctionError, Refused, UnknownMood) as error:
+            states = self._store.states()
+            request = self._admitted(method, path, query, headers, states)
+        except (FunctionError, Refused, UnknownState) as error:
             await self._fail(send, error)
             return
         if "statusCode" in request:
             await _reply_of_function(send, request, method)
             return
-        if "errors-cached" in moods and method != "PUT":
+        if "errors-cached" in states and method != "PUT":
             cached = self._errors.status_of(path)
             if cached is not None:
                 await _reply(send, cached, _DENIED, xml=True)
                 return
-        await self._forward(request, moods, scope, receive, send)
+        await self._forward(request, states, scope, receive, send)
 
     def _admitted(
-        self, method: str, path: str, query: str, headers: Headers, moods: frozenset[str]
+        self, method: str, path: str, query: str, headers: Headers, states: frozenset[str]
     ) -> Event:
         """What the function returns: a request for the bucket, or a reply. Raises FunctionError, Refused."""
         event = request_event(method, path, query, headers)
-        if "no-content-length" in moods:
+        if "no-content-length" in states:
             event["request"]["headers"].pop("content-length", None)
         result = self._on_request(event)
         if "statusCode" not in result:
@@ -114,10 +114,10 @@ class Edge:
         return result
 
     async def _forward(
-        self, request: Event, moods: frozenset[str], scope: Scope, receive: Receive, send: Send
+        self, request: Event, states: frozenset[str], scope: Scope, receive: Receive, send: Send
     ) -> None:
-        headers = self._headers_for_origin(request, moods, scope)
-        refusal = _refusal_of_bucket(request["method"], headers, moods)
+        headers = self._headers_for_origin(request, states, scope)
+        refusal = _refusal_of_bucket(request["method"], headers, states)
         if refusal is not None:
             await _reply(send, refusal, _DENIED, xml=True)
             return
@@ -142,24 +142,24 @@ class Edge:
             # What the application of the client's request has put here is not the bucket's.
             "state": {},
         }
-        await self._origin(forwarded, receive, self._returned(request, moods, send))
+        await self._origin(forwarded, receive, self._returned(request, states, send))
 
     def _headers_for_origin(
-        self, request: Event, moods: frozenset[str], scope: Scope
+        self, request: Event, states: frozenset[str], scope: Scope
     ) -> dict[str, str]:
         headers = dict(header_list(request["headers"]))
-        if "no-content-length" in moods:
+        if "no-content-length" in states:
             # Only the function does not see it.
             headers |= {
                 name.decode("latin-1"): value.decode("latin-1")
                 for name, value in scope["headers"]
                 if name == b"content-length"
             }
-        if "once-dropped" in moods:
+        if "once-dropped" in states:
             headers.pop("if-none-match", None)
         return headers
 
-    def _returned(self, request: Event, moods: frozenset[str], send: Send) -> Send:
+    def _returned(self, request: Event, states: frozenset[str], send: Send) -> Send:
         """A `send` that passes the bucket's reply on to the client."""
         replaced = False
 
@@ -184,7 +184,7 @@ class Edge:
             ]
             if status < HTTPStatus.BAD_REQUEST:
                 try:
-                    headers = self._headers_for_client(request, status, headers, moods)
+                    headers = self._headers_for_client(request, status, headers, states)
                 except (FunctionError, Refused) as error:
                     replaced = True
                     await self._fail(send, error)
@@ -194,9 +194,9 @@ class Edge:
         return send_on
 
     def _headers_for_client(
-        self, request: Event, status: int, headers: Headers, moods: frozenset[str]
+        self, request: Event, status: int, headers: Headers, states: frozenset[str]
     ) -> Headers:
-        if "meta-hidden" in moods:
+        if "meta-hidden" in states:
             headers = [(name, value) for name, value in headers if not name.startswith(_METADATA)]
         event = response_event(request, status, headers)
         response = self._on_response(event)
@@ -224,13 +224,13 @@ def _has_body(headers: Headers) -> bool:
     )
 
 
-def _refusal_of_bucket(method: str, headers: dict[str, str], moods: frozenset[str]) -> int | None:
-    """The status with which S3 refuses an upload in these moods."""
+def _refusal_of_bucket(method: str, headers: dict[str, str], states: frozenset[str]) -> int | None:
+    """The status with which S3 refuses an upload in these states."""
     if method != "PUT":
         return None
-    lacks_digest = "needs-sha256" in moods and "x-amz-content-sha256" not in headers
+    lacks_digest = "needs-sha256" in states and "x-amz-content-sha256" not in headers
     has_metadata = any(name.startswith(_METADATA) for name in headers)
-    if lacks_digest or ("meta-unsigned" in moods and has_metadata):
+    if lacks_digest or ("meta-unsigned" in states and has_metadata):
         return int(HTTPStatus.FORBIDDEN)
     return None
 

@@ -35,8 +35,8 @@ class EdgeFiles:
         return self.folder / "switch.json"
 
     @property
-    def moods(self) -> Path:
-        return self.folder / "moods.json"
+    def states(self) -> Path:
+        return self.folder / "states.json"
 
     def prepare(self) -> None:
         """At the first start, make a key and switch the edge on. Later, it stays as the operator's command left it."""

@@ -1,4 +1,4 @@
-"""The key-value store of the edge, and its moods. Both are files that are read in each request."""
+"""The key-value store of the edge, and its states. Both are files that are read in each request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from local.edge.files import EdgeFiles
 
 _SLOW = "slow-store"
 
-MOODS = frozenset(
+STATES = frozenset(
     {
         "errors-cached",
         "meta-hidden",
@@ -24,12 +24,12 @@ MOODS = frozenset(
 )
 
 
-class UnknownMood(Exception):
-    """A name in the file of moods that the edge does not know."""
+class UnknownState(Exception):
+    """A name in the file of states that the edge does not know."""
 
 
 class Store:
-    """The keys as the edge sees them. With the mood `slow-store`, it sees a change only after some time."""
+    """The keys as the edge sees them. With the state `slow-store`, it sees a change only after some time."""
 
     def __init__(self, files: EdgeFiles) -> None:
         self._files = files
@@ -56,23 +56,23 @@ class Store:
                 self._seen[one] = value
         return self._seen.get(name)
 
-    def moods(self) -> frozenset[str]:
-        """The names of the moods, without their values. Raises UnknownMood."""
-        names = frozenset(mood.partition("=")[0] for mood in self._moods())
-        if unknown := names - MOODS:
-            raise UnknownMood(f"{self._files.moods} names {', '.join(sorted(unknown))}")
+    def states(self) -> frozenset[str]:
+        """The names of the states, without their values. Raises UnknownState."""
+        names = frozenset(state.partition("=")[0] for state in self._states())
+        if unknown := names - STATES:
+            raise UnknownState(f"{self._files.states} names {', '.join(sorted(unknown))}")
         return names
 
     def _delay_s(self) -> float:
-        for mood in self._moods():
-            name, _, value = mood.partition("=")
+        for state in self._states():
+            name, _, value = state.partition("=")
             if name == _SLOW:
                 return float(value or 60)
         return 0
 
-    def _moods(self) -> list[str]:
-        moods: list[str] = _read(self._files.moods, [])
-        return moods
+    def _states(self) -> list[str]:
+        states: list[str] = _read(self._files.states, [])
+        return states
 
 
 def _read(path: Path, default: Any) -> Any:

@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument(
         "--edge-socket", type=int, help="descriptor of the listening socket of the edge, if it runs"
     )
-    parser.add_argument("--edge", type=Path, help="folder of the edge's keys and moods")
+    parser.add_argument("--edge", type=Path, help="folder of the edge's keys and states")
     arguments = parser.parse_args()
     end_with_parent()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s s3 %(levelname)s %(message)s")

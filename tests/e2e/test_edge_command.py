@@ -1,4 +1,4 @@
-"""`larder edge` on a local cloud, in every mood of its edge, and while turbo builds. `make proofs` runs all of it."""
+"""`larder edge` on a local cloud, in every state of its edge, and while turbo builds. `make proofs` runs all of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .monorepo import Package, generate, output_digests, wipe_outputs_and_local_
 
 pytestmark = pytest.mark.e2e
 only_in_proofs = pytest.mark.skipif(
-    "EDGE_PROOFS" not in os.environ, reason="`make proofs` runs every mood"
+    "EDGE_PROOFS" not in os.environ, reason="`make proofs` runs every state"
 )
 
 COMMAND = Path(sys.executable).with_name("larder")
@@ -57,8 +57,8 @@ class Edge:
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)
 
-    def is_in(self, *moods: str) -> None:
-        (self.data / "edge" / "moods.json").write_text(json.dumps(moods))
+    def is_in(self, *states: str) -> None:
+        (self.data / "edge" / "states.json").write_text(json.dumps(states))
 
     def switch_on(self) -> None:
         """Without the probes."""
@@ -87,7 +87,7 @@ class Edge:
 
 @pytest.fixture
 def edge(local_cloud: LocalCloud) -> Iterator[Edge]:
-    """It is off at first, and has no mood."""
+    """It is off at first, and in none of the states that make it differ."""
     made = Edge(local_cloud.data)
     made.is_in()
     (made.data / "edge" / "switch.json").unlink(missing_ok=True)
@@ -121,7 +121,7 @@ def hits_of_two_builds(signed: turbo.Client, root: Path) -> frozenset[str]:
 
 
 @pytest.mark.parametrize(
-    ("mood", "flags"),
+    ("state", "flags"),
     [
         pytest.param(None, ["once"], marks=only_in_proofs),
         ("needs-sha256", ["once", "unsigned"]),
@@ -135,10 +135,10 @@ def test_enable_picks_the_flags_with_which_the_edge_works(
     signed: turbo.Client,
     pair: Path,
     fresh_monorepo: Callable[..., Path],
-    mood: str | None,
+    state: str | None,
     flags: list[str],
 ) -> None:
-    edge.is_in(*([mood] if mood else []))
+    edge.is_in(*([state] if state else []))
     report = edge.succeeds("enable", *QUICK)
     assert (report["enabled"], report["flags"]) == (True, flags)
     failed = [one["check"] for one in report["probes"] if one["outcome"] == "failed"]
@@ -148,20 +148,20 @@ def test_enable_picks_the_flags_with_which_the_edge_works(
     stored = [str(path) for path in local_cloud.data.rglob("*") if path.is_file()]
     assert [path for path in stored if "larderedgeprobe" in path] == []
     if flags != ["once"]:
-        root = fresh_monorepo(turbo.NEWEST, seed=str(mood), signature=True, template=pair)
+        root = fresh_monorepo(turbo.NEWEST, seed=str(state), signature=True, template=pair)
         assert hits_of_two_builds(signed, root) == SIZES.keys()
 
 
 @pytest.mark.parametrize(
-    ("mood", "probe"),
+    ("state", "probe"),
     [
         pytest.param("meta-unsigned", "U1", marks=only_in_proofs),
         ("meta-hidden", "U3"),
         pytest.param("no-content-length", "U1", marks=only_in_proofs),
     ],
 )
-def test_enable_refuses_where_the_edge_does_not_work(edge: Edge, mood: str, probe: str) -> None:
-    edge.is_in(mood)
+def test_enable_refuses_where_the_edge_does_not_work(edge: Edge, state: str, probe: str) -> None:
+    edge.is_in(state)
     done = edge.larder("enable", *QUICK)
     report = json.loads(done.stdout)
     assert (done.returncode, report["enabled"], report["key"]) == (1, False, None)
@@ -268,7 +268,7 @@ def test_commands_that_do_not_fit_the_state_change_nothing(edge: Edge) -> None:
 
 
 @pytest.mark.parametrize(
-    ("moods", "lost"),
+    ("states", "lost"),
     [
         ((), {}),
         (
@@ -282,10 +282,10 @@ def test_commands_that_do_not_fit_the_state_change_nothing(edge: Edge) -> None:
     ids=["works", "meta-hidden"],
 )
 def test_smoke_finds_the_edge_and_checks_it(
-    edge: Edge, moods: tuple[str, ...], lost: dict[str, str]
+    edge: Edge, states: tuple[str, ...], lost: dict[str, str]
 ) -> None:
     edge.switch_on()
-    edge.is_in(*moods)
+    edge.is_in(*states)
     done = subprocess.run(
         [COMMAND, "--local", edge.data, "smoke", "--large", "1MB", "--json"],
         capture_output=True,

@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from local.edge.app import Edge
 from local.edge.files import EdgeFiles
-from local.edge.store import MOODS, Store
+from local.edge.store import STATES, Store
 from local.object_storage.server import object_storage
 from local.template import EdgeCode, load_template
 from tests.conftest import SetOption
@@ -50,8 +50,8 @@ class Running:
     def keys(self, entries: dict[str, str]) -> None:
         self.files.keys.write_text(json.dumps(entries))
 
-    def moods(self, *names: str) -> None:
-        self.files.moods.write_text(json.dumps(names))
+    def states(self, *names: str) -> None:
+        self.files.states.write_text(json.dumps(names))
 
     def __call__(self, method: str, url: str, **more: Any) -> httpx.Response:
         return asyncio.run(self.send(method, url, **more))
@@ -256,44 +256,44 @@ def test_an_upload_that_breaks_off_stores_nothing(edge: Running) -> None:
     assert refusal(edge("GET", signed("GET"))) == DENIED
 
 
-# Moods ------------------------------------------------------------------------------------------
+# States ------------------------------------------------------------------------------------------
 
 
 def test_needs_sha256_refuses_uploads_without_the_flag(edge: Running) -> None:
-    edge.moods("needs-sha256")
+    edge.states("needs-sha256")
     assert refusal(put(edge)) == DENIED
     edge.keys({f"key-{KEY.id}": f"{KEY.key} once unsigned"})
     assert put(edge).status_code == 200
 
 
 def test_meta_unsigned_refuses_uploads_with_metadata(edge: Running) -> None:
-    edge.moods("meta-unsigned")
+    edge.states("meta-unsigned")
     assert refusal(put(edge, tag=TAG)) == DENIED
     assert put(edge).status_code == 200
 
 
 def test_meta_hidden_loses_the_tag(edge: Running) -> None:
     put(edge, tag=TAG)
-    edge.moods("meta-hidden")
+    edge.states("meta-hidden")
     assert "x-artifact-tag" not in edge("GET", signed("GET")).headers
 
 
 def test_no_content_length_refuses_every_upload(edge: Running) -> None:
-    edge.moods("no-content-length")
+    edge.states("no-content-length")
     assert refusal(put(edge)) == (411, "length_required")
 
 
 def test_once_dropped_takes_a_second_upload(edge: Running) -> None:
-    edge.moods("once-dropped")
+    edge.states("once-dropped")
     assert [put(edge, body).status_code for body in (b"first", b"later")] == [200, 200]
 
 
 def test_errors_cached_repeats_an_error_after_the_upload(edge: Running) -> None:
-    edge.moods("errors-cached")
+    edge.states("errors-cached")
     assert refusal(edge("GET", signed("GET"))) == DENIED
     assert put(edge).status_code == 200
     assert refusal(edge("GET", signed("GET"))) == DENIED
-    edge.moods()
+    edge.states()
     assert edge("GET", signed("GET")).content == b"body"
 
 
@@ -301,7 +301,7 @@ def test_slow_store_shows_a_new_key_later(edge: Running) -> None:
     def as_of(age_s: float) -> None:
         os.utime(edge.files.keys, (time() - age_s, time() - age_s))
 
-    edge.moods("slow-store=60")
+    edge.states("slow-store=60")
     old, new = f"{KEY.key} once", f"{'f' * 64} once"
     edge.keys({f"key-{KEY.id}": old, "key-new": new})
     store = edge.app._store
@@ -316,14 +316,14 @@ def test_slow_store_shows_a_new_key_later(edge: Running) -> None:
     assert store.get(f"key-{KEY.id}") is None
 
 
-def test_an_unknown_mood_is_an_error(edge: Running) -> None:
-    edge.moods("grumpy")
+def test_an_unknown_state_is_an_error(edge: Running) -> None:
+    edge.states("grumpy")
     assert edge("GET", signed("GET")).status_code == 502
 
 
-def test_every_mood_is_documented(request: pytest.FixtureRequest) -> None:
+def test_every_state_is_documented(request: pytest.FixtureRequest) -> None:
     page = (request.config.rootpath / "docs" / "edge.md").read_text()
-    assert all(f"`{mood}" in page for mood in MOODS)
+    assert all(f"`{state}" in page for state in STATES)
 
 
 # Files ------------------------------------------------------------------------------------------
