@@ -57,6 +57,14 @@ def test_links_to_headings_have_existing_targets(page: Path) -> None:
         assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
 
 
+def test_the_top_of_operations_lists_its_sections_in_order() -> None:
+    page = DOCS / "operations.md"
+    top, *sections = page.read_text().split("\n## ")
+    listed = re.findall(r"\(#([\w-]+)\)", top)
+    headings = [section.partition("\n")[0].lower().replace(" ", "-") for section in sections]
+    assert [anchor for anchor in listed if anchor in headings] == headings
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_table_has_a_heading_and_the_same_cells_in_each_row(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
