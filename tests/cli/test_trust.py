@@ -54,6 +54,18 @@ def test_a_rule_that_is_there_is_not_added_again(larder: Larder, cloud: Cloud) -
     assert [rule.id for rule in list_rules(cloud.team.id)] == [made["id"]]
 
 
+def test_a_warning_names_a_rule_for_the_same_jobs(larder: Larder, cloud: Cloud) -> None:
+    add = ("trust", "add", "acme", "--github", "acme/web", "--no-protect")
+    first = larder.json(*add)
+    assert larder(*add, "--ref", "refs/heads/next").stderr.startswith(
+        f"Warning: the rule web ({first['id']}) accepts the same jobs."
+    )
+    (second,) = (rule.id for rule in list_rules(cloud.team.id) if rule.id != first["id"])
+    change = ("trust", "set", "acme", second)
+    assert f"({first['id']}) accepts" in larder(*change, "--others", "read").stderr
+    assert larder(*change, "--disable").stderr == ""
+
+
 def test_no_protect_keeps_the_team_as_it_is(larder: Larder, cloud: Cloud) -> None:
     add = ("trust", "add", "acme", "--github", "acme/web", "--no-protect")
     assert larder(*add).stderr == ""

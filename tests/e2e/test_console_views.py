@@ -502,8 +502,14 @@ def test_rules_caches_and_contested_artifacts(
     )
 
     page.look(width=1280)
+    second = console.sent(api, f"/v1/teams/{slug}/rules", {**rule, "lifetimeSeconds": 600})
+    page.open(f"{server.url}/console/t/{slug}/protection")
+    page.wait_for_text("More than one rule accepts the same jobs: web, web.")
+    assert api.delete(f"/v1/teams/{slug}/rules/{second['id']}").status_code == 200
     page.open(f"{server.url}/console/t/{slug}/protection")
     page.wait_for_text("Not protected")
+    page.wait_for_text("Test a job")
+    assert "More than one rule" not in page.text()
     page.press("Test a job")
     claims = {"iss": "https://token.actions.githubusercontent.com", "aud": server.url}
     claims |= {"repository": "acme/web", "repository_id": "1", "repository_owner_id": "2"}

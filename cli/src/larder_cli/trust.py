@@ -218,6 +218,7 @@ def add(
     trust = first_trust(found.id, protect=not no_protect, actor=None)
     rule = create_rule(found.id, new, trust=trust, by=None, origin=_origin(), now=now)
     print_record(_record(rule, now), as_json=as_json)
+    _warn_of_same_jobs(rule, now)
     note_protection(found.slug, trust, "larder trust add")
 
 
@@ -312,6 +313,18 @@ def set_(
     now = clock.now()
     changed = change_rule(require_team(team).id, rule, change, by=None, now=now)
     print_record(_record(changed, now), as_json=as_json)
+    _warn_of_same_jobs(changed, now)
+
+
+def _warn_of_same_jobs(rule: "Rule", now: "datetime") -> None:
+    from larder.trust.rules import rules_for_same_jobs
+
+    for other in rules_for_same_jobs(rule, now):
+        click.echo(
+            f"Warning: the rule {other.name} ({other.id}) accepts the same jobs. A job gets no token until it names one"
+            " of the two, in policy_id or LARDER_RULE",
+            err=True,
+        )
 
 
 @trust.command("remove", epilog=examples("larder trust remove acme rule_7Jp..."))

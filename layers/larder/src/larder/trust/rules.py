@@ -156,6 +156,18 @@ def list_rules(team_id: str) -> list[Rule]:
     return repository.list_of(team_id)
 
 
+def rules_for_same_jobs(rule: Rule, now: datetime) -> list[Rule]:
+    """The other rules that accept the jobs of this one now, so that a job has to name one of them."""
+    return [
+        other
+        for other in repository.list_of(rule.team_id)
+        if other.id != rule.id
+        and _gives_tokens(rule, now)
+        and _gives_tokens(other, now)
+        and matching.accept_same_jobs(rule, other)
+    ]
+
+
 def explain(team_id: str, claims: Claims, *, origin: str, now: datetime) -> list[Explanation]:
     """What each rule of the team says to these claims. Nothing is verified or stored."""
     return [

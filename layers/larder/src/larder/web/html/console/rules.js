@@ -48,6 +48,7 @@ function tokenLines(provider, team) {
   return lines.join("\n");
 }
 
+const pinnedText = ({ pinned }) => Object.entries(pinned).map(([name, value]) => `${name}=${value}`).sort().join(", ");
 const shortRef = (ref) => ref.replace(/^refs\/heads\//, "");
 
 function Rules({ scope, rules, open }) {
@@ -71,10 +72,26 @@ function Rules({ scope, rules, open }) {
     <${Button} kind="primary" onClick=${() => open({ what: CreateRule })}>Add a rule<//>
   </div>`;
   return html`<${Card} title="Rules for CI jobs" actions=${actions}>
+    <${SameJobs} rules=${rules} />
     ${rules.length === 0
       ? html`<${Empty} title="No rules yet"><p>With a rule, jobs of a repository use this cache without a stored secret. The rule says which of them are trusted.</p><//>`
       : html`<${Table} label="Rules for CI jobs" columns=${columns} rows=${rules} id=${({ id }) => id} />`}
   <//>`;
+}
+
+/** Whether a job has to name one of two rules, because both accept it: `accept_same_jobs` in trust/matching.py. */
+function acceptSameJobs(one, other) {
+  if (one.provider !== other.provider || one.issuer !== other.issuer || one.audience !== other.audience) return false;
+  if (one.state === "active" && other.state === "active") return pinnedText(one) === pinnedText(other);
+  // With one id, a rule is for all repositories of an owner.
+  return one.repository === other.repository && [one, other].every(({ pinned }) => Object.keys(pinned).length !== 1);
+}
+
+function SameJobs({ rules }) {
+  const used = rules.filter(({ state }) => state === "active" || state === "pending");
+  const same = used.filter((one) => used.some((other) => other !== one && acceptSameJobs(one, other)));
+  if (same.length === 0) return null;
+  return html`<p class="notice warning" role="status">More than one rule accepts the same jobs: <${Name} of=${same.map(({ name }) => name).join(", ")} />. Such a job gets no token until it names one of them, with the input rule of the action or the variable LARDER_RULE.</p>`;
 }
 
 function RuleState({ rule }) {
@@ -219,7 +236,7 @@ function ChangeRule({ scope, rule, close }) {
     announce("Saved. The tokens that it has given are ended.");
     close(true);
   };
-  const pins = Object.entries(rule.pinned).map(([name, value]) => `${name}=${value}`).join(", ");
+  const pins = pinnedText(rule);
   return html`<${Dialog} title="Change the rule" close=${() => close()}>
     <p class="soft">${PROVIDERS[rule.provider]?.name}${rule.repository && html`: <${Name} of=${rule.repository} />`}. Each change ends the tokens of running jobs. They continue without the cache.</p>
     ${pins && html`<p class="soft">Only jobs with these claims: <${Name} of=${pins} />.</p>`}
