@@ -65,7 +65,7 @@ Larder also reads and writes DynamoDB: it checks the key, its user and its team,
 `GET` of 1 MB is a redirect to S3 in Larder; the peer passes the artifact through its function. The peer's status is a
 constant.
 
-Larder runs under AWS's runtime client for Python. AWS's client for node needs a compiler to install, so a loop of ours
+Larder runs under AWS's runtime client for Python. AWS's client for node needs a compiler to install, so a simple loop
 takes its place, which needs more CPU time. With AWS's client (aws-lambda-ric 3.3.0), the peer's status took 0.8 ms
 instead of 1.2, and its `HEAD` 2.7 instead of 3.0: the ratios were 2.0 instead of 1.3, and 0.6 instead of 0.5.
 
