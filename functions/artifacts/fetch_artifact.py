@@ -10,7 +10,7 @@ from larder.web.artifact_responses import (
     redirect,
 )
 from larder.web.parameters import Client
-from larder.web.principals.cache import Downloader
+from larder.web.principals.transfers import Downloader
 
 app = cache_api()
 

@@ -2,7 +2,8 @@
 
 from larder import clock
 from larder.artifacts import management
-from larder.artifacts.models import ALL_SCOPES, parse_scope
+from larder.artifacts.lists import ALL_SCOPES
+from larder.artifacts.models import parse_scope
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import NamedHash
 from larder.web.principals.cache import CacheManager

@@ -11,7 +11,7 @@ from larder.web.artifact_responses import (
 )
 from larder.web.build_clients import DirectUploads
 from larder.web.parameters import NamedHash
-from larder.web.principals.cache import AnnouncedWriter, DirectUploadsOfClient
+from larder.web.principals.transfers import AnnouncedWriter, DirectUploadsOfClient
 
 app = cache_api(error_headers=AUTHORIZATION_ALLOWED)
 

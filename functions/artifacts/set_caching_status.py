@@ -1,6 +1,6 @@
 """PUT /v1/artifacts/status"""
 
-from larder.artifacts import service
+from larder.artifacts.caching import set_caching
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.bodies.cache import CachingToSet
@@ -17,7 +17,7 @@ def set_caching_status(
     _query: NoOtherParameters, caching: CachingToSet, principal: CachingOwner
 ) -> JsonResponse[CachingStatusJson]:
     """PUT /v1/artifacts/status: enable, disable or pause caching. The reply has the status that clients now get."""
-    status = service.set_caching(principal.owner, caching, principal.totals, by=principal.actor)
+    status = set_caching(principal.owner, caching, principal.totals, by=principal.actor)
     audit("caching_status_set", principal.actor, owner=principal.owner, subject=caching.value)
     return json_response({"status": status})
 

@@ -23,8 +23,8 @@ from larder.web import parameters
 from larder.web.errors import InternalError, InvalidRequest, NotThroughProxy, PathNotFound
 from larder.web.guards import BODYLESS, check_rate, guard_request
 from larder.web.origins import check_callbacks
-from larder.web.principals import cache as cache_principals
 from larder.web.principals import session as session_principals
+from larder.web.principals import transfers
 from larder.web.replies.errors import (
     REPLIES,
     AuthErrorJson,
@@ -108,7 +108,7 @@ _PRINCIPALS: dict[Callable[..., Any], list[Schema]] = {
     session_principals.key_maker: _BY_KEY,
     session_principals.maybe_signed_in_in_person: [*_IN_PERSON, _NOBODY],
     session_principals.maybe_signed_in: [*_BY_KEY, _NOBODY],
-    cache_principals.announced_writer: [*_BEARER, _NOBODY],
+    transfers.announced_writer: [*_BEARER, _NOBODY],
     parameters.bearer_token: _BEARER,
 }
 

@@ -17,7 +17,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, TypeAdapter
 
 from larder.artifacts import models
-from larder.artifacts.models import ALL_SCOPES, HASH_PATTERN, SCOPE_PATTERN, Order
+from larder.artifacts.lists import ALL_SCOPES, Order
+from larder.artifacts.models import HASH_PATTERN, SCOPE_PATTERN
 from larder.hashing import RANDOM_ID
 from larder.settings import settings
 from larder.teams import teams
@@ -28,7 +29,7 @@ from larder.web.bodies import cache as cache_bodies
 from larder.web.bodies import credentials as credential_bodies
 from larder.web.bodies import oauth as oauth_bodies
 from larder.web.bodies import teams as team_bodies
-from larder.web.principals import cache as cache_principals
+from larder.web.principals import transfers
 from larder.web.queries import api_keys as api_key_query
 from larder.web.queries import artifacts as artifact_query
 from larder.web.queries import audit as audit_query
@@ -159,14 +160,14 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         _header("x-artifact-sha", _REVISION, "The commit that the artifact was built from."),
         _header("x-artifact-dirty-hash", _REVISION, "The hash of uncommitted changes."),
     ),
-    cache_principals.announced_writer: (
+    transfers.announced_writer: (
         _header(
             "access-control-request-method",
             _ANY_TEXT,
             "The method of the request that follows. For `PUT`, the reply has a signed URL to upload to.",
         ),
     ),
-    cache_principals.direct_uploads_of_client: (
+    transfers.direct_uploads_of_client: (
         _header(
             "user-agent",
             _ANY_TEXT,

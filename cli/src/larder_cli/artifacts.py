@@ -17,7 +17,8 @@ from larder_cli.teams import require_team
 from larder_cli.users import require_user
 
 if TYPE_CHECKING:
-    from larder.artifacts.models import Artifact, ArtifactHash, Wanted
+    from larder.artifacts.lists import Wanted
+    from larder.artifacts.models import Artifact, ArtifactHash
     from larder.audit.models import Action
 
 _PAGE = 100
@@ -121,7 +122,8 @@ def list_(
 
     TIME is a day or a time, such as 2026-11-21T14:00, in UTC if it names no zone.
     """
-    from larder.artifacts.models import ALL_SCOPES, Order, Wanted, is_hash, parse_scope
+    from larder.artifacts.lists import ALL_SCOPES, Order, Wanted
+    from larder.artifacts.models import is_hash, parse_scope
 
     if scope not in (None, ALL_SCOPES):
         parse_scope(scope)
@@ -177,7 +179,8 @@ def list_(
 @json_option
 def show(owner: str, hash: str, scope: str | None, as_json: bool) -> None:
     """Show the artifact HASH of TEAM or EMAIL, and who uploaded it."""
-    from larder.artifacts.models import ALL_SCOPES, parse_hash, parse_scope
+    from larder.artifacts.lists import ALL_SCOPES
+    from larder.artifacts.models import parse_hash, parse_scope
 
     parsed = parse_hash(hash)
     if scope == ALL_SCOPES:

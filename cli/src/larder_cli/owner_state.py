@@ -101,8 +101,8 @@ def change_state(owner: str, change: StateChange) -> None:
 
 def state_record(owner: str, state: OwnerState) -> Record:
     """The owner's settings, what it stores, and the caching status that clients see."""
+    from larder.artifacts.caching import caching_status
     from larder.artifacts.repository.totals import read_totals
-    from larder.artifacts.service import caching_status
 
     totals = read_totals(owner)
     return {

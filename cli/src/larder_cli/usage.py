@@ -87,8 +87,8 @@ def usage(owner: str | None, of_all: bool, days: int, as_json: bool) -> None:
 
 
 def _read(owner: Owner, period: Period) -> _OwnerUsage:
+    from larder.artifacts.caching import caching_status
     from larder.artifacts.repository.totals import read_totals
-    from larder.artifacts.service import caching_status
     from larder.usage.service import read_usage
 
     stored = read_totals(owner.id)

@@ -10,8 +10,9 @@ from larder import clock
 from larder.artifacts import eviction, finalize, rebuild_index, service, sweep
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository import index
+from larder.artifacts.repository.checks import sum_index
 from larder.artifacts.repository.eviction import least_recently_used
-from larder.artifacts.repository.totals import read_totals, sum_index
+from larder.artifacts.repository.totals import read_totals
 from larder.errors import LargerThanQuota, MakingRoom
 from larder.teams.state import change_state
 from tests.conftest import SetOption

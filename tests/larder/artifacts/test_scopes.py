@@ -9,7 +9,8 @@ from larder import clock
 from larder.artifacts import rebuild_index, removals, sweep
 from larder.artifacts.models import parse_object_key
 from larder.artifacts.repository import index
-from larder.artifacts.repository.totals import add_to_totals, read_totals, sum_index, totals_key
+from larder.artifacts.repository.checks import sum_index
+from larder.artifacts.repository.totals import add_to_totals, read_totals, totals_key
 from larder.errors import ScopesFull
 from larder.tables import ARTIFACTS, commit
 from larder.teams.state import change_state

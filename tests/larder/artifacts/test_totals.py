@@ -15,7 +15,8 @@ from larder.artifacts.models import (
     Totals,
 )
 from larder.artifacts.repository import index
-from larder.artifacts.repository.totals import read_totals, sum_index
+from larder.artifacts.repository.checks import sum_index
+from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
 from larder.teams.state import change_state
 from tests.conftest import SetOption

@@ -9,9 +9,8 @@ import hmac
 from base64 import urlsafe_b64encode
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from larder import clock
 from larder.artifacts.models import Artifact, DownloadUrl, Upload
@@ -34,8 +33,7 @@ _TRIED_AGAIN_AFTER = timedelta(minutes=1)
 """How long an instance does without the edge if it could not read the key."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(NamedTuple):
     """The key, None if there is none, and how long that counts."""
 
     key: "EdgeKey | None"

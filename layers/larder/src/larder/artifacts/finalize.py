@@ -6,9 +6,8 @@ hash, and the sweep.
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from larder.actor import Actor
 from larder.artifacts import quota, storage
@@ -20,8 +19,6 @@ from larder.artifacts.models import (
     Contested,
     IndexEntry,
     PendingUpload,
-    StoredObject,
-    StoredUpload,
     Upload,
     View,
     view_of,
@@ -29,6 +26,7 @@ from larder.artifacts.models import (
 from larder.artifacts.quota import Reservation
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals
+from larder.artifacts.storage import StoredObject, StoredUpload
 from larder.concurrency import attempts, running
 from larder.errors import MakingRoom, TryAgain
 from larder.metrics import count_in_total
@@ -43,8 +41,7 @@ _REQUEST_TAKES = timedelta(seconds=30)
 """The longest time a request runs. A request publishes its upload within this time, or never."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Settled:
+class _Settled(NamedTuple):
     """The artifact that readers see, and whether the upload waits for space instead of being published."""
 
     artifact: Artifact | None

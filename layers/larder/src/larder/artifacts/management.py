@@ -5,18 +5,9 @@ from datetime import datetime
 
 from larder.actor import Actor
 from larder.artifacts import expiry, finalize
-from larder.artifacts.models import (
-    ALL_SCOPES,
-    UNPROTECTED,
-    Artifact,
-    ArtifactHash,
-    ArtifactPage,
-    IndexEntry,
-    Order,
-    View,
-    Wanted,
-)
-from larder.artifacts.repository import by_upload, index
+from larder.artifacts.lists import ALL_SCOPES, ArtifactPage, Order, Wanted
+from larder.artifacts.models import UNPROTECTED, Artifact, ArtifactHash, IndexEntry, View
+from larder.artifacts.repository import by_upload, index, pages
 from larder.audit.models import Action, Entry
 from larder.audit.service import make_entry
 from larder.concurrency import attempts
@@ -68,7 +59,7 @@ def _searches(wanted: Wanted) -> bool:
 
 def _page(owner: str, wanted: Wanted, after: str, limit: int) -> ArtifactPage:
     if wanted.order is Order.HASH:
-        return index.read_page(owner, after=after, limit=limit, prefix=wanted.prefix)
+        return pages.read_page(owner, after=after, limit=limit, prefix=wanted.prefix)
     return by_upload.read_uploaded(
         owner, after=after, limit=limit, since=wanted.since, until=wanted.until
     )
@@ -105,7 +96,7 @@ def list_scopes_of(
 
     `shared` is the entry of the shared one, which the request has read. It does not count towards `limit`.
     """
-    page = index.read_scopes_of(owner, hash, after=after or None, limit=limit)
+    page = pages.read_scopes_of(owner, hash, after=after or None, limit=limit)
     first = () if after or shared.artifact is None else (shared.artifact,)
     return replace(
         page,

@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from enum import StrEnum
 from typing import NamedTuple, NewType
 
 from larder.actor import Actor
@@ -121,9 +120,6 @@ UPLOAD_ID_PATTERN = r"[0-9a-f]{28}(?:\.[A-Za-z0-9_-]{1,64}){0,2}"
 SCOPE_PATTERN = r"[cku][A-Za-z0-9]{1,64}"
 """The id of an own scope: `c` of a CI job, `k` of a key, `u` of a user (docs/protection.md)."""
 _SCOPE = re.compile(SCOPE_PATTERN)
-
-ALL_SCOPES = "all"
-"""In place of the name of one scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,92 +250,6 @@ class PendingUpload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unused:
-    """An artifact as read from the index of last uses, which can lag behind the table."""
-
-    upload: Upload
-    size_bytes: int
-    last_used_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexSum:
-    """The sum of an owner's artifacts.
-
-    `unlisted` is how many of them are not in the index of last uses, `undated` how many are not in that of uploads.
-    `scopes` has the bytes and the number of artifacts in each own scope.
-    """
-
-    totals: "Totals"
-    unlisted: int
-    undated: int
-    scopes: Mapping[str, tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactPage:
-    """Some of an owner's artifacts. Pass `following` as `after` for the next page; None on the last page.
-
-    A page can have fewer artifacts than the limit, even none, without being the last. `read` is how many artifacts were
-    looked at to find these.
-    """
-
-    artifacts: tuple[Artifact, ...]
-    following: str | None
-    read: int = 0
-
-
-class Order(StrEnum):
-    """The order of a list of artifacts."""
-
-    HASH = "hash"
-    UPLOADED = "uploaded"
-    """The newest first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """The artifacts to list. None and an empty prefix select all.
-
-    `scope` is SHARED_SCOPE, ALL_SCOPES or the id of an own scope. `writer` is the id of a key, session, user or rule,
-    and `ci` the name of a CI vendor. `since` is included, `until` is not.
-    """
-
-    order: Order = Order.HASH
-    scope: str = SHARED_SCOPE
-    prefix: str = ""
-    writer: str | None = None
-    ci: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
-    """A request to delete all of a target (`removal_targets`) that someone began to upload before `asked_at`.
-
-    `by` is who requested it, None for the operator at the command line. `artifacts` and `size_bytes` count what it has
-    deleted so far. `passed_at` is when its first pass was complete; the second one finds uploads that were in progress.
-    """
-
-    owner: str
-    target: str
-    asked_at: datetime
-    by: Actor | None = None
-    artifacts: int = 0
-    size_bytes: int = 0
-    passed_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovalPage:
-    """Some open removals of an owner. Pass `following` as `after` for the next page; None on the last page."""
-
-    removals: tuple[Removal, ...]
-    following: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEntry:
     """The index items of one hash: the artifact, and an offered direct upload that may replace it.
 
@@ -433,31 +343,7 @@ class RequestItems(NamedTuple):
     own: IndexEntry = IndexEntry()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredObject:
-    """A version of an object in S3. `writer` is set if it was uploaded through a function.
-
-    `sha256` is as in `Artifact`.
-    """
-
-    version: str
-    size_bytes: int
-    stored_at: datetime
-    metadata: ArtifactMetadata
-    writer: Actor | None
-    sha256: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredUpload:
-    """An upload in the bucket, and the version of its object that was published, or can be."""
-
-    upload: Upload
-    version: str
-
-
-@dataclass(frozen=True, slots=True)
-class QueryResult:
+class QueryResult(NamedTuple):
     """The result of one query: an artifact or None for each hash, and the hashes whose look-up failed."""
 
     found: Mapping[str, Artifact | None]

@@ -9,9 +9,11 @@ from itertools import groupby, islice
 from larder.artifacts import storage
 from larder.artifacts.expiry import visible
 from larder.artifacts.finalize import index_again
-from larder.artifacts.models import StoredUpload, Totals, same_upload
+from larder.artifacts.models import Totals, same_upload
 from larder.artifacts.repository import index
-from larder.artifacts.repository.totals import add_to_totals, read_totals, replace_totals, sum_index
+from larder.artifacts.repository.checks import replace_totals, sum_index
+from larder.artifacts.repository.totals import add_to_totals, read_totals
+from larder.artifacts.storage import StoredUpload
 from larder.concurrency import attempts
 
 

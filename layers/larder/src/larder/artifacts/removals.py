@@ -15,8 +15,9 @@ from itertools import islice
 
 from larder.actor import Actor
 from larder.artifacts import finalize, jobs
+from larder.artifacts.background import Removal, RemovalPage
 from larder.artifacts.jobs import JobKind, RemovalJob
-from larder.artifacts.models import Artifact, PendingUpload, Removal, RemovalPage
+from larder.artifacts.models import Artifact, PendingUpload
 from larder.artifacts.removal_targets import Stored, is_in_target
 from larder.artifacts.repository import index
 from larder.artifacts.repository.sweep_queue import (

@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, TypeVar
 
 from larder.actor import Actor
 from larder.artifacts import edge, quota, storage
@@ -33,7 +32,6 @@ from larder.artifacts.models import (
     IndexEntry,
     PendingUpload,
     QueryResult,
-    RequestItems,
     Totals,
     Upload,
     View,
@@ -57,13 +55,6 @@ from larder.errors import (
 from larder.hashing import time_ordered_id
 from larder.instance import Remembered
 from larder.settings import settings
-from larder.teams.models import CachingStatus, OwnerState
-from larder.teams.state import change_state
-
-if TYPE_CHECKING:
-    from larder.tables import Read
-
-T = TypeVar("T")
 
 _NOTHING = IndexEntry()
 _NOTHING_STORED = Totals()
@@ -74,53 +65,6 @@ _RECORDED_AGAIN_AFTER = timedelta(hours=1)
 
 _recorded: Remembered[tuple[str, str], datetime] = Remembered(1000)
 """When this instance last recorded an upload, by owner and scope."""
-
-
-def read_with_membership(
-    owner: str,
-    user_id: str,
-    hash: ArtifactHash | None,
-    *,
-    own_scope: str | None = None,
-    totals: bool,
-) -> RequestItems:
-    """The user's role and the owner's state, the entry of the hash, and the totals if needed: in one batch.
-
-    With `own_scope`, also the entry of the hash in that scope.
-    """
-    return index.read_with_membership(owner, user_id, hash, own_scope=own_scope, totals=totals)
-
-
-def read_with_credential(
-    credential: "Read[T]",
-    owner: str,
-    user_id: str,
-    hash: ArtifactHash | None,
-    *,
-    own_scope: str | None = None,
-    totals: bool,
-) -> tuple[T, RequestItems]:
-    """The same, and the key or session of the request, in the same batch."""
-    return index.read_with_credential(
-        credential, owner, user_id, hash, own_scope=own_scope, totals=totals
-    )
-
-
-def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:
-    """The status that the owner set, or `over_limit` if caching is on, the quota is full, and Larder does not evict."""
-    used_up = state.quota_bytes is not None and totals.size_bytes >= state.quota_bytes
-    used_up = used_up and not settings().evicts
-    if state.caching is CachingStatus.ENABLED and used_up:
-        return CachingStatus.OVER_LIMIT
-    return state.caching
-
-
-def set_caching(owner: str, caching: CachingStatus, totals: Totals, *, by: Actor) -> CachingStatus:
-    """Enable, pause or disable caching from the next request on. Returns the status that clients see then.
-
-    Raises InvalidValue for `over_limit` and for a team that does not exist.
-    """
-    return caching_status(change_state(owner, caching=caching, actor=by), totals)
 
 
 def store(

@@ -6,9 +6,10 @@ again (docs/decisions/0047-an-artifact-names-a-version.md).
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 from urllib.parse import quote
 
 from larder import aws
@@ -18,8 +19,6 @@ from larder.artifacts.models import (
     NULL_VERSION,
     ArtifactMetadata,
     DownloadUrl,
-    StoredObject,
-    StoredUpload,
     Upload,
     is_ci,
     is_revision,
@@ -42,8 +41,29 @@ class VersionParameter(TypedDict, total=False):
     VersionId: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredObject:
+    """A version of an object in S3. `writer` is set if it was uploaded through a function.
+
+    `sha256` is as in `Artifact`.
+    """
+
+    version: str
+    size_bytes: int
+    stored_at: datetime
+    metadata: ArtifactMetadata
+    writer: Actor | None
+    sha256: str | None = None
+
+
+class StoredUpload(NamedTuple):
+    """An upload in the bucket, and the version of its object that was published, or can be."""
+
+    upload: Upload
+    version: str
+
+
+class _Version(NamedTuple):
     """A version in a listing, or a delete marker, which has no size."""
 
     key: str

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from larder.artifacts import storage
+from larder.artifacts.background import Removal
 from larder.artifacts.breakdown import Collector
 from larder.artifacts.eviction import list_all
 from larder.artifacts.expiry import visible
 from larder.artifacts.finalize import commit, delete_from_index
-from larder.artifacts.models import Artifact, PendingUpload, Removal, Totals, Upload
+from larder.artifacts.models import Artifact, PendingUpload, Totals, Upload
 from larder.artifacts.removals import carry_out
 from larder.artifacts.repository import breakdowns, index
 from larder.artifacts.repository.allotments import (
@@ -20,6 +21,7 @@ from larder.artifacts.repository.allotments import (
     settle_allotment,
 )
 from larder.artifacts.repository.by_upload import list_undated
+from larder.artifacts.repository.checks import OutOfTime, check_totals, delete_uploads, sum_index
 from larder.artifacts.repository.scopes import set_counts
 from larder.artifacts.repository.sweep_queue import (
     DueItem,
@@ -32,7 +34,6 @@ from larder.artifacts.repository.sweep_queue import (
     postpone_sweep,
     read_due,
 )
-from larder.artifacts.repository.totals import OutOfTime, check_totals, delete_uploads, sum_index
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.models import is_team_id

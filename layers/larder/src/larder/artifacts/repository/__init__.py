@@ -13,6 +13,7 @@
 | `#totals` | bytes and number of the owner's artifacts, the drift of the last check, the last days' uploads | totals |
 
 `eviction` reads the index `by_last_use`, `sweep_queue` the index `by_sweep`, and `by_upload` the index of that name.
-Cache requests import none of them, and `scopes` only to upload in a protected team.
-`allotments` changes what owners may store of `MaxStoredBytes`.
+`pages` lists artifacts by hash and by scope. `checks` adds up the index and corrects totals. Cache requests import none
+of them, and `scopes` only to upload in a protected team. `allotments` changes what owners may store of
+`MaxStoredBytes`.
 """

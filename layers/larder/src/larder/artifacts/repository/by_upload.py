@@ -4,7 +4,8 @@ from collections.abc import Callable
 from datetime import datetime
 from itertools import islice
 
-from larder.artifacts.models import Artifact, ArtifactPage
+from larder.artifacts.lists import ArtifactPage
+from larder.artifacts.models import Artifact
 from larder.artifacts.repository.index import parse_artifact
 from larder.clock import to_ms
 from larder.concurrency import map_concurrently

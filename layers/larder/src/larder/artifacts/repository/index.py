@@ -16,7 +16,6 @@ from larder.artifacts.models import (
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
-    ArtifactPage,
     Contested,
     IndexEntry,
     PendingUpload,
@@ -37,9 +36,7 @@ from larder.concurrency import submit
 from larder.conditions import (
     Condition,
     above,
-    begins_with,
     below,
-    between,
     equals,
     missing,
     not_equals,
@@ -71,11 +68,9 @@ PENDING_LIFETIME = timedelta(hours=24)
 
 DISCARDED = "#discarded#"
 
-_PENDING = "#pending"
-_AFTER_NOTES = "$"
+PENDING = "#pending"
+AFTER_NOTES = "$"
 """Sorts after everything that begins with `#`, and before every hash."""
-_AFTER_HASHES = "~"
-"""Sorts after every character of a hash and of what follows it in a key."""
 _METADATA = ("duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive")
 
 _BEFORE_SHARED = timedelta(days=3650)
@@ -84,13 +79,13 @@ _BEFORE_SHARED = timedelta(days=3650)
 
 def entry_keys(owner: str, key: str) -> list[Key]:
     """The keys whose items `parse_entry` reads. `key` is an `index_key`."""
-    return [(owner, key), (owner, key + _PENDING)]
+    return [(owner, key), (owner, key + PENDING)]
 
 
 def parse_entry(items: Iterable[Item], key: str) -> IndexEntry:
     by_key = {item["hash"]: item for item in items}
     artifact = by_key.get(key)
-    pending = by_key.get(key + _PENDING)
+    pending = by_key.get(key + PENDING)
     return IndexEntry(
         artifact=None if artifact is None else parse_artifact(artifact),
         pending=None if pending is None else _pending(pending),
@@ -98,7 +93,7 @@ def parse_entry(items: Iterable[Item], key: str) -> IndexEntry:
 
 
 def parse_stored(item: Item) -> Artifact | PendingUpload:
-    return _pending(item) if item["hash"].endswith(_PENDING) else parse_artifact(item)
+    return _pending(item) if item["hash"].endswith(PENDING) else parse_artifact(item)
 
 
 def read_entry(owner: str, hash: ArtifactHash, scope: str | None = None) -> IndexEntry:
@@ -123,49 +118,15 @@ def read_entries(owner: str, keys: Sequence[str]) -> tuple[dict[str, IndexEntry]
             continue
         by_key = {item["hash"]: item for item in items}
         for key in batch:
-            present = [by_key[each] for each in (key, key + _PENDING) if each in by_key]
+            present = [by_key[each] for each in (key, key + PENDING) if each in by_key]
             entries[key] = parse_entry(present, key)
     return entries, failed
 
 
 def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
     """Every artifact and every offered upload of the owner, page by page. For background work, never on a request."""
-    for item in ARTIFACTS.query(equals(owner=owner) & above(hash=_AFTER_NOTES)):
+    for item in ARTIFACTS.query(equals(owner=owner) & above(hash=AFTER_NOTES)):
         yield parse_stored(item)
-
-
-def read_page(owner: str, *, after: str, limit: int, prefix: str = "") -> ArtifactPage:
-    """One page of the owner's artifacts by hash, with one call. `after` is empty, or `following` of the last page.
-
-    Offered uploads count towards `limit` but are left out, so a page can be shorter.
-    """
-    keys = above(hash=after or _AFTER_NOTES)
-    if prefix:
-        first, end = max(prefix, after + "\0"), prefix + _AFTER_HASHES
-        if first > end:
-            # DynamoDB refuses bounds that are the wrong way round.
-            return ArtifactPage(artifacts=(), following=None)
-        keys = between("hash", first, end)
-    return _page(*ARTIFACTS.page(equals(owner=owner) & keys, limit=limit))
-
-
-def read_scopes_of(
-    owner: str, hash: ArtifactHash, *, after: str | None, limit: int
-) -> ArtifactPage:
-    """One page of the artifacts with this hash in own scopes, by scope, with one call. Otherwise as `read_page`."""
-    start = None if after is None else {"owner": owner, "hash": after}
-    where = equals(owner=owner) & begins_with(hash=f"{hash}.")
-    return _page(*ARTIFACTS.page(where, limit=limit, after=start))
-
-
-def _page(items: Sequence[Item], last: Item | None) -> ArtifactPage:
-    return ArtifactPage(
-        artifacts=tuple(
-            parse_artifact(item) for item in items if not item["hash"].endswith(_PENDING)
-        ),
-        following=None if last is None else str(last["hash"]),
-        read=len(items),
-    )
 
 
 def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
@@ -233,7 +194,7 @@ def put_pending(pending: PendingUpload) -> None:
     upload = pending.upload
     item = {
         "owner": upload.owner,
-        "hash": upload.index_key + _PENDING,
+        "hash": upload.index_key + PENDING,
         "upload_id": upload.id,
         "created_at": to_ms(pending.created_at),
         "replaces": pending.replaces or None,
@@ -350,7 +311,7 @@ def _is_at(artifact: Artifact | None) -> Condition:
 def _settling(pending: PendingUpload) -> Write:
     """Delete an offered upload, on condition that no other has replaced it."""
     upload = pending.upload
-    key = upload.index_key + _PENDING
+    key = upload.index_key + PENDING
     return ARTIFACTS.delete(upload.owner, key, when=equals(upload_id=upload.id))
 
 
@@ -446,7 +407,7 @@ def _contested(item: Item) -> Contested:
 
 
 def _pending(item: Item) -> PendingUpload:
-    upload = parse_upload(item["owner"], item["hash"].removesuffix(_PENDING), item["upload_id"])
+    upload = parse_upload(item["owner"], item["hash"].removesuffix(PENDING), item["upload_id"])
     return PendingUpload(
         upload=upload,
         created_at=from_ms(item["created_at"]),

@@ -1,28 +1,20 @@
 """The totals of an owner: stored bytes and artifacts, and the uploads of the last days."""
 
-from collections.abc import Callable, Iterable, Sequence
-from datetime import date, datetime
+from collections.abc import Iterable, Sequence
+from datetime import date
 
-from larder.artifacts.models import IndexSum, Totals, parse_index_key
+from larder.artifacts.models import Totals
 from larder.artifacts.repository.table import shard
-from larder.clock import to_epoch_seconds
-from larder.conditions import Condition, at_least, at_most, equals, exists, missing
+from larder.conditions import Condition, at_least, at_most, exists, missing
 from larder.errors import ScopesFull
 from larder.settings import settings
-from larder.tables import ARTIFACTS, Item, Key, commit, commit_returning
+from larder.tables import ARTIFACTS, Item, Key, commit_returning
 from larder.usage.uploads import Uploads
 
 TOTALS = "#totals"
 
-_ITEMS_PER_TIME_CHECK = 1000
-_SUMMED = ("hash", "size_bytes", "last_used_at", "uploaded_at")
-
-_UPLOADS = "uploads#"
-_UPLOADED_BYTES = "uploaded_bytes#"
-
-
-class OutOfTime(Exception):
-    """Time ran out before everything was read."""
+UPLOADS = "uploads#"
+UPLOADED_BYTES = "uploaded_bytes#"
 
 
 def totals_key(owner: str) -> Key:
@@ -42,10 +34,10 @@ def parse_totals(items: Iterable[Item]) -> Totals:
 
 
 def _uploads(totals: Item) -> dict[date, Uploads]:
-    days = [name.removeprefix(_UPLOADS) for name in totals if name.startswith(_UPLOADS)]
+    days = [name.removeprefix(UPLOADS) for name in totals if name.startswith(UPLOADS)]
     return {
         date.fromisoformat(day): Uploads(
-            count=totals[_UPLOADS + day], size_bytes=totals[_UPLOADED_BYTES + day]
+            count=totals[UPLOADS + day], size_bytes=totals[UPLOADED_BYTES + day]
         )
         for day in days
     }
@@ -83,7 +75,7 @@ def add_to_totals(
     added = totals_change(size_bytes, artifacts, scoped_bytes=size_bytes if scoped else 0)
     if uploaded is not None:
         day, uploads = uploaded
-        added |= {f"{_UPLOADS}{day}": uploads.count, f"{_UPLOADED_BYTES}{day}": uploads.size_bytes}
+        added |= {f"{UPLOADS}{day}": uploads.count, f"{UPLOADED_BYTES}{day}": uploads.size_bytes}
     has_room = None
     share_bytes = None
     if quota_bytes is not None and size_bytes > 0:
@@ -134,71 +126,3 @@ def check_share(totals: Totals, size_bytes: int, share_bytes: int) -> None:
 
 def has_share(size_bytes: int, share_bytes: int) -> Condition:
     return missing("scoped_bytes") | at_most(scoped_bytes=share_bytes - size_bytes)
-
-
-def delete_uploads(owner: str, day: date) -> None:
-    """Delete the day's uploads from the totals, once the usage table has them."""
-    gone = {f"{_UPLOADS}{day}": None, f"{_UPLOADED_BYTES}{day}": None}
-    commit(ARTIFACTS.update(*totals_key(owner), set=gone, when=exists("size_bytes")))
-
-
-def replace_totals(owner: str, totals: Totals, *, old: Totals) -> bool:
-    """Set the owner's totals. False if they are not `old` any more."""
-    unchanged = equals(size_bytes=old.size_bytes, artifacts=old.artifacts)
-    if old == Totals():
-        unchanged = missing("size_bytes") | unchanged
-    new = {
-        "size_bytes": totals.size_bytes,
-        "artifacts": totals.artifacts,
-        "scoped_bytes": totals.scoped_bytes or None,
-    }
-    freed = {"free_bytes": old.size_bytes - totals.size_bytes}
-    return commit(ARTIFACTS.update(*totals_key(owner), set=new, add=freed, when=unchanged))
-
-
-def sum_index(
-    owner: str,
-    *,
-    has_time: Callable[[], bool] = lambda: True,
-    see: Callable[[Item], None] = lambda _item: None,
-    seen: Sequence[str] = (),
-) -> IndexSum:
-    """Add up the owner's artifacts in the index. Raises OutOfTime when `has_time` returns False.
-
-    Calls `see` with the item of each, which has the attributes `seen`, too. Reads all of them, one page at a time. For
-    background work and the operator, never on a request.
-    """
-    items = ARTIFACTS.query(equals(owner=owner), only=list(dict.fromkeys([*_SUMMED, *seen])))
-    size_bytes = artifacts = unlisted = undated = 0
-    scopes: dict[str, tuple[int, int]] = {}
-    for number, item in enumerate(items):
-        if number % _ITEMS_PER_TIME_CHECK == 0 and not has_time():
-            raise OutOfTime
-        if "#" not in item["hash"]:
-            size_bytes += item["size_bytes"]
-            artifacts += 1
-            unlisted += "last_used_at" not in item
-            undated += "uploaded_at" not in item
-            _, scope = parse_index_key(item["hash"])
-            if scope is not None:
-                bytes_before, artifacts_before = scopes.get(scope, (0, 0))
-                scopes[scope] = (bytes_before + item["size_bytes"], artifacts_before + 1)
-            see(item)
-    scoped_bytes = sum(of_scope for of_scope, _ in scopes.values())
-    totals = Totals(size_bytes=size_bytes, artifacts=artifacts, scoped_bytes=scoped_bytes)
-    return IndexSum(totals=totals, unlisted=unlisted, undated=undated, scopes=scopes)
-
-
-def check_totals(owner: str, *, correct: bool, drift: Totals, next_at: datetime) -> None:
-    """Record a check of the totals. `drift` is their excess over the index: subtracted if `correct`, else recorded."""
-    excess, remembered = (drift, Totals()) if correct else (Totals(), drift)
-    check = {
-        "sweep_at": to_epoch_seconds(next_at),
-        "drift_bytes": remembered.size_bytes,
-        "drift_artifacts": remembered.artifacts,
-        "drift_scoped_bytes": remembered.scoped_bytes or None,
-    }
-    correction = totals_change(
-        -excess.size_bytes, -excess.artifacts, scoped_bytes=-excess.scoped_bytes
-    )
-    commit(ARTIFACTS.update(*totals_key(owner), set=check, add=correction))

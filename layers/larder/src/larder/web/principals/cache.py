@@ -8,7 +8,6 @@
 | `RunReporter` | can report runs: permission `artifacts: write`, and a role that writes |
 | `UsageReader` | can read usage figures: permission `artifacts: read`, even if the owner is blocked |
 | `CacheReader` | can read artifacts: permission `artifacts: read`, and caching is neither disabled nor paused |
-| `Downloader` | the same, for a request that may be redirected to the edge |
 | `CacheWriter` | can write artifacts: permission `artifacts: write`, a role that writes, and a quota that is not full |
 | `AuditReader` | can read the audit, even if the owner is blocked: `teams: read`, owner or admin |
 | `CachingOwner` | can disable and enable caching: permission `artifacts: manage`, and owner of the team |
@@ -45,7 +44,11 @@ from larder.api_keys.service import (
     verify_key,
     verify_read_key,
 )
-from larder.artifacts import edge
+from larder.artifacts.caching import (
+    caching_status,
+    read_with_credential,
+    read_with_membership,
+)
 from larder.artifacts.models import (
     ArtifactHash,
     IndexEntry,
@@ -53,11 +56,6 @@ from larder.artifacts.models import (
     Totals,
     View,
     view_of,
-)
-from larder.artifacts.service import (
-    caching_status,
-    read_with_credential,
-    read_with_membership,
 )
 from larder.concurrency import running
 from larder.errors import (
@@ -85,16 +83,13 @@ from larder.teams.models import (
     is_team_id,
 )
 from larder.teams.teams import team_of_slug
-from larder.web.build_clients import DirectUploads, direct_uploads
 from larder.web.log import logger
 from larder.web.parameters import (
     BearerToken,
     NamedTeam,
     TeamQuery,
     Token,
-    bearer_token,
     named_hash,
-    team_query,
 )
 from larder.web.powertools.resolver import Depends, Request
 
@@ -286,11 +281,6 @@ def cache_reader(token: BearerToken, team: NamedTeam, request: Request) -> Cache
     return principal
 
 
-def downloader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
-    with edge.reading_key():
-        return cache_reader(token, team, request)
-
-
 def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
     principal = _principal(token, team, named_hash(request), {"artifacts": ("write",)}, totals=True)
     _require_writing_role(principal)
@@ -326,33 +316,7 @@ def caching_owner(token: BearerToken, team: NamedTeam) -> CachePrincipal:
     return principal
 
 
-def direct_uploads_of_client(request: Request) -> DirectUploads:
-    return direct_uploads(request.headers.get("user-agent", ""))
-
-
-DirectUploadsOfClient = Annotated[DirectUploads, Depends(direct_uploads_of_client)]
-
-
-def announced_writer(request: Request, client: DirectUploadsOfClient) -> CachePrincipal | None:
-    """The principal of an OPTIONS that announces an upload which can bypass the functions, or None for any other.
-
-    For the others the token is not checked, because the reply only allows the client to send the request itself.
-    """
-    announced = request.headers.get("access-control-request-method", "").upper()
-    if announced != "PUT" or client is DirectUploads.NONE:
-        return None
-    if client is DirectUploads.BY_EDGE and not edge.is_deployed():
-        return None
-    token = bearer_token(request)
-    team = team_query(token, request)
-    if client is DirectUploads.BY_EDGE and not _is_bound(token, team):
-        # The upload is for a team that this client names only with the upload itself.
-        return None
-    with edge.reading_key():
-        return cache_writer(token, team, request)
-
-
-def _is_bound(token: Token, team: TeamQuery) -> bool:
+def is_bound(token: Token, team: TeamQuery) -> bool:
     """Whether the token is a key of one team."""
     if token.is_session:
         return False
@@ -583,8 +547,6 @@ AuditReader = Annotated[CachePrincipal, Depends(audit_reader)]
 RunReporter = Annotated[CachePrincipal, Depends(run_reporter)]
 UsageReader = Annotated[CachePrincipal, Depends(usage_reader)]
 CacheReader = Annotated[CachePrincipal, Depends(cache_reader)]
-Downloader = Annotated[CachePrincipal, Depends(downloader)]
 CacheWriter = Annotated[CachePrincipal, Depends(cache_writer)]
 CachingOwner = Annotated[CachePrincipal, Depends(caching_owner)]
 CacheManager = Annotated[CachePrincipal, Depends(cache_manager)]
-AnnouncedWriter = Annotated[CachePrincipal | None, Depends(announced_writer)]

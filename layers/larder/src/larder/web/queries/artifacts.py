@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
+from larder.artifacts.lists import ALL_SCOPES, Order, Wanted
 from larder.artifacts.models import (
-    ALL_SCOPES,
     HASH_PATTERN,
     MAX_CI_LENGTH,
     SCOPE_PATTERN,
-    Order,
-    Wanted,
     is_ci,
     parse_scope,
     parse_writer_id,

@@ -3,8 +3,10 @@
 from typing import Literal, NotRequired, TypedDict
 
 from larder.actor import Actor
+from larder.artifacts.background import Removal, RemovalPage
 from larder.artifacts.expiry import expires_at
-from larder.artifacts.models import Artifact, ArtifactPage, Contested, Removal, RemovalPage
+from larder.artifacts.lists import ArtifactPage
+from larder.artifacts.models import Artifact, Contested
 from larder.artifacts.removal_targets import EVERYTHING, is_scope, range_of
 from larder.audit.models import Entry
 from larder.clock import Milliseconds, to_ms

@@ -1,0 +1,50 @@
+"""The principals of requests that may be sent on to S3 or to the edge.
+
+| Type | The principal |
+|---|---|
+| `Downloader` | a `CacheReader`, whose request may be redirected to the edge |
+| `AnnouncedWriter` | a `CacheWriter`, if the request announces an upload that can bypass the functions |
+"""
+
+from typing import Annotated
+
+from larder.artifacts import edge
+from larder.web.build_clients import DirectUploads, direct_uploads
+from larder.web.parameters import BearerToken, NamedTeam, bearer_token, team_query
+from larder.web.powertools.resolver import Depends, Request
+from larder.web.principals.cache import CachePrincipal, cache_reader, cache_writer, is_bound
+
+
+def downloader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
+    with edge.reading_key():
+        return cache_reader(token, team, request)
+
+
+def direct_uploads_of_client(request: Request) -> DirectUploads:
+    return direct_uploads(request.headers.get("user-agent", ""))
+
+
+DirectUploadsOfClient = Annotated[DirectUploads, Depends(direct_uploads_of_client)]
+
+
+def announced_writer(request: Request, client: DirectUploadsOfClient) -> CachePrincipal | None:
+    """The principal of an OPTIONS that announces an upload which can bypass the functions, or None for any other.
+
+    For the others the token is not checked, because the reply only allows the client to send the request itself.
+    """
+    announced = request.headers.get("access-control-request-method", "").upper()
+    if announced != "PUT" or client is DirectUploads.NONE:
+        return None
+    if client is DirectUploads.BY_EDGE and not edge.is_deployed():
+        return None
+    token = bearer_token(request)
+    team = team_query(token, request)
+    if client is DirectUploads.BY_EDGE and not is_bound(token, team):
+        # The upload is for a team that this client names only with the upload itself.
+        return None
+    with edge.reading_key():
+        return cache_writer(token, team, request)
+
+
+Downloader = Annotated[CachePrincipal, Depends(downloader)]
+AnnouncedWriter = Annotated[CachePrincipal | None, Depends(announced_writer)]
