@@ -14,7 +14,7 @@ from benchmarks.handler_cpu import Case, Event, HandlerCpu, measure
 from larder import clock
 from larder.accounts.service import create_user
 from larder.actor import Actor
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata
 from larder.artifacts.service import store

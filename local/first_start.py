@@ -13,8 +13,10 @@ from typing import Any
 from larder.accounts import service as accounts
 from larder.accounts.models import User
 from larder.api_keys import service as api_keys
-from larder.api_keys.models import ApiKey, NewKey
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import ApiKey
 from larder.api_keys.rules import fit_name
+from larder.api_keys.verification import stored_form
 from larder.settings import SettingsError, environment_name, settings
 from larder.teams import teams
 from larder.teams.models import Team
@@ -50,7 +52,7 @@ def _prepare(token: str | None, now: datetime) -> dict[str, str]:
         permissions={"artifacts": ("read", "write")},
     )
     keys = _keys_of(user)
-    kept = None if token is None else api_keys.stored_form(token)
+    kept = None if token is None else stored_form(token)
     for key in keys:
         if key.key_hash == kept and (key.expires_at is None or key.expires_at > now):
             return {"team": team.slug, "key_id": key.id}

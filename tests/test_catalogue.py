@@ -12,7 +12,7 @@ from larder.accounts.links import (
 )
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee

@@ -2,6 +2,7 @@
 
 from larder import clock
 from larder.api_keys import service
+from larder.api_keys.verification import verify_presented
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.api_keys import VerifyBody
 from larder.web.replies.api_keys import RefusedKeyJson, ValidKeyJson, verification_json
@@ -14,9 +15,7 @@ app = better_auth_api()
 def verify_api_key(sent: VerifyBody) -> JsonResponse[ValidKeyJson | RefusedKeyJson]:
     """POST /api/auth/api-key/verify: check that a key is valid and has the required permissions. Counts as one use."""
     now = clock.now()
-    verification = service.verify_presented(
-        sent.key_hash, sent.permissions, now=now, with_metadata=True
-    )
+    verification = verify_presented(sent.key_hash, sent.permissions, now=now, with_metadata=True)
     service.delete_expired_keys_if_due(now=now)
     return json_response(verification_json(verification))
 

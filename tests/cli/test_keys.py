@@ -11,7 +11,7 @@ import time_machine
 from larder import aws, clock
 from larder.accounts.service import create_user
 from larder.api_keys import repository
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.settings import settings
 from tests.requests import Cloud, Reply, Sender

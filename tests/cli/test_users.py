@@ -26,7 +26,7 @@ from larder.accounts.service import (
     read_account,
 )
 from larder.accounts.sessions import find_session, start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.errors import (
     InvalidEmailOrPassword,

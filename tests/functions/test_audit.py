@@ -9,7 +9,7 @@ from larder.accounts.links import issue_reset_token, issue_verification_token
 from larder.accounts.models import User
 from larder.accounts.service import create_user, find_user_by_email
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, find_key, list_keys, rotate_key
 from larder.audit.service import read_entries
 from larder.invitations import service as invitations

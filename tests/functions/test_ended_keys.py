@@ -8,7 +8,8 @@ from larder import clock
 from larder.accounts.links import issue_reset_token, reset_password
 from larder.accounts.models import User
 from larder.accounts.service import create_user, delete_user, find_user
-from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, NewKey
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS
 from larder.api_keys.service import create_key, delete_keys_of, find_key
 from larder.teams.members import add_member, remove_member
 from larder.teams.models import Role

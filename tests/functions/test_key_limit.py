@@ -7,7 +7,7 @@ import pytest
 
 from larder import clock
 from larder.api_keys import repository
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.turbo_login.service import Grant, create_token
 from tests.conftest import SetOption

@@ -13,7 +13,8 @@ import pytest
 
 from larder import aws, clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import ApiKey, NewKey
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import ApiKey
 from larder.api_keys.service import create_key, find_key
 from larder.instance import restart
 from larder.settings import settings

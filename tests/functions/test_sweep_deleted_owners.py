@@ -9,7 +9,7 @@ import pytest
 
 from larder import clock
 from larder.accounts.service import create_user, delete_user, deleted_users
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts import finalize, sweep
 from larder.artifacts.models import ArtifactHash, Totals

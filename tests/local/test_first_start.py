@@ -15,7 +15,7 @@ import time_machine
 
 from larder import extensions
 from larder.accounts.service import create_user
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.rules import check_name, check_prefix
 from larder.api_keys.service import create_key, list_keys
 from larder.settings import Settings, environment_name

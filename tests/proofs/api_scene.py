@@ -25,7 +25,8 @@ from larder.accounts.passwords import hash_password
 from larder.accounts.service import new_account
 from larder.accounts.sessions import start_session
 from larder.actor import Actor
-from larder.api_keys.models import NewKey, Permissions
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import Permissions
 from larder.api_keys.service import create_key
 from larder.artifacts import service as artifacts
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata

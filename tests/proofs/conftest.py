@@ -11,7 +11,7 @@ import pytest
 
 from larder import clock
 from larder.accounts.service import create_user
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.settings import region
 from larder.teams.teams import create_team

@@ -12,7 +12,7 @@ from larder import clock
 from larder.accounts.service import delete_user
 from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.artifacts.repository import index
 from larder.teams import teams
 from larder.teams.members import role_of

@@ -29,7 +29,8 @@ from larder.accounts.sessions import find_session, list_sessions
 from larder.accounts.sign_in import SignIn, sign_in
 from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
-from larder.api_keys.models import TRUST, NewKey, RateLimit, Refill
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import TRUST, RateLimit, Refill
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.removals import ask_removal
 from larder.artifacts.repository import index

@@ -28,7 +28,8 @@ from larder import aws, clock, deadline
 from larder.accounts.models import User
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, ApiKey, NewKey
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, ApiKey
 from larder.api_keys.service import create_key
 from larder.aws import boto, wire
 from larder.aws.connections import Connection

@@ -22,7 +22,7 @@ from larder import clock
 from larder.accounts.models import User
 from larder.accounts.service import check_credentials, create_user, find_user, find_user_by_email
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.hashing import random_id
 from larder.signing import sign

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from larder import clock
 from larder import settings as options
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts.models import HASH_PATTERN, UPLOAD_ID_PATTERN
 from larder.settings import s3_endpoint

@@ -8,10 +8,12 @@ from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.service import read_account
 from larder.api_keys import repository
+from larder.api_keys.changes import KeyChanges, NewKey
 from larder.api_keys.manage import grant_key, update_key
-from larder.api_keys.models import UNREAD, ApiKey, KeyChanges, NewKey
+from larder.api_keys.models import UNREAD, ApiKey
 from larder.api_keys.repository import API_KEYS
-from larder.api_keys.service import find_key, list_keys, verify
+from larder.api_keys.service import find_key, list_keys
+from larder.api_keys.verification import verify
 from larder.errors import InvalidValue, KeyNotFound
 from larder.tables import commit
 from tests.principals import by_session

@@ -20,18 +20,12 @@ import pytest
 
 from larder import aws, clock
 from larder.api_keys import repository
+from larder.api_keys.changes import KeyChanges, NewKey
 from larder.api_keys.manage import update_key
-from larder.api_keys.models import (
-    ApiKey,
-    KeyChanges,
-    NewKey,
-    RateLimit,
-    Refill,
-    Refusal,
-    Verification,
-)
+from larder.api_keys.models import ApiKey, RateLimit, Refill, Refusal, Verification
 from larder.api_keys.principals import Principal
-from larder.api_keys.service import create_key, find_key, revoke_key, rotate_key, verify
+from larder.api_keys.service import create_key, find_key, revoke_key, rotate_key
+from larder.api_keys.verification import verify
 from larder.hashing import hash_key
 from larder.settings import settings
 from tests.e2e.cloud import LocalCloud

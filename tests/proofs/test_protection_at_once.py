@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from larder import clock
-from larder.api_keys.models import TRUST, NewKey
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import TRUST
 from larder.api_keys.service import create_key
 from larder.teams.protection import ProtectionChange, change_protection
 from larder.trust.exchange import exchange

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from larder import clock
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, revoke_key
 from larder.artifacts.models import Totals
 from larder.artifacts.repository.totals import read_totals

@@ -15,7 +15,8 @@ import pytest
 
 from larder import aws, clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import TRUST, NewKey
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import TRUST
 from larder.api_keys.service import create_key, revoke_key
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Upload
 from larder.artifacts.repository import index

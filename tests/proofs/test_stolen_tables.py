@@ -12,8 +12,10 @@ import httpx
 import pytest
 
 from larder import aws, clock
-from larder.api_keys.models import NewKey, RateLimit, Refill
-from larder.api_keys.service import create_key, revoke_key, rotate_key, verify
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import RateLimit, Refill
+from larder.api_keys.service import create_key, revoke_key, rotate_key
+from larder.api_keys.verification import verify
 from larder.hashing import hash_key
 from local.template import load_template
 from tests.e2e.cloud import LocalCloud

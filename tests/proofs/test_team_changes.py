@@ -26,8 +26,15 @@ from larder.invitations.models import Invitation, Invitee
 from larder.settings import settings
 from larder.tables import TEAMS
 from larder.teams.members import add_member, change_role, list_members, remove_member, role_of
-from larder.teams.models import Member, Role, Team, TeamChange
-from larder.teams.teams import change_team, create_team, delete_team, delete_team_items, find_team
+from larder.teams.models import Member, Role, Team
+from larder.teams.teams import (
+    TeamChange,
+    change_team,
+    create_team,
+    delete_team,
+    delete_team_items,
+    find_team,
+)
 from tests.proofs.overlapping import (
     READ_THEN_WRITTEN,
     Job,

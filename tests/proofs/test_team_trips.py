@@ -7,14 +7,14 @@ import pytest
 
 from larder import clock
 from larder.accounts.service import create_user
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
 from larder.teams import teams
 from larder.teams.members import add_member
-from larder.teams.models import Role, TeamChange
-from larder.teams.teams import create_team
+from larder.teams.models import Role
+from larder.teams.teams import TeamChange, create_team
 from tests.addresses import prove_address
 from tests.catalogue import valid
 from tests.functions.teams.people import Person, newcomer

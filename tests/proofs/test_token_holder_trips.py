@@ -5,7 +5,7 @@ import pytest
 from larder import clock
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.teams.members import add_member
 from larder.teams.models import Role

@@ -10,7 +10,8 @@ import time_machine
 
 from larder import aws, clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import TRUST, NewKey
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import TRUST
 from larder.api_keys.service import create_key
 from larder.settings import settings
 from larder.teams.models import Protection

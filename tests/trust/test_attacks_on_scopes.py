@@ -8,7 +8,7 @@ import time_machine
 
 from larder import aws, clock
 from larder.accounts.service import create_user
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, prepare_key, rotate_key, store_key
 from larder.teams.members import add_member
 from larder.teams.models import People, Role

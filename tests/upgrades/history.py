@@ -12,15 +12,16 @@ from typing import Any
 
 from larder import clock
 from larder.accounts.service import create_user
-from larder.api_keys.models import TRUST, NewKey, RateLimit, Refill
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import TRUST, RateLimit, Refill
 from larder.api_keys.service import create_key
 from larder.settings import settings
 from larder.teams import teams
 from larder.teams.members import add_member
-from larder.teams.models import CachingStatus, Role, TeamChange
+from larder.teams.models import CachingStatus, Role
 from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.state import change_state
-from larder.teams.teams import create_team
+from larder.teams.teams import TeamChange, create_team
 from larder.trust.models import NewRule
 from larder.trust.rules import create_rule
 from tests.conftest import SetOption

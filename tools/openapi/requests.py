@@ -21,7 +21,7 @@ from larder.artifacts.lists import ALL_SCOPES, Order
 from larder.artifacts.models import HASH_PATTERN, SCOPE_PATTERN
 from larder.hashing import RANDOM_ID
 from larder.settings import settings
-from larder.teams import teams
+from larder.teams import slugs
 from larder.teams.models import MAX_LISTED, RULE_ID, SHARED_SCOPE
 from larder.usage.models import UsageEvent
 from larder.web import parameters
@@ -125,10 +125,10 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
     parameters.team_query: (
         _query(
             "teamId",
-            matching(teams.TEAM_ID, empty=True),
+            matching(slugs.TEAM_ID, empty=True),
             "The id of the team to act for. Empty for no team. Takes precedence over `slug`.",
         ),
-        _query("slug", matching(teams.SLUG, empty=True), "The slug of the team to act for."),
+        _query("slug", matching(slugs.SLUG, empty=True), "The slug of the team to act for."),
     ),
     parameters.client_info: (
         _header(
@@ -266,7 +266,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
             _number(1, MAX_LISTED, team_query.DEFAULT_LIMIT),
             "The maximum number of teams to return.",
         ),
-        _query("until", matching(teams.TEAM_ID), "`next` of the previous page."),
+        _query("until", matching(slugs.TEAM_ID), "`next` of the previous page."),
     ),
     team_query.members_query: (
         _query(

@@ -526,7 +526,8 @@ def _actions(names: Sequence[str]) -> "frozenset[Action]":
 def _audited_owner(owner: str) -> tuple[str, str]:
     """The id and the name of an owner, even if it is deleted. Raises ClickException."""
     from larder.hashing import is_random_id
-    from larder.teams.teams import find_team, names_a_team
+    from larder.teams.slugs import names_a_team
+    from larder.teams.teams import find_team
 
     is_id = is_random_id(owner) or (names_a_team(owner) and find_team(owner) is None)
     if is_id:

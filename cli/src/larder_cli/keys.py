@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from larder import clock
-from larder.api_keys.models import (
-    CACHE_ACTIONS,
-    OWN_ACTIONS,
-    TRUST,
-    ApiKey,
-    NewKey,
-    RateLimit,
-    Refill,
-)
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import CACHE_ACTIONS, OWN_ACTIONS, TRUST, ApiKey, RateLimit, Refill
 from larder.errors import InvalidValue
 from larder.settings import SettingsError
 from larder_cli.commands import CommandGroup, examples, json_option

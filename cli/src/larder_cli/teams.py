@@ -8,7 +8,8 @@ import click
 
 from larder import clock
 from larder.errors import LastOwner, MemberNotFound
-from larder.teams.models import People, Role, TeamChange
+from larder.teams.models import People, Role
+from larder.teams.teams import TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.failures import explanation
 from larder_cli.mail_context import operator_mail_context

@@ -5,7 +5,7 @@ from datetime import timedelta
 from larder import clock
 from larder.accounts.models import User
 from larder.accounts.sessions import find_session, start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.teams.members import add_member
 from larder.teams.models import MAX_LISTED, Role

@@ -5,7 +5,7 @@ from typing import Any
 
 from larder import clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.clock import to_ms
 from tests.requests import Cloud, Sender

@@ -19,7 +19,7 @@ from larder.accounts.service import (
     users_with_ending_keys,
 )
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.errors import InvalidEmailOrPassword
 from larder.hashing import hash_key

@@ -2,7 +2,7 @@
 
 from larder import clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, find_key
 from tests.requests import Cloud, Sender
 

@@ -24,7 +24,7 @@ from larder.accounts.service import (
     find_user_by_email,
 )
 from larder.accounts.sessions import revoke_sessions, start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, delete_keys_of
 from larder.signing import encode_token, sign
 from tests.conftest import SetOption

@@ -6,7 +6,8 @@ import pytest
 
 from larder import clock
 from larder.api_keys.models import Refusal
-from larder.api_keys.service import find_key, verify
+from larder.api_keys.service import find_key
+from larder.api_keys.verification import verify
 from tests.functions.api_keys.people import API, refused
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Reply, Sender

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from larder import clock
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, find_key
 from tests.functions.api_keys.people import API, refused
 from tests.proofs.aws_calls import counted

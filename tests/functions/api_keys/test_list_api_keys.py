@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.rules import MAX_GRANTED, MAX_METADATA_LENGTH
 from larder.api_keys.service import create_key, list_keys
 from larder.web.queries.api_keys import MAX_KEYS

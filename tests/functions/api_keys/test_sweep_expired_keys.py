@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from larder import clock
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.repository import get
 from larder.api_keys.service import create_key
 from tests.requests import Cloud, invoke

@@ -11,8 +11,9 @@ from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.service import create_user, read_account
 from larder.api_keys import repository
+from larder.api_keys.changes import KeyChanges, NewKey
 from larder.api_keys.manage import update_key
-from larder.api_keys.models import KeyChanges, NewKey, RateLimit, Refill
+from larder.api_keys.models import RateLimit, Refill
 from larder.api_keys.service import create_key
 from larder.hashing import hash_key
 from larder.instance import restart

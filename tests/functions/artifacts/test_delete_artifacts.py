@@ -8,7 +8,7 @@ import pytest
 from larder import clock
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts import service, sweep
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals

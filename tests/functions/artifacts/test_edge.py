@@ -12,7 +12,7 @@ import pytest
 import time_machine
 
 from larder import aws, clock
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.repository.index import read_entry

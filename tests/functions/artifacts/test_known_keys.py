@@ -19,8 +19,9 @@ from larder import clock, instance
 from larder.accounts.models import User
 from larder.accounts.service import create_user, delete_user
 from larder.accounts.sessions import revoke_sessions, start_session
+from larder.api_keys.changes import KeyChanges, NewKey
 from larder.api_keys.manage import update_key
-from larder.api_keys.models import ApiKey, KeyChanges, NewKey
+from larder.api_keys.models import ApiKey
 from larder.api_keys.principals import Principal
 from larder.api_keys.repository import API_KEYS
 from larder.api_keys.service import create_key, revoke_key, rotate_key
@@ -30,9 +31,9 @@ from larder.artifacts.repository.index import read_entry
 from larder.errors import LarderError
 from larder.tables import commit
 from larder.teams.members import add_member, change_role, remove_member
-from larder.teams.models import Block, CachingStatus, Member, Role, Team, TeamChange
+from larder.teams.models import Block, CachingStatus, Member, Role, Team
 from larder.teams.state import change_state
-from larder.teams.teams import change_team, create_team, delete_team
+from larder.teams.teams import TeamChange, change_team, create_team, delete_team
 from tests.catalogue import valid
 from tests.requests import Reply, Sender
 

@@ -3,7 +3,7 @@
 import pytest
 
 from larder import clock
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry

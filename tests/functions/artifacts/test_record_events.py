@@ -8,7 +8,7 @@ import pytest
 import time_machine
 
 from larder import aws, clock
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.settings import settings
 from larder.tables import USAGE, commit

@@ -7,8 +7,9 @@ import pytest
 
 from larder import clock
 from larder.api_keys import repository
+from larder.api_keys.changes import KeyChanges, NewKey
 from larder.api_keys.manage import update_key
-from larder.api_keys.models import ApiKey, KeyChanges, NewKey, RateLimit
+from larder.api_keys.models import ApiKey, RateLimit
 from larder.api_keys.principals import Principal
 from larder.api_keys.service import create_key, revoke_key
 from larder.instance import restart

@@ -3,7 +3,7 @@
 import pytest
 
 from larder import clock
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, find_key
 from larder.teams.members import add_member
 from larder.teams.models import Role

@@ -8,7 +8,7 @@ import pytest
 import time_machine
 
 from larder import clock
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.artifacts import sweep
 from larder.artifacts.delete_owner import delete_owner_data
 from larder.clock import to_ms

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from larder import aws, clock
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee

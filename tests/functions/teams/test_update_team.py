@@ -11,9 +11,9 @@ from larder.clock import to_ms
 from larder.instance import restart
 from larder.settings import settings
 from larder.teams import repository
-from larder.teams.models import CachingStatus, Role, TeamChange
+from larder.teams.models import CachingStatus, Role
 from larder.teams.state import change_state
-from larder.teams.teams import MAX_FORMER_SLUGS, change_team, create_team, find_team
+from larder.teams.teams import MAX_FORMER_SLUGS, TeamChange, change_team, create_team, find_team
 from tests.faults import just_before, unreachable
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome
 from tests.requests import Cloud, Reply, Sender

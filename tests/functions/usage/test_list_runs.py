@@ -7,7 +7,7 @@ import pytest
 
 from larder import clock
 from larder.actor import Actor
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.runs import repository, service
 from larder.runs.models import Outcome, Run, RunTask

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.api_keys.models import NewKey
+from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.clock import to_ms
 from larder.conditions import equals

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from larder.api_keys import repository
+from larder.api_keys.changes import NewKey
 from larder.api_keys.checksums import Checksum, check, with_checksum
-from larder.api_keys.models import ApiKey, NewKey
-from larder.api_keys.service import prepare_key, verify_presented
+from larder.api_keys.models import ApiKey
+from larder.api_keys.service import prepare_key
+from larder.api_keys.verification import verify_presented
 from larder.clock import now
 from larder.hashing import hash_key, random_letters
 from tests.conftest import SetOption

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from larder import clock
+from larder.api_keys.changes import KeyChanges, NewKey
 from larder.api_keys.manage import grant_key, update_key
-from larder.api_keys.models import ApiKey, KeyChanges, NewKey, Permissions, RateLimit
+from larder.api_keys.models import ApiKey, Permissions, RateLimit
 from larder.api_keys.principals import Principal
 from larder.api_keys.service import create_key, list_keys
 from larder.errors import NotATeamMember, PermissionNotHeld

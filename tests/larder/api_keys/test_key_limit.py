@@ -9,7 +9,8 @@ from larder import clock
 from larder.accounts.service import create_user
 from larder.accounts.sessions import revoke_sessions
 from larder.api_keys import repository
-from larder.api_keys.models import ApiKey, NewKey
+from larder.api_keys.changes import NewKey
+from larder.api_keys.models import ApiKey
 from larder.api_keys.service import (
     create_key,
     delete_keys_of,

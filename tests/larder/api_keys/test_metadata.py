@@ -10,8 +10,9 @@ import pytest
 
 from larder import aws, clock
 from larder.api_keys import repository
+from larder.api_keys.changes import KeyChanges, NewKey
 from larder.api_keys.manage import get_key, update_key
-from larder.api_keys.models import UNREAD, ApiKey, KeyChanges, NewKey, RateLimit, Refusal
+from larder.api_keys.models import UNREAD, ApiKey, RateLimit, Refusal
 from larder.api_keys.repository import API_KEYS
 from larder.api_keys.service import (
     create_key,
@@ -24,8 +25,8 @@ from larder.api_keys.service import (
     list_keys,
     revoke_key,
     rotate_key,
-    verify,
 )
+from larder.api_keys.verification import verify
 from larder.settings import settings
 from larder.tables import Item, commit
 from tests.conftest import SetOption

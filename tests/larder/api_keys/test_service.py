@@ -8,9 +8,10 @@ from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.service import read_account
 from larder.api_keys import repository
+from larder.api_keys.changes import NewKey
 from larder.api_keys.checksums import Checksum, check
-from larder.api_keys.models import NewKey
-from larder.api_keys.service import create_key, list_keys, revoke_key, verify_key
+from larder.api_keys.service import create_key, list_keys, revoke_key
+from larder.api_keys.verification import verify_key
 from larder.errors import InvalidValue, ReadOnly, Unauthenticated
 from larder.hashing import hash_key
 from tests.faults import answering, error, just_before

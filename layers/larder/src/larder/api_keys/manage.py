@@ -5,8 +5,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from larder.api_keys import audited, repository
+from larder.api_keys.changes import KeyChanges, NewKey, Unset
 from larder.api_keys.grants import check_grant, held, within
-from larder.api_keys.models import TRUST, ApiKey, KeyChanges, NewKey, Refill, Unset
+from larder.api_keys.models import TRUST, ApiKey, Refill
 from larder.api_keys.principals import Principal
 from larder.api_keys.rules import (
     check_expires_in,

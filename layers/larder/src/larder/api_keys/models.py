@@ -1,10 +1,10 @@
-"""Types of API keys: keys, changes, login codes, results of a verification."""
+"""Types of API keys: keys, pages of keys, login codes, results of a verification."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from larder.clock import to_ms
 from larder.teams.models import SHARED_SCOPE
@@ -163,26 +163,6 @@ class ApiKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewKey:
-    """Properties of a new key. With a `team_id` it acts for that team only, else for its user and all of their teams.
-
-    With `remaining`, its number of uses is limited. For a prefix, lifetime, permissions or rate limit of None, the
-    deployment's option applies.
-    """
-
-    user_id: str
-    team_id: str | None = None
-    name: str | None = None
-    prefix: str | None = None
-    expires_in_s: int | None = None
-    permissions: Permissions | None = None
-    metadata: Any = None
-    remaining: int | None = None
-    refill: Refill | None = None
-    rate_limit: RateLimit | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoginCode:
     """A code that turbo exchanges for a key of this user and team (`turbo login --sso-team`).
 
@@ -198,44 +178,14 @@ class LoginCode:
     session_generation: int | None
 
 
-class Unset(Enum):
-    """Distinguishes a property that does not change from one that is set to None."""
-
-    UNSET = "unset"
-
-
-UNSET: Literal[Unset.UNSET] = Unset.UNSET
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyChanges:
-    """Changes to a key. A property that is not given stays.
-
-    For metadata, expiry, allowance and refill, None removes the property, and UNSET leaves it.
-    """
-
-    name: str | None = None
-    enabled: bool | None = None
-    permissions: Permissions | None = None
-    metadata: Any = UNSET
-    expires_in_s: int | Unset | None = UNSET
-    remaining: int | Unset | None = UNSET
-    refill: Refill | Unset | None = UNSET
-    rate_limit_enabled: bool | None = None
-    rate_limit_window_ms: int | None = None
-    rate_limit_max: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyPage:
+class KeyPage(NamedTuple):
     """Some keys of a list, and whether there are more after them."""
 
     keys: tuple[ApiKey, ...]
     has_more: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeysOfUser:
+class KeysOfUser(NamedTuple):
     """The stored forms of a user's keys. Some of the keys may no longer exist.
 
     `counted` is the set that limits how many keys a user has, and `version` is its version, None if there is no set.
@@ -260,8 +210,7 @@ class Refusal(StrEnum):
     RATE_LIMITED = "RATE_LIMITED"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verification(NamedTuple):
     """The result of one verification. `key` is the record after it, also for a key that was refused.
 
     `try_again_in_ms` is the time until the window of the rate limit ends.

@@ -23,7 +23,8 @@ from larder.errors import (
 )
 from larder.teams import repository
 from larder.teams.models import Member, Membership, Places, Role, TeamMembership
-from larder.teams.teams import SLUG, acting_in, names_a_team
+from larder.teams.slugs import SLUG, names_a_team
+from larder.teams.teams import acting_in
 
 if TYPE_CHECKING:
     from larder.tables import Write

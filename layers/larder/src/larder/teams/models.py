@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from larder.clock import EPOCH
 
@@ -174,8 +175,7 @@ class OwnerState:
     protection: Protection = UNDECIDED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserState:
+class UserState(NamedTuple):
     """What a request reads of its user: `proven` and `keys_from` of `accounts.models.User`."""
 
     proven: bool
@@ -212,8 +212,7 @@ class Member:
     joined_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleState:
+class RuleState(NamedTuple):
     """What a request reads of the rule that gave its token. Each change of a rule raises its version."""
 
     enabled: bool
@@ -253,8 +252,7 @@ class TeamMembership:
         return self.member.role
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(NamedTuple):
     """The roles of some users in a team. They are read in one batch but not as a snapshot, so writes must check them.
 
     `team` is None if it does not exist. `roles` has no entry for a user who is not a member. `invitations_made` counts
@@ -267,42 +265,9 @@ class Places:
     roles: Mapping[str, Role]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeTeams:
+class MadeTeams(NamedTuple):
     """The ids of the teams that a user has created over HTTP. `version` increases with each."""
 
     user_id: str
     team_ids: tuple[str, ...] = ()
     version: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TeamChange:
-    """Changes to a team. None leaves a property as it is.
-
-    `former_slugs` lists the ones to keep. Other teams can then take the rest.
-    """
-
-    name: str | None = None
-    slug: str | None = None
-    former_slugs: tuple[str, ...] | None = None
-    caching: CachingStatus | None = None
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        """The names of the properties to change."""
-        changes = (
-            ("name", self.name),
-            ("slug", self.slug),
-            ("former_slugs", self.former_slugs),
-            ("caching", self.caching),
-        )
-        return tuple(name for name, value in changes if value is not None)
-
-    @property
-    def renames(self) -> bool:
-        return self.named not in ((), ("caching",))
-
-    def is_open_to(self, role: Role) -> bool:
-        """Whether this role can make the change."""
-        return (role.renames_team or not self.renames) and (role.owns_team or self.caching is None)

@@ -4,9 +4,8 @@
 conditional on that role, so that two admins who remove each other at the same time do not both succeed.
 """
 
-import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -29,40 +28,52 @@ from larder.teams.audited import audited_lazily
 from larder.teams.models import (
     TEAM_ID_PREFIX,
     UNDECIDED,
+    CachingStatus,
     Member,
     Places,
+    Role,
     Team,
-    TeamChange,
     is_team_id,
 )
+from larder.teams.slugs import parse_slug
 
 if TYPE_CHECKING:
     from larder.tables import Write
-
-SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?")
-TEAM_ID = re.compile(r"team_[A-Za-z0-9]{1,64}")
 
 MAX_FORMER_SLUGS = 5
 """The most former slugs that lead to a team. One more frees the oldest."""
 
 
-def parse_team_id(text: str) -> str:
-    """Raises InvalidValue."""
-    if not names_a_team(text):
-        raise InvalidValue("team_id", "must be `team_` followed by letters and digits")
-    return text
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamChange:
+    """Changes to a team. None leaves a property as it is.
 
+    `former_slugs` lists the ones to keep. Other teams can then take the rest.
+    """
 
-def names_a_team(text: str) -> bool:
-    """Whether the text has the format of a team's id."""
-    return TEAM_ID.fullmatch(text) is not None
+    name: str | None = None
+    slug: str | None = None
+    former_slugs: tuple[str, ...] | None = None
+    caching: CachingStatus | None = None
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The names of the properties to change."""
+        changes = (
+            ("name", self.name),
+            ("slug", self.slug),
+            ("former_slugs", self.former_slugs),
+            ("caching", self.caching),
+        )
+        return tuple(name for name, value in changes if value is not None)
 
-def parse_slug(text: str) -> str:
-    """Raises InvalidValue."""
-    if not SLUG.fullmatch(text):
-        raise InvalidValue("slug", "must be 1 to 48 lower-case letters, digits and inner hyphens")
-    return text
+    @property
+    def renames(self) -> bool:
+        return self.named not in ((), ("caching",))
+
+    def is_open_to(self, role: Role) -> bool:
+        """Whether this role can make the change."""
+        return (role.renames_team or not self.renames) and (role.owns_team or self.caching is None)
 
 
 def create_team(
@@ -102,17 +113,12 @@ def create_team(
             existing = repository.existing_teams(old.team_ids)
             if len(existing) >= most:
                 raise TeamLimitReached
-            made = replace(old, team_ids=(*existing, team.id), version=old.version + 1)
+            made = old._replace(team_ids=(*existing, team.id), version=old.version + 1)
         if repository.add_team(team, owner_user_id, *entries, made=made):
             return team
         if repository.team_of_slug(team.slug) is not None:
             raise SlugTaken(team.slug)
     raise TryAgain
-
-
-def team_of_slug(slug: str) -> str | None:
-    """The id of the team with this slug. None if there is none."""
-    return repository.team_of_slug(slug)
 
 
 def find_team(id_or_slug: str) -> Team | None:

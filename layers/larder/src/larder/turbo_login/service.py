@@ -16,8 +16,9 @@ from datetime import datetime, timedelta
 from larder.accounts.models import User
 from larder.actor import CODE, Actor
 from larder.api_keys import audited, repository
+from larder.api_keys.changes import NewKey
 from larder.api_keys.grants import artifact_actions, within
-from larder.api_keys.models import CACHE_ACTIONS, ApiKey, LoginCode, NewKey, scope_of_user
+from larder.api_keys.models import CACHE_ACTIONS, ApiKey, LoginCode, scope_of_user
 from larder.api_keys.rules import fit_name
 from larder.api_keys.service import prepare_key, store_key
 from larder.errors import InvalidLoginCode

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from larder.api_keys.service import presented_form
+from larder.api_keys.verification import presented_form
 from larder.artifacts.models import (
     MAX_CI_LENGTH,
     MAX_DURATION_MS,
@@ -22,7 +22,7 @@ from larder.artifacts.models import (
 from larder.errors import Unauthenticated
 from larder.hashing import hash_key
 from larder.settings import settings
-from larder.teams.teams import parse_slug, parse_team_id
+from larder.teams.slugs import parse_slug, parse_team_id
 from larder.web.bodies.raw import printable, sent_bytes
 from larder.web.errors import InvalidRequest
 from larder.web.powertools.resolver import Depends, Request

@@ -10,17 +10,11 @@ from pydantic import (
     StringConstraints,
 )
 
-from larder.api_keys.models import (
-    UNSET,
-    KeyChanges,
-    NewKey,
-    Permissions,
-    RateLimit,
-    Refill,
-    Unset,
-)
-from larder.api_keys.service import default_rate_limit, presented_form
-from larder.teams.teams import parse_team_id
+from larder.api_keys.changes import UNSET, KeyChanges, NewKey, Unset
+from larder.api_keys.models import Permissions, RateLimit, Refill
+from larder.api_keys.service import default_rate_limit
+from larder.api_keys.verification import presented_form
+from larder.teams.slugs import parse_team_id
 from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
 from larder.web.errors import InvalidBody, KeyForAnother, ServerOnlyProperty

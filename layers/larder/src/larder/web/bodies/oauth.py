@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import parse_qsl
 
-from larder.api_keys.service import presented_form
+from larder.api_keys.verification import presented_form
 from larder.errors import InvalidTarget, UnsupportedGrantType
-from larder.teams.teams import SLUG, names_a_team
+from larder.teams.slugs import SLUG, names_a_team
 from larder.trust.models import ExchangeRequest
 from larder.web.base_url import base_url
 from larder.web.bodies.raw import printable, sent_bytes

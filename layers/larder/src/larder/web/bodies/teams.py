@@ -14,16 +14,10 @@ from larder.accounts.addresses import parse_address
 from larder.accounts.team_invitations import InvitationWanted
 from larder.errors import InvalidEmail, NoValuesToUpdate
 from larder.names import parse_name
-from larder.teams.models import (
-    CachingStatus,
-    Overwrites,
-    People,
-    Role,
-    TeamChange,
-    Unsigned,
-)
+from larder.teams.models import CachingStatus, Overwrites, People, Role, Unsigned
 from larder.teams.protection import ProtectionChange
-from larder.teams.teams import parse_slug
+from larder.teams.slugs import parse_slug
+from larder.teams.teams import TeamChange
 from larder.web.bodies.model import BodyModel
 from larder.web.bodies.raw import broken_rules, sent_json
 from larder.web.errors import InvalidRequest

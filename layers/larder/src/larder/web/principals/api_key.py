@@ -2,7 +2,7 @@
 
 from larder import clock
 from larder.api_keys.models import ApiKey, Refusal
-from larder.api_keys.service import presented_form, verify_presented
+from larder.api_keys.verification import presented_form, verify_presented
 from larder.errors import NotSignedIn, RateLimited, UsageExceeded
 from larder.extensions import load
 from larder.settings import SettingsError, listed, settings

@@ -26,20 +26,19 @@ items to read (docs/decisions/0079-a-known-key-is-read-with-the-rest.md).
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from larder import clock
 from larder.api_keys.models import CACHE_ACTIONS, ApiKey, Permissions
 from larder.api_keys.principals import Principal, own_scope
-from larder.api_keys.service import (
+from larder.api_keys.verification import (
     find_presented,
     known_as_counted,
     note_use_if_due,
     reading_presented,
-    revoke_key,
     verify_counted_key,
     verify_key,
     verify_read_key,
@@ -82,7 +81,7 @@ from larder.teams.models import (
     People,
     is_team_id,
 )
-from larder.teams.teams import team_of_slug
+from larder.teams.slugs import team_of_slug
 from larder.web.log import logger
 from larder.web.parameters import (
     BearerToken,
@@ -143,8 +142,7 @@ class CachePrincipal(Principal):
         return self.caching
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(NamedTuple):
     """What an instance remembers of a token: its user, the team that it is bound to, and the owner it acts for.
 
     `own_scope` is the scope that it reads after the shared one. None if it reads the shared one alone.
@@ -156,8 +154,7 @@ class _Known:
     own_scope: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Holder:
+class _Holder(NamedTuple):
     """What the first look-up of a token finds: its user, its key if it is one, and the team of the request's slug."""
 
     user_id: str
@@ -227,7 +224,10 @@ def check_not_blocked(state: OwnerState) -> None:
 def revoke_credential(principal: Principal) -> None:
     """Delete the key or session of a request. It is invalid from the next request on."""
     credential = principal.credential
+    # Imported here, because only one function revokes a credential.
     if isinstance(credential, ApiKey):
+        from larder.api_keys.service import revoke_key
+
         revoke_key(credential, actor=principal.actor)
         return
     from larder.accounts.sessions import revoke_session
@@ -394,11 +394,11 @@ def _member(
     view = _view(principal, items)
     if hash is not None and view.scope not in (None, known.own_scope):
         # The team has been protected since the token was last used.
-        known = replace(known, own_scope=view.scope)
+        known = known._replace(own_scope=view.scope)
         items = _items(known, hash, totals=totals)
         view = _view(principal, items)
     admitted = _admitted(principal, known.owner, items, view, now)
-    _known[token, team] = replace(known, own_scope=view.scope)
+    _known[token, team] = known._replace(own_scope=view.scope)
     return admitted
 
 

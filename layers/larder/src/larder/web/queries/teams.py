@@ -8,7 +8,7 @@ from typing import Annotated
 from larder.artifacts.models import is_own_scope
 from larder.clock import from_ms
 from larder.teams.models import MAX_LISTED
-from larder.teams.teams import names_a_team
+from larder.teams.slugs import names_a_team
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken
 from larder.web.powertools.resolver import Depends, Request

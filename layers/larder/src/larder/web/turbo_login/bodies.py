@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from larder.teams.teams import parse_team_id
+from larder.teams.slugs import parse_team_id
 from larder.turbo_login.service import Grant
 from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
