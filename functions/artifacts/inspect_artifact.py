@@ -1,7 +1,7 @@
 """GET /v1/artifacts/{hash}"""
 
 from larder import clock
-from larder.artifacts import management
+from larder.artifacts import management, search
 from larder.artifacts.lists import ALL_SCOPES
 from larder.artifacts.models import parse_scope
 from larder.web.app import cache_api, lambda_handler
@@ -26,7 +26,7 @@ def inspect_artifact(
     """GET /v1/artifacts/{hash}: get the details of one artifact, and who uploaded it."""
     now = clock.now()
     if asked.wanted.scope == ALL_SCOPES:
-        page = management.list_scopes_of(
+        page = search.list_scopes_of(
             principal.owner,
             artifact_hash,
             principal.entry,

@@ -1,7 +1,7 @@
 """GET /v1/artifacts"""
 
 from larder import clock
-from larder.artifacts import management
+from larder.artifacts import search
 from larder.web.app import cache_api, lambda_handler
 from larder.web.principals.cache import CacheManager
 from larder.web.queries.artifacts import ArtifactsAsked
@@ -14,7 +14,7 @@ app = cache_api()
 @app.get("/v1/artifacts")
 def list_artifacts(asked: ArtifactsAsked, principal: CacheManager) -> JsonResponse[ArtifactsJson]:
     """GET /v1/artifacts: list the artifacts of the team or the user, a page at a time. Filters find some of them."""
-    page = management.list_artifacts(
+    page = search.list_artifacts(
         principal.owner, asked.wanted, after=asked.after, limit=asked.limit, now=clock.now()
     )
     return json_response(artifacts_json(page, with_scope=asked.names_scope))

@@ -2,7 +2,7 @@
 
 from larder import clock
 from larder.usage import service
-from larder.usage.models import Reporter
+from larder.usage.events import Reporter
 from larder.web.app import cache_api, lambda_handler
 from larder.web.bodies.cache import Events
 from larder.web.parameters import Client

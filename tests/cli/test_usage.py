@@ -7,7 +7,8 @@ import pytest
 
 from larder import clock
 from larder.teams.teams import create_team
-from larder.usage.models import Figures, Reporter, UsageEvent
+from larder.usage.events import Reporter, UsageEvent
+from larder.usage.models import Figures
 from larder.usage.repository import add_batch, set_stored, set_uploads
 from larder.usage.uploads import Stored, Uploads
 from tests.requests import Cloud, Sender

@@ -12,7 +12,8 @@ import pytest
 from larder.conditions import equals
 from larder.errors import TryAgain
 from larder.tables import USAGE
-from larder.usage.models import MAX_CI_VENDORS, Figures, Reporter, UsageEvent
+from larder.usage.events import Reporter, UsageEvent
+from larder.usage.models import MAX_CI_VENDORS, Figures
 from larder.usage.repository import PARTS, read_days
 from larder.usage.service import record
 from larder.usage.vendors import OTHER_CI

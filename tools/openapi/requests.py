@@ -23,7 +23,7 @@ from larder.hashing import RANDOM_ID
 from larder.settings import settings
 from larder.teams import slugs
 from larder.teams.models import MAX_LISTED, RULE_ID, SHARED_SCOPE
-from larder.usage.models import UsageEvent
+from larder.usage.events import UsageEvent
 from larder.web import parameters
 from larder.web.bodies import cache as cache_bodies
 from larder.web.bodies import credentials as credential_bodies

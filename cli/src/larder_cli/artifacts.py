@@ -420,14 +420,14 @@ def _inspect(owner: Owner, hash: "ArtifactHash", scope: str | None) -> "Artifact
 
 
 def _show_scopes_of(owner: Owner, hash: "ArtifactHash", *, as_json: bool) -> None:
-    from larder.artifacts import management
+    from larder.artifacts import search
     from larder.artifacts.repository import index
 
     shared = index.read_entry(owner.id, hash)
     found: list[Artifact] = []
     after: str | None = ""
     while after is not None:
-        page = management.list_scopes_of(
+        page = search.list_scopes_of(
             owner.id, hash, shared, after=after, limit=_PAGE, now=clock.now()
         )
         found.extend(page.artifacts)
@@ -447,7 +447,7 @@ def _require_order(since: datetime | None, until: datetime | None) -> None:
 
 
 def _first(owner: str, limit: int, wanted: "Wanted") -> list["Artifact"]:
-    from larder.artifacts.management import list_artifacts
+    from larder.artifacts.search import list_artifacts
 
     found: list[Artifact] = []
     after: str | None = ""

@@ -8,9 +8,9 @@ import pytest
 from larder import clock
 from larder.actor import Actor
 from larder.artifacts import sweep
-from larder.artifacts.management import SEARCH_PAGE_LENGTH, SEARCH_PAGES
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Upload
 from larder.artifacts.repository import index
+from larder.artifacts.search import SEARCH_PAGE_LENGTH, SEARCH_PAGES
 from larder.clock import to_ms
 from larder.hashing import random_id
 from larder.settings import settings

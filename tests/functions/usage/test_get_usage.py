@@ -12,7 +12,7 @@ from larder.api_keys.service import create_key
 from larder.teams.members import add_member
 from larder.teams.models import Block, CachingStatus, Role
 from larder.teams.state import change_state
-from larder.usage.models import Reporter, UsageEvent
+from larder.usage.events import Reporter, UsageEvent
 from larder.usage.repository import set_stored, set_uploads
 from larder.usage.service import record
 from larder.usage.uploads import Stored, Uploads

@@ -8,7 +8,8 @@ import pytest
 
 from larder import clock
 from larder.hashing import random_id
-from larder.usage.models import MAX_KEY_PARTS, Reporter, UsageEvent
+from larder.usage.events import Reporter, UsageEvent
+from larder.usage.models import MAX_KEY_PARTS
 from larder.usage.service import record
 from tests.requests import Cloud, Sender
 

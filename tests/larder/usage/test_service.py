@@ -8,13 +8,8 @@ from larder import clock
 from larder.conditions import begins_with, equals
 from larder.errors import TryAgain
 from larder.tables import USAGE, Item, commit
-from larder.usage.models import (
-    MAX_CI_VENDORS,
-    Day,
-    Figures,
-    Reporter,
-    UsageEvent,
-)
+from larder.usage.events import Reporter, UsageEvent
+from larder.usage.models import MAX_CI_VENDORS, Day, Figures
 from larder.usage.repository import PARTS, read_days
 from larder.usage.service import record
 from larder.usage.vendors import OTHER_CI, ci_vendor

@@ -1,9 +1,10 @@
-"""Usage events and the daily figures that they add up to."""
+"""The daily figures that usage events add up to."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, timedelta
 
+from larder.usage.events import Reporter, UsageEvent
 from larder.usage.uploads import Stored, Uploads
 
 MAX_EVENTS_PER_HOUR = 1_000_000
@@ -17,36 +18,6 @@ MAX_CI_VENDORS = 10
 
 MAX_KEY_PARTS = 50
 """The most keys that the usage by key names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageEvent:
-    """One look-up of an artifact in a cache (local or remote), as the client reports it."""
-
-    session_id: str
-    source: str
-    event: str
-    hash: str
-    duration_ms: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reporter:
-    """The sender of a batch of events. `ci` is None if the client names no CI, as on a developer's machine.
-
-    `key_id` is the id of a key or session, and `user_id` its user. The token of a CI job has `rule_id` instead.
-    """
-
-    key_id: str
-    user_id: str | None
-    rule_id: str | None = None
-    ci: str | None
-    interactive: bool | None
-
-    @property
-    def counted_as(self) -> str:
-        """Each job has a key of its own, so all jobs of a rule count as the rule."""
-        return self.rule_id or self.key_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ from larder.errors import TooManyRequests
 from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.tables import USAGE, Item, Write, commit, in_batches
+from larder.usage.events import Reporter, UsageEvent
 from larder.usage.models import (
     FIGURES,
     MAX_CI_VENDORS,
@@ -36,8 +37,6 @@ from larder.usage.models import (
     Day,
     Figures,
     KeyPart,
-    Reporter,
-    UsageEvent,
     add_days,
     add_figures,
 )

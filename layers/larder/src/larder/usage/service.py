@@ -5,16 +5,8 @@ from dataclasses import replace
 from datetime import date, datetime
 
 from larder.usage import repository
-from larder.usage.models import (
-    MAX_KEY_PARTS,
-    Period,
-    Reporter,
-    Usage,
-    UsageByKey,
-    UsageEvent,
-    add_figures,
-    add_up,
-)
+from larder.usage.events import Reporter, UsageEvent
+from larder.usage.models import MAX_KEY_PARTS, Period, Usage, UsageByKey, add_figures, add_up
 from larder.usage.uploads import Stored, Uploads
 
 

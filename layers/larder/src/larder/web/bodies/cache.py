@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from larder.artifacts.models import MAX_DURATION_MS, is_hash
 from larder.settings import settings
 from larder.teams.models import CachingStatus
-from larder.usage.models import UsageEvent
+from larder.usage.events import UsageEvent
 from larder.web.bodies.raw import printable, sent_json
 from larder.web.errors import InvalidRequest
 from larder.web.log import logger

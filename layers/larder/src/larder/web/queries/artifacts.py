@@ -3,9 +3,8 @@
 import base64
 import re
 from binascii import Error
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from larder.artifacts.lists import ALL_SCOPES, Order, Wanted
 from larder.artifacts.models import (
@@ -39,8 +38,7 @@ _PLACES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactsQuery:
+class ArtifactsQuery(NamedTuple):
     """At most `limit` of the wanted artifacts, after the place `after`. It is empty for the first page."""
 
     limit: int
@@ -49,16 +47,14 @@ class ArtifactsQuery:
     names_scope: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RemovalQuery:
+class RemovalQuery(NamedTuple):
     """The target to delete. `name` is what the request repeats to delete everything, None otherwise."""
 
     target: str
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RemovalsQuery:
+class RemovalsQuery(NamedTuple):
     """At most `limit` removals, after the target `after`. It is empty for the first page."""
 
     limit: int

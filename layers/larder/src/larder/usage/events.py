@@ -1,0 +1,33 @@
+"""The events that a build reports, and who reports them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageEvent:
+    """One look-up of an artifact in a cache (local or remote), as the client reports it."""
+
+    session_id: str
+    source: str
+    event: str
+    hash: str
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporter:
+    """The sender of a batch of events. `ci` is None if the client names no CI, as on a developer's machine.
+
+    `key_id` is the id of a key or session, and `user_id` its user. The token of a CI job has `rule_id` instead.
+    """
+
+    key_id: str
+    user_id: str | None
+    rule_id: str | None = None
+    ci: str | None
+    interactive: bool | None
+
+    @property
+    def counted_as(self) -> str:
+        """Each job has a key of its own, so all jobs of a rule count as the rule."""
+        return self.rule_id or self.key_id
