@@ -17,6 +17,15 @@ for name in sys.argv[1:]:
     assert os.wait()[1] == 0, name
 """
 
+_DATA_CLASSES = """
+import importlib, sys
+importlib.import_module(sys.argv[1])
+for module in [*sys.modules.values()]:
+    for value in vars(module).values():
+        if isinstance(value, type) and "__dataclass_fields__" in vars(value):
+            print(value.__module__ + "." + value.__qualname__)
+"""
+
 
 def loaded_by(*modules: str) -> set[str]:
     """The names of all modules that are loaded after importing these modules of functions/."""
@@ -27,6 +36,11 @@ def loaded_by_each(modules: Iterable[str]) -> Mapping[str, set[str]]:
     """The same for each of the modules alone."""
     lines = [line.split() for line in _printed(_EACH, *modules).splitlines()]
     return {name: set(loaded) for name, *loaded in lines}
+
+
+def data_classes_of(module: str) -> set[str]:
+    """The names of all data classes that importing this module of functions/ makes."""
+    return set(_printed(_DATA_CLASSES, module).split())
 
 
 def _printed(code: str, *arguments: str) -> str:

@@ -1,7 +1,9 @@
 """No function imports at its start what it does not need: docs/benchmarks-cold.md has the CPU of each start."""
 
+import pytest
+
 from local.template import load_template
-from tests.loaded import loaded_by_each
+from tests.loaded import data_classes_of, loaded_by_each
 from tools.openapi.files import document
 
 TEMPLATE = load_template(environ={})
@@ -20,6 +22,9 @@ CONNECTIONS = {"http.client", "ssl", "urllib.request"}
 TOKENS = {"cryptography", "jwt"}
 BODIES = {"email", "pydantic"}
 """pydantic imports email."""
+
+MOST_DATA_CLASSES = 28
+"""In a function of the cache. Making one takes half a millisecond (docs/decisions/0111)."""
 
 
 def takes_json(module: str) -> bool:
@@ -59,6 +64,15 @@ def test_functions_start_without_slow_imports() -> None:
     assert loaded["teams.list_teams"] >= {RESOLVER, "larder.artifacts"}
     found = {module: unneeded(module) & loaded[module] for module in MODULES}
     assert {module: slow for module, slow in found.items() if slow} == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["get_status", "list_artifacts", "put_artifact", "query_artifacts"]
+)
+def test_functions_of_the_cache_make_few_data_classes(name: str) -> None:
+    made = data_classes_of(f"artifacts.{name}")
+    assert "larder.artifacts.models.Artifact" in made
+    assert len(made) <= MOST_DATA_CLASSES, sorted(made)
 
 
 def test_what_a_function_needs_follows_from_its_routes() -> None:

@@ -1,7 +1,6 @@
 """Who did something, as it is stored with what they did."""
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 PASSWORD: Final = "password"  # noqa: S105  # a kind of credential
 LINK: Final = "link"
@@ -12,8 +11,7 @@ DELETION: Final = "deletion"
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(NamedTuple):
     """The key or session that was used, and its user.
 
     Artifacts of old versions have no `user_id`. Nor has a link that was followed without a session.

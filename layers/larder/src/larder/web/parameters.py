@@ -4,8 +4,7 @@ Each raises InvalidRequest, or InvalidValue from a parser of a service.
 """
 
 import re
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from larder.api_keys.verification import presented_form
 from larder.artifacts.models import (
@@ -37,24 +36,21 @@ _MEANS_A_TEAM = frozenset({"team", "teamid", "teamslug", "slug"})
 _NO_LETTER = re.compile(r"[^a-z]")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A bearer token in its stored form: a hash, or the API key itself if hashing is disabled."""
 
     hash: str
     is_session: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TeamQuery:
+class TeamQuery(NamedTuple):
     """The team that the request names, if any. If both are set, the id decides."""
 
     team_id: str | None
     slug: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ClientInfo:
+class ClientInfo(NamedTuple):
     """What a client says about itself in headers."""
 
     ci: str | None
