@@ -332,7 +332,12 @@ def _crashing(world: World, call: Call, fault: Fault) -> Iterator[Plan]:
         ) -> Any:
             before_any(services[endpoint.host], Request(method, target, headers, body, []))
             reply = send(endpoint, method, target, headers, body)
-            after()
+            try:
+                after()
+            except Crash:
+                # A process that ends closes its connections.
+                reply.close()
+                raise
             return reply
 
         for service, client in clients.items():
