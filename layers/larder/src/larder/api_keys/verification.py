@@ -102,35 +102,35 @@ def verify_presented(
     if known.is_counted:
         with running(standing_of, *where) as reading:
             verification = count()
-        standing = reading.result()
+        standing, stored = reading.result(), verification.key
     else:
         note_use_if_due(key_hash, required, now=now, every=_NOTED_IN_ACCOUNTS_AFTER)
         metadata = with_metadata and known.has_metadata
-        key, standing = repository.get_with(key_hash, reading_standing(*where), metadata=metadata)
-        if key is None:
+        stored, standing = repository.get_with(
+            key_hash, reading_standing(*where), metadata=metadata
+        )
+        if stored is None:
             verification = _INVALID
-        elif key.is_counted:
+        elif stored.is_counted:
             verification = count()
+            stored = verification.key
         else:
-            _remembered(key)
-            key = repository.with_metadata(key) if with_metadata else key
+            key = repository.with_metadata(stored) if with_metadata else stored
             refusal = _refusal(key, required, now)
             used = key if refusal else replace(key, last_request=now)
             verification = Verification(key=used, refusal=refusal)
-    key = verification.key
-    if key is None:
+    if stored is None:
         _known.pop(key_hash, None)
-        return verification
-    if key.is_counted:
-        _remembered(key)
+        return _INVALID
+    _remembered(stored)
     if not verification.valid:
         return verification
-    if key.rule_id is not None:
+    if stored.rule_id is not None:
         # The token of a CI job stands for no user. It works where its rule is read with the team: in the cache.
         return _INVALID
-    if (key.user_id, key.team_id) != (known.user_id, known.team_id):
-        standing = standing_of(key.team_id or key.user_id, key.user_id)
-    if ended_with_user(key, standing.user) or ended_with_membership(key, standing):
+    if (stored.user_id, stored.team_id) != (known.user_id, known.team_id):
+        standing = standing_of(stored.team_id or stored.user_id, stored.user_id)
+    if ended_with_user(stored, standing.user) or ended_with_membership(stored, standing):
         return _INVALID
     return verification
 
