@@ -36,7 +36,7 @@ rewrites this page. Only the ratios are comparable between machines; the millise
 [benchmarks-cold.md](benchmarks-cold.md) shows how fast functions start.
 
 The local server is slower for small requests. One machine does the work that AWS spreads over API Gateway, Lambda,
-DynamoDB and S3. Its gateway passes each request to a function in a separate process. The function sends two or three
+DynamoDB and S3. Its gateway passes each request to a function in a separate process. The function sends one to three
 signed requests to a DynamoDB that writes each change to a journal before it replies. A peer reads a folder, or SQLite
 in its own process, and handles many requests in that time. Large artifacts do not pass through a function: there the
 speed of storage decides.{floor}
