@@ -66,8 +66,9 @@ Larder also reads and writes DynamoDB: it checks the key, its user and its team,
 constant.
 
 Larder runs under AWS's runtime client for Python. AWS's client for node needs a compiler to install, so a simple loop
-takes its place, which needs more CPU time. With AWS's client (aws-lambda-ric 3.3.0), the peer's status took 0.8 ms
-instead of 1.2, and its `HEAD` 2.7 instead of 3.0: the ratios were 2.0 instead of 1.3, and 0.6 instead of 0.5.
+takes its place, which needs more CPU time. In a separate run of four rounds with AWS's client (aws-lambda-ric 3.3.0),
+the peer's status took 0.8 ms instead of 1.2, and its `HEAD` 2.7 instead of 3.0: the ratios were 2.0 instead of 1.3, and
+0.6 instead of 0.5.
 
 *Start* is the CPU time from the start of the process until it asks for an event, and *first* is the time of the first
 reply. *Warm* is one of the next replies. A ratio is Larder's figure divided by the peer's, as the median of
