@@ -158,14 +158,7 @@ def list_rules(team_id: str) -> list[Rule]:
 
 def rules_for_same_jobs(rule: Rule, now: datetime) -> list[Rule]:
     """The other rules that accept the jobs of this one now, so that a job has to name one of them."""
-    return [
-        other
-        for other in repository.list_of(rule.team_id)
-        if other.id != rule.id
-        and _gives_tokens(rule, now)
-        and _gives_tokens(other, now)
-        and matching.accept_same_jobs(rule, other)
-    ]
+    return _for_same_jobs(rule, repository.list_of(rule.team_id), now)
 
 
 def explain(team_id: str, claims: Claims, *, origin: str, now: datetime) -> list[Explanation]:
@@ -186,11 +179,21 @@ def _acting(team_id: str, by: Member | None) -> Member | None:
 
 def _check_alone(rule: Rule, others: Sequence[Rule], now: datetime) -> None:
     """Raises RuleExists if another rule that accepts jobs now does the same."""
-    if not _gives_tokens(rule, now):
-        return
-    for other in others:
-        if other.id != rule.id and _gives_tokens(other, now) and matching.do_the_same(rule, other):
+    for other in _for_same_jobs(rule, others, now):
+        if matching.do_the_same(rule, other):
             raise RuleExists(other.name, other.id)
+
+
+def _for_same_jobs(rule: Rule, others: Sequence[Rule], now: datetime) -> list[Rule]:
+    if not _gives_tokens(rule, now):
+        return []
+    return [
+        other
+        for other in others
+        if other.id != rule.id
+        and _gives_tokens(other, now)
+        and matching.accept_same_jobs(rule, other)
+    ]
 
 
 def _gives_tokens(rule: Rule, now: datetime) -> bool:
