@@ -16,7 +16,7 @@ from larder.trust.models import Others, RuleChange
 from larder.trust.rules import change_rule, delete_rule
 from tests.direct_uploads import PREFLIGHT, announce, offer, put_object
 from tests.functions.teams.people import outcome
-from tests.issuer import Issuer, github_claims, gitlab_claims
+from tests.issuer import GITLAB, Issuer, github_claims, gitlab_claims
 from tests.requests import Sender
 from tests.trust.conftest import Trusting, made_rule
 from tests.trust.exchanging import revoke
@@ -168,6 +168,65 @@ def test_28_jobs_of_one_ref_share_a_scope_that_no_other_job_reads(safe: Trusting
     assert read(safe.token(**PULL), "abc") == POISON
     for reader in (safe.token(**OTHER_PULL), safe.token(event_name="pull_request_target")):
         assert read(reader, "abc") is None
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        # Two forks can have branches of one name.
+        {"event_name": "pull_request_target", "head_ref": "feature", "base_ref": "main"},
+        {"event_name": "workflow_run"},
+        {"event_name": "issue_comment"},
+        {"event_name": "issues"},
+        {"event_name": "discussion_comment"},
+        {"event_name": "check_suite"},
+        {"event_name": "watch"},
+        # Of a pull request that was merged.
+        {"event_name": "pull_request", "head_ref": "feature", "base_ref": "main"},
+    ],
+    ids=lambda claims: str(claims["event_name"]),
+)
+def test_28_jobs_of_outsiders_on_the_base_branch_are_apart(
+    safe: Trusting, claims: dict[str, str]
+) -> None:
+    put(safe.token(**claims, run_id="66"), "abc", POISON)
+    assert read(safe.token(**claims, run_id="7"), "abc") is None
+    assert read(safe.token(**claims, run_id="66"), "abc") == POISON
+    assert safe.job(**claims, run_id=None).json["scope"] == "artifacts:read"
+
+
+@pytest.mark.parametrize("ref", [PULL, {"event_name": "push", "ref": "refs/heads/feature"}])
+def test_28_runs_of_one_pull_request_or_branch_share_a_scope(
+    safe: Trusting, ref: dict[str, str]
+) -> None:
+    put(safe.token(**ref, run_id="66"), "abc", POISON)
+    assert read(safe.token(**ref, run_id="7"), "abc") == POISON
+
+
+@pytest.mark.parametrize(
+    ("claims", "shares"),
+    [
+        ({"pipeline_source": "merge_request_event"}, False),
+        ({"pipeline_source": "external_pull_request_event"}, False),
+        ({"pipeline_source": "parent_pipeline"}, False),
+        # The ref is a branch of the project, not of a fork.
+        ({"pipeline_source": "merge_request_event", "job_project_id": "22"}, True),
+        ({"pipeline_source": "push"}, True),
+    ],
+)
+def test_28_merge_requests_with_a_branch_of_one_name_are_apart(
+    safe: Trusting, claims: dict[str, str], shares: bool
+) -> None:
+    issuer = Issuer(GITLAB)
+    issuer.publish()
+    made_rule(safe.cloud, provider="gitlab", pinned={"project_id": "22", "namespace_id": "72"})
+
+    def job(pipeline: str) -> Sender:
+        sent = gitlab_claims(ref_path="refs/heads/feature", pipeline_id=pipeline, **claims)
+        return Sender(safe.exchange(issuer.mint(sent)).json["access_token"], slug="acme")
+
+    put(job("66"), "abc", POISON)
+    assert read(job("7"), "abc") == (POISON if shares else None)
 
 
 def test_28_an_instance_that_knows_the_token_notices_the_protection(trusting: Trusting) -> None:

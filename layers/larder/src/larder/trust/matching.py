@@ -102,7 +102,7 @@ def distrusted(rule: Rule, claims: Claims) -> Iterator[str]:
 def scope_of(rule: Rule, claims: Claims) -> tuple[str, str] | None:
     """The id and the name of the own scope of a job. None if its claims do not say which it is."""
     provider = PROVIDERS[rule.provider]
-    names = provider.scoped_by or ((rule.scope_claim,) if rule.scope_claim else ())
+    names = provider.scope_claims(claims) or ((rule.scope_claim,) if rule.scope_claim else ())
     values = [claim_text(claims, name) for name in names]
     if not values or None in values:
         return None

@@ -30,8 +30,13 @@ class Provider:
     a rule that does not say otherwise requires it. `required` are claims that each rule must name a value of. A token
     with a value of `refused` is refused.
 
-    Own scopes differ by the claims of `scoped_by`. `token_id` identifies one token, which gives at most `uses`
-    keys. `run` has the claims that describe the job, and `run_url` is its page, with claims in braces.
+    Own scopes differ by the claims of `scoped_by`. Outsiders can choose those of jobs that are not of `trusted_events`,
+    or theirs are the ones of the base branch. So own scopes of such jobs differ by `pipeline`, too, the claim with the
+    id of the pipeline. Not if the ref matches `numbered`, which only one pull request has, or if the claim `vouched` is
+    there, by which the CI says that the ref is of the pinned repository.
+
+    `token_id` identifies one token, which gives at most `uses` keys. `run` has the claims that describe the job, and
+    `run_url` is its page, with claims in braces.
     """
 
     name: str
@@ -53,6 +58,9 @@ class Provider:
     required: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     scoped_by: tuple[str, ...] = ()
+    pipeline: str | None = None
+    numbered: re.Pattern[str] = re.compile("(?!)")
+    vouched: str | None = None
     token_id: str = "jti"  # noqa: S105  # the name of a claim
     uses: int = 20
     run: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
@@ -68,6 +76,17 @@ class Provider:
         if self.queue is not None and (match := self.queue.fullmatch(text)):
             return f"refs/heads/{match['branch']}" if self._is_queued(claims) else text
         return self.ref_prefix + text
+
+    def scope_claims(self, claims: Claims) -> tuple[str, ...]:
+        """The claims by which the own scope of this job differs from others. Empty if the CI has none."""
+        if self.pipeline is None or self.event is None or self.ref is None:
+            return self.scoped_by
+        tells_apart = (
+            claim_text(claims, self.event) in self.trusted_events
+            or self.numbered.fullmatch(claim_text(claims, self.ref) or "") is not None
+            or (self.vouched is not None and claim_text(claims, self.vouched) is not None)
+        )
+        return self.scoped_by if tells_apart else (*self.scoped_by, self.pipeline)
 
     def _is_queued(self, claims: Claims) -> bool:
         # Anyone who can push can create a branch with such a name; only the queue makes this event.
@@ -96,6 +115,9 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
                 ),
                 protected="ref_protected",
                 scoped_by=("event_name", "ref"),
+                # Not `head_ref`: people with a fork choose its name.
+                pipeline="run_id",
+                numbered=re.compile(r"refs/pull/[0-9]+/.+"),
                 uses=1,
                 run={"sha": "sha", "workflow": "job_workflow_ref"},
                 run_url="https://github.com/{repository}/actions/runs/{run_id}",
@@ -113,7 +135,12 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
                 outsiders=re.compile(r"merge_request_event|external_pull_request_event"),
                 protected="ref_protected",
                 needs_protected=True,
+                # The ref of a merge request is the name of its source branch.
                 scoped_by=("ref_path",),
+                pipeline="pipeline_id",
+                numbered=re.compile(r"refs/merge-requests/[0-9]+/.+"),
+                # With it, a merge request from a fork has the fork's ids: gitlab.com/gitlab-org/gitlab/-/issues/563038
+                vouched="job_project_id",
                 run={"sha": "sha", "job": "job_id"},
                 run_url="{iss}/{project_path}/-/jobs/{job_id}",
             ),
