@@ -16,13 +16,17 @@ from urllib.parse import parse_qs, urlsplit
 
 @dataclass(frozen=True)
 class Scripted:
-    """A reply. `sent` is how many bytes of the body are sent before the connection ends; None sends all of them."""
+    """A reply. `sent` is how many bytes of the body are sent before the connection ends; None sends all of them.
+
+    It waits at `waits_for` until as many requests have come.
+    """
 
     status: int
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = ()
     sent: int | None = None
     closes: bool = False
+    waits_for: threading.Barrier | None = None
 
 
 LOST = Scripted(0)
@@ -78,6 +82,8 @@ class ScriptedServer:
             while (request := _read(reader, number)) is not None:
                 self.requests.append(request)
                 reply = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+                if reply.waits_for is not None:
+                    reply.waits_for.wait(timeout=30)
                 if not _send(connection, request, reply):
                     return
 

@@ -460,6 +460,27 @@ def test_functions_are_invoked_alike(
     compare(server, "lambda", "invoke", INVOCATION, *script, end)
 
 
+@pytest.mark.parametrize("service", ["dynamodb", "s3", "lambda"])
+def test_calls_of_a_function_name_its_invocation(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, service: str
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "larder-prod-get_status")
+    monkeypatch.setenv(
+        "_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Lineage=a:1|b:2"
+    )
+    operation, arguments, reply = {
+        "dynamodb": ("get_item", _one_item({"pk": {"S": "a"}}), json_reply(200, {})),
+        "s3": ("head_object", {"Bucket": BUCKET, "Key": "artifacts/a"}, Scripted(200)),
+        "lambda": ("invoke", INVOCATION, Scripted(202)),
+    }[service]
+    compare(server, service, operation, arguments, reply)
+    (request,) = server.requests
+    assert "%7C" in request.headers["x-amzn-trace-id"]
+    server.plays(reply)
+    outcome(by_wire(service), operation, arguments)
+    assert "trace" not in server.requests[-1].headers["authorization"]
+
+
 def expected_signature(request: Recorded, url: str, service: str) -> str:
     """The signature that botocore computes for the request as it was received."""
     signed = request.headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0]

@@ -1,6 +1,7 @@
 """Connections, time limits and damaged replies of the client without botocore. test_alike.py compares it with boto3."""
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -64,6 +65,40 @@ def test_a_connection_that_the_service_closed_is_replaced_without_a_retry(
     dynamodb.get_item(**KEY)
     attempts = [request.headers["amz-sdk-request"] for request in server.requests]
     assert attempts == ["attempt=1", "attempt=1"]
+
+
+def test_a_kept_connection_that_had_ended_unnoticed_is_replaced_without_a_pause(
+    server: ScriptedServer, dynamodb: DynamoDb, environment: pytest.MonkeyPatch
+) -> None:
+    """As after a thaw: the end of the connection arrives only when a request is sent."""
+    environment.setattr("random.random", lambda: 1.0)  # the longest pauses: 1 s, then 2 s
+    server.plays(FOUND, LOST, FOUND)
+    dynamodb.get_item(**KEY)
+    began = time.monotonic()
+    assert dynamodb.get_item(**KEY)["Item"] == {"pk": {"S": "a"}}
+    assert time.monotonic() - began < 0.8
+    assert [request.connection for request in server.requests] == [1, 1, 2]
+    # A new connection that ends is no such case, nor is a reply that breaks off.
+    for reply in (Scripted(200, FOUND.body, sent=3), LOST):
+        server.plays(reply, FOUND)
+        began = time.monotonic()
+        dynamodb.get_item(**KEY)
+        assert time.monotonic() - began > 0.8
+        dynamodb.close()
+
+
+def test_after_one_kept_connection_had_ended_no_other_kept_one_is_tried(
+    server: ScriptedServer, dynamodb: DynamoDb
+) -> None:
+    both = threading.Barrier(2)
+    server.plays(Scripted(200, FOUND.body, waits_for=both))
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(dynamodb.get_item, **KEY) for _ in range(2)]:
+            done.result()
+    server.plays(LOST, FOUND)
+    dynamodb.get_item(**KEY)
+    assert server.requests[0].connection in {1, 2}
+    assert server.requests[1].connection == 3
 
 
 def test_a_reply_with_connection_close_ends_the_connection(

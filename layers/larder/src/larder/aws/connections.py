@@ -26,10 +26,17 @@ class BrokenReply(OSError):
     """The reply ends early, or is not HTTP/1.1."""
 
 
-class Connection:
-    """A connection to one host. Every method raises OSError if the connection is lost or times out."""
+class StaleConnection(ConnectionError):
+    """A kept connection had ended: not a byte of a reply came."""
 
-    __slots__ = ("_reader", "_socket")
+
+class Connection:
+    """A connection to one host. Every method raises OSError if the connection is lost or times out.
+
+    `was_kept` says that it has been kept since its last reply, and that nothing of the next one has come.
+    """
+
+    __slots__ = ("_reader", "_socket", "was_kept")
 
     def __init__(self, host: str, port: int, *, secure: bool, read_timeout_s: float) -> None:
         opened = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
@@ -42,6 +49,7 @@ class Connection:
             raise
         self._socket.settimeout(read_timeout_s)
         self._reader: BufferedReader = self._socket.makefile("rb")
+        self.was_kept = False
 
     def is_idle(self) -> bool:
         """Whether a request can be sent. Anything to read is the peer's end of the connection."""
@@ -106,6 +114,8 @@ class Connection:
 
     def _line(self) -> str:
         line = self._reader.readline(_LONGEST_LINE_BYTES)
+        if line:
+            self.was_kept = False
         if not line.endswith(b"\n"):
             raise BrokenReply("the reply ends in its head")
         return line.rstrip(b"\r\n").decode("latin-1")
@@ -167,7 +177,7 @@ class Endpoint:
         self._is_used = True
 
     def send(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Reply:
-        """Send a request. Raises OSError."""
+        """Send a request. Raises OSError, and StaleConnection if the next try opens a connection that works."""
         lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
         if method in ("PUT", "POST", "DELETE"):
             lines.append(f"content-length: {len(body)}\r\n")
@@ -177,12 +187,17 @@ class Endpoint:
         try:
             connection.send(head.encode("latin-1"), body)
             return Reply(self, connection, has_body=method != "HEAD")
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if connection.was_kept and isinstance(error, ConnectionError | BrokenReply):
+                # Lambda freezes an instance between requests. The others were kept as long, and ended as well.
+                self.close()
+                raise StaleConnection from error
             raise
 
     def keep(self, connection: Connection) -> None:
         """Keep the connection of a request that has ended, unless `close` was called meanwhile."""
+        connection.was_kept = True
         self._kept.append(connection)
         if not self._is_used:
             self.close()

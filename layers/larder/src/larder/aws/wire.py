@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
-from larder.aws.connections import BrokenReply, Endpoint, Reply
+from larder.aws.connections import BrokenReply, Endpoint, Reply, StaleConnection
 from larder.aws.replies import (
     READ_TIMEOUT_S,
     TRIES,
@@ -36,6 +36,7 @@ from larder.errors import TryAgain
 Boto = Callable[[], Any]
 
 _NONE: Mapping[str, str] = MappingProxyType({})
+_SAFE_IN_TRACE = "-=;:+&[]{}\"',"
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -178,7 +179,8 @@ class _Client:
                 taken = self._quota.take(result.cause)
                 if not taken:
                     raise result.exception(operation)
-                _pause(2 ** (attempt - 1))
+                if not isinstance(result.cause, StaleConnection):
+                    _pause(2 ** (attempt - 1))
             attempt += 1
 
     def _try(
@@ -193,6 +195,10 @@ class _Client:
         self._signer.sign(
             request.method, request.path, request.query, headers, request.payload_hash
         )
+        trace = os.environ.get("_X_AMZN_TRACE_ID")
+        if trace:
+            # Not signed, as proxies may change it. By it, AWS also stops functions that invoke each other in a loop.
+            headers["x-amzn-trace-id"] = quote(trace, safe=_SAFE_IN_TRACE)
         try:
             reply = request.endpoint.send(request.method, request.target, headers, request.body)
             is_error = reply.status >= HTTPStatus.MULTIPLE_CHOICES
