@@ -165,7 +165,7 @@ def _whole(units: Units, what: str) -> float:
 
 
 def test_own_scopes_and_tokens_of_ci_take_the_units_that_the_cost_model_expects(
-    cloud: Cloud, report_lines: list[str]
+    cloud: Cloud, report_lines: list[str], option: SetOption
 ) -> None:
     """A read with a credential that is not trusted also reads its own scope."""
     key = new_key(cloud)
@@ -184,6 +184,7 @@ def test_own_scopes_and_tokens_of_ci_take_the_units_that_the_cost_model_expects(
     made(cloud)
     github = Issuer()
     github.publish()
+    option("http_rate_limit_enabled", "true")
     # The first token of a rule fixes the ids of its repository.
     assert exchange(github.mint(github_claims())).status == 200
     given = taken(lambda: exchange(github.mint(github_claims())))

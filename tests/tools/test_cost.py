@@ -118,7 +118,7 @@ def test_own_scopes_and_tokens_of_ci_add_to_the_tables(book: Book) -> None:
     assert scoped.total - plain.total == pytest.approx(11_000 * 2 * 0.125 / MILLION)
     jobs = bill(replace(team, jobs_a_day=10), book)
     tables = jobs.lines["tables"] - plain.lines["tables"]
-    assert tables == pytest.approx(220 * (22 * 0.625 + 3.25 * 0.125) / MILLION)
+    assert tables == pytest.approx(220 * (24 * 0.625 + 4.25 * 0.125) / MILLION)
     assert jobs.total > plain.total + tables
 
 

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import serialization
 
 from larder import clock
 from larder.api_keys import repository as key_store
+from larder.instance import restart
 from larder.issuers import repository as issuers
 from larder.issuers.fetching import Unreachable, fetch_json
 from larder.rate_limits.models import FAILED_EXCHANGES
@@ -34,7 +35,7 @@ from tests.issuer import (
 )
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, Reply, Sender
-from tests.trust.conftest import Trusting, made_rule
+from tests.trust.conftest import GITHUB_IDS, Trusting, made_rule
 from tests.trust.exchanging import GRANT, TOKEN, exchange, posted, refusal
 
 STATUS = "/v8/artifacts/status"
@@ -624,3 +625,49 @@ def test_the_tokens_of_a_team_in_an_hour(trusting: Trusting, option: SetOption) 
     replies = [trusting.job() for _ in range(3)]
     assert [reply.status for reply in replies] == [200, 200, 429]
     assert refusal(replies[-1]) == (429, "too_many_requests")
+    restart()
+    assert trusting.job().status == 429
+
+
+def test_jobs_of_pull_requests_do_not_use_up_the_tokens_of_main(
+    trusting: Trusting, option: SetOption
+) -> None:
+    option("http_rate_limit_enabled", "true")
+    option("max_ci_tokens_per_hour", "2")
+    pull = {"event_name": "pull_request", "ref": "refs/pull/7/merge"}
+    assert [trusting.job(**pull).status for _ in range(3)] == [200, 200, 429]
+    assert [trusting.job().status for _ in range(3)] == [200, 200, 429]
+
+
+def test_12_a_refused_audience_does_not_reveal_the_audiences_of_rules(trusting: Trusting) -> None:
+    made_rule(trusting.cloud, provider="github", pinned=GITHUB_IDS, audience="of-acme")
+    assert trusting.job(aud="of-acme").status == 200
+    for claims in ({"repository_id": "1"}, {"repository_owner_id": "1"}):
+        known, unknown = (trusting.job(aud=aud, **claims).json for aud in ("of-acme", "of-none"))
+        assert known == unknown
+        assert known["error_description"].startswith(f"aud of subject_token is not {ORIGIN}, and")
+
+
+def test_13_a_forged_token_gets_the_same_reply_for_each_audience(trusting: Trusting) -> None:
+    made_rule(trusting.cloud, provider="github", pinned=GITHUB_IDS, audience="of-acme")
+    other = Issuer(keys={"first": rsa_key(1)})
+    replies = [
+        trusting.exchange(other.mint(github_claims(aud=audience))).body
+        for audience in ("of-acme", "of-none", ORIGIN)
+    ]
+    assert len(set(replies)) == 1
+
+
+@pytest.mark.parametrize("name", ["iss", "aud", "sub", "jti", "ref", "more", "\ud800"])
+def test_a_claim_with_half_of_a_surrogate_pair_is_refused(trusting: Trusting, name: str) -> None:
+    claims = github_claims(**{"iss": trusting.issuer.url, "aud": ORIGIN, name: "\ud800"})
+    unsigned = forged({"alg": "RS256", "kid": "first"}, claims)
+    assert refusal(trusting.exchange(unsigned)) == REFUSED
+    assert refusal(trusting.exchange(trusting.issuer.mint(claims))) == REFUSED
+    nested = trusting.issuer.mint(github_claims(more=[{"x": "\ud800"}]))
+    assert refusal(trusting.exchange(nested)) == REFUSED
+
+
+def test_a_header_with_half_of_a_surrogate_pair_is_refused(trusting: Trusting) -> None:
+    token = trusting.issuer.mint(github_claims(), header={"kid": "\ud800"})
+    assert refusal(trusting.exchange(token)) == REFUSED

@@ -45,3 +45,10 @@ def test_why_a_job_is_not_trusted_or_not_accepted(cloud: Cloud, ada: Person) -> 
 def test_a_token_is_refused(cloud: Cloud, ada: Person) -> None:
     reply = ada.send("POST", f"{RULES}/explain", json_body={"claims": "eyJ.eyJ.x"})
     assert outcome(reply) == (400, "bad_request")
+
+
+def test_claims_that_are_not_unicode_are_refused(cloud: Cloud, ada: Person) -> None:
+    made(cloud)
+    claims = github_claims(iss=GITHUB, aud=ORIGIN, ref="\ud800")
+    reply = ada.send("POST", f"{RULES}/explain", json_body={"claims": claims})
+    assert outcome(reply) == (400, "bad_request")

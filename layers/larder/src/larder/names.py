@@ -1,5 +1,6 @@
-"""Names that people give to themselves, their teams and their keys."""
+"""Names that people give to themselves, their teams and their keys, and other texts of JSON."""
 
+import json
 import re
 
 from larder.errors import InvalidValue
@@ -19,3 +20,11 @@ def parse_name(name: str) -> str:
             "name", f"must have 1 to {MAX_NAME_LENGTH} characters and no control characters"
         )
     return name.strip()
+
+
+def check_unicode(value: object) -> None:
+    """Check that every text of a JSON value can be encoded: JSON can escape half of a surrogate pair.
+
+    Raises UnicodeEncodeError, which is a ValueError.
+    """
+    json.dumps(value, ensure_ascii=False).encode()

@@ -415,7 +415,7 @@ class Settings:
     )
     max_ci_tokens_per_hour: int = _option(
         5000,
-        "How many tokens the CI jobs of one team can get in an hour.",
+        "How many tokens the trusted CI jobs of one team can get in an hour, and how many its other jobs.",
         group="keys",
         minimum=1,
         maximum=1_000_000,

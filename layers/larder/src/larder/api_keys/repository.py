@@ -252,6 +252,12 @@ def spending(token_hash: str, *, uses: int, expires_at: datetime) -> Write:
     return _BESIDE_KEYS.update(_ID_TOKEN + token_hash, set=item, add={"uses": 1}, when=unspent)
 
 
+def is_spent(token_hash: str, *, uses: int) -> bool:
+    """Whether an id token has given all of its keys."""
+    item = _BESIDE_KEYS.get(_ID_TOKEN + token_hash)
+    return item is not None and int(item["uses"]) >= uses
+
+
 def _user_condition(key: ApiKey, code: LoginCode | None, generation: int | None) -> Condition:
     """The user exists, and has the same password version and session generation as when the key or code was made."""
     # Codes of version 0.1.0 have neither number. They stay valid for their five minutes.

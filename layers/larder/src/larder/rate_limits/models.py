@@ -13,8 +13,8 @@
 Creating teams and inviting people is counted per user, not per client address: `TEAMS_MADE`, `INVITATIONS`,
 `INVITATIONS_TO_ONE`. So are changes of the address (`EMAIL_CHANGES`). Emails are counted per recipient when they are
 sent: `MAIL_IN_AN_HOUR`, `MAIL_IN_A_DAY`. Wrong passwords are counted per account, too (`guesses.py`). Refused id tokens
-are counted per client address (`FAILED_EXCHANGES`), and keys of CI jobs per team, with the option's limit. Reported
-runs are counted per team or user (`RUNS_REPORTED`).
+are counted per client address (`FAILED_EXCHANGES`), and keys of CI jobs per team, trusted jobs apart from others, with
+the option's limit. Reported runs are counted per team or user (`RUNS_REPORTED`).
 """
 
 from dataclasses import dataclass

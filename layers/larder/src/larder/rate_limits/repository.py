@@ -24,14 +24,17 @@ def count(what: str, *, window: int, window_s: int, most: int) -> bool:
     Always one conditional write: the window is part of the key, so a new window needs no reset. Raises TryAgain for
     every failure of DynamoDB.
     """
-    has_room = missing("request_count") | below(request_count=most)
-    ends = {"expires_at": window + window_s + _KEPT_S}
     try:
-        return commit(
-            RATE_LIMITS.update(what, window, set=ends, add={"request_count": 1}, when=has_room)
-        )
+        return commit(counting(what, window=window, window_s=window_s, most=most))
     except ClientError as error:
         raise TryAgain from error
+
+
+def counting(what: str, *, window: int, window_s: int, most: int) -> Write:
+    """The write that adds one to the count of a window. It fails if the count is `most` already."""
+    has_room = missing("request_count") | below(request_count=most)
+    ends = {"expires_at": window + window_s + _KEPT_S}
+    return RATE_LIMITS.update(what, window, set=ends, add={"request_count": 1}, when=has_room)
 
 
 def find_guesses(what: str) -> Guesses | None:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from math import ceil
+from typing import TYPE_CHECKING, NoReturn
 
 from larder.deadline import short_deadline
 from larder.errors import TooManyRequests, TryAgain
@@ -10,6 +11,9 @@ from larder.metrics import count
 from larder.rate_limits import repository
 from larder.rate_limits.models import BY_PATH, Limit
 from larder.settings import settings
+
+if TYPE_CHECKING:
+    from larder.tables import Write
 
 # Windows that this instance has seen full. A count never decreases, so there is no need to write again. Otherwise a
 # flood of requests could throttle the partition of its own counter, and then pass because the write fails.
@@ -44,14 +48,34 @@ def take(what: str, limit: Limit, *, now: datetime) -> None:
         except TryAgain:
             report_store_failure("http")
             return
-        _full[what, window] = None
-    raise TooManyRequests(max(1, ceil(window + limit.window_s - now.timestamp())))
+    refuse(what, limit, now=now)
 
 
 def take_if_counted(what: str, limit: Limit, *, now: datetime) -> None:
     """Like `take`, but does nothing if the deployment has disabled these limits."""
     if settings().http_rate_limit_enabled:
         take(what, limit, now=now)
+
+
+def counting_if_counted(what: str, limit: Limit, *, now: datetime) -> "tuple[Write, ...]":
+    """The writes that count one request in a transaction. If they fail, call `refuse`.
+
+    Raises TooManyRequests if this instance has seen the window full.
+    """
+    if not settings().http_rate_limit_enabled:
+        return ()
+    window = limit.window_at(now)
+    if (what, window) in _full:
+        refuse(what, limit, now=now)
+    write = repository.counting(what, window=window, window_s=limit.window_s, most=limit.most)
+    return (write,)
+
+
+def refuse(what: str, limit: Limit, *, now: datetime) -> NoReturn:
+    """Remember that the current window is full. Raises TooManyRequests."""
+    window = limit.window_at(now)
+    _full[what, window] = None
+    raise TooManyRequests(max(1, ceil(window + limit.window_s - now.timestamp())))
 
 
 def report_store_failure(limit: str) -> None:

@@ -1,11 +1,11 @@
 """Exchange the id token of a CI job for a key of a team (RFC 8693).
 
 The key is stored in one transaction with the use of the id token, the audit entry and a note in the rule, on condition
-that the rule is the one that was read. So an id token gives no key more than it may, and no key outlives its rule.
+that the rule is the one that was read. So an id token gives no key more than it may, and no key outlives its rule. The
+same transaction counts the key to the allowance of the team, so that a token that gives no key costs nothing of it.
 """
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from larder.actor import Actor
 from larder.api_keys import repository as keys
@@ -20,16 +20,13 @@ from larder.issuers.keys import signing_key
 from larder.issuers.models import IdToken
 from larder.issuers.verification import parse, verify
 from larder.rate_limits.models import FAILED_EXCHANGES, Limit
-from larder.rate_limits.service import take_if_counted
+from larder.rate_limits.service import counting_if_counted, refuse, take_if_counted
 from larder.settings import settings
 from larder.teams.models import Team
 from larder.teams.teams import find_team
 from larder.trust import matching, repository
 from larder.trust.models import CiToken, ExchangeRequest, Match, Rule
 from larder.trust.providers import PROVIDERS, claim_text
-
-if TYPE_CHECKING:
-    from larder.tables import Write
 
 PREFIX = "larder_ci_"
 _HOUR_S = 3600
@@ -44,13 +41,11 @@ def exchange(asked: ExchangeRequest, *, origin: str, client: str, now: datetime)
     """
     try:
         token = parse(asked.id_token)
-        key = signing_key(token.issuer, token.kid, origin=origin, now=now)
+        verify(token, signing_key(token.issuer, token.kid, origin=origin, now=now), now=now)
         for _ in attempts():
             team = find_team(asked.team)
             rules = [] if team is None else repository.list_of(team.id)
             rules = [rule for rule in rules if rule.issuer == token.issuer]
-            audiences = [origin, *(rule.audience for rule in rules if rule.audience)]
-            verify(token, key, audiences=audiences, now=now)
             match = matching.choose(
                 rules, token.claims, origin=origin, rule_id=asked.rule_id, now=now
             )
@@ -58,7 +53,7 @@ def exchange(asked: ExchangeRequest, *, origin: str, client: str, now: datetime)
             if team is not None and (given := _issue(team, match, token, asked, now)):
                 return given
     except ExchangeRefused:
-        # Counted only now, so that many jobs behind one address can exchange their tokens.
+        # Counted only now: many jobs share one address, and one of them must not stop the valid tokens of the others.
         take_if_counted(f"failed-exchanges#{client}", FAILED_EXCHANGES, now=now)
         raise
     raise TryAgain
@@ -69,8 +64,15 @@ def _issue(
 ) -> CiToken | None:
     """None if the rule has changed since it was read. Raises IdTokenSpent, TooManyRequests."""
     rule = match.rule
+    provider = PROVIDERS[rule.provider]
+    token_hash = _hash_of(token, rule)
+    # Before the transaction: it would conflict with those of other jobs of the rule.
+    if keys.is_spent(token_hash, uses=provider.uses):
+        raise IdTokenSpent
     most = Limit(most=settings().max_ci_tokens_per_hour, window_s=_HOUR_S)
-    take_if_counted(f"ci-tokens#{team.id}", most, now=now)
+    # Trusted jobs have an allowance of their own, so that pull requests cannot use it up.
+    allowance = f"ci-tokens#{team.id}#{'others' if match.distrusted else 'trusted'}"
+    counted = counting_if_counted(allowance, most, now=now)
     lifetime_s = rule.lifetime_s or settings().ci_token_seconds
     run = matching.run_of(rule, token.claims)
     actions = tuple(one for one in match.actions if one == "read" or not asked.reads_only)
@@ -85,14 +87,17 @@ def _issue(
         expires_at=now + timedelta(seconds=lifetime_s),
         now=now,
     )
-    spent = _spent(rule, token)
+    ends_at = from_ms(token.claims["exp"] * 1000) + _SPENT_KEPT
+    spent = keys.spending(token_hash, uses=provider.uses, expires_at=ends_at)
     actor = Actor(key.id, rule.id)
     entries = [issued(key.id, rule.id, actor, {"team": team.id, "scope": match.scope, **run})]
     if match.pins is not None:
         entries.append(audited(team.id, Action.RULE_PINNED, rule.id, actor))
-    failed = repository.exchange(key, spent, rule, *entries, pins=match.pins, now=now)
+    failed = repository.exchange(key, spent, rule, *counted, *entries, pins=match.pins, now=now)
     if spent in failed:
         raise IdTokenSpent
+    if any(write in failed for write in counted):
+        refuse(allowance, most, now=now)
     if failed:
         return None
     return CiToken(
@@ -105,10 +110,8 @@ def _issue(
     )
 
 
-def _spent(rule: Rule, token: IdToken) -> "Write":
-    """The write that counts one use of the id token."""
-    provider = PROVIDERS[rule.provider]
+def _hash_of(token: IdToken, rule: Rule) -> str:
+    """The hash of the issuer and the id of a token."""
     # What is signed stands for a token without an id. Its signature does not: some can be written in several ways.
-    id = claim_text(token.claims, provider.token_id) or token.text.rpartition(".")[0]
-    ends_at = from_ms(token.claims["exp"] * 1000) + _SPENT_KEPT
-    return keys.spending(hash_key(f"{token.issuer}\n{id}"), uses=provider.uses, expires_at=ends_at)
+    id = claim_text(token.claims, PROVIDERS[rule.provider].token_id)
+    return hash_key(f"{token.issuer}\n{id or token.text.rpartition('.')[0]}")

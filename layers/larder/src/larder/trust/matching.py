@@ -32,7 +32,11 @@ def choose(
     found = [explain(rule, claims, origin=origin, now=now) for rule in named]
     matches = [one.match for one in found if one.match is not None]
     if not matches:
-        raise ExchangeRefused(f"no rule of this team accepts {described(claims)}")
+        reason = f"no rule of this team accepts {described(claims)}"
+        if claims.get("aud") != origin:
+            # The same whether or not a rule of the team names this audience.
+            reason = f"aud of subject_token is not {origin}, and {reason} with another"
+        raise ExchangeRefused(reason)
     most = max(_precision(match.rule) for match in matches)
     best = [match for match in matches if _precision(match.rule) == most]
     if len(best) > 1:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from larder.errors import NoValuesToUpdate
+from larder.names import check_unicode
 from larder.trust.models import NewRule, Others, RuleChange
 from larder.web.bodies.model import BodyModel
 from larder.web.bodies.raw import broken_rules, sent_json
@@ -97,7 +98,12 @@ def rule_change(_token: BearerToken, request: Request) -> RuleChange:
 
 def sent_claims(_token: BearerToken, request: Request) -> Mapping[str, Any]:
     """`{"claims": {...}}`: the claims of an id token, never the token."""
-    return _parsed(_CLAIMS, request).claims
+    claims = _parsed(_CLAIMS, request).claims
+    try:
+        check_unicode(claims)
+    except ValueError:
+        raise InvalidRequest("claims", "must be valid Unicode") from None
+    return claims
 
 
 def _trusted(trusted: _Trusted | None) -> dict[str, Any]:
