@@ -8,7 +8,7 @@ from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.accounts import ProfileBody
 from larder.web.cookies import renewed_cookies
 from larder.web.powertools.resolver import Request
-from larder.web.principals.session import SignedIn
+from larder.web.principals.session import SignedInInPerson
 from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 
@@ -17,12 +17,10 @@ app = better_auth_api()
 
 @app.post("/api/auth/update-user")
 def update_user(
-    change: ProfileBody, principal: SignedIn, request: Request
+    change: ProfileBody, principal: SignedInInPerson, request: Request
 ) -> Annotated[JsonResponse[StatusJson], MAY_SET_COOKIES]:
     """POST /api/auth/update-user: change the caller's name or picture."""
     update_profile(principal.user, change, now=clock.now())
-    if principal.key is not None:
-        return json_response({"status": True})
     remembered = principal.session.remembered
     cookies = renewed_cookies(request, principal.token, remembered=remembered)
     return json_response({"status": True}, cookies=cookies)

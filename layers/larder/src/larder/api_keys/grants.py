@@ -62,15 +62,28 @@ def within(permissions: Permissions, limits: Permissions) -> Permissions:
 
 
 def check_grant(principal: Principal, key: ApiKey, holds: Permissions | None) -> None:
-    """Check that the principal, who holds `holds`, may create this key. Raises PermissionNotHeld, NotATeamMember."""
+    """Check that the principal, who holds `holds`, may create this key, or change it to this.
+
+    Raises PermissionNotHeld, NotATeamMember.
+    """
     for resource, actions in key.permissions.items():
         allowed = actions if holds is None else holds.get(resource, ())
         if missing := [action for action in actions if action not in allowed]:
             raise PermissionNotHeld(
-                f"You do not hold {resource}: {', '.join(missing)}, so you cannot give it to a key."
+                f"You do not hold {resource}: {', '.join(missing)}, so you cannot manage a key that has it."
             )
     if principal.key is not None:
         _check_key_grant(principal.key, key)
+
+
+def check_reach(principal: Principal, key: ApiKey) -> None:
+    """Check that the principal may change or delete this key as it is. Raises PermissionNotHeld, NotATeamMember.
+
+    A key reaches itself and the keys that it could have created, so that a plain key cannot end a trusted one.
+    """
+    used = principal.key
+    if used is not None and used.id != key.id:
+        check_grant(principal, key, used.permissions)
 
 
 def _check_key_grant(used: ApiKey, key: ApiKey) -> None:
@@ -78,7 +91,11 @@ def _check_key_grant(used: ApiKey, key: ApiKey) -> None:
     if used.team_id not in (None, key.team_id):
         raise NotATeamMember
     if used.is_counted:
-        raise PermissionNotHeld("A key whose uses are counted cannot create or change keys.")
+        raise PermissionNotHeld(
+            "A key whose uses are counted cannot create, change or delete keys."
+        )
     ends_at = used.expires_at
     if ends_at is not None and (key.expires_at is None or key.expires_at > ends_at):
-        raise PermissionNotHeld("A key cannot create a key that expires later than itself.")
+        raise PermissionNotHeld(
+            "A key cannot create, change or delete a key that expires later than itself."
+        )

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from larder.api_keys import audited, repository
 from larder.api_keys.changes import KeyChanges, NewKey, Unset
-from larder.api_keys.grants import check_grant, held, within
+from larder.api_keys.grants import check_grant, check_reach, held, within
 from larder.api_keys.models import TRUST, ApiKey, Refill
 from larder.api_keys.principals import Principal
 from larder.api_keys.rules import (
@@ -90,7 +90,8 @@ def update_key(
 ) -> ApiKey:
     """Change a key and return the new record.
 
-    The grant is checked if permissions change. If the principal has a key, it is checked for every change.
+    The grant is checked if permissions change. If the principal has a key, it is checked for every change, and so is
+    the grant of the key as it was.
     Raises KeyNotFound, NoValuesToUpdate, InvalidValue, PermissionNotHeld, NotATeamMember.
     """
     if changes == KeyChanges():
@@ -100,6 +101,7 @@ def update_key(
         changed = _apply(key, changes, now)
         if changed.may_trust and not key.may_trust:
             raise InvalidValue("permissions", _TRUST_IS_FOR_NEW)
+        check_reach(principal, key)
         if changes.permissions is not None or principal.key is not None:
             holds = held(principal, user_id=key.user_id, team_id=key.team_id, ctx=ctx)
             check_grant(principal, changed, holds)
@@ -111,8 +113,10 @@ def update_key(
 
 
 def delete_key(principal: Principal, key_id: str) -> None:
-    """Delete a key. No verification succeeds afterwards. Raises KeyNotFound."""
-    if not revoke_key(_find(principal, key_id), actor=principal.actor):
+    """Delete a key. No verification succeeds afterwards. Raises KeyNotFound, PermissionNotHeld, NotATeamMember."""
+    key = _find(principal, key_id)
+    check_reach(principal, key)
+    if not revoke_key(key, actor=principal.actor):
         raise KeyNotFound
 
 
