@@ -35,7 +35,13 @@ def upload(send: Sender, hash: str, body: bytes) -> str:
     return key
 
 
-def announce(key: str, context: Context | None = None, *, version: str | None = None) -> None:
+def announce(
+    key: str,
+    context: Context | None = None,
+    *,
+    version: str | None = None,
+    reason: str = "PutObject",
+) -> None:
     """Deliver S3's event of a finished object: of this version, or of the current one."""
     if version is None:
         version = next((one.id for one in versions_of(key)), "gone")
@@ -45,6 +51,7 @@ def announce(key: str, context: Context | None = None, *, version: str | None = 
         "detail": {
             "bucket": {"name": settings().artifacts_bucket},
             "object": {"key": key, "size": 1, "version-id": version},
+            "reason": reason,
         },
     }
     invoke("artifacts.commit_upload.handler", event, context)

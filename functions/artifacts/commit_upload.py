@@ -32,6 +32,10 @@ def commit_upload(object_key: str, version: str) -> None:
 @logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """The function that EventBridge calls. Failed events are retried, then sent to the dead-letter queue."""
-    stored = event["detail"]["object"]
+    detail = event["detail"]
+    if detail.get("reason") == "CopyObject":
+        # The sweep has renewed an artifact, and enters the new version itself.
+        return
+    stored = detail["object"]
     # A bucket without versions sends none.
     commit_upload(stored["key"], stored.get("version-id") or NULL_VERSION)

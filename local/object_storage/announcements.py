@@ -20,7 +20,7 @@ from nanio.storage.backend import ObjectInfo
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from local.object_storage.requests import VERSION_HEADER
+from local.object_storage.requests import COPY_HEADER, VERSION_HEADER
 from local.object_storage.storage import Storage
 from local.object_storage.versions import NoSuchVersion, Version
 from local.template import ACCOUNT_ID, REGION
@@ -67,7 +67,7 @@ class Announcements:
 
 
 def object_created(bucket: str, version: Version, info: ObjectInfo, reason: str) -> dict[str, Any]:
-    """The event of one version. `reason` is the S3 operation: PutObject or CompleteMultipartUpload.
+    """The event of one version. `reason` is the S3 operation, such as PutObject.
 
     Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
     """
@@ -109,7 +109,8 @@ def _stored_object(scope: Scope) -> tuple[str, str, str] | None:
         return None
     parameters = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     if scope["method"] == "PUT" and "partNumber" not in parameters:
-        return bucket, key, "PutObject"
+        is_copy = COPY_HEADER.encode() in dict(scope["headers"])
+        return bucket, key, "CopyObject" if is_copy else "PutObject"
     if scope["method"] == "POST" and "uploadId" in parameters:
         return bucket, key, "CompleteMultipartUpload"
     return None

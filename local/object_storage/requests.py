@@ -5,13 +5,14 @@ Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/versioning-workflo
 
 from __future__ import annotations
 
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from xml.sax.saxutils import escape
 
-from nanio.errors import NotImplemented_
+from nanio.errors import AccessDenied, NotImplemented_
+from nanio.handlers._body import extract_user_metadata
 from nanio.handlers.bucket import dispatch_bucket
 from nanio.handlers.object import dispatch_object, get_object, head_object, put_object
-from nanio.xml import S3_NS
+from nanio.xml import S3_NS, copy_object_result_xml
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -19,6 +20,7 @@ from starlette.routing import Route
 from local.object_storage.storage import Storage, only_first
 from local.object_storage.versions import Version, new_version
 
+COPY_HEADER = "x-amz-copy-source"
 VERSION_HEADER = "x-amz-version-id"
 
 _MOST_LISTED = 1000
@@ -64,11 +66,12 @@ async def _object(request: Request) -> Response:
         return reply
     version_id = request.query_params.get("versionId")
     if request.method == "PUT":
-        if "x-amz-copy-source" in request.headers:
-            raise NotImplemented_("This server does not copy objects.")
         version = new_version(key)
-        with only_first(storage, bucket, key, request.headers.get("if-none-match")):
-            reply = await put_object(request, bucket, version.stored_name)
+        if COPY_HEADER in request.headers:
+            reply = await _copy(request, storage, bucket, version)
+        else:
+            with only_first(storage, bucket, key, request.headers.get("if-none-match")):
+                reply = await put_object(request, bucket, version.stored_name)
     elif request.method == "DELETE":
         version, reply = _delete(storage, bucket, key, version_id)
     else:
@@ -82,6 +85,28 @@ async def _object(request: Request) -> Response:
                 reply.headers[header] = request.query_params[parameter]
     reply.headers[VERSION_HEADER] = version.id
     return reply
+
+
+async def _copy(request: Request, storage: Storage, bucket: str, version: Version) -> Response:
+    """Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html"""
+    if "X-Amz-Signature" in request.query_params:
+        # Larder signs only the host in an address. S3 refuses headers of its own that are not signed.
+        raise AccessDenied("There were headers present in the request which were not signed")
+    if request.headers.get("x-amz-metadata-directive") != "REPLACE":
+        raise NotImplemented_("This server copies objects only with new metadata.")
+    source, _, version_id = request.headers[COPY_HEADER].partition("?versionId=")
+    source_bucket, _, source_key = unquote(source).removeprefix("/").partition("/")
+    original = storage.find(source_bucket, source_key, unquote(version_id) or None)
+    read = await storage.get_object(source_bucket, original.stored_name)
+    info = await storage.put_object(
+        bucket,
+        version.stored_name,
+        read.body,
+        content_type=request.headers.get("content-type", "binary/octet-stream"),
+        user_metadata=extract_user_metadata(request),
+    )
+    body = copy_object_result_xml(etag=info.etag, last_modified=info.last_modified)
+    return Response(body, media_type="application/xml")
 
 
 async def _in_one_piece(reply: Response) -> Response:

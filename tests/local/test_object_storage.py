@@ -255,15 +255,46 @@ def test_sends_one_event_for_a_complete_multipart_upload(cloud: StubCloud, s3: A
     parts = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
     s3.complete_multipart_upload(Bucket=BUCKET, Key=key, UploadId=upload, MultipartUpload=parts)
 
-    def reasons() -> list[str]:
-        return [
-            event["detail"]["reason"]
-            for event in cloud.arrived()
-            if event["detail"]["object"]["key"] == key
-        ]
+    assert eventually(lambda: reasons(cloud, key))
+    assert reasons(cloud, key) == ["CompleteMultipartUpload"]
 
-    assert eventually(reasons)
-    assert reasons() == ["CompleteMultipartUpload"]
+
+def test_copies_a_version_to_a_new_one_with_new_metadata(cloud: StubCloud, s3: Any) -> None:
+    key = "artifacts/o/h/copied"
+    first = s3.put_object(Bucket=BUCKET, Key=key, Body=b"1", Metadata={"old": "1"})["VersionId"]
+    s3.put_object(Bucket=BUCKET, Key=key, Body=b"another")
+    s3.copy_object(
+        Bucket=BUCKET,
+        Key=key,
+        MetadataDirective="REPLACE",
+        Metadata={"new": "2"},
+        CopySource={"Bucket": BUCKET, "Key": key, "VersionId": first},
+    )
+    copy = s3.get_object(Bucket=BUCKET, Key=key)
+    assert (copy["Body"].read(), copy["Metadata"]) == (b"1", {"new": "2"})
+    assert len(versions_of(s3, key)) == 3
+    assert eventually(lambda: len(reasons(cloud, key)) == 3)
+    assert sorted(reasons(cloud, key)) == ["CopyObject", "PutObject", "PutObject"]
+
+
+def test_an_upload_url_does_not_copy_another_object(s3: Any, http: httpx.Client) -> None:
+    s3.put_object(Bucket=BUCKET, Key="a/secret", Body=b"1")
+    headers = {
+        "x-amz-copy-source": f"{BUCKET}/a/secret",
+        "x-amz-metadata-directive": "REPLACE",
+    }
+    reply = http.put(presign(s3, "put_object", "a/taken"), headers=headers)
+    assert reply.status_code == 403
+    assert versions_of(s3, "a/taken") == []
+
+
+def reasons(cloud: StubCloud, key: str) -> list[str]:
+    """The operations by which the object with this key was stored, as its events name them."""
+    return [
+        event["detail"]["reason"]
+        for event in cloud.arrived()
+        if event["detail"]["object"]["key"] == key
+    ]
 
 
 def test_delivers_an_event_again_when_the_function_fails(cloud: StubCloud, s3: Any) -> None:

@@ -70,6 +70,19 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     assert bill(team, book).traffic == pytest.approx(11_000 * average / 1e9 * 0.09)
 
 
+def test_renewed_artifacts_are_copied_and_stored_for_longer(book: Book) -> None:
+    """A fifth of the artifacts is in use when its retention ends, a fifth of these again, and so on: a quarter."""
+    team = Team(engineers=1, tasks_a_day=1000, hit_share=0.5)
+    renewed = replace(team, renewed_share=0.2)
+    assert renewed.renewals == pytest.approx(11_000 / 4)
+    before, after = bill(team, book).lines, bill(renewed, book).lines
+    assert after["stored artifacts"] == pytest.approx(before["stored artifacts"] * 1.25)
+    copies = 11_000 / 4 * (5 + 0.40 + 1.00) / MILLION
+    assert after["requests to the bucket"] - before["requests to the bucket"] == pytest.approx(
+        copies
+    )
+
+
 def test_a_twentieth_of_many_requests_is_traced(book: Book) -> None:
     few, many = (bill(Team(engineers=n, traced=True), book).lines["traces"] for n in (1_000, 2_000))
     tasks = Team(engineers=1_000).tasks

@@ -37,6 +37,9 @@ class Team:
     small_bytes: int = 50_000
     large_bytes: int = 20_000_000
     retention_days: int = 30
+    renewed_share: float = 0.0
+    """Share of the artifacts that are still in use when their retention ends. Each is kept for another retention, and
+    again if it is in use then."""
     preflight: bool = True
     """Whether builds use `turbo --preflight`. Without it, every upload goes through the API."""
     runs: bool = False
@@ -80,6 +83,11 @@ class Team:
         }
 
     @property
+    def renewals(self) -> float:
+        """Copies of the objects of artifacts in use, per month."""
+        return self.requests["offer"] * self.renewed_share / (1 - self.renewed_share)
+
+    @property
     def ci_tokens(self) -> float:
         """Per month."""
         return self.engineers * self.jobs_a_day * WORKING_DAYS_A_MONTH
@@ -107,7 +115,8 @@ class Team:
 
     @property
     def stored_artifacts(self) -> float:
-        return self.requests["offer"] * self.retention_days / DAYS_A_MONTH
+        kept = self.requests["offer"] + self.renewals
+        return kept * self.retention_days / DAYS_A_MONTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +179,10 @@ def bill(team: Team, book: Book) -> Bill:
         uses: Mapping[str, Mapping[str, float]] = book.uses["requests"]
         by_requests = sum(count * uses[kind].get(what, 0) for kind, count in requests.items())
         of_token: float = book.uses["each_ci_token"].get(what, 0)
-        return by_requests + team.ci_tokens * of_token
+        of_renewal: float = book.uses["each_renewal"].get(what, 0)
+        return by_requests + team.ci_tokens * of_token + team.renewals * of_renewal
 
-    api, invocations = used("api"), sum(requests.values()) + team.ci_tokens
+    api, invocations = used("api"), sum(requests.values()) + team.ci_tokens + team.renewals
     gb_seconds = used("milliseconds") / 1000 * book.uses["each_invocation"]["memory_gb"]
     log_gb = (
         invocations * book.uses["each_invocation"]["log_bytes"]

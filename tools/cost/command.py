@@ -49,6 +49,14 @@ IDLE = "idle"
     help="Average size of the largest tenth of the artifacts; the others are 50 kB.",
 )
 @click.option(
+    "--renewed",
+    metavar="PERCENT",
+    type=click.IntRange(0, 99),
+    default=0,
+    show_default=True,
+    help="Share of the artifacts that are still in use when their retention ends.",
+)
+@click.option(
     "--no-preflight",
     "preflight",
     flag_value=False,
@@ -94,6 +102,7 @@ def cost(
     tasks: int,
     hits: int,
     large_bytes: int,
+    renewed: int,
     preflight: bool,
     runs: bool,
     traced: bool,
@@ -119,6 +128,7 @@ def cost(
             tasks_a_day=tasks,
             hit_share=hits / 100,
             large_bytes=large_bytes,
+            renewed_share=renewed / 100,
             preflight=preflight,
             runs=runs,
             traced=traced,

@@ -127,10 +127,17 @@ class Settings:
 
     retention_days: int = _option(
         30,
-        "How many days an artifact is kept after its upload. A change applies to artifacts that are still stored, too.",
+        "How many days an artifact is kept after its last use. A change applies to artifacts that are still stored, "
+        "too.",
         group="cache",
         minimum=1,
         maximum=3650,
+    )
+    retention_counts_from: str = _option(
+        "use",
+        "What `RetentionDays` and `ScopedRetentionDays` count from: the last `use` of an artifact, or its `upload`.",
+        group="cache",
+        choices=("use", "upload"),
     )
     scoped_retention_days: int = _option(
         7,
@@ -710,6 +717,11 @@ class Settings:
     @property
     def evicts(self) -> bool:
         return self.over_quota == "evict"
+
+    @property
+    def counts_uses(self) -> bool:
+        """Whether the retention counts from the last use."""
+        return self.retention_counts_from == "use"
 
     if not TYPE_CHECKING:  # mypy would accept any name
 

@@ -1,4 +1,4 @@
-"""How long an artifact is kept."""
+"""How long an artifact is kept (docs/decisions/0127-retention-counts-from-the-last-use.md)."""
 
 from datetime import datetime, timedelta
 
@@ -7,11 +7,39 @@ from larder.settings import settings
 
 
 def expires_at(artifact: Artifact) -> datetime:
-    """The end of the retention, which starts with the upload. Own scopes have a shorter one."""
+    """The end of the retention, which counts from the last use or, if the deployment says so, from the upload."""
+    return _used_at(artifact) + retention(artifact)
+
+
+def retention(artifact: Artifact) -> timedelta:
+    """How long an artifact is kept. Own scopes have a shorter time."""
     days = settings().retention_days
     if artifact.upload.scope is not None:
         days = min(days, settings().scoped_retention_days)
-    return artifact.created_at + timedelta(days=days)
+    return timedelta(days=days)
+
+
+def _used_at(artifact: Artifact) -> datetime:
+    if settings().counts_uses and artifact.last_used_at is not None:
+        return artifact.last_used_at
+    return artifact.created_at
+
+
+def object_expires_at(artifact: Artifact) -> datetime:
+    """When the bucket's lifecycle hides the object. It counts from the time at which the object was stored."""
+    stored_at = artifact.renewed_at or artifact.created_at
+    return stored_at + timedelta(days=settings().retention_days)
+
+
+def needs_renewal(artifact: Artifact, now: datetime) -> bool:
+    """Whether the bucket's lifecycle would delete the object before the artifact expires.
+
+    The lifecycle keeps a hidden object readable for the same time again. So an object is not renewed for less than a
+    third of the retention.
+    """
+    if now < object_expires_at(artifact):
+        return False
+    return expires_at(artifact) - now >= retention(artifact) / 3
 
 
 def is_shown(artifact: Artifact | None, view: View, now: datetime) -> bool:

@@ -339,6 +339,9 @@ def _make_artifact(
         writer=upload.writer or stored.writer or (pending.writer if pending else None),
         body=body,
         sha256=stored.sha256,
+        # The index was lost with the uses in it. A copy proves one.
+        last_used_at=stored.renewed_at,
+        renewed_at=stored.renewed_at,
     )
 
 

@@ -202,9 +202,12 @@ class Artifact:
     """A stored artifact: one complete object and its metadata.
 
     Readers get `version` of the object, whatever is uploaded to the same key later. `last_used_at` is recorded once a
-    day, and only if the deployment evicts; else it is None. `body` is the body of a small object, which is also stored
-    in the index; None if only the bucket has it. `sha256` is the digest of the body, for an upload to the shared scope
-    of a protected team through a function.
+    day if the deployment evicts, else only for the retention; None if no use is recorded. `body` is the body of a small
+    object, which is also stored in the index; None if only the bucket has it. `sha256` is the digest of the body, for
+    an upload to the shared scope of a protected team through a function.
+
+    `renewed_at` is when the sweep last copied the object, so that the bucket's lifecycle counts from then. Downloads
+    that began before can still read `former_version`.
     """
 
     upload: Upload
@@ -217,6 +220,8 @@ class Artifact:
     body: bytes | None = field(default=None, repr=False)
     sha256: str | None = None
     contested: "Contested | None" = None
+    renewed_at: datetime | None = None
+    former_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

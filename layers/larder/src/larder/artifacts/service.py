@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from larder.actor import Actor
 from larder.artifacts import edge, quota, storage
-from larder.artifacts.expiry import is_shown
+from larder.artifacts.expiry import is_shown, retention
 from larder.artifacts.finalize import (
     delete_from_index,
     keeps,
@@ -59,7 +59,7 @@ from larder.settings import settings
 _NOTHING = IndexEntry()
 _NOTHING_STORED = Totals()
 _NOTED_AGAIN_AFTER = timedelta(days=1)
-"""Record the last use of an artifact again only after this time."""
+"""To evict by last use, record the use of an artifact again after this time."""
 _RECORDED_AGAIN_AFTER = timedelta(hours=1)
 """Record an upload to a scope of a protected team again only after this time."""
 
@@ -341,18 +341,26 @@ def _download_url(artifact: Artifact) -> DownloadUrl | None:
 
 @contextmanager
 def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None]:
-    """Record a use of the artifact while the block runs: once a day, and only if the deployment evicts.
+    """Record a use of the artifact while the block runs, if the last one is old enough.
 
     An error in recording it does not fail the block.
     """
+    again_after = _noted_again_after(artifact)
     last = artifact.last_used_at or artifact.created_at
-    if not settings().evicts or now - last < _NOTED_AGAIN_AFTER:
+    if again_after is None or now - last < again_after:
         yield
         return
     with running(index.note_use, artifact, at=now) as noting:
         yield
     with suppress(TryAgain):
         noting.result()
+
+
+def _noted_again_after(artifact: Artifact) -> timedelta | None:
+    """How old the last recorded use must be to record another. None to record none."""
+    if settings().evicts:
+        return _NOTED_AGAIN_AFTER
+    return retention(artifact) * 2 / 3 if settings().counts_uses else None
 
 
 def query(

@@ -17,6 +17,7 @@ from larder.actor import Actor
 from larder.artifacts.models import (
     MAX_DURATION_MS,
     NULL_VERSION,
+    Artifact,
     ArtifactMetadata,
     DownloadUrl,
     Upload,
@@ -25,6 +26,7 @@ from larder.artifacts.models import (
     is_tag,
     parse_object_key,
 )
+from larder.clock import from_ms, to_ms
 from larder.settings import region, s3_endpoint, settings, url_suffix
 
 _MISSING = frozenset({"404", "NoSuchKey", "NoSuchVersion", "NotFound"})
@@ -45,7 +47,8 @@ class VersionParameter(TypedDict, total=False):
 class StoredObject:
     """A version of an object in S3. `writer` is set if it was uploaded through a function.
 
-    `sha256` is as in `Artifact`.
+    `sha256` and `renewed_at` are as in `Artifact`. A copy has the `stored_at` of the upload, and `copy_of` names the
+    version that it is a copy of.
     """
 
     version: str
@@ -54,6 +57,8 @@ class StoredObject:
     metadata: ArtifactMetadata
     writer: Actor | None
     sha256: str | None = None
+    renewed_at: datetime | None = None
+    copy_of: str | None = None
 
 
 class StoredUpload(NamedTuple):
@@ -116,15 +121,51 @@ def head(upload: Upload, version: str | None = None) -> StoredObject | None:
         if aws.error_code(error) in _MISSING:
             return None
         raise
-    metadata, writer = _from_headers(reply["Metadata"])
+    headers = reply["Metadata"]
+    metadata, writer = _from_headers(headers)
+    copy_of, uploaded_at = headers.get("copy-of"), headers.get("uploaded-at")
     return StoredObject(
         version=reply.get("VersionId", NULL_VERSION),
         size_bytes=reply["ContentLength"],
-        stored_at=reply["LastModified"],
+        stored_at=from_ms(int(uploaded_at)) if uploaded_at else reply["LastModified"],
         metadata=metadata,
         writer=writer,
-        sha256=reply["Metadata"].get("sha256"),
+        sha256=headers.get("sha256"),
+        renewed_at=reply["LastModified"] if copy_of else None,
+        copy_of=copy_of,
     )
+
+
+def copy(artifact: Artifact) -> str | None:
+    """Copy the version of the artifact to a new version of its object, so that the lifecycle counts from now.
+
+    Returns the new version, or None if the artifact's version is gone. A copy that was made before, and is not in the
+    index yet, is used again.
+    """
+    latest = head(artifact.upload)
+    if latest is not None and latest.copy_of == artifact.version:
+        return latest.version
+    bucket, key = settings().artifacts_bucket, artifact.upload.object_key
+    headers = _to_headers(artifact.metadata, artifact.writer, artifact.sha256)
+    try:
+        reply = aws.s3().copy_object(
+            Bucket=bucket,
+            Key=key,
+            CopySource={"Bucket": bucket, "Key": key, "VersionId": artifact.version},
+            ContentType="application/octet-stream",
+            Metadata={
+                **headers,
+                "copy-of": artifact.version,
+                "uploaded-at": str(to_ms(artifact.created_at)),
+            },
+            # S3 copies an object to itself only if something about it changes.
+            MetadataDirective="REPLACE",
+        )
+    except aws.ClientError as error:
+        if aws.error_code(error) in _MISSING:
+            return None
+        raise
+    return reply.get("VersionId", NULL_VERSION)
 
 
 def delete_version(upload: Upload, version: str) -> None:

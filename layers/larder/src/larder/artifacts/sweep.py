@@ -10,7 +10,7 @@ from larder.artifacts import storage
 from larder.artifacts.background import Removal
 from larder.artifacts.breakdown import Collector
 from larder.artifacts.eviction import list_all
-from larder.artifacts.expiry import visible
+from larder.artifacts.expiry import needs_renewal, visible
 from larder.artifacts.finalize import commit, delete_from_index
 from larder.artifacts.models import Artifact, PendingUpload, Totals, Upload
 from larder.artifacts.removals import carry_out
@@ -55,6 +55,8 @@ class SweepReport:
     """What one sweep did."""
 
     expired: int = 0
+    renewed: int = 0
+    """Objects copied because their artifact was used."""
     objects_deleted: int = 0
     uploads_settled: int = 0
     uploads_given_up: int = 0
@@ -132,10 +134,7 @@ def _process(
 ) -> None:
     match read_due(due):
         case Artifact() as artifact:
-            if visible(artifact, now):
-                postpone_sweep(artifact)
-            else:
-                report.expired += delete_from_index(artifact, now=now)
+            _sweep_artifact(artifact, report, now)
         case PendingUpload() as pending:
             if storage.head(pending.upload) is None:
                 report.uploads_given_up += index.delete_pending(pending)
@@ -163,6 +162,20 @@ def _process(
             settle_allotment(due_totals.owner)
         case None:
             pass
+
+
+def _sweep_artifact(artifact: Artifact, report: SweepReport, now: datetime) -> None:
+    if not visible(artifact, now):
+        report.expired += delete_from_index(artifact, now=now)
+    elif former := artifact.former_version:
+        storage.delete_version(artifact.upload, former)
+        index.end_renewal(artifact, former)
+    elif not needs_renewal(artifact, now):
+        postpone_sweep(artifact, now=now)
+    elif version := storage.copy(artifact):
+        report.renewed += index.renew(artifact, version, at=now)
+    else:
+        delete_from_index(artifact, now=now)
 
 
 def _keeps_published(discarded: Upload) -> bool:

@@ -70,6 +70,7 @@ def console() -> KeptPage:
     values = {
         **common_values("Console"),
         "retention_days": str(options.retention_days),
+        "retention_from": options.retention_counts_from,
         "evicts": truth(options.over_quota == "evict"),
         "longest_key_name": str(options.maximum_key_name_length),
         "longest_key_life": str(options.maximum_key_expires_in_seconds),

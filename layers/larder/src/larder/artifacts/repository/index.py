@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from larder.actor import Actor
-from larder.artifacts.expiry import expires_at
+from larder.artifacts.expiry import expires_at, object_expires_at
 from larder.artifacts.models import (
     NULL_VERSION,
     Artifact,
@@ -284,6 +284,36 @@ def note_use(artifact: Artifact, *, at: datetime) -> None:
     commit(ARTIFACTS.update(upload.owner, upload.index_key, set={"last_used_at": used}, when=when))
 
 
+def renew(artifact: Artifact, version: str, *, at: datetime) -> bool:
+    """Let readers get this copy of the object. False if the artifact has been replaced or renewed meanwhile.
+
+    The sweep deletes the former version when no client has a URL of it any more.
+    """
+    upload = artifact.upload
+    changes = {
+        "version": version,
+        "former_version": artifact.version,
+        "renewed_at": to_ms(at),
+        "sweep_at": to_epoch_seconds(_unused_from(at)),
+    }
+    when = equals(upload_id=upload.id) & _has_version(artifact)
+    return commit(ARTIFACTS.update(upload.owner, upload.index_key, set=changes, when=when))
+
+
+def _has_version(artifact: Artifact) -> Condition:
+    # Items of version 0.1.0 have none.
+    same = equals(version=artifact.version)
+    return missing("version") | same if artifact.version == NULL_VERSION else same
+
+
+def end_renewal(artifact: Artifact, former_version: str) -> None:
+    """Record that the former version is deleted."""
+    upload = artifact.upload
+    changes = {"former_version": None, "sweep_at": to_epoch_seconds(swept_at(artifact))}
+    when = equals(upload_id=upload.id, former_version=former_version)
+    commit(ARTIFACTS.update(upload.owner, upload.index_key, set=changes, when=when))
+
+
 def note_contested(artifact: Artifact, contested: Contested) -> bool:
     """Record an upload that was not stored in favour of this artifact. False if one is recorded less than a day ago."""
     upload, writer = artifact.upload, contested.writer
@@ -319,9 +349,13 @@ def discarded_key(upload: Upload) -> Key:
     return upload.owner, DISCARDED + upload.id
 
 
+def _unused_from(now: datetime) -> datetime:
+    """When no client has a download URL from before `now` any more. A deletion does not cut off a download."""
+    return now + timedelta(seconds=settings().download_url_seconds + 60)
+
+
 def discarded_put(upload: Upload, now: datetime, until: datetime | None = None) -> Write:
-    # A client can have a download URL until then. A download that has begun is not cut off by the deletion.
-    delete_at = now + timedelta(seconds=settings().download_url_seconds + 60)
+    delete_at = _unused_from(now)
     if until is not None:
         delete_at = max(delete_at, until)
     owner, hash = discarded_key(upload)
@@ -350,13 +384,19 @@ def _artifact_item(artifact: Artifact) -> Item:
         # As text, because functions of the previous version may read it during an update and know no other type.
         "sha256": artifact.sha256,
         "body": None if artifact.body is None else b64encode(artifact.body).decode("ascii"),
-        **_sweep(upload, expires_at(artifact)),
+        "renewed_at": None if artifact.renewed_at is None else to_ms(artifact.renewed_at),
+        **_sweep(upload, swept_at(artifact)),
     }
 
 
+def swept_at(artifact: Artifact) -> datetime:
+    """When the sweep looks at the artifact: it has expired then, or may need a copy of its object."""
+    return min(expires_at(artifact), object_expires_at(artifact))
+
+
 def _listed_at(artifact: Artifact) -> int | None:
-    """The sort key in the index of last uses. None if the deployment does not evict, which keeps the index empty."""
-    if not settings().evicts:
+    """The sort key in the index of last uses. None if nothing needs it, which keeps the index small."""
+    if not settings().evicts and artifact.last_used_at is None:
         return None
     return _listed(artifact.upload, artifact.last_used_at or artifact.created_at)
 
@@ -385,6 +425,8 @@ def parse_artifact(item: Item) -> Artifact:
         body=b64decode(item["body"]) if "body" in item else None,
         sha256=item.get("sha256"),
         contested=_contested(item) if "contested_at" in item else None,
+        renewed_at=from_ms(item["renewed_at"]) if "renewed_at" in item else None,
+        former_version=item.get("former_version"),
     )
 
 

@@ -13,6 +13,7 @@ from larder.artifacts.repository.index import (
     discarded_key,
     parse_stored,
     parse_upload,
+    swept_at,
 )
 from larder.artifacts.repository.table import (
     SWEEP_SHARDS,
@@ -84,10 +85,14 @@ def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | Removal | DueT
     return parse_stored(item)
 
 
-def postpone_sweep(artifact: Artifact) -> None:
-    """Sweep the artifact when it expires: the retention was extended after the item was written."""
+def postpone_sweep(artifact: Artifact, *, now: datetime) -> None:
+    """Sweep the artifact later: it was used, or the retention was extended, after the item was written."""
     upload = artifact.upload
-    _postpone((upload.owner, upload.index_key), upload, until=expires_at(artifact))
+    until = swept_at(artifact)
+    if until <= now:
+        # The object needs no copy for the rest of the time.
+        until = expires_at(artifact)
+    _postpone((upload.owner, upload.index_key), upload, until=until)
 
 
 def postpone_discarded(upload: Upload, *, until: datetime) -> None:

@@ -14,7 +14,7 @@ function Settings({ scope, reload }) {
     ${team && scope.manages && html`<${TeamName} scope=${scope} reload=${reload} />`}
     ${scope.owns && html`<${Loaded} of=${usage} show=${(data) => html`<${Caching} scope=${scope} status=${data.status} reload=${usage.reload} />`} />`}
     <${Card} title="Storage">
-      <p>Artifacts are kept for ${own.retentionDays} days after their upload. ${isTrue(own.evicts)
+      <p>Artifacts are kept for ${own.retentionDays} days after their ${own.retentionFrom === "use" ? "last use" : "upload"}. ${isTrue(own.evicts)
         ? "If the quota is full, the artifacts that were used longest ago are deleted."
         : "If the quota is full, nothing more is stored."}</p>
       <p class="soft">The operator of ${own.product} sets the quota${team ? ` with: larder teams set ${team.slug} --quota 200GB` : ""}.</p>
