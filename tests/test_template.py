@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import fields
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -498,23 +499,27 @@ def test_pages_of_the_local_cloud_are_not_in_the_api() -> None:
     assert [path for _, path in ROUTES if "+}" in path] == [CORS_PATH, "/console/{proxy+}"]
 
 
-def test_the_api_is_throttled() -> None:
-    assert RESOURCES["HttpApi"]["Properties"]["DefaultRouteSettings"] == {
-        "ThrottlingRateLimit": {"Ref": "ThrottlingRate"},
-        "ThrottlingBurstLimit": {"Ref": "ThrottlingBurst"},
+def throttled_by(option: str) -> dict[str, Any]:
+    return {
+        "ThrottlingRateLimit": {"Ref": f"{option}Rate"},
+        "ThrottlingBurstLimit": {"Ref": f"{option}Burst"},
     }
 
 
-def test_each_route_for_accounts_is_throttled_by_itself() -> None:
-    throttled = RESOURCES["HttpApi"]["Properties"]["RouteSettings"]
-    assert set(throttled) == {
-        f"{method} {path}" for method, path in ROUTES if path.startswith("/api/auth/")
+def test_routes_of_builds_and_servers_do_not_share_the_limits_of_people() -> None:
+    api = RESOURCES["HttpApi"]["Properties"]
+    assert api["DefaultRouteSettings"] == throttled_by("AccountThrottling")
+    busy = {f"{method} {path}" for method, path in ROUTES if path.startswith("/v8/artifacts")}
+    assert len(busy) == 10
+    assert api["RouteSettings"] == {
+        route: throttled_by("Throttling") for route in (*busy, "POST /api/auth/api-key/verify")
     }
-    for settings in throttled.values():
-        assert settings == {
-            "ThrottlingRateLimit": {"Ref": "AccountThrottlingRate"},
-            "ThrottlingBurstLimit": {"Ref": "AccountThrottlingBurst"},
-        }
+    parameters = TEMPLATE["Parameters"]
+    for people, builds in (
+        ("AccountThrottlingRate", "ThrottlingRate"),
+        ("AccountThrottlingBurst", "ThrottlingBurst"),
+    ):
+        assert parameters[people]["Default"] * 10 <= parameters[builds]["Default"]
 
 
 def test_a_custom_domain_leads_to_the_same_api() -> None:
@@ -1431,7 +1436,16 @@ def test_throttled_requests_are_counted_in_the_metric_of_requests_without_a_toke
     settings = RESOURCES["HttpApi"]["Properties"]["AccessLogSettings"]
     assert filter_["LogGroupName"] == {"Ref": "AccessLogGroup"}
     logged = json.loads(settings["Format"])
-    assert re.findall(r"\$\.(\w+)", filter_["FilterPattern"]) == ["status", "route"]
+    status, *routes = re.findall(r'\(\$\.(\w+) = "([^"]+)"\)', filter_["FilterPattern"])
+    assert status == ("status", "429")
+    assert {field for field, _ in routes} == {"route"}
+    counted_routes = {
+        f"{method} {path}"
+        for method, path in ROUTES
+        if any(fnmatchcase(f"{method} {path}", pattern) for _, pattern in routes)
+    }
+    limited = set(RESOURCES["HttpApi"]["Properties"]["RouteSettings"])
+    assert counted_routes == {*limited, "POST /login/oauth/token"}
     assert logged["status"] == "$context.status"
     assert logged["route"] == "$context.routeKey"
 

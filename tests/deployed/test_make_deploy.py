@@ -1,14 +1,18 @@
 """`make deploy` on a small template: the region, a new stack, failures and options."""
 
+import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import WaiterError
 
 from local.template import REGION
-from tests.deploying import ELSEWHERE, TEMPLATE, Account, empty_account, obey
+from tests.deploying import ELSEWHERE, TEMPLATE, Account, Done, empty_account, obey
+from tests.rehearsal.aws_behaviour import THROTTLED
 
 
 @pytest.fixture
@@ -137,13 +141,14 @@ def test_a_protected_creation_that_failed_can_be_cleaned_up_too(account: Account
     assert account.is_protected()
 
 
+def add_a_resource(account: Account) -> None:
+    more = "  More: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: more}}\nOutputs:"
+    (account.folder / "template.yaml").write_text(TEMPLATE.replace("Outputs:", more))
+
+
 def test_the_command_continues_after_an_update_that_failed(account: Account) -> None:
     assert account.deploy().status == 0
-    more = TEMPLATE.replace(
-        "Outputs:",
-        "  More: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: more}}\nOutputs:",
-    )
-    (account.folder / "template.yaml").write_text(more)
+    add_a_resource(account)
     account.failing.write_text("1")
     assert account.deploy().status == 1
     stack = account.stack()
@@ -264,3 +269,107 @@ def test_with_the_edge_a_stack_name_of_41_characters_is_refused(account: Account
     refused = account.deploy("--stack-name", "s" * 41)
     assert (refused.status, "more than 40 characters" in refused.text) == (2, True)
     assert account.deploy("--stack-name", "s" * 40).status == 0
+
+
+# Limits of routes -------------------------------------------------------------------------------
+
+LIMITED = """
+AWSTemplateFormatVersion: "2010-09-09"
+Parameters:
+  ProtectData: {Type: String, Default: "false"}
+  ExistingBucket: {Type: String, Default: ""}
+  Edge: {Type: String, Default: "false"}
+  Level: {Type: String, Default: INFO}
+Resources:
+  HttpApi:
+    Type: AWS::ApiGatewayV2::Api
+    Properties:
+      Body: {openapi: "3.0.1", info: {title: larder}, paths: %s}
+  Stage:
+    Type: AWS::ApiGatewayV2::Stage
+    Properties: {ApiId: !Ref HttpApi, StageName: $default, AutoDeploy: true, RouteSettings: %s}
+  Note: {Type: AWS::SSM::Parameter, DependsOn: Stage, Properties: {Type: String, Value: "%s"}}
+Outputs:
+  Api: {Value: !Ref HttpApi}
+"""
+
+
+def release(account: Account, *paths: str, limited: str | None, note: str = "a") -> Done:
+    """Deploy a version whose API has these routes, of which one has limits of its own."""
+    routes: dict[str, Any] = {path: {"get": {}} for path in paths}
+    own: dict[str, Any] = {f"GET {limited}": {"ThrottlingRateLimit": 1}} if limited else {}
+    text = LIMITED % (json.dumps(routes), json.dumps(own), note)
+    account.configure('""')
+    (account.folder / "template.yaml").write_text(text)
+    return account.deploy()
+
+
+def limits(account: Account) -> set[str]:
+    gateway = account.client("apigatewayv2")
+    (stage,) = gateway.get_stages(ApiId=account.output("Api"))["Items"]
+    return set(stage["RouteSettings"])
+
+
+def remove_limits(account: Account, printed: str) -> None:
+    """Run the commands of a message, as the AWS command line would."""
+    lines = [line for line in printed.splitlines() if "delete-route-settings" in line]
+    assert lines, printed
+    for line in lines:
+        *_, api, _, stage, _, key = shlex.split(line)
+        account.client("apigatewayv2").delete_route_settings(
+            ApiId=api, StageName=stage, RouteKey=key
+        )
+
+
+def test_a_version_without_a_limited_route_is_deployed_once_its_limits_are_removed(
+    account: Account,
+) -> None:
+    assert release(account, "/a", "/b", limited="/b").status == 0
+    refused = release(account, "/a", limited="/a")
+    assert (refused.status, "Unable to find Route by key GET /b" in refused.text) == (1, True)
+    assert (account.stack() or {})["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    remove_limits(account, refused.text)
+    done = release(account, "/a", limited="/a")
+    assert done.status == 0, done.text
+    assert limits(account) == {"GET /a"}
+
+
+@pytest.mark.parametrize("forward", [True, False], ids=["the same version", "the version before"])
+def test_a_rollback_that_limits_of_a_route_stop_is_finished(
+    account: Account, forward: bool
+) -> None:
+    assert release(account, "/a", limited=None).status == 0
+    account.failing.write_text("Note")
+    failed = release(account, "/a", "/b", limited="/b", note="b")
+    assert failed.status == 1
+    assert (account.stack() or {})["StackStatus"] == "UPDATE_ROLLBACK_FAILED", failed.text
+    if forward:
+        done = release(account, "/a", "/b", limited="/b", note="b")
+        assert done.status == 0, done.text
+        assert limits(account) == {"GET /b"}
+        return
+    done = release(account, "/a", limited=None)
+    assert done.status == 0, done.text
+    remove_limits(account, done.text)
+    assert limits(account) == set()
+    assert release(account, "/a", limited="/a", note="c").status == 0
+
+
+def test_another_reason_that_stops_a_rollback_is_named_with_the_command(account: Account) -> None:
+    assert release(account, "/a", limited=None).status == 0
+    account.failing.write_text("Note")
+    assert release(account, "/a", "/b", limited="/b", note="b").status == 1
+    account.failing.write_text("Stage")
+    stopped = release(account, "/a", limited=None)
+    assert stopped.status == 1
+    assert "continue-update-rollback --stack-name larder-prod" in stopped.text, stopped.text
+    assert "--resources-to-skip Stage" in stopped.text
+
+
+def test_a_throttled_deployment_says_that_nothing_is_wrong_with_it(account: Account) -> None:
+    assert account.deploy().status == 0
+    add_a_resource(account)
+    account.failing.write_text(THROTTLED)
+    failed = account.deploy()
+    assert (failed.status, "Nothing is wrong with the deployment" in failed.text) == (1, True)
+    assert account.deploy().status == 0

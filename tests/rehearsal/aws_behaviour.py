@@ -1,6 +1,6 @@
 """What AWS does and ministack does not: refuse to delete a protected table or a bucket that is not empty, refuse more
-than 4 KB of variables, and name the version of an object in its event. Also lets a test make the creation of a resource
-fail.
+than 4 KB of variables, refuse limits of unknown routes and keep the others, and name the version of an object in its
+event. Also lets a test make a resource fail.
 """
 
 import json
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 VARIABLES_BYTES = 4_096
 """All variables of a function, as JSON. Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
@@ -16,7 +17,11 @@ ANY_TIME = "EMULATOR_ACCEPTS_ANY_TIME"
 """If set, the clock of a signature does not matter, for tests that change the time."""
 
 FAIL_AT = "EMULATOR_FAILS_AT"
-"""The variable that names a file. While the file holds a number N, the Nth resource from then on cannot be created."""
+"""The variable that names a file. While the file holds a number N, the Nth resource from then on cannot be created.
+While it holds a logical id, that resource cannot be updated."""
+
+THROTTLED = "throttled"
+"""In this file, the next resource is refused because there are too many requests."""
 
 Handler = Callable[..., Any]
 _VERSION: ContextVar[str | None] = ContextVar("version of the object", default=None)
@@ -66,6 +71,7 @@ def install() -> None:
     function = _RESOURCE_HANDLERS["AWS::Lambda::Function"]
     for act in ("create", "update"):
         function[act] = with_variables_that_fit(function[act])
+    _limit_only_routes()
     s3._fire_s3_event = _noting_version(s3._fire_s3_event)
     eventbridge._dispatch_event = _with_version(eventbridge._dispatch_event)
     if os.environ.get(ANY_TIME):
@@ -76,6 +82,61 @@ def install() -> None:
         for one in _RESOURCE_HANDLERS.values():
             if "create" in one:
                 one["create"] = _failing_on_request(one["create"], Path(path))
+            if "update" in one:
+                one["update"] = _failing_by_name(one["update"], Path(path))
+
+
+def _limit_only_routes() -> None:
+    """Limits of a route that the API lacks are refused, and kept until DeleteRouteSettings removes them.
+
+    Sources: https://github.com/aws/serverless-application-model/issues/1939,
+    https://github.com/DianaIonita/serverless-api-gateway-throttling/issues/33
+    """
+    from ministack.services import apigateway
+    from ministack.services.cloudformation import provisioners
+    from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS
+
+    routes: dict[str, set[str]] = {}
+    api = _RESOURCE_HANDLERS["AWS::ApiGatewayV2::Api"]
+    create_api, update_api = api["create"], api["update"]
+    stage_properties, handle = provisioners._apigw_v2_stage_props, apigateway.handle_request
+
+    def checked(api_id: str, settings: dict[str, Any]) -> dict[str, Any]:
+        for key in settings:
+            if key not in routes.get(api_id, set()):
+                raise ValueError(
+                    f"Unable to find Route by key {key} within the provided RouteSettings (Service: AmazonApiGatewayV2;"
+                    " Status Code: 404; Error Code: NotFoundException)"
+                )
+        return settings
+
+    def noting(reply: Any, properties: dict[str, Any]) -> Any:
+        paths = (properties.get("Body") or {}).get("paths") or {}
+        routes[reply[0]] = {
+            f"{method.upper()} {path}" for path, methods in paths.items() for method in methods
+        }
+        return reply
+
+    def merged(properties: dict[str, Any]) -> dict[str, Any]:
+        api_id, name = properties.get("ApiId", ""), properties.get("StageName", "$default")
+        kept = (apigateway._stages.get(api_id, {}).get(name) or {}).get("routeSettings") or {}
+        given = stage_properties(properties)
+        return {**given, "routeSettings": checked(api_id, {**kept, **given["routeSettings"]})}
+
+    async def handling(method: str, path: str, *rest: Any, **named: Any) -> Any:
+        api_path, separator, key = path.partition("/routesettings/")
+        if method != "DELETE" or not separator:
+            return await handle(method, path, *rest, **named)
+        *_, api_id, _, name = unquote(api_path).split("/")
+        del apigateway._stages[api_id][name]["routeSettings"][unquote(key)]
+        return 204, {}, b""
+
+    api["create"] = lambda name, properties, *rest: noting(
+        create_api(name, properties, *rest), properties
+    )
+    api["update"] = lambda id, old, new, *rest: noting(update_api(id, old, new, *rest), new)
+    provisioners._apigw_v2_stage_props = merged
+    apigateway.handle_request = handling
 
 
 def _noting_version(fire: Handler) -> Handler:
@@ -102,8 +163,12 @@ def _with_version(dispatch: Handler) -> Handler:
 
 def _failing_on_request(create: Handler, request: Path) -> Handler:
     def counted(*arguments: Any) -> Any:
-        if request.exists():
-            left = int(request.read_text()) - 1
+        asked = request.read_text() if request.exists() else ""
+        if asked == THROTTLED:
+            request.unlink()
+            raise ValueError("Rate exceeded (Service: Lambda, Status Code: 429)")
+        if asked.isdecimal():
+            left = int(asked) - 1
             if left == 0:
                 request.unlink()
                 raise ValueError("this failure was requested by a test")
@@ -111,6 +176,16 @@ def _failing_on_request(create: Handler, request: Path) -> Handler:
         return create(*arguments)
 
     return counted
+
+
+def _failing_by_name(update: Handler, request: Path) -> Handler:
+    def checked(*arguments: Any) -> Any:
+        if request.exists() and request.read_text() == arguments[-1]:
+            request.unlink()
+            raise ValueError("this failure was requested by a test")
+        return update(*arguments)
+
+    return checked
 
 
 def _check_variables(environment: dict[str, Any]) -> None:

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from tools.data_resources import data_resources, last_upgrades, problems, recording
+from tools.data_resources import (
+    data_resources,
+    last_upgrades,
+    problems,
+    recording,
+    stopped_upgrades,
+)
 from tools.package import ROOT
 
 BY_USER = {
@@ -176,6 +182,59 @@ def test_the_last_two_releases_and_the_template_are_compared(tmp_path: Path) -> 
     first, second = last_upgrades(tmp_path)
     assert first == ("from 0.9.0 to 0.10.0", {"0.9.0": {}}, {"0.10.0": {}})
     assert second == ("from 0.10.0 to template.yaml", {"0.10.0": {}}, data_resources(TEMPLATE))
+
+
+def api(*routes: str, limits: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A template whose API has these routes and these limits."""
+    events = {
+        str(number): {"Type": "HttpApi", "Properties": {"Method": method, "Path": path}}
+        for number, (method, path) in enumerate(route.split() for route in routes)
+    }
+    return {
+        "Resources": {
+            "Function": {"Type": "AWS::Serverless::Function", "Properties": {"Events": events}},
+            "Api": {
+                "Type": "AWS::Serverless::HttpApi",
+                "Properties": {"RouteSettings": {key: {} for key in limits}},
+            },
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("steps", "problem"),
+    [
+        ([api("GET /a"), api("GET /a", "GET /b", limits=("GET /a",))], None),
+        ([api("GET /a", limits=("GET /a",)), api("GET /a")], None),
+        ([api("GET /a"), api("GET /a", "GET /b", limits=("GET /b",))], "the new route GET /b"),
+        ([api("GET /a", "GET /b", limits=("GET /b",)), api("GET /a")], "lacks the route GET /b"),
+        # The stage keeps the limits that the second leaves out.
+        (
+            [api("GET /a", "GET /b", limits=("GET /b",)), api("GET /a", "GET /b"), api("GET /a")],
+            "from 1.0.0 to template.yaml: Api lacks the route GET /b",
+        ),
+        # Going back is possible to the release before.
+        ([api("GET /a"), api("GET /a", "GET /b"), api("GET /b", limits=("GET /b",))], None),
+    ],
+)
+def test_only_routes_of_both_releases_have_limits_of_their_own(
+    tmp_path: Path, steps: list[dict[str, Any]], problem: str | None
+) -> None:
+    recording(tmp_path, "1").parent.mkdir(parents=True)
+    *released, last = steps
+    for number, template in enumerate(released, start=1):
+        path = recording(tmp_path, f"{number}.0.0")
+        path.write_text(json.dumps(data_resources(template)))
+    (tmp_path / "template.yaml").write_text(json.dumps(last))
+    found = list(stopped_upgrades(tmp_path))
+    assert len(found) == (problem is not None)
+    assert not problem or problem in found[0]
+
+
+def test_an_upgrade_and_the_way_back_change_no_limit_of_an_unknown_route() -> None:
+    assert list(stopped_upgrades(ROOT)) == []
+    recorded = json.loads(recording(ROOT, "0.1.0").read_text())["HttpApi"]
+    assert "PUT /v8/artifacts/{hash}" in recorded["Routes"]
 
 
 def test_an_upgrade_from_the_last_release_keeps_all_data() -> None:

@@ -19,6 +19,7 @@ from local.cloudformation import read_template
 from tools.deploy import bucket as buckets
 from tools.deploy import edge
 from tools.deploy import stack as stacks
+from tools.deploy.advice import advice
 from tools.deploy.parameters import Change, all_values, changes, read_overrides, write_for_sam
 from tools.deploy.region import chosen_region
 from tools.deploy.stack import Stack, State
@@ -182,8 +183,11 @@ def deploy(
             place,
         )  # fmt: skip
         if not succeeded:
-            reasons = stacks.failures(target.client("cloudformation"), target.stack)
-            raise click.ClickException("\n".join([*reasons, _AGAIN]))
+            cloudformation = target.client("cloudformation")
+            reasons = stacks.failures(cloudformation, target.stack)
+            api = stacks.api_id(cloudformation, target.stack) if reasons else ""
+            more = advice(reasons, api=api, region=target.region)
+            raise click.ClickException("\n".join([*reasons, *more, _AGAIN]))
 
     protects = values[PROTECT] == "true"
     # DynamoDB refuses to delete a protected table, so the rollback of a creation that fails would fail as well.
@@ -288,7 +292,8 @@ def _made_ready(target: Target, unattended: bool) -> Stack:
         click.echo(
             f"The last update of {stack.name} failed, and so did its rollback. Finishing it."
         )
-        stacks.finish_rollback(cloudformation, stack.name)
+        if left := stacks.finish_rollback(cloudformation, stack.name, target.region):
+            click.echo(left)
         return target.look()
     return stack
 

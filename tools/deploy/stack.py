@@ -1,6 +1,6 @@
 """The stack in CloudFormation: what state it is in, and what to do before `sam deploy` can change it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -8,8 +8,19 @@ from typing import Any
 import click
 from botocore.exceptions import ClientError, WaiterError
 
+from tools.deploy.advice import route_commands, unknown_routes
+
 _NEVER_CREATED = {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}
 _PAUSE_S = 5
+_LEFT_LIMITS = (
+    "The stage of the API still has limits for routes that the restored version lacks. If the version that you deploy "
+    "lacks them as well, remove them first:"
+)
+_SKIP = """Mend what stops the rollback, and run the same command again. If you cannot, leave the resources as they are:
+
+  aws cloudformation continue-update-rollback --stack-name {} --region {} --resources-to-skip {}
+
+docs/operations.md says what follows."""
 
 
 class State(Enum):
@@ -75,7 +86,7 @@ def delete_remains(cloudformation: Any, dynamodb: Any, name: str) -> None:
     Raises ClickException if CloudFormation cannot.
     """
     set_protection(cloudformation, name, on=False)
-    for table in _tables(cloudformation, name):
+    for table in _physical_ids(cloudformation, name, "AWS::DynamoDB::Table"):
         # A protected table of a deployment with `sam deploy` alone would stop the deletion.
         try:
             dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
@@ -85,10 +96,47 @@ def delete_remains(cloudformation: Any, dynamodb: Any, name: str) -> None:
     _wait(cloudformation, "stack_delete_complete", name)
 
 
-def finish_rollback(cloudformation: Any, name: str) -> None:
-    """Continue the rollback of an update. Raises ClickException if CloudFormation cannot."""
+def finish_rollback(cloudformation: Any, name: str, region: str) -> str:
+    """Continue the rollback of an update. Returns what is left to do, which may be nothing.
+
+    A stage with limits for routes that the API no longer has stops each rollback. It is left as it is: the next
+    deployment writes it. Raises ClickException if CloudFormation cannot finish.
+    """
     cloudformation.continue_update_rollback(StackName=name)
-    _wait(cloudformation, "stack_rollback_complete", name)
+    try:
+        _wait(cloudformation, "stack_rollback_complete", name)
+    except click.ClickException as error:
+        failed = _stopped_rollback(cloudformation, name)
+        routes = unknown_routes(failed.values())
+        commands = route_commands(routes, api=api_id(cloudformation, name), region=region)
+        if not all(unknown_routes([reason]) for reason in failed.values()) or not failed:
+            reasons = [f"{logical_id}: {reason}" for logical_id, reason in failed.items()]
+            skipped = " ".join(failed)
+            raise click.ClickException(
+                "\n".join([error.message, *reasons, *commands, _SKIP.format(name, region, skipped)])
+            ) from error
+        cloudformation.continue_update_rollback(StackName=name, ResourcesToSkip=[*failed])
+        _wait(cloudformation, "stack_rollback_complete", name)
+        return "\n".join([_LEFT_LIMITS, *commands])
+    return ""
+
+
+def api_id(cloudformation: Any, name: str) -> str:
+    """The id of the stack's HTTP API, for commands that people run."""
+    return next(_physical_ids(cloudformation, name, "AWS::ApiGatewayV2::Api"), "API_ID")
+
+
+def _stopped_rollback(cloudformation: Any, name: str) -> dict[str, str]:
+    """Which resources the last rollback could not restore and why, by logical id."""
+    failed: dict[str, str] = {}
+    pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=name)
+    for one in (one for page in pages for one in page["StackEvents"]):
+        if one["LogicalResourceId"] == name:
+            if one["ResourceStatus"] == "UPDATE_ROLLBACK_IN_PROGRESS":
+                break
+        elif one["ResourceStatus"].endswith("_FAILED"):
+            failed.setdefault(one["LogicalResourceId"], one.get("ResourceStatusReason", ""))
+    return failed
 
 
 def failures(cloudformation: Any, name: str) -> list[str]:
@@ -118,16 +166,12 @@ def set_protection(cloudformation: Any, name: str, *, on: bool) -> None:
     cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=on)
 
 
-def _tables(cloudformation: Any, name: str) -> list[str]:
+def _physical_ids(cloudformation: Any, name: str, kind: str) -> Iterator[str]:
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
-    return [
-        one["PhysicalResourceId"]
-        for page in pages
-        for one in page["StackResourceSummaries"]
-        if one["ResourceType"] == "AWS::DynamoDB::Table"
-        and one.get("PhysicalResourceId")
-        and one["ResourceStatus"] != "DELETE_COMPLETE"
-    ]
+    for one in (one for page in pages for one in page["StackResourceSummaries"]):
+        exists = one.get("PhysicalResourceId") and one["ResourceStatus"] != "DELETE_COMPLETE"
+        if one["ResourceType"] == kind and exists:
+            yield one["PhysicalResourceId"]
 
 
 def _wait(cloudformation: Any, waiter: str, name: str) -> None:

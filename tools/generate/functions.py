@@ -38,6 +38,8 @@ _BY_HAND = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 """The module of a function in the template, and the lines after its markers."""
+_BUSY = re.compile(r"/v8/artifacts\b|/api/auth/api-key/verify$")
+"""The paths that builds and servers call. A server verifies the keys of many clients."""
 _ROUTE = re.compile(r"(?P<method>[A-Z]+) (?P<path>/\S*)")
 _PLACEHOLDERS = {"artifact_hash": "hash", "id_or_slug": "idOrSlug"}
 
@@ -100,17 +102,16 @@ def function(name: str) -> None:
         )
 
 
-def account_throttling() -> None:
-    """Throttling of each route of `/api/auth`, so that requests for accounts do not take the share of builds."""
+def throttling_of_builds() -> None:
+    """The limits of the routes that builds and servers call. All others have those of DefaultRouteSettings."""
     routes = sorted(
         (route for one in functions() for route in one.routes), key=lambda one: one.path
     )
     for route in routes:
-        if route.path.startswith("/api/auth/"):
+        if _BUSY.match(route.path):
             print(
                 f'"{route.method} {route.path}":'
-                " {ThrottlingRateLimit: !Ref AccountThrottlingRate,"
-                " ThrottlingBurstLimit: !Ref AccountThrottlingBurst}"
+                " {ThrottlingRateLimit: !Ref ThrottlingRate, ThrottlingBurstLimit: !Ref ThrottlingBurst}"
             )
 
 
