@@ -8,6 +8,7 @@ and, for a POST, an empty JSON object. tests/test_catalogue.py sends each reques
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -58,6 +59,8 @@ class Names:
     login_code: str = "LarderSampleLoginCode00000000000"
     caching: str = "paused"
     """The caching status to set."""
+    run_started_ms: int = field(default_factory=lambda: round(time.time() * 1000) - 60_000)
+    """When the reported run started. events/ has a fixed moment; runs that are too old are refused."""
     origin: str = "https://cache.example.com"
     """The origin of the deployment."""
     trusted_origin: str = "https://app.example.com"
@@ -92,7 +95,7 @@ class Request:
         return send(self.method, target, body=self.body, json_body=self.json, headers=self.headers)
 
 
-def valid(operation: str, names: Names = NAMES, **changed: str) -> Request:
+def valid(operation: str, names: Names = NAMES, **changed: Any) -> Request:
     """The request for an operation such as `GET /v2/teams`. `changed` replaces some of `names`."""
     given = replace(names, **changed)
     method, path = operation.split()
@@ -294,8 +297,8 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
                 "id": "36BZkPZ2WvAw4rLnTqMzCx0Ed8s",
                 "turboVersion": "2.11.11",
                 "execution": {
-                    "startTime": 1795165200000,
-                    "endTime": 1795165242000,
+                    "startTime": n.run_started_ms,
+                    "endTime": n.run_started_ms + 42_000,
                     "exitCode": 0,
                 },
                 "scm": {"branch": "main", "sha": "1f0bd0a4c8b0f0e5b6f0a4f0a6b7c8d9e0f1a2b3"},
@@ -305,7 +308,10 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
                         "task": "build",
                         "hash": n.hash,
                         "cache": {"status": "HIT", "source": "REMOTE", "timeSaved": 41000},
-                        "execution": {"startTime": 1795165200500, "endTime": 1795165201000},
+                        "execution": {
+                            "startTime": n.run_started_ms + 500,
+                            "endTime": n.run_started_ms + 1_000,
+                        },
                     }
                 ],
             },

@@ -17,7 +17,8 @@ def record_run(
     run: SentRun, principal: RunReporter, _query: NoOtherParameters
 ) -> JsonResponse[RecordedRunJson]:
     """POST /v1/runs: store the outcome of each task of a run, from the file of `turbo run --summarize`."""
-    recorded = service.record(principal.owner, run, now=clock.now())
+    writer = principal.own_scope or principal.actor.credential_id
+    recorded = service.record(principal.owner, run, writer=writer, now=clock.now())
     return json_response(recorded_run_json(run, recorded=recorded))
 
 

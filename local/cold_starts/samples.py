@@ -108,6 +108,8 @@ def replacements(sample_user: SampleUser, *, is_new: bool) -> Iterator[tuple[str
     email = f"new-{user.email}" if is_new else user.email
     yield "LarderSampleKey00000000000000000", sample_user.key.id
     yield "larder_sample_key", sample_user.token
+    # The start of the reported run, which may not be old.
+    yield "1795251600000", str(round(now.timestamp() * 1000))
     yield "team_sample", sample_user.team.id
     yield "LarderSampleSessionOtherOne00000", start_session(user, now=now)[1]
     yield "LarderSampleSession0000000000000", start_session(user, now=now)[1]

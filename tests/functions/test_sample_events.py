@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
+import time_machine
 
 from larder import clock
 from larder.accounts.models import User
@@ -27,7 +28,7 @@ from tests.functions.api_keys.people import verified
 from tests.local.stub_service import eventually
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, invoke
-from tools.generate.events import FOLDER, OWNER
+from tools.generate.events import FOLDER, NOW, OWNER
 
 TEMPLATE = load_template(environ={})
 EVENTS = sorted(path.stem for path in FOLDER.iterdir())
@@ -325,8 +326,9 @@ def test_preview_invitation(cloud: Cloud) -> None:
 
 
 def test_record_run_and_list_runs(cloud: Cloud) -> None:
-    assert answer("record_run", cloud)["recorded"]
-    assert [run["branch"] for run in answer("list_runs", cloud)["runs"]] == ["main"]
+    with time_machine.travel(NOW):
+        assert answer("record_run", cloud)["recorded"]
+        assert [run["branch"] for run in answer("list_runs", cloud)["runs"]] == ["main"]
 
 
 def test_get_usage(cloud: Cloud) -> None:

@@ -380,14 +380,14 @@ def record_run(s: Subject) -> Play:
     yield lambda: s.send("POST", "/v1/runs", json_body=sent)
     yield None
     # However often it is sent, a run is stored once.
-    runs = s.send("GET", "/v1/runs?from=2026-11-20&to=2026-11-20").json["runs"]
+    runs = s.send("GET", "/v1/runs").json["runs"]
     assert [run["id"] for run in runs] == [sent["id"]]
 
 
 @scenario("GET /v1/runs")
 def list_runs(s: Subject) -> Play:
     s.send("POST", "/v1/runs", json_body=valid("POST /v1/runs").json)
-    yield lambda: s.send("GET", "/v1/runs?from=2026-11-20&to=2026-11-20")
+    yield lambda: s.send("GET", "/v1/runs")
     replies = yield None
     assert isinstance(replies, list)
     assert replies[-1].json["figures"]["runs"] == 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ ACCOUNT = "123456789012"
 HOST = "example.execute-api.us-east-1.amazonaws.com"
 CLIENT_ADDRESS = "192.0.2.10"
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
+SAMPLES = replace(NAMES, run_started_ms=round(NOW.timestamp() * 1000))
 
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/145.0"
 CURL = "curl/8.14.1"
@@ -117,7 +118,7 @@ def _event(function: Function) -> dict[str, Any]:
 def _request(function: Function) -> dict[str, Any]:
     route = function.routes[0]
     operation = CHOSEN.get(function.module, f"{route.method} {route.path}")
-    request = valid(operation, origin=f"https://{HOST}")
+    request = valid(operation, SAMPLES, origin=f"https://{HOST}")
     body, headers = request.body, dict(request.headers)
     if body:
         headers.setdefault("content-type", "application/octet-stream")

@@ -1,5 +1,10 @@
 """GET /v1/runs"""
 
+import base64
+import json
+import random
+import zlib
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -10,7 +15,7 @@ from larder.actor import Actor
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.runs import repository, service
-from larder.runs.models import Outcome, Run, RunTask
+from larder.runs.models import Outcome, Run, RunTask, kept, names_of, totals_of
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Sender
 
@@ -18,6 +23,7 @@ HASH = "08e4547d5347b63f"
 
 
 def run(number: int = 0, *tasks: tuple[str, str, Outcome, int], **changed: Any) -> Run:
+    ran = [RunTask(*task) for task in tasks]
     values: dict[str, Any] = {
         "id": f"run{number}",
         "started_at": clock.now() - timedelta(minutes=number),
@@ -28,9 +34,9 @@ def run(number: int = 0, *tasks: tuple[str, str, Outcome, int], **changed: Any) 
         "sha": None,
         "ci": None,
         "reporter": Actor("key", "user"),
-        "tasks": [
-            RunTask(package, task, HASH, outcome, ms) for package, task, outcome, ms in tasks
-        ],
+        "names": names_of(ran),
+        "totals": totals_of(ran),
+        "tasks": kept(ran),
     }
     return Run(**(values | changed))
 
@@ -38,7 +44,7 @@ def run(number: int = 0, *tasks: tuple[str, str, Outcome, int], **changed: Any) 
 def store(cloud: Cloud, *runs: Run) -> None:
     later = clock.now() + timedelta(days=1)
     for one in runs:
-        assert repository.add(cloud.team.id, one, expires_at=later)
+        assert repository.add(repository.item_of(cloud.team.id, one, expires_at=later))
 
 
 def ask(cloud: Cloud, query: str = "") -> Any:
@@ -104,6 +110,70 @@ def test_figures_by_package_and_task(cloud: Cloud) -> None:
     assert figures["tasks"][2]["timeSavedMs"] == 18_000
 
 
+def test_the_totals_have_every_task_and_the_figures_those_with_the_most_time(cloud: Cloud) -> None:
+    tasks = [(f"p{number}", "build", Outcome.BUILT, number) for number in range(600)]
+    store(cloud, run(0, *tasks, ("web", "test", Outcome.LOCAL_HIT, 7)))
+    reply = ask(cloud)
+    assert reply["runs"][0]["tasks"] == 601
+    figures = reply["figures"]
+    assert figures["totals"] == {
+        "tasks": 601,
+        "localHits": 1,
+        "remoteHits": 0,
+        "built": 600,
+        "failed": 0,
+        "builtMs": sum(range(600)),
+        "timeSavedMs": 7,
+    }
+    assert (figures["count"], figures["tasks"][0]["package"]) == (500, "p599")
+
+
+def test_runs_that_were_stored_with_all_tasks_have_the_same_figures(cloud: Cloud) -> None:
+    rows = [[0, 0, HASH, "b", 60_000], [1, 0, HASH, "r", 9_000]]
+    columns = json.dumps([["web", "a" * 255], ["build"], rows])
+    item = repository.item_of(cloud.team.id, run(), expires_at=clock.now() + timedelta(days=1))
+    old = {key: value for key, value in item.items() if key not in ("names", "totals", "kept")}
+    old["tasks"] = base64.b64encode(zlib.compress(columns.encode())).decode()
+    assert repository.add(old)
+    reply = ask(cloud)
+    (shown,), figures = reply["runs"], reply["figures"]
+    assert (shown["names"], shown["tasks"], shown["built"]) == (["build"], 2, 1)
+    assert figures["totals"]["timeSavedMs"] == 9_000
+    assert [one["package"] for one in figures["tasks"]] == ["web", "a" * 100]
+
+
+def noise(number: int) -> str:
+    """A hundred characters that do not compress well."""
+    return base64.b64encode(random.Random(number).randbytes(90)).decode()[:100]
+
+
+@pytest.mark.parametrize("runs", [1, 30])
+def test_runs_of_many_tasks_with_long_names_are_a_short_reply(cloud: Cloud, runs: int) -> None:
+    tasks = [(noise(number), noise(-number), Outcome.BUILT, 10**9) for number in range(5_000)]
+    first = run(0, *tasks)
+    store(
+        cloud,
+        *(replace(first, id=f"x{number}") for number in range(runs)),
+        run(1, ("web", "build", Outcome.REMOTE_HIT, 5)),
+    )
+    reply = ask(cloud, f"from={yesterday()}&limit=100")
+    assert len(json.dumps(reply)) < 300_000
+    assert {len(one["names"]) for one in reply["runs"]} == {1, 20}
+    assert reply["runs"][-1]["id"] == "run1"
+    figures = reply["figures"]
+    assert (figures["complete"], figures["totals"]["tasks"]) == (True, runs * 5_000 + 1)
+
+
+def test_figures_of_more_tasks_than_can_be_added_up_say_so(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "MAX_FIGURE_TASKS", 150)
+    built = ("web", "build", Outcome.BUILT, 5)
+    store(cloud, *(run(number, built, built) for number in range(110)))
+    figures = ask(cloud, f"from={yesterday()}")["figures"]
+    assert (figures["runs"], figures["complete"]) == (100, False)
+
+
 def test_only_the_asked_days(cloud: Cloud) -> None:
     old = run(1, started_at=clock.now() - timedelta(days=3))
     store(cloud, run(0), old)
@@ -139,7 +209,8 @@ def test_figures_of_more_runs_than_fit_say_so(
 
 
 def test_expired_runs_are_not_shown(cloud: Cloud) -> None:
-    assert repository.add(cloud.team.id, run(), expires_at=clock.now() - timedelta(seconds=5))
+    over = clock.now() - timedelta(seconds=5)
+    assert repository.add(repository.item_of(cloud.team.id, run(), expires_at=over))
     assert ask(cloud)["runs"] == []
 
 

@@ -14,7 +14,8 @@ Creating teams and inviting people is counted per user, not per client address: 
 `INVITATIONS_TO_ONE`. So are changes of the address (`EMAIL_CHANGES`). Emails are counted per recipient when they are
 sent: `MAIL_IN_AN_HOUR`, `MAIL_IN_A_DAY`. Wrong passwords are counted per account, too (`guesses.py`). Refused id tokens
 are counted per client address (`FAILED_EXCHANGES`), and keys of CI jobs per team, trusted jobs apart from others, with
-the option's limit. Reported runs are counted per team or user (`RUNS_REPORTED`).
+the option's limit. Reported runs are counted per team or user (`RUNS_REPORTED`), and their bytes per
+writer (`REPORTED_BYTES`).
 """
 
 from dataclasses import dataclass
@@ -61,6 +62,9 @@ INVITATIONS_TO_ONE = Limit(most=3, window_s=3600)
 
 RUNS_REPORTED = Limit(most=100_000, window_s=3600)
 """Reported runs of an owner. Each stores some kilobytes."""
+
+REPORTED_BYTES = Limit(most=20_000_000, window_s=3600)
+"""Bytes of the runs that one key, or the jobs of one scope, report: 10,000 runs of 100 tasks."""
 
 EMAIL_CHANGES = Limit(most=10, window_s=3600)
 """Changes of the address that one user asks for. Each sends an email, perhaps to an address that is not theirs."""

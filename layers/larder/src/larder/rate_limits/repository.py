@@ -18,23 +18,23 @@ _KEPT_S = 60
 """How many seconds an item is kept after its window, because clocks differ."""
 
 
-def count(what: str, *, window: int, window_s: int, most: int) -> bool:
-    """Add one to the count of a window. False if it is `most` already.
+def count(what: str, *, window: int, window_s: int, most: int, amount: int = 1) -> bool:
+    """Add the amount to the count of a window. False if it is `most` already.
 
     Always one conditional write: the window is part of the key, so a new window needs no reset. Raises TryAgain for
     every failure of DynamoDB.
     """
     try:
-        return commit(counting(what, window=window, window_s=window_s, most=most))
+        return commit(counting(what, window=window, window_s=window_s, most=most, amount=amount))
     except ClientError as error:
         raise TryAgain from error
 
 
-def counting(what: str, *, window: int, window_s: int, most: int) -> Write:
-    """The write that adds one to the count of a window. It fails if the count is `most` already."""
+def counting(what: str, *, window: int, window_s: int, most: int, amount: int = 1) -> Write:
+    """The write that adds the amount to the count of a window. It fails if the count is `most` already."""
     has_room = missing("request_count") | below(request_count=most)
     ends = {"expires_at": window + window_s + _KEPT_S}
-    return RATE_LIMITS.update(what, window, set=ends, add={"request_count": 1}, when=has_room)
+    return RATE_LIMITS.update(what, window, set=ends, add={"request_count": amount}, when=has_room)
 
 
 def find_guesses(what: str) -> Guesses | None:

@@ -31,8 +31,10 @@ def limit_of(path: str) -> Limit | None:
     return Limit(most=options.http_rate_limit_max, window_s=options.http_rate_limit_window_seconds)
 
 
-def take(what: str, limit: Limit, *, now: datetime) -> None:
+def take(what: str, limit: Limit, *, now: datetime, amount: int = 1) -> None:
     """Count one request for the counter `what`. Raises TooManyRequests if the current window is full.
+
+    `amount` is what it counts as. The last one of a window can exceed the limit.
 
     Exact under parallel requests, because one conditional write checks and counts.
     """
@@ -41,7 +43,7 @@ def take(what: str, limit: Limit, *, now: datetime) -> None:
         try:
             with short_deadline():
                 counted = repository.count(
-                    what, window=window, window_s=limit.window_s, most=limit.most
+                    what, window=window, window_s=limit.window_s, most=limit.most, amount=amount
                 )
             if counted:
                 return
@@ -51,10 +53,10 @@ def take(what: str, limit: Limit, *, now: datetime) -> None:
     refuse(what, limit, now=now)
 
 
-def take_if_counted(what: str, limit: Limit, *, now: datetime) -> None:
+def take_if_counted(what: str, limit: Limit, *, now: datetime, amount: int = 1) -> None:
     """Like `take`, but does nothing if the deployment has disabled these limits."""
     if settings().http_rate_limit_enabled:
-        take(what, limit, now=now)
+        take(what, limit, now=now, amount=amount)
 
 
 def counting_if_counted(what: str, limit: Limit, *, now: datetime) -> "tuple[Write, ...]":

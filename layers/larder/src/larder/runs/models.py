@@ -4,9 +4,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from heapq import nlargest
+from typing import NamedTuple
 
 from larder.actor import Actor
 from larder.clock import to_ms
+
+MAX_TASKS = 5_000
+"""The most tasks of a report."""
+
+MAX_KEPT_TASKS = 500
+"""The most tasks of a run that are kept for the figures: those with the most time."""
+
+MAX_KEPT_NAMES = 20
+"""The most names of tasks that are kept for the list of runs."""
+
+MAX_NAME = 100
+"""The most characters of a package's or a task's name. Longer ones are cut."""
 
 
 class Outcome(StrEnum):
@@ -18,8 +32,7 @@ class Outcome(StrEnum):
     FAILED = "f"
 
 
-@dataclass(frozen=True, slots=True)
-class RunTask:
+class RunTask(NamedTuple):
     """A task of a run. `ms` is the time that a hit saved, or that the build took.
 
     `package` is empty in a repository without packages.
@@ -27,20 +40,32 @@ class RunTask:
 
     package: str
     task: str
-    hash: str
-    outcome: Outcome
+    outcome: str
     ms: int
 
-    @property
-    def is_hit(self) -> bool:
-        return self.outcome in (Outcome.LOCAL_HIT, Outcome.REMOTE_HIT)
+
+TaskRow = tuple[str, str, str, int]
+"""A RunTask that was read: making a hundred thousand tuples takes a third of the time."""
+
+
+class Totals(NamedTuple):
+    """What became of the tasks of runs. `built` has the failed ones, too. Stored in this order."""
+
+    tasks: int = 0
+    local_hits: int = 0
+    remote_hits: int = 0
+    built: int = 0
+    failed: int = 0
+    built_ms: int = 0
+    saved_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A run, without what turbo's file says beyond that: no command, variables, inputs or user.
 
-    `id` is turbo's. `ci` and the names of the branch and the commit are None if the client does not say them.
+    `id` is turbo's. `ci` and the names of the branch and the commit are None if the client does not say them. `names`
+    are those of its tasks, such as `build`, and `totals` their figures. `tasks` are some of them (`kept`).
     """
 
     id: str
@@ -52,7 +77,9 @@ class Run:
     sha: str | None
     ci: str | None
     reporter: Actor
-    tasks: Sequence[RunTask]
+    names: Sequence[str]
+    totals: Totals
+    tasks: Sequence[TaskRow]
 
     @property
     def place(self) -> str:
@@ -89,7 +116,7 @@ class RunsPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFigures:
-    """The figures of the tasks of `runs` runs, with the most build time first.
+    """The figures of the tasks of `runs` runs, with the most build time first. `totals` are of all of their tasks.
 
     Not `complete` if the period has more runs; then they are those from `since` on.
     """
@@ -97,23 +124,59 @@ class RunFigures:
     runs: int
     since: datetime | None
     complete: bool
+    totals: Totals
     tasks: Sequence[TaskFigures]
 
 
-def add_up(runs: Iterable[Run]) -> list[TaskFigures]:
+def kept(tasks: Sequence[RunTask]) -> list[RunTask]:
+    """The tasks that are kept for the figures, with the most time first."""
+    return nlargest(MAX_KEPT_TASKS, tasks, key=lambda one: one.ms)
+
+
+def names_of(tasks: Iterable[RunTask]) -> list[str]:
+    """The names that are kept for the list of runs, in their order."""
+    return list(dict.fromkeys(one.task for one in tasks))[:MAX_KEPT_NAMES]
+
+
+def totals_of(tasks: Iterable[RunTask]) -> Totals:
+    return sum_of(
+        Totals(
+            one.runs,
+            one.local_hits,
+            one.remote_hits,
+            one.built,
+            one.failed,
+            one.built_ms,
+            one.saved_ms,
+        )
+        for one in add_up([tasks])
+    )
+
+
+def sum_of(totals: Iterable[Totals]) -> Totals:
+    return Totals(*map(sum, zip(*totals, strict=True)))
+
+
+def add_up(runs: Iterable[Iterable[TaskRow]]) -> list[TaskFigures]:
     """The figures of each task of each package, those with the most build time first."""
     counts: dict[tuple[str, str], list[int]] = {}
-    for run in runs:
-        for task in run.tasks:
-            sums = counts.setdefault((task.package, task.task), [0] * 7)
-            if task.is_hit:
-                sums[0 if task.outcome is Outcome.LOCAL_HIT else 1] += 1
-                sums[6] += task.ms
-                continue
-            sums[2] += 1
-            sums[3] += task.outcome is Outcome.FAILED
-            sums[4] += task.ms
-            sums[5] = max(sums[5], task.ms)
+    for tasks in runs:
+        for package, task, outcome, ms in tasks:
+            sums = counts.get((package, task))
+            if sums is None:
+                sums = counts[package, task] = [0] * 7
+            if outcome == "r":
+                sums[1] += 1
+                sums[6] += ms
+            elif outcome == "l":
+                sums[0] += 1
+                sums[6] += ms
+            else:
+                sums[2] += 1
+                sums[3] += outcome == "f"
+                sums[4] += ms
+                if ms > sums[5]:
+                    sums[5] = ms
     figures = [
         TaskFigures(
             package=package,

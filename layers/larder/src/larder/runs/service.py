@@ -1,24 +1,48 @@
 """Record the runs that clients report, and read them with the figures of their tasks."""
 
+import json
 from datetime import UTC, date, datetime, time, timedelta
 
-from larder.rate_limits.models import RUNS_REPORTED
+from larder.errors import InvalidValue
+from larder.rate_limits.models import REPORTED_BYTES, RUNS_REPORTED
 from larder.rate_limits.service import take_if_counted
 from larder.runs import repository
-from larder.runs.models import Run, RunFigures, RunsPage, add_up
+from larder.runs.models import Run, RunFigures, RunsPage, add_up, sum_of
 from larder.settings import settings
 
 MAX_FIGURE_RUNS = 1_000
-"""The most runs that figures are made of: what a request can read and add up in a second or two."""
+"""The most runs that figures are made of."""
+
+MAX_FIGURE_TASKS = 60_000
+"""The most kept tasks that figures are made of: what a request can add up in a tenth of a second."""
+
+MAX_FIGURE_PAGES = 10
+"""The most pages that figures are made of. DynamoDB ends a page at 1 MB."""
+
+MAX_AHEAD = timedelta(minutes=5)
+"""How far a run can have started in the future, because clocks differ."""
 
 _AT_ONCE = 100
 
 
-def record(owner: str, run: Run, *, now: datetime) -> bool:
-    """Store a run. False if it is stored already. Raises TooManyRequests."""
-    take_if_counted(f"runs#{owner}", RUNS_REPORTED, now=now)
+def record(owner: str, run: Run, *, writer: str, now: datetime) -> bool:
+    """Store a run. False if it is stored already.
+
+    `writer` is the scope of those who report, or their credential: what they report is counted together.
+
+    Raises InvalidValue, TooManyRequests.
+    """
     kept = timedelta(days=settings().run_retention_days)
-    return repository.add(owner, run, expires_at=now + kept)
+    if run.started_at > now + MAX_AHEAD:
+        raise InvalidValue("execution.startTime", "must not be in the future")
+    if run.started_at < now - kept:
+        raise InvalidValue("execution.startTime", f"must be within the last {kept.days} days")
+    item = repository.item_of(owner, run, expires_at=now + kept)
+    size = len(json.dumps(item))
+    # First, so that one writer cannot use up what is the owner's.
+    take_if_counted(f"run-bytes#{owner}#{writer}", REPORTED_BYTES, now=now, amount=size)
+    take_if_counted(f"runs#{owner}", RUNS_REPORTED, now=now)
+    return repository.add(item)
 
 
 def read_runs(
@@ -31,22 +55,24 @@ def read_runs(
 def read_first_runs(
     owner: str, first: date, last: date, *, limit: int, now: datetime
 ) -> tuple[RunsPage, RunFigures]:
-    """The first page, and the figures of the newest MAX_FIGURE_RUNS runs of these days."""
+    """The first page, and the figures of the newest runs of these days, as many as the limits above allow."""
     runs: list[Run] = []
-    before = None
-    while len(runs) < MAX_FIGURE_RUNS:
+    tasks, before = 0, None
+    for _ in range(MAX_FIGURE_PAGES):
         most = min(_AT_ONCE, MAX_FIGURE_RUNS - len(runs))
         page = read_runs(owner, first, last, before=before, limit=most, now=now)
         runs += page.runs
+        tasks += sum(len(run.tasks) for run in page.runs)
         before = page.before
-        if before is None:
+        if before is None or len(runs) >= MAX_FIGURE_RUNS or tasks >= MAX_FIGURE_TASKS:
             break
     has_more = len(runs) > limit or before is not None
     figures = RunFigures(
         runs=len(runs),
         since=runs[-1].started_at if runs else None,
         complete=before is None,
-        tasks=add_up(runs),
+        totals=sum_of(run.totals for run in runs),
+        tasks=add_up(run.tasks for run in runs),
     )
     shown = runs[:limit]
     return RunsPage(runs=shown, before=shown[-1].place if has_more else None), figures

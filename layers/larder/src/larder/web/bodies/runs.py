@@ -5,21 +5,24 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from larder import clock
 from larder.artifacts.models import HASH_PATTERN, MAX_DURATION_MS
 from larder.clock import from_ms
-from larder.runs.models import Outcome, Run, RunTask
+from larder.runs.models import (
+    MAX_NAME,
+    MAX_TASKS,
+    Outcome,
+    Run,
+    RunTask,
+    kept,
+    names_of,
+    totals_of,
+)
 from larder.web.bodies.model import BodyModel
 from larder.web.bodies.raw import broken_rules, sent_json
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, Client
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.cache import RunReporter
-
-MAX_TASKS = 5_000
-"""The most tasks of a run."""
-
-_CLOCKS_DIFFER = timedelta(hours=1)
 
 _MAX_TEXT = 255
 _MAX_TIME_MS = 10**14
@@ -84,16 +87,12 @@ def reported_run(
     client: Client,
     principal: RunReporter,
 ) -> Run:
-    """The file that `turbo run --summarize` writes. Other fields of it are ignored and not stored.
-
-    Raises InvalidRequest.
-    """
-    scm, started_at = summary.scm, from_ms(summary.execution.startTime)
-    if started_at > clock.now() + _CLOCKS_DIFFER:
-        raise InvalidRequest("execution.startTime", "must not be in the future")
+    """The file that `turbo run --summarize` writes. Other fields of it are ignored and not stored."""
+    scm = summary.scm
+    tasks = [_task(task, task.execution) for task in summary.tasks if task.execution]
     return Run(
         id=summary.id,
-        started_at=started_at,
+        started_at=from_ms(summary.execution.startTime),
         duration=timedelta(milliseconds=summary.execution.ms),
         exit_code=summary.execution.exitCode,
         turbo_version=summary.turboVersion,
@@ -101,17 +100,19 @@ def reported_run(
         sha=scm.sha if scm else None,
         ci=client.ci,
         reporter=principal.actor,
-        tasks=[_task(task, task.execution) for task in summary.tasks if task.execution],
+        names=names_of(tasks),
+        totals=totals_of(tasks),
+        tasks=kept(tasks),
     )
 
 
 def _task(task: _Task, times: _Times) -> RunTask:
-    cache = task.cache
+    package, name, cache = (task.package or "")[:MAX_NAME], task.task[:MAX_NAME], task.cache
     if cache.status == "HIT":
         outcome = Outcome.REMOTE_HIT if cache.source == "REMOTE" else Outcome.LOCAL_HIT
-        return RunTask(task.package or "", task.task, task.hash, outcome, cache.timeSaved)
+        return RunTask(package, name, outcome, cache.timeSaved)
     outcome = Outcome.FAILED if times.exitCode else Outcome.BUILT
-    return RunTask(task.package or "", task.task, task.hash, outcome, times.ms)
+    return RunTask(package, name, outcome, times.ms)
 
 
 SentRun = Annotated[Run, Depends(reported_run)]

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import NotRequired, TypedDict
 
 from larder.clock import Milliseconds, to_iso_date, to_ms
-from larder.runs.models import Outcome, Run, RunFigures, RunsPage, TaskFigures
+from larder.runs.models import Run, RunFigures, RunsPage, TaskFigures, Totals
 from larder.usage.models import Period
 from larder.web.replies.artifacts import WriterJson
 from larder.web.replies.usage import PeriodJson
@@ -22,7 +22,7 @@ class RecordedRunJson(TypedDict):
 
 
 class RunJson(TypedDict):
-    """A run. `tasks` is the number of its tasks that ran, and `names` are theirs, such as `build`.
+    """A run. `tasks` is the number of its tasks that ran, and `names` are their names, such as `build`, 20 at most.
 
     `built` has the failed ones, too. `timeSavedMs` is what turbo reports for its hits.
     """
@@ -60,15 +60,29 @@ class TaskJson(TypedDict):
     timeSavedMs: int
 
 
+class RunTotalsJson(TypedDict):
+    """What became of all tasks of the runs. `built` has the failed ones, too, and `builtMs` their time."""
+
+    tasks: int
+    localHits: int
+    remoteHits: int
+    built: int
+    failed: int
+    builtMs: int
+    timeSavedMs: int
+
+
 class TaskFiguresJson(TypedDict):
     """The figures of the tasks, those with the most build time first, at most 500 of `count`.
 
-    They are of `runs` runs. If the period has more, `complete` is false, and they are those since `since`.
+    They are of `runs` runs. If the period has more, `complete` is false, and they are those since `since`. Of a run
+    with more than 500 tasks, `tasks` has those with the most time, and `totals` all.
     """
 
     runs: int
     since: Milliseconds | None
     complete: bool
+    totals: RunTotalsJson
     count: int
     tasks: list[TaskJson]
 
@@ -89,7 +103,7 @@ class RunsJson(PeriodJson, TypedDict):
 
 
 def recorded_run_json(run: Run, *, recorded: bool) -> RecordedRunJson:
-    return {"id": run.id, "recorded": recorded, "tasks": len(run.tasks)}
+    return {"id": run.id, "recorded": recorded, "tasks": run.totals.tasks}
 
 
 def runs_json(period: Period, page: RunsPage, figures: RunFigures | None) -> RunsJson:
@@ -104,6 +118,7 @@ def runs_json(period: Period, page: RunsPage, figures: RunFigures | None) -> Run
             "runs": figures.runs,
             "since": _ms(figures.since),
             "complete": figures.complete,
+            "totals": _totals_json(figures.totals),
             "count": len(figures.tasks),
             "tasks": [_task_json(one) for one in figures.tasks[:MAX_TASK_FIGURES]],
         }
@@ -111,25 +126,36 @@ def runs_json(period: Period, page: RunsPage, figures: RunFigures | None) -> Run
 
 
 def _run_json(run: Run) -> RunJson:
-    outcomes = [task.outcome for task in run.tasks]
-    failed = outcomes.count(Outcome.FAILED)
+    totals = run.totals
     return {
         "id": run.id,
         "startedAt": to_ms(run.started_at),
         "durationMs": round(run.duration / timedelta(milliseconds=1)),
         "exitCode": run.exit_code,
-        "names": list(dict.fromkeys(task.task for task in run.tasks)),
-        "tasks": len(outcomes),
-        "localHits": outcomes.count(Outcome.LOCAL_HIT),
-        "remoteHits": outcomes.count(Outcome.REMOTE_HIT),
-        "built": outcomes.count(Outcome.BUILT) + failed,
-        "failed": failed,
-        "timeSavedMs": sum(task.ms for task in run.tasks if task.is_hit),
+        "names": list(run.names),
+        "tasks": totals.tasks,
+        "localHits": totals.local_hits,
+        "remoteHits": totals.remote_hits,
+        "built": totals.built,
+        "failed": totals.failed,
+        "timeSavedMs": totals.saved_ms,
         "branch": run.branch,
         "sha": run.sha,
         "ci": run.ci,
         "turboVersion": run.turbo_version,
         "reporter": {"id": run.reporter.credential_id, "userId": run.reporter.user_id},
+    }
+
+
+def _totals_json(totals: Totals) -> RunTotalsJson:
+    return {
+        "tasks": totals.tasks,
+        "localHits": totals.local_hits,
+        "remoteHits": totals.remote_hits,
+        "built": totals.built,
+        "failed": totals.failed,
+        "builtMs": totals.built_ms,
+        "timeSavedMs": totals.saved_ms,
     }
 
 

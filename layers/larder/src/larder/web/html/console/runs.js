@@ -40,14 +40,14 @@ function RunsView({ scope }) {
 }
 
 function RunFigures({ figures }) {
-  const sum = (name) => figures.tasks.reduce((total, row) => total + row[name], 0);
-  const share = hitShare({ runs: sum("runs"), localHits: sum("localHits"), remoteHits: sum("remoteHits") });
+  const { totals } = figures;
+  const share = hitShare({ ...totals, runs: totals.tasks });
   return html`${!figures.complete && html`<p class="notice warning" role="status">The period has more runs. The figures are of the newest ${formats.number.format(figures.runs)}, since ${formats.moment.format(figures.since)}.</p>`}
     <dl class="figures">
       <${Figure} name="Runs" value=${formats.number.format(figures.runs)}>reported to ${own.product}<//>
-      <${Figure} name="Tasks from a cache" value=${rateText(share)}>of ${countText(sum("runs"), "task", "tasks")}<//>
-      <${Figure} name="Build time" value=${durationText(sum("builtMs"))}>of tasks that no cache had<//>
-      <${Figure} name="Time saved" value=${durationText(sum("timeSavedMs"))}>as turbo reports it<//>
+      <${Figure} name="Tasks from a cache" value=${rateText(share)}>of ${countText(totals.tasks, "task", "tasks")}<//>
+      <${Figure} name="Build time" value=${durationText(totals.builtMs)}>of tasks that no cache had<//>
+      <${Figure} name="Time saved" value=${durationText(totals.timeSavedMs)}>as turbo reports it<//>
     </dl>`;
 }
 
