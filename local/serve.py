@@ -105,6 +105,10 @@ def serve(options: Options) -> int:
         return run(_LocalCloud(options, template, build, installation, folder, listener).run())
 
 
+_OWN_ADDRESS = {"0.0.0.0": _LOOPBACK, "::": "::1"}  # noqa: S104 - compared, not bound
+"""For an address that stands for all of this machine, the one by which only this machine connects."""
+
+
 class _WrongOption(Exception):
     """The message names the variable and the rule."""
 
@@ -126,7 +130,10 @@ class _LocalCloud:
         self._folder = folder
         self._listener = listener
         self._public_host = options.public_host or _reachable_host(options.host)
-        self._api_url = url(self._public_host, listener.getsockname()[1])
+        address, port = listener.getsockname()[:2]
+        self._api_url = url(self._public_host, port)
+        # The pages of `/_local` answer no other names.
+        self._own_url = url(_OWN_ADDRESS.get(address, address), port)
         self._children = ChildProcesses()
         self._log = RequestLog()
         self._tasks: list[asyncio.Task[Any]] = []
@@ -252,7 +259,7 @@ class _LocalCloud:
         console_url = None
         if turbo:
             link = app = SignInLink(app, workers)
-            console_url = self._api_url + link.path
+            console_url = self._own_url + link.path
         app = OwnHosts(app, self._public_host, self._log)
         self._tasks.append(await parts.enter_async_context(_serving(app, self._listener)))
         self._write_cloud_json(cloud)
@@ -266,7 +273,7 @@ class _LocalCloud:
                 operator_emails=cloud["LARDER_OPERATOR_EMAILS"],
                 sign_up_policy=cloud["LARDER_SIGN_UP_POLICY"],
                 console_url=console_url,
-                outbox_url=f"{self._api_url}/_local/outbox" if has_outbox else None,
+                outbox_url=f"{self._own_url}/_local/outbox" if has_outbox else None,
                 edge_url=cloud["LARDER_EDGE_URL"],
                 remarks=self._remarks(),
             )
@@ -396,7 +403,7 @@ def _listen_in_front(options: Options) -> socket.socket | None:
 
 def _reachable_host(host: str) -> str:
     """The host for URLs. When listening on every address, it is the address of outgoing connections."""
-    if host not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+    if host not in _OWN_ADDRESS:
         return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:

@@ -7,7 +7,6 @@ cloud could put another site's name into a password reset link. AWS refuses unkn
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -15,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from local.gateway.limits import FOREIGN_HOST
 from local.gateway.replies import refusal
 from local.request_log import RequestLog
+from local.this_machine import is_loopback
 
 _HOST = re.compile(rb"(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
@@ -48,11 +48,4 @@ class OwnHosts:
         server = scope.get("server")
         if name in ("localhost", self._public_host, server and server[0]):
             return True
-        return name.endswith(".localhost") or _is_loopback(name)
-
-
-def _is_loopback(name: str) -> bool:
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return False
+        return name.endswith(".localhost") or is_loopback(name)

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -210,6 +212,7 @@ def ask(
     client: str = "127.0.0.1",
     method: str = "GET",
     reader: Reader | None = None,
+    headers: dict[str, str] | None = None,
 ) -> httpx.Response:
     """Send a request to the pages. 418 means that they passed it to the gateway."""
     gateway = PlainTextResponse("the gateway", 418)
@@ -217,8 +220,8 @@ def ask(
 
     async def send() -> httpx.Response:
         transport = httpx.ASGITransport(pages, client=(client, 1234))
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
-            return await http.request(method, path)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:3000") as http:
+            return await http.request(method, path, headers=headers)
 
     return asyncio.run(send())
 
@@ -281,6 +284,59 @@ def test_the_machine_itself_can_read_the_outbox(client: str) -> None:
 @pytest.mark.parametrize("client", ["192.0.2.7", "10.0.0.1", "2001:db8::1"])
 def test_another_machine_cannot_read_it(client: str) -> None:
     assert ask("/_local/outbox.json", PAGE, client=client).status_code == 418
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:3000", "localhost:3000", "LOCALHOST:3000", "[::1]:3000"]
+)
+def test_loopback_names_with_the_own_port_read_it(host: str) -> None:
+    assert ask("/_local/outbox.json", PAGE, headers={"host": host}).json() == PAGE
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "cache.example.com",
+        "cache.example.com:3000",
+        "abc.trycloudflare.com",
+        "localhost",
+        "localhost:3001",
+        "localhost:3000:3000",
+        "localhost.example.com:3000",
+        "192.0.2.7:3000",
+        "",
+    ],
+)
+def test_a_tunnel_with_another_name_or_port_cannot_read_it(host: str) -> None:
+    assert ask("/_local/outbox.json", PAGE, headers={"host": host}).status_code == 418
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "forwarded",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "X-Forwarded-Proto",
+        "x-real-ip",
+        "cf-connecting-ip",
+        "cf-ray",
+        "true-client-ip",
+        "x-client-ip",
+    ],
+)
+def test_a_proxy_that_names_its_client_cannot_read_it(header: str) -> None:
+    passed_on = ask("/_local/outbox.json", PAGE, headers={header: "127.0.0.1"})
+    assert passed_on.status_code == 418
+
+
+def test_a_proxy_that_speaks_the_old_version_of_http_cannot_read_it(outbox: StubCloud) -> None:
+    parts = urlsplit(outbox.url)
+    with socket.create_connection((parts.hostname, parts.port)) as connection:
+        head = f"GET /_local/outbox.json HTTP/1.0\r\nHost: {parts.netloc}\r\n\r\n"
+        connection.sendall(head.encode())
+        assert connection.makefile("rb").readline().split()[1] == b"404"
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example"])

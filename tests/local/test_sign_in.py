@@ -32,12 +32,12 @@ class Starter:
 
 
 def get(
-    link: SignInLink, path: str, *, client: str = "127.0.0.1", method: str = "GET"
+    link: SignInLink, path: str, *, client: str = "127.0.0.1", method: str = "GET", **headers: str
 ) -> httpx.Response:
     async def send() -> httpx.Response:
         transport = httpx.ASGITransport(link, client=(client, 5000))
         async with httpx.AsyncClient(transport=transport, base_url="http://192.0.2.7") as asking:
-            return await asking.request(method, path)
+            return await asking.request(method, path, headers=headers)
 
     return asyncio.run(send())
 
@@ -77,6 +77,13 @@ def test_another_token_neither_signs_in_nor_uses_the_link_up(query: str) -> None
 def test_another_machine_cannot_use_it() -> None:
     link = link_with(Starter())
     assert "set-cookie" not in get(link, link.path, client="192.0.2.9").headers
+    assert "set-cookie" in get(link, link.path).headers
+
+
+def test_a_tunnel_cannot_use_it() -> None:
+    link = link_with(Starter())
+    for headers in ({"host": "cache.example.com"}, {"x-forwarded-for": "192.0.2.9"}):
+        assert "set-cookie" not in get(link, link.path, **headers).headers
     assert "set-cookie" in get(link, link.path).headers
 
 
