@@ -1,0 +1,111 @@
+"""An upgrade from the first release, back to it, and forth again. Each also fails in the middle, and is rolled back.
+
+The first release is this one with the routes and limits of the first: its code is not in this repository.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.cloudformation import read_template
+from tests.deployed.emulator import ROOT, Emulator
+from tests.deployed.stack import Stack, packed
+from tests.rehearsal.aws_behaviour import FAIL_AT
+from tools.data_resources import recording
+
+pytestmark = pytest.mark.e2e
+
+TRIAL = {"Alarms": "false", "ProtectData": "false"}
+"""The emulator does not support alarms that combine several metrics."""
+LAST = "AfterTheStage"
+FIRST_RELEASE = json.loads(recording(ROOT, "0.1.0").read_text())["HttpApi"]
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Path:
+    return tmp_path / "fail-at"
+
+
+@pytest.fixture
+def emulator(tmp_path: Path, failing: Path) -> Iterator[Emulator]:
+    emulator = Emulator(tmp_path / "emulator", {FAIL_AT: str(failing)})
+    try:
+        emulator.wait_until_ready()
+        yield emulator
+    finally:
+        emulator.stop()
+
+
+def with_a_last_resource(folder: Path, template: dict[str, Any]) -> None:
+    """Write the template, with a resource that CloudFormation updates after the stage."""
+    template["Resources"][LAST] = {
+        "Type": "AWS::SSM::Parameter",
+        "DependsOn": "HttpApiApiGatewayDefaultStage",
+        "Properties": {"Type": "String", "Value": folder.name},
+    }
+    (folder / "template.yaml").write_text(json.dumps(template))
+
+
+def first_release(template: dict[str, Any]) -> dict[str, Any]:
+    """The template with the routes and limits of the first release."""
+    for resource in template["Resources"].values():
+        events = resource.get("Properties", {}).get("Events", {})
+        for name in [name for name, event in events.items() if event["Type"] == "HttpApi"]:
+            given = events[name]["Properties"]
+            if (
+                "Path" in given
+                and f"{given['Method']} {given['Path']}" not in FIRST_RELEASE["Routes"]
+            ):
+                del events[name]
+    api = template["Resources"]["HttpApi"]["Properties"]
+    assert FIRST_RELEASE["RouteSettings"] == []
+    del api["RouteSettings"]
+    return template
+
+
+def limits(stack: Stack) -> set[str]:
+    gateway = stack.emulator.client("apigatewayv2")
+    (one,) = gateway.get_stages(ApiId=stack.physical("HttpApi"))["Items"]
+    return set(one["RouteSettings"])
+
+
+def fails_and_goes_back(stack: Stack, failing: Path, before: Stack) -> None:
+    failing.write_text(LAST)
+    failed = stack.try_to_deploy(TRIAL)
+    assert failed.status == 1, failed.text[-2_000:]
+    assert f"{LAST}: this failure was requested by a test" in failed.text
+    assert stack.described()["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE", stack.failures()
+    assert stack.template() == before.template()
+
+
+def test_both_ways_work_and_so_do_their_rollbacks(
+    emulator: Emulator, failing: Path, tmp_path: Path
+) -> None:
+    now = Stack(emulator, packed(tmp_path / "now"))
+    shutil.copytree(now.folder, tmp_path / "first")
+    first = Stack(emulator, tmp_path / "first")
+    template = read_template(now.folder / "template.yaml")
+    with_a_last_resource(now.folder, template)
+    limited = set(template["Resources"]["HttpApi"]["Properties"]["RouteSettings"])
+    with_a_last_resource(first.folder, first_release(read_template(now.folder / "template.yaml")))
+    go_both_ways(first, now, failing, limited)
+
+
+def go_both_ways(first: Stack, now: Stack, failing: Path, limited: set[str]) -> None:
+    first.deploy(TRIAL)
+    assert limits(first) == set()
+    fails_and_goes_back(now, failing, first)
+    now.deploy(TRIAL)
+    assert limits(now) == limited
+    fails_and_goes_back(first, failing, now)
+    first.deploy(TRIAL)
+    # An update removes none.
+    assert limits(first) == limited
+    now.deploy(TRIAL)
+    assert limits(now) == limited
