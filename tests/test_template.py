@@ -626,7 +626,9 @@ def test_the_access_log_is_json_without_paths_queries_and_headers() -> None:
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
 def test_a_function_logs_json_to_its_own_group(logical_id: str) -> None:
-    assert SHARED["LoggingConfig"]["LogFormat"] == "JSON"
+    # Lambda drops lines below its level, and metrics and audit entries are of this one.
+    assert SHARED["LoggingConfig"] == {"LogFormat": "JSON", "ApplicationLogLevel": "INFO"}
+    assert "POWERTOOLS_LOG_LEVEL" not in SHARED["Environment"]["Variables"]
     group = f"{logical_id}LogGroup"
     assert FUNCTIONS[logical_id]["LoggingConfig"] == {"LogGroup": {"Ref": group}}
     assert group in of_type("AWS::Logs::LogGroup")

@@ -103,6 +103,7 @@ class RuntimePool:
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_mb),
             "AWS_LAMBDA_FUNCTION_NAME": function.logical_id,
             "AWS_LAMBDA_LOG_FORMAT": function.log_format,
+            **({"AWS_LAMBDA_LOG_LEVEL": "INFO"} if function.log_format == "JSON" else {}),
             "LAMBDA_RUNTIME_DIR": str(self._build.runtime_packages),
             "LAMBDA_TASK_ROOT": str(function.code_folder),
             "PYTHONPATH": self._build.search_path(function),

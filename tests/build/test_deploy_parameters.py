@@ -45,5 +45,5 @@ def test_every_form_of_samconfig_is_read(tmp_path: Path) -> None:
 
 
 def test_text_that_is_no_override_is_refused() -> None:
-    with pytest.raises(click.ClickException, match="parameter_overrides: LogLevel is not"):
-        read_overrides("LogLevel", sam_python=SAM / "python")
+    with pytest.raises(click.ClickException, match="parameter_overrides: Tracing is not"):
+        read_overrides("Tracing", sam_python=SAM / "python")

@@ -90,7 +90,7 @@ class _Deploy(click.Command):
         "make deploy",
         "make deploy ENV=prod",
         'make deploy ENV=prod ARGS="--no-confirm-changeset"',
-        'make deploy ARGS="--parameter-overrides LogLevel=DEBUG"',
+        'make deploy ARGS="--parameter-overrides Tracing=Active"',
     ),
 )
 @click.option("--env", "environment", default="default", help="The section of samconfig.toml.")

@@ -30,7 +30,8 @@ def requests_are_logged(
         line = _answered(text, request_id)
         if not line.get("key_id") or not line.get("owner"):
             raise Failed(
-                f"the log line of {function} has no key_id or no owner", "LogLevel is not INFO"
+                f"the log line of {function} has no key_id or no owner",
+                "another version of the function runs: deploy again",
             )
     return f"{len(site.request_ids)} requests found"
 
@@ -52,7 +53,7 @@ def _logged(stack: str, function: str, request_id: str, began: datetime, deadlin
         if time.monotonic() > deadline:
             raise Failed(
                 f"the log of {function} does not contain the request",
-                "the function's role lacks the permission to write its log, or LogLevel is above INFO",
+                "the function's role lacks the permission to write its log, or its log level is no longer INFO",
             )
         time.sleep(_BETWEEN_LOOKS_S)
 

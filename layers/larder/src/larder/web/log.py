@@ -1,5 +1,6 @@
 """The structured log: one JSON object per line, with the request's id. Never log a token, a body or a signed URL."""
 
+import logging
 from collections.abc import Callable
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,15 @@ from larder.web.powertools.logger import Logger
 if TYPE_CHECKING:
     from larder.web.powertools.context import LambdaContext
 
+_NAME = "larder"
+
 
 @cache
 def logger() -> Logger:
-    """The template sets the level in Powertools' own variable."""
-    return Logger(service="larder", use_rfc3339=True)
+    """The logger. Metrics and audit entries are lines of the level INFO, so no variable changes its level."""
+    log = Logger(service=_NAME, use_rfc3339=True)
+    logging.getLogger(_NAME).setLevel(logging.INFO)
+    return log
 
 
 def log_of_request(event: dict[str, Any]) -> Logger:
