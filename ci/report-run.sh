@@ -11,6 +11,14 @@ if [ -z "$file" ] || [ -z "${TURBO_API:-}" ] || [ -z "${TURBO_TOKEN:-}" ]; then
   exit 0
 fi
 
+# It is part of curl's configuration.
+case $TURBO_TOKEN in
+  *[!A-Za-z0-9._~+/=-]*)
+    echo "The run was not reported: TURBO_TOKEN has characters that no token has." >&2
+    exit 0
+    ;;
+esac
+
 read_by_larder='
 const { id, turboVersion, execution, scm, tasks } = JSON.parse(require("fs").readFileSync(process.argv[1], "utf8"));
 const times = (one) => one && { startTime: one.startTime, endTime: one.endTime, exitCode: one.exitCode };
@@ -26,12 +34,16 @@ console.log(JSON.stringify({ id, turboVersion, execution: times(execution), scm:
 '
 # The token comes in a file of its own, because other processes can see the arguments of a program.
 reply=$(node -e "$read_by_larder" "$file" \
-  | curl -sS --max-time 30 -K /dev/fd/3 "${TURBO_API%/}/v1/runs?slug=${TURBO_TEAM:-}" \
+  | curl -sS --max-time 30 --max-filesize 100000 -K /dev/fd/3 "${TURBO_API%/}/v1/runs?slug=${TURBO_TEAM:-}" \
     -H "Content-Type: application/json" -H "x-artifact-client-ci: ${LARDER_CI:-}" --data-binary @- 3<<LINES
 header = "Authorization: Bearer $TURBO_TOKEN"
 LINES
 )
 case $reply in
   *'"recorded"'*) ;;
-  *) printf 'The run was not reported: %s\n' "$reply" >&2 ;;
+  *)
+    # One line of printable ASCII, without what starts a command in the log of a CI.
+    shown=$(printf '%s' "$reply" | LC_ALL=C tr -c ' -~' ' ' | sed 's/::*/:/g; s/##*/#/g' | cut -c 1-500)
+    printf 'The run was not reported: %s\n' "$shown" >&2
+    ;;
 esac

@@ -6,7 +6,7 @@
 set -eu
 
 if [ -z "${ACTIONS_ID_TOKEN_REQUEST_URL:-}" ]; then
-  echo "::notice::This job has no id token, so it builds without the cache. Jobs of forks never have one; others need permissions: {id-token: write}."
+  printf '%s\n' "::notice::This job has no id token, so it builds without the cache. Jobs of forks never have one; others need permissions: {id-token: write}."
   exit 0
 fi
 
@@ -15,17 +15,14 @@ audience=${TURBO_API%/}
 for pause in 1 2 0; do
   if id_token=$(printf 'header = "authorization: bearer %s"\n' "$ACTIONS_ID_TOKEN_REQUEST_TOKEN" \
     | curl -sSf --max-time 30 -K - --get --data-urlencode "audience=$audience" "$ACTIONS_ID_TOKEN_REQUEST_URL" \
-    | sed -n 's/.*"value": *"\([^"]*\)".*/\1/p') \
+    | sed -n 's/.*"value": *"\([A-Za-z0-9._-]*\)".*/\1/p') \
     && token=$(printf '%s' "$id_token" | sh "$(dirname "$0")/../exchange.sh"); then
-    echo "::add-mask::$token"
-    echo "token=$token" >> "$GITHUB_OUTPUT"
-    {
-      echo "TURBO_API=$audience"
-      echo "TURBO_TEAM=$TURBO_TEAM"
-      echo "TURBO_TOKEN=$token"
-    } >> "$GITHUB_ENV"
+    # exchange.sh has checked all three: none has more than one line.
+    printf '::add-mask::%s\n' "$token"
+    printf 'token=%s\n' "$token" >> "$GITHUB_OUTPUT"
+    printf '%s\n' "TURBO_API=$audience" "TURBO_TEAM=$TURBO_TEAM" "TURBO_TOKEN=$token" >> "$GITHUB_ENV"
     exit 0
   fi
   sleep "$pause"
 done
-echo "::warning::No token for the cache, so the build does not use it. The lines above have the reason."
+printf '%s\n' "::warning::No token for the cache, so the build does not use it. The lines above have the reason."
