@@ -7,7 +7,7 @@ from larder.api_keys import service
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.principals.session import SignedIn
 from larder.web.queries.api_keys import KeysAsked
-from larder.web.replies.api_keys import ApiKeyJson, api_key_json
+from larder.web.replies.api_keys import ApiKeyJson, api_key_json, that_fit
 from larder.web.responses import MAY_HAVE_NEXT_PAGE, JsonResponse, json_response, next_page
 
 app = better_auth_api()
@@ -23,9 +23,11 @@ def list_api_keys(
     """
     page = service.page_of_keys(principal.user.id, limit=asked.limit, offset=asked.offset)
     service.delete_expired_keys_if_due(now=clock.now())
-    following = asked.offset + asked.limit if page.has_more else None
+    records = that_fit([api_key_json(key) for key in page.keys])
+    has_more = page.has_more or len(records) < len(page.keys)
+    following = asked.offset + len(records) if has_more else None
     headers = next_page("/api/auth/api-key/list", limit=asked.limit, offset=following)
-    return json_response([api_key_json(key) for key in page.keys], headers=headers)
+    return json_response(records, headers=headers)
 
 
 handler = lambda_handler(app)

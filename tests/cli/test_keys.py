@@ -160,7 +160,7 @@ def test_a_team_key_needs_a_member(larder: Larder, cloud: Cloud) -> None:
         (("--team", "nobody"), "there is no team nobody"),
         (("--name", "x" * 33), "--name: must hold 1 to 32 characters"),
         (("--prefix", "a b"), "--prefix: must be"),
-        (("--permissions", "art facts=read"), "--permissions: must map"),
+        (("--permissions", "art\tfacts=read"), "--permissions: must have names"),
         (("--remaining", f"{10**12 + 1}"), "--remaining: must be a whole number from 0 to"),
         (("--rate-limit-max", f"{10**12 + 1}"), "--rate-limit-max: must be a whole number"),
         (

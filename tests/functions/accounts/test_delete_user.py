@@ -65,6 +65,13 @@ def test_the_password_is_required_one_day_after_sign_in(ada: User) -> None:
     assert browser.post(PATH, {"password": PASSWORD}).status == 200
 
 
+def test_a_token_of_a_link_deletes_nobody(ada: User, browser: Browser) -> None:
+    """Larder sends no such links. Ignored, the token would delete a user who only opened one."""
+    for body in ({"token": "nope"}, {"token": "", "password": PASSWORD}):
+        assert browser.post(PATH, body).refusal == (404, "INVALID_TOKEN")
+    assert find_user(ada.id) is not None
+
+
 def test_the_last_owner_of_a_team_cannot_be_deleted(ada: User, bob: User, browser: Browser) -> None:
     now = clock.now()
     team = create_team("Acme", "acme", owner_user_id=ada.id, now=now)

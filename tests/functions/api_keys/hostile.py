@@ -30,7 +30,7 @@ BODIES: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
     "a prototype as a resource": ({"permissions": {"__proto__": ["read"]}}, INVALID),
     "a constructor as a resource": ({"permissions": {"constructor": []}}, INVALID),
     "a prototype as an action": ({"permissions": {"artifacts": ["prototype"]}}, INVALID),
-    "a resource with a space": ({"permissions": {"a b": ["read"]}}, INVALID),
+    "a resource with a line break": ({"permissions": {"a\nb": ["read"]}}, INVALID),
     "an empty resource": ({"permissions": {"": ["read"]}}, INVALID),
     "many resources": ({"permissions": {f"r{number}": [] for number in range(101)}}, INVALID),
     "many actions": ({"permissions": {"artifacts": ["read"] * 101}}, INVALID),

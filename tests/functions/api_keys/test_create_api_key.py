@@ -112,8 +112,72 @@ def test_400_for_a_bad_prefix(ada: Sender, prefix: str, code: str) -> None:
 
 
 def test_the_message_names_the_field_and_the_rule(ada: Sender) -> None:
-    reply = create(ada, permissions={"a b": ["read"]})
-    assert reply.json["message"] == "[body.permissions] must map resource names to lists of action names"  # fmt: skip
+    reply = create(ada, permissions={"a\nb": ["read"]})
+    assert reply.json["message"] == (
+        "[body.permissions] must have names of 1 to 128 characters, without control characters"
+    )
+
+
+def test_permissions_have_any_printable_names(operator: Sender, cloud: Cloud) -> None:
+    permissions = {
+        "files:private": ["read:all", "*"],
+        "repo/web": ["read"],
+        "*": ["lesen & schreiben", "читать"],
+        "r" * 128: ["a" * 128],
+    }
+    whose = {"userId": cloud.user.id, "expiresIn": 86_400}
+    reply = create(operator, **whose, permissions=permissions)
+    assert made(reply)["permissions"] == permissions
+    for required, valid in ((permissions, True), ({"files": ["private:read"]}, False)):
+        body = {"key": made(reply)["key"], "permissions": required}
+        assert Sender(None)("POST", f"{API}/verify", json_body=body).json["valid"] is valid
+
+
+@pytest.mark.parametrize(
+    ("permissions", "rule"),
+    [
+        ({"a": [""]}, "must have names of 1 to 128 characters"),
+        ({"a" * 129: ["read"]}, "must have names of 1 to 128 characters"),
+        ({"a": ["\u202e"]}, "without control characters"),
+        ({"constructor": ["read"]}, "must not have the names"),
+        ({f"{n}": ["read"] for n in range(101)}, "must name at most 100 resources"),
+        ({f"{n:0128}": ["r" * 128] for n in range(40)}, "must be at most 10000 characters"),
+    ],
+)
+def test_400_for_permissions_that_break_a_rule(
+    operator: Sender, cloud: Cloud, permissions: dict[str, list[str]], rule: str
+) -> None:
+    reply = create(operator, userId=cloud.user.id, permissions=permissions)
+    assert refused(reply) == (400, "VALIDATION_ERROR")
+    assert rule in reply.json["message"]
+
+
+def test_a_prefix_can_have_dots_colons_and_tildes(ada: Sender) -> None:
+    record = made(create(ada, prefix="my.app:v~1_"))
+    assert record["key"].startswith("my.app:v~1_")
+    reply = Sender(record["key"])("POST", f"{API}/verify", json_body={"key": record["key"]})
+    assert reply.json["valid"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("organizationId", "org_1"), ("configId", "team"), ("configId", 1)]
+)
+@pytest.mark.parametrize("path", ["create", "update", "delete", "verify"])
+def test_400_for_a_field_that_would_choose_other_keys(
+    ada: Sender, cloud: Cloud, path: str, field: str, value: object
+) -> None:
+    """Ignored, they would make a key of the caller's own, or change one."""
+    before = stored_keys()
+    body = {"keyId": cloud.key.id, "key": cloud.token, "name": "new", field: value}
+    reply = ada("POST", f"{API}/{path}", json_body=body)
+    assert refused(reply) == (400, "VALIDATION_ERROR")
+    assert reply.json["message"].startswith(f"[body.{field}] is not supported")
+    assert stored_keys() == before
+
+
+def test_the_default_configuration_can_be_named(ada: Sender) -> None:
+    record = made(create(ada, configId="default", organizationId=None))
+    assert record["configId"] == "default"
 
 
 @pytest.mark.parametrize("name", hostile.NOT_JSON)

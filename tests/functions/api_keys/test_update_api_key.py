@@ -168,6 +168,16 @@ def test_permissions_cannot_exceed_the_role_in_the_keys_team(ada: Sender, cloud:
     assert update(ada, cloud.key, name="still mine").status == 200
 
 
+def test_a_key_that_has_no_uses_left_is_disabled(operator: Sender, cloud: Cloud) -> None:
+    """The next use deletes it."""
+    ended = update(operator, cloud.key, userId=cloud.user.id, remaining=0).json
+    assert (ended["enabled"], ended["remaining"]) == (False, 0)
+    again = update(operator, cloud.key, userId=cloud.user.id, remaining=1).json
+    assert (again["enabled"], again["remaining"]) == (True, 1)
+    refilled = update(operator, cloud.key, remaining=0, refillAmount=5, refillInterval=1000).json
+    assert (refilled["enabled"], refilled["remaining"]) == (True, 0)
+
+
 def test_an_operator_changes_any_key_and_its_limits(operator: Sender, cloud: Cloud) -> None:
     reply = update(
         operator,

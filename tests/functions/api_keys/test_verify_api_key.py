@@ -47,7 +47,7 @@ def test_a_valid_key_returns_its_record_without_the_key(cloud: Cloud) -> None:
     assert cloud.token not in reply.body.decode()
     assert cloud.key.key_hash not in reply.body.decode()
     assert set(record) == {
-        "id", "name", "start", "prefix", "userId", "referenceId", "teamId", "refillInterval",
+        "id", "name", "start", "prefix", "userId", "referenceId", "configId", "teamId", "refillInterval",
         "refillAmount", "lastRefillAt", "enabled", "rateLimitEnabled", "rateLimitTimeWindow",
         "rateLimitMax", "requestCount", "remaining", "lastRequest", "expiresAt", "createdAt",
         "updatedAt", "permissions", "metadata",

@@ -65,7 +65,7 @@ def test_the_table_does_not_contain_the_key(cloud: Cloud) -> None:
         ({"prefix": "vca_larder_"}, "prefix"),
         ({"expires_in_s": 0}, "expires_in"),
         ({"permissions": {"": ("read",)}}, "permissions"),
-        ({"permissions": {"artifacts": ("re ad",)}}, "permissions"),
+        ({"permissions": {"artifacts": ("re\tad",)}}, "permissions"),
     ],
 )
 def test_an_invalid_field_is_named(cloud: Cloud, changes: dict[str, object], field: str) -> None:

@@ -156,6 +156,12 @@ class ResetPasswordDisabled(LarderError):
     message = "Signing in with email and password is turned off in this deployment, and so is the password reset."
 
 
+class InvalidDeletionToken(LarderError):
+    """A request to delete a user has a token. Larder sends no links that delete users."""
+
+    message = "The token is not valid. Send the password instead."
+
+
 class SessionExpired(LarderError):
     """A request to delete a user has no password, and its session is not fresh."""
 

@@ -113,6 +113,11 @@ class ApiKey:
     run: Mapping[str, str] | None = None
 
     @property
+    def is_used_up(self) -> bool:
+        """Whether the allowance has ended for good."""
+        return self.remaining == 0 and self.refill is None
+
+    @property
     def own_scope(self) -> str:
         """The scope of a protected team that the key writes, unless it is trusted."""
         return self.scope or f"k{self.id}"

@@ -26,7 +26,7 @@ from larder.names import CONTROL
 from larder.settings import settings
 
 MAX_METADATA_LENGTH = 10_000
-"""A page of 100 keys has to fit into a reply of Lambda."""
+"""In characters of JSON. Replies with many keys have to fit into Lambda's 6 MB."""
 
 MAX_METADATA_DEPTH = 20
 
@@ -38,8 +38,13 @@ VERCELS_OWN = "vca_"
 (docs/clients/turbo.md#status-codes).
 """
 
-_PREFIX = re.compile(r"[a-zA-Z0-9_-]*")
-_WORD = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+MAX_PERMISSIONS_LENGTH = 10_000
+"""In characters of JSON, as for metadata."""
+
+MAX_WORD_LENGTH = 128
+"""Of the name of a resource or an action."""
+
+_PREFIX = re.compile(r"[a-zA-Z0-9_.:~-]*")
 _PROTOTYPES = frozenset({"__proto__", "constructor", "prototype"})
 """Names that can change the prototype when a JavaScript program copies an object (prototype pollution)."""
 
@@ -71,7 +76,7 @@ def check_prefix(prefix: str | None) -> None:
     if not least <= len(prefix) <= most:
         raise InvalidPrefixLength("prefix", f"must be {least} to {most} characters long")
     if not _PREFIX.fullmatch(prefix):
-        raise InvalidValue("prefix", "must be letters, digits, underscores or hyphens")
+        raise InvalidValue("prefix", "must be letters, digits or any of . _ : ~ -")
     if prefix.startswith(VERCELS_OWN):
         raise InvalidValue("prefix", f"must not begin with {VERCELS_OWN}, as tokens of Vercel do")
 
@@ -112,11 +117,22 @@ def check_metadata(metadata: Any) -> None:
 
 def check_permissions(permissions: Permissions) -> None:
     names = [*permissions, *(action for actions in permissions.values() for action in actions)]
-    if not all(_WORD.fullmatch(name) for name in names) or not _PROTOTYPES.isdisjoint(names):
-        raise InvalidValue("permissions", "must map resource names to lists of action names")
+    if not all(0 < len(name) <= MAX_WORD_LENGTH and name.isprintable() for name in names):
+        raise InvalidValue(
+            "permissions",
+            f"must have names of 1 to {MAX_WORD_LENGTH} characters, without control characters",
+        )
+    if not _PROTOTYPES.isdisjoint(names):
+        raise InvalidValue(
+            "permissions", f"must not have the names {', '.join(sorted(_PROTOTYPES))}"
+        )
     if max(len(permissions), len(names) - len(permissions)) > MAX_GRANTED:
         raise InvalidValue(
             "permissions", f"must name at most {MAX_GRANTED} resources and {MAX_GRANTED} actions"
+        )
+    if len(json.dumps(permissions)) > MAX_PERMISSIONS_LENGTH:
+        raise InvalidValue(
+            "permissions", f"must be at most {MAX_PERMISSIONS_LENGTH} characters of JSON"
         )
 
 

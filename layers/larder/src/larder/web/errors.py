@@ -115,23 +115,19 @@ class CrossSiteNavigation(LarderError):
 
 
 class InvalidCallbackUrl(LarderError):
-    message = "callbackURL must be a path, or lead to this service or an origin in TrustedOrigins."
+    message = "callbackURL must be an encoded path, or lead to this service or an origin in TrustedOrigins."
 
 
 class InvalidRedirectUrl(InvalidCallbackUrl):
-    message = "redirectTo must be a path, or lead to this service or an origin in TrustedOrigins."
+    message = "redirectTo must be an encoded path, or lead to this service or an origin in TrustedOrigins."
 
 
 class InvalidErrorCallbackUrl(InvalidCallbackUrl):
-    message = (
-        "errorCallbackURL must be a path, or lead to this service or an origin in TrustedOrigins."
-    )
+    message = "errorCallbackURL must be an encoded path, or lead to this service or an origin in TrustedOrigins."
 
 
 class InvalidNewUserCallbackUrl(InvalidCallbackUrl):
-    message = (
-        "newUserCallbackURL must be a path, or lead to this service or an origin in TrustedOrigins."
-    )
+    message = "newUserCallbackURL must be an encoded path, or lead to this service or an origin in TrustedOrigins."
 
 
 class InternalError(LarderError):

@@ -1,7 +1,8 @@
 """The JSON bodies of the API key endpoints, parsed and checked."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -12,20 +13,22 @@ from pydantic import (
 
 from larder.api_keys.changes import UNSET, KeyChanges, NewKey, Unset
 from larder.api_keys.models import Permissions, RateLimit, Refill
+from larder.api_keys.rules import MAX_WORD_LENGTH
 from larder.api_keys.service import default_rate_limit
 from larder.api_keys.verification import presented_form
 from larder.teams.slugs import parse_team_id
-from larder.web.bodies.better_auth import parsed
+from larder.web.bodies import better_auth
 from larder.web.bodies.model import BodyModel
 from larder.web.errors import InvalidBody, KeyForAnother, ServerOnlyProperty
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.session import KeyMaker, UserPrincipal
+from larder.web.queries.api_keys import NO_OTHER_KEYS, other_keys
 from larder.web.request_context import request_context
 
 MAX_PERMISSIONS = 20
 """How many actions one verification can require. One condition checks them all."""
 
-_Word = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+_Word = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_LENGTH)]
 _Permissions = dict[str, list[str]]
 
 
@@ -108,6 +111,17 @@ class KeyToVerify:
 class SentUpdate:
     key_id: str
     changes: KeyChanges
+
+
+M = TypeVar("M", bound=BodyModel)
+
+
+def parsed(request: Request, model: type[M]) -> M:
+    """The body as a model. Raises InvalidBody, also for a field that would choose another set of keys."""
+    sent = better_auth.auth_body(request)
+    if isinstance(sent, Mapping) and (field := other_keys(sent)):
+        raise InvalidBody(field, NO_OTHER_KEYS)
+    return better_auth.parsed(request, model)
 
 
 def verify_body(request: Request) -> KeyToVerify:

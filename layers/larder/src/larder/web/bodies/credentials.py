@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from larder.accounts.models import PasswordChange
-from larder.errors import InvalidLinkToken
+from larder.errors import InvalidDeletionToken, InvalidLinkToken
 from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
 from larder.web.powertools.resolver import Depends, Request
@@ -45,6 +45,7 @@ class _ConfirmEmailChange(BodyModel):
 
 class _DeleteUser(BodyModel):
     password: str | None = None
+    token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,11 @@ def confirmation_token(request: Request) -> str:
 
 
 def farewell_password(request: Request) -> str | None:
-    """`{"password"?}`, to confirm the deletion of an account."""
-    return parsed(request, _DeleteUser).password
+    """`{"password"?}`, to confirm the deletion of an account. Raises InvalidDeletionToken for any `token`."""
+    body = parsed(request, _DeleteUser)
+    if body.token is not None:
+        raise InvalidDeletionToken
+    return body.password
 
 
 VerificationWanted = Annotated[LinkWanted, Depends(verification_wanted)]

@@ -1,16 +1,33 @@
 """Query parameters of the endpoints that show a user's keys, by the names of the Better Auth client."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 from larder.web.errors import InvalidQuery
 from larder.web.powertools.resolver import Depends, Request
 
-MAX_KEYS = 100
-"""The most keys in one reply. Even if each has 10,000 characters of metadata, it is far below Lambda's 6 MB."""
+MAX_KEYS = 1000
+"""The most keys in one reply, and the most that a user can have (`MaxKeysPerUser`)."""
 
 MAX_OFFSET = 99_999
+
+_DEFAULT_CONFIG = "default"
+"""The `configId` of all keys."""
+
+NO_OTHER_KEYS = "is not supported: all keys belong to users, and are made with one configuration"
+
+
+def other_keys(sent: Mapping[str, object]) -> str | None:
+    """The field of a request that would choose the keys of an organization or of another configuration, if it has one.
+
+    Ignoring it would make a key of the caller's own, or list those.
+    """
+    if sent.get("organizationId") not in (None, ""):
+        return "organizationId"
+    return None if sent.get("configId") in (None, "", _DEFAULT_CONFIG) else "configId"
+
 
 _NUMBER = re.compile(r"[0-9]{1,5}")
 
@@ -25,6 +42,7 @@ class KeysQuery:
 
 def keys_query(request: Request) -> KeysQuery:
     """Raises InvalidQuery naming the parameter."""
+    _check_other_keys(request)
     return KeysQuery(
         limit=_whole_number(request, "limit", 1, MAX_KEYS, MAX_KEYS),
         offset=_whole_number(request, "offset", 0, MAX_OFFSET, 0),
@@ -33,11 +51,17 @@ def keys_query(request: Request) -> KeysQuery:
 
 def queried_key(request: Request) -> str:
     """`?id=`, or `?keyId=` as the other endpoints call it. Raises InvalidQuery."""
+    _check_other_keys(request)
     query = request.query_parameters or {}
     key_id = query.get("id") or query.get("keyId")
     if not key_id:
         raise InvalidQuery("id", "is required")
     return key_id
+
+
+def _check_other_keys(request: Request) -> None:
+    if field := other_keys(request.query_parameters or {}):
+        raise InvalidQuery(field, NO_OTHER_KEYS)
 
 
 def _whole_number(request: Request, name: str, least: int, most: int, default: int) -> int:

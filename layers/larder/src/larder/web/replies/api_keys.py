@@ -1,5 +1,6 @@
 """API keys in the format of the Better Auth client (docs/clients/better-auth.md)."""
 
+import json
 from typing import Any, Literal, NotRequired, TypedDict
 
 from larder.api_keys.models import ApiKey, Refusal, Verification
@@ -15,6 +16,10 @@ _MESSAGES = {
 }
 
 
+_REPLY_BYTES = 5_500_000
+"""Lambda's limit is 6 MB, with the headers."""
+
+
 class ApiKeyJson(TypedDict):
     """An API key without its secret. `referenceId` is what newer clients call `userId`."""
 
@@ -23,6 +28,7 @@ class ApiKeyJson(TypedDict):
     start: str | None
     prefix: str | None
     userId: str
+    configId: Literal["default"]
     referenceId: str
     teamId: str | None
     refillInterval: int | None
@@ -82,6 +88,16 @@ class RefusedKeyJson(TypedDict):
     key: None
 
 
+def that_fit(records: list[ApiKeyJson]) -> list[ApiKeyJson]:
+    """The first records that fit into a reply of Lambda, in which the body is a JSON string."""
+    left_bytes = _REPLY_BYTES
+    for number, record in enumerate(records):
+        left_bytes -= len(json.dumps(json.dumps(record)))
+        if left_bytes < 0:
+            return records[:number]
+    return records
+
+
 def verification_json(verification: Verification) -> ValidKeyJson | RefusedKeyJson:
     if verification.refusal is None and verification.key is not None:
         return {"valid": True, "error": None, "key": api_key_json(verification.key)}
@@ -108,11 +124,13 @@ def api_key_json(key: ApiKey) -> ApiKeyJson:
         "prefix": key.prefix,
         "userId": key.user_id,
         "referenceId": key.user_id,
+        "configId": "default",
         "teamId": key.team_id,
         "refillInterval": key.refill.interval_ms if key.refill else None,
         "refillAmount": key.refill.amount if key.refill else None,
         "lastRefillAt": to_iso(key.last_refill_at),
-        "enabled": key.enabled,
+        # The next use of a key without uses left deletes it.
+        "enabled": key.enabled and not key.is_used_up,
         "rateLimitEnabled": key.rate_limit.enabled,
         "rateLimitTimeWindow": key.rate_limit.window_ms,
         "rateLimitMax": key.rate_limit.max_requests,

@@ -86,6 +86,7 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     ),
     errors.ChangeEmailDisabled: ErrorReply(400, "change_email_disabled"),
     errors.ResetPasswordDisabled: ErrorReply(400, "reset_password_disabled"),
+    errors.InvalidDeletionToken: ErrorReply(404, "invalid_token"),
     errors.SessionExpired: ErrorReply(400, "session_expired"),
     errors.SoleTeamOwner: ErrorReply(400, "sole_team_owner"),
     errors.LastOwner: ErrorReply(409, "last_owner"),
