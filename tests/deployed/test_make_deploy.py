@@ -93,6 +93,32 @@ def test_it_asks_before_it_creates(account: Account) -> None:
     assert account.is_protected()
 
 
+@pytest.mark.parametrize("arguments", [(), ("--no-execute-changeset",)], ids=str)
+def test_a_change_that_is_not_executed_leaves_the_stack_protected(
+    account: Account, arguments: tuple[str, ...]
+) -> None:
+    assert account.deploy().status == 0
+    account.configure('"ProtectData=false"')
+    done = account.deploy(*arguments, answers=None if arguments else "n\n")
+    assert (done.status, "Nothing was deployed" in done.text) == (0, True), done.text
+    stack = account.stack()
+    assert stack is not None
+    assert stack["EnableTerminationProtection"]
+    assert account.is_protected()
+    assert account.deploy().status == 0
+    assert not account.is_protected()
+    assert not (account.stack() or {})["EnableTerminationProtection"]
+
+
+def test_a_stack_that_lost_its_protection_gets_it_back_without_a_change(account: Account) -> None:
+    assert account.deploy().status == 0
+    account.client("cloudformation").update_termination_protection(
+        StackName="larder-prod", EnableTerminationProtection=False
+    )
+    assert "No changes to deploy" in account.deploy().text
+    assert (account.stack() or {})["EnableTerminationProtection"]
+
+
 def test_an_account_that_allows_few_functions_is_refused(tmp_path: Path) -> None:
     with empty_account(tmp_path, functions_at_once=10) as account:
         done = account.deploy()

@@ -191,10 +191,11 @@ def deploy(
 
     protects = values[PROTECT] == "true"
     # DynamoDB refuses to delete a protected table, so the rollback of a creation that fails would fail as well.
+    waiting = stacks.open_change_sets(target.client("cloudformation"), target.stack)
     run_sam({**values, PROTECT: "false"} if is_new and protects else values)
     deployed = target.look()
-    if deployed.state is not State.READY:
-        # The person answered no to SAM's question.
+    if stacks.open_change_sets(target.client("cloudformation"), target.stack) - waiting:
+        click.echo("\nNothing was deployed. The stack is as it was.")
         return
     if is_new and protects:
         click.echo("\nThe stack is complete. Protecting its data.\n")

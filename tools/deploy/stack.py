@@ -161,6 +161,18 @@ def failures(cloudformation: Any, name: str) -> list[str]:
     ]
 
 
+def open_change_sets(cloudformation: Any, name: str) -> set[str]:
+    """The change sets that can be executed: SAM leaves one if a person answers no, or with `--no-execute-changeset`."""
+    pages = cloudformation.get_paginator("list_change_sets").paginate(StackName=name)
+    try:
+        listed = [one for page in pages for one in page["Summaries"]]
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("ValidationError", "ChangeSetNotFound"):
+            raise
+        return set()
+    return {one["ChangeSetId"] for one in listed if one["ExecutionStatus"] == "AVAILABLE"}
+
+
 def set_protection(cloudformation: Any, name: str, *, on: bool) -> None:
     """Make CloudFormation refuse to delete the stack, or allow it."""
     cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=on)
