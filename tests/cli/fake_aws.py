@@ -43,6 +43,8 @@ class FakeAws:
                 self.end_headers()
                 self.wfile.write(body)
 
+            do_GET = do_POST  # noqa: N815 - the name that the base class calls
+
             def log_message(self, *_: object) -> None:
                 """Keep the output of the test clean."""
 

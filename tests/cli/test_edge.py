@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.util import find_spec
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -261,8 +262,15 @@ def test_the_test_events_pass_the_function_that_is_deployed(probing: Probing) ->
         probes.function_passes_its_vectors(probing)
     probing.test_function = test_function
     assert probes.function_passes_its_vectors(probing) == "7 % of the compute time"
-    probing.test_function = lambda event: (test_function(event)[0], 50)
-    with pytest.raises(Failed, match="50 %"):
+    for utilizations, found in (
+        ([7, 99, 7, 99, 7], "7 % of the compute time"),
+        ([60, 10, 60, 10, 60], "60 % of the compute time, which is much: please report it"),
+    ):
+        values = cycle(utilizations)
+        probing.test_function = lambda event, values=values: (test_function(event)[0], next(values))
+        assert probes.function_passes_its_vectors(probing) == found
+    probing.test_function = lambda event: (test_function(event)[0], 80)
+    with pytest.raises(Failed, match="80 %"):
         probes.function_passes_its_vectors(probing)
     probing.test_function = lambda _event: ({"request": {}}, 1)
     with pytest.raises(Failed, match="200 instead of 413"):

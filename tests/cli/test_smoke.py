@@ -5,7 +5,10 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import BoundedSemaphore, Thread
 
 import pytest
 
@@ -13,7 +16,13 @@ from larder import aws, clock
 from larder_cli.http import Answer, Unreachable, about_silence, exchange
 from larder_cli.outcomes import Failed
 from larder_cli.smoke.advice import about, about_storage, summary
-from larder_cli.smoke.checks import CHECKS, ESSENTIAL, Site
+from larder_cli.smoke.checks import (
+    CHECKS,
+    ESSENTIAL,
+    Site,
+    account_runs_enough_functions,
+    requests_at_once_are_answered,
+)
 from larder_cli.smoke.log_lines import requests_are_logged
 
 from .conftest import OUTPUTS, Larder
@@ -132,7 +141,9 @@ def test_advice_about_errors_of_larder(code: str, words: str) -> None:
         (answer(404, {"message": "Not Found"}), "not Larder"),
         (answer(429, {"message": "Too Many Requests"}), "ThrottlingRate"),
         (answer(500, {"message": "Internal Server Error"}), "log"),
+        (answer(500, {"message": "Internal Server Error"}), "get-account-settings"),
         (answer(503, {"message": "Service Unavailable"}), "too long"),
+        (answer(503, {"message": "Service Unavailable"}), "get-account-settings"),
         (Answer(200, {}, b"<!DOCTYPE html>\n<title>Sign in</title>"), "not Larder"),
         (Answer(502, {}, b"Bad Gateway"), "proxy"),
         (answer(418, {"code": "teapot", "message": "No."}), "docs/errors.md"),
@@ -185,6 +196,60 @@ def test_advice_without_a_response() -> None:
     untrusted = Unreachable(str(ssl.SSLCertVerificationError(1, "CERTIFICATE_VERIFY_FAILED")))
     assert "SSL_CERT_FILE" in about_silence(untrusted)
     assert "network" in about_silence(Unreachable("unknown reason"))
+
+
+# ----------------------------------------------------------------------------------- requests at once
+
+
+@contextmanager
+def api_with_functions(number: int) -> Iterator[str]:
+    """An API whose functions take a moment, in an account that runs so many at once. Other requests get 503."""
+    free = BoundedSemaphore(number)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            runs = free.acquire(blocking=False)
+            time.sleep(0.5)
+            body = b'{"status": "enabled"}' if runs else b'{"message": "Service Unavailable"}'
+            if runs:
+                free.release()
+            self.send_response(200 if runs else 503)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Keep the output of the test clean."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_requests_at_once_find_an_account_that_runs_too_few_functions() -> None:
+    with api_with_functions(10) as url:
+        site = Site(url=url, key=KEY, team=None, large_bytes=1)
+        assert requests_at_once_are_answered(site) == ""
+    with api_with_functions(3) as url:
+        site = Site(url=url, key=KEY, team=None, large_bytes=1)
+        with pytest.raises(Failed, match="of 10: 503") as failed:
+            requests_at_once_are_answered(site)
+    assert "too many functions at once" in failed.value.advice
+
+
+def test_with_a_stack_the_account_is_asked_how_many_functions_it_runs(
+    fake_aws: FakeAws, own_environment: pytest.MonkeyPatch
+) -> None:
+    own_environment.setenv("AWS_ENDPOINT_URL_LAMBDA", fake_aws.url)
+    aws.reset()
+    fake_aws.body = b'{"AccountLimit": {"ConcurrentExecutions": 1000}}'
+    assert account_runs_enough_functions("eu-central-1") == "1000"
+    fake_aws.body = b'{"AccountLimit": {"ConcurrentExecutions": 10}}'
+    with pytest.raises(Failed, match="at most 10 functions") as failed:
+        account_runs_enough_functions("eu-central-1")
+    assert "request-service-quota-increase" in failed.value.advice
+    aws.reset()
 
 
 # ------------------------------------------------------------------------------------- the log lookup

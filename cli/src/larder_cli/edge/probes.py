@@ -53,8 +53,10 @@ STORED = {
 SMALL_BYTES = 1024
 ADDRESS_LIVES = timedelta(minutes=10)
 SLOW_PATIENCE_S = 600.0
-MOST_UTILIZATION = 50
-"""Percent of the compute time that CloudFront allows a function."""
+HIGH_UTILIZATION, MOST_UTILIZATION = 50, 80
+"""Percent of the compute time that CloudFront allows a function. The probe warns from 50, and fails from 80."""
+SAMPLES = 5
+"""Of each event. The median counts, because the time of a single run varies with the machine."""
 
 REACHES_EDGE_WITHIN_S = 60.0
 """How fast a change of the store should reach the edge. A slower one only warns."""
@@ -214,14 +216,18 @@ def function_passes_its_vectors(probing: Probing) -> str:
         raise NotTried("only CloudFront has TestFunction; tests run the same code locally")
     upload, most = probing.new_upload(), 0
     for event, expected in _vectors(probing, upload):
-        result, utilization = probing.test_function(event)
-        most = max(most, utilization)
-        status = result.get("response", {}).get("statusCode", 200)
-        if status != expected:
-            raise Failed(f"a test event gets {status} instead of {expected}", _REPORT)
+        utilizations: list[int] = []
+        for _ in range(SAMPLES):
+            result, utilization = probing.test_function(event)
+            utilizations.append(utilization)
+            status = result.get("response", {}).get("statusCode", 200)
+            if status != expected:
+                raise Failed(f"a test event gets {status} instead of {expected}", _REPORT)
+        most = max(most, sorted(utilizations)[SAMPLES // 2])
     if most >= MOST_UTILIZATION:
         raise Failed(f"the function uses {most} % of its compute time", _REPORT)
-    return f"{most} % of the compute time"
+    warning = "" if most < HIGH_UTILIZATION else ", which is much: please report it"
+    return f"{most} % of the compute time{warning}"
 
 
 def _vectors(probing: Probing, upload: Upload) -> Iterator[tuple[dict[str, Any], int]]:

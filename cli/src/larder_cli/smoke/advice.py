@@ -22,12 +22,16 @@ _BY_CODE = {
     "internal_error": "an error in Larder: the log has it as `unforeseen error` (docs/operations.md, ApiFailing)",
     "try_again": "DynamoDB or S3 did not respond: run this again; if it persists, see docs/operations.md, ApiFailing",
 }
+_FEW = (
+    "If the log does not have the request, Lambda refused it, because the account runs too many functions at once, as "
+    "new accounts do: see ConcurrentExecutions of `aws lambda get-account-settings`"
+)
 _BY_STATUS_OF_THE_GATEWAY = {
     403: "the domain is not mapped to this API, or a firewall blocks it: docs/operations.md, Custom domain",
     404: _NO_LARDER,
     429: "the API throttles requests: raise ThrottlingRate and ThrottlingBurst",
-    500: "the function failed, or the API may not invoke it: read its log (docs/operations.md, ApiFailing)",
-    503: "the function took too long: read its log (docs/operations.md, ApiSlow)",
+    500: f"the function failed, or the API may not invoke it: read its log (docs/operations.md, ApiFailing). {_FEW}",
+    503: f"the function took too long: read its log (docs/operations.md, ApiSlow). {_FEW}",
 }
 _BY_CODE_OF_S3 = {
     "AccessDenied": "S3 rejects the signed URL: a policy of your organisation may forbid it, or the URL has expired"

@@ -6,6 +6,7 @@ import os
 import secrets
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -19,6 +20,9 @@ TAGGED_BYTES = 1_000_000
 """Above the size from which untagged artifacts are redirected. A tagged one must still come through the function."""
 TOO_LARGE_FOR_A_FUNCTION_BYTES = 6_300_000
 TOO_LARGE_FOR_THE_GATEWAY_BYTES = 10_100_000
+AT_ONCE = 10
+FUNCTIONS_AT_ONCE = 100
+"""Of the account. With fewer, one build sees errors. `make deploy` demands as many."""
 DURATION_MS = "1234"
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
 LARGE_PATIENCE_S = 300.0
@@ -116,6 +120,31 @@ def key_gives_access(site: Site) -> str:
         raise Failed(f"caching is {status}", about(as_refused))
     site.request_ids["GetStatus"] = answer.headers.get("apigw-requestid", "")
     return ""
+
+
+def requests_at_once_are_answered(site: Site) -> str:
+    """A turbo with --preflight has as many requests open."""
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        sent = [threads.submit(site.ask, "GET", "/v8/artifacts/status") for _ in range(AT_ONCE)]
+        refused = [one.result() for one in sent if one.result().status != 200]
+    if refused:
+        text = f"{len(refused)} of {AT_ONCE}: {summary(refused[0])}"
+        raise Failed(text, about(refused[0]))
+    return ""
+
+
+def account_runs_enough_functions(region: str) -> str:
+    """The check with --stack that explains why requests at once fail."""
+    from larder import aws
+
+    allowed = aws.lambda_().get_account_settings()["AccountLimit"]["ConcurrentExecutions"]
+    if allowed < FUNCTIONS_AT_ONCE:
+        raise Failed(
+            f"it runs at most {allowed} functions at once",
+            "request 1,000, which costs nothing: aws service-quotas request-service-quota-increase --service-code "
+            f"lambda --quota-code L-B99A9384 --desired-value 1000 --region {region}",
+        )
+    return f"{allowed}"
 
 
 def requests_without_a_valid_key_are_rejected(site: Site) -> str:
@@ -317,6 +346,7 @@ def duplicate_slashes_are_ignored(site: Site) -> str:
 CHECKS: tuple[tuple[str, Callable[[Site], str]], ...] = (
     ("the URL responds", url_responds),
     ("the key gives access to the cache", key_gives_access),
+    ("ten requests at once are answered", requests_at_once_are_answered),
     (
         "requests without a valid key are rejected",
         requests_without_a_valid_key_are_rejected,

@@ -9,12 +9,18 @@ from urllib.parse import urlsplit
 import click
 from click.core import ParameterSource
 
-from larder import clock
+from larder import clock, settings
 from larder_cli.commands import examples, json_option
 from larder_cli.outcomes import Failed, Outcome, show, tried
 from larder_cli.output import print_json
 from larder_cli.quantities import size_bytes
-from larder_cli.smoke.checks import CHECKS, ESSENTIAL, Site, clean_up
+from larder_cli.smoke.checks import (
+    CHECKS,
+    ESSENTIAL,
+    Site,
+    account_runs_enough_functions,
+    clean_up,
+)
 from larder_cli.smoke.log_lines import requests_are_logged
 from larder_cli.target import Target, enter, stack_output
 
@@ -75,8 +81,8 @@ def smoke(
     """Check that a live deployment works for clients.
 
     Takes half a minute. Stores four artifacts with new hashes, and deletes them at the end. If the key cannot delete
-    artifacts, it replaces each with one byte. With --stack it also looks up the requests in the log. Prints what to do
-    about each failed check.
+    artifacts, it replaces each with one byte. With --stack it also looks up the requests in the log, and how
+    many functions the account runs at once. Prints what to do about each failed check.
     """
     target = ctx.find_object(Target) or Target()
     site = _site(ctx, url, key, team, large_bytes)
@@ -145,6 +151,8 @@ def _run(site: Site, stack: str | None) -> Iterator[Outcome]:
         if name in ESSENTIAL and outcome.outcome == "failed":
             return
     if stack is not None:
+        name = "the account runs enough functions at once"
+        yield tried(name, partial(account_runs_enough_functions, settings.region()))
         yield tried("the requests are logged", partial(requests_are_logged, site, stack, began))
     yield tried("the artifacts are deleted", partial(_cleaned_up, site))
 
