@@ -628,6 +628,7 @@ def test_the_access_log_is_json_without_paths_queries_and_headers() -> None:
 def test_a_function_logs_json_to_its_own_group(logical_id: str) -> None:
     # Lambda drops lines below its level, and metrics and audit entries are of this one.
     assert SHARED["LoggingConfig"] == {"LogFormat": "JSON", "ApplicationLogLevel": "INFO"}
+    assert SHARED["Environment"]["Variables"]["URL_SUFFIX"] == {"Ref": "AWS::URLSuffix"}
     assert "POWERTOOLS_LOG_LEVEL" not in SHARED["Environment"]["Variables"]
     group = f"{logical_id}LogGroup"
     assert FUNCTIONS[logical_id]["LoggingConfig"] == {"LogGroup": {"Ref": group}}

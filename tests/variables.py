@@ -15,7 +15,11 @@ LAMBDAS_LIMIT = 4096
 LONGEST_STACK_NAME = "s" * 45
 """The longest name: with `-send-account-email` it is a function's name, which has at most 64 characters."""
 _REGION = "us-gov-west-1"
-_PSEUDO_PARAMETERS = {"AWS::StackName": LONGEST_STACK_NAME, "AWS::Region": _REGION}
+_PSEUDO_PARAMETERS = {
+    "AWS::StackName": LONGEST_STACK_NAME,
+    "AWS::Region": _REGION,
+    "AWS::URLSuffix": "amazonaws.com.cn",
+}
 
 TEXTS = {
     "DefaultKeyPrefix": "x" * 32,

@@ -31,6 +31,7 @@ def test_in_china_it_is_redirected_to_the_domain_of_aws_there(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_REGION", "cn-north-1")
+    monkeypatch.setenv("URL_SUFFIX", "amazonaws.com.cn")
     reply = cloud.send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT)
     location = urlsplit(reply.headers["location"])
     assert location.netloc == f"{settings().artifacts_bucket}.s3.cn-north-1.amazonaws.com.cn"

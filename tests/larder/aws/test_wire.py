@@ -275,6 +275,8 @@ def test_the_endpoints_are_those_of_the_region(environment: pytest.MonkeyPatch) 
     assert aws._url("dynamodb") == "https://dynamodb.eu-central-1.amazonaws.com"
     assert aws._url("s3") == "https://{bucket}.s3.eu-central-1.amazonaws.com"
     assert aws._url("secretsmanager") == "https://secretsmanager.eu-central-1.amazonaws.com"
+    environment.setenv("URL_SUFFIX", "amazonaws.eu")
+    assert aws._url("s3") == "https://{bucket}.s3.eu-central-1.amazonaws.eu"
 
 
 def test_a_bucket_has_a_host_of_its_own(server: ScriptedServer) -> None:

@@ -844,8 +844,12 @@ def region() -> str:
 
 
 def url_suffix() -> str:
-    """The domain of AWS's services in the region. Looking it up in botocore makes cold starts longer."""
-    return "amazonaws.com.cn" if region().startswith("cn-") else "amazonaws.com"
+    """The domain of AWS's services, which the stack knows. Looking it up in botocore makes cold starts longer.
+
+    Without a stack's variable, as in the operator's command, only that of China differs.
+    """
+    own = os.environ.get("URL_SUFFIX")
+    return own or ("amazonaws.com.cn" if region().startswith("cn-") else "amazonaws.com")
 
 
 @cache
