@@ -5,6 +5,7 @@ local cloud.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from click.testing import CliRunner
 
 from larder import clock
 from larder.web.replies.errors import REPLIES
+from larder_cli import output
 from larder_cli.doctor import jsonc
 from larder_cli.doctor.findings import PREFLIGHT_LINE, RULES
 from larder_cli.main import cli
@@ -513,6 +515,116 @@ def address(owner: str, scope: str = "", query: str = SIGNED) -> str:
 
 def error(code: str, message: str = "No.") -> dict[str, Any]:
     return {"error": {"code": code, "message": message}, "code": code, "message": message}
+
+
+def tokens_sent(stub: Stub) -> set[str]:
+    return {headers["Authorization"] for *_, headers in stub.asked if "Authorization" in headers}
+
+
+def log_in(repository: Repository, **more: str) -> None:
+    """Have the token from `turbo login` alone."""
+    repository.environment.delenv("TURBO_TOKEN")
+    folder = repository.root.parent / "home" / ".config"
+    repository.environment.setenv("TURBO_CONFIG_DIR_PATH", str(folder))
+    repository.write("../home/.config/turborepo/config.json", {"token": TOKEN, **more})
+
+
+@pytest.mark.parametrize("has_login", [True, False], ids=["turbo login", "TURBO_TOKEN"])
+@pytest.mark.parametrize("file", [".turbo/config.json", "turbo.json"])
+def test_an_address_of_the_repository_gets_no_token(
+    repository: Repository, stub: Stub, file: str, has_login: bool
+) -> None:
+    repository.environment.delenv("TURBO_API")
+    named = {"apiUrl": stub.url}
+    repository.write(file, {"remoteCache": {"preflight": True, **named}, **named})
+    if has_login:
+        # The address of a login hides the one of turbo.json.
+        log_in(repository, **({} if file == "turbo.json" else {"apiUrl": "https://c.example"}))
+    (finding,) = (one for one in repository.report()["findings"] if one["id"] == "token-not-sent")
+    assert finding["where"].startswith(file)
+    assert finding["paste"] == f"larder doctor --api {stub.url}"
+    assert [path for _, path, _ in stub.asked] == ["/api/auth/ok"]
+    assert tokens_sent(stub) == set()
+    report = repository.report("--api", stub.url)
+    assert not [one for one in report["findings"] if one["id"] == "token-not-sent"]
+    assert tokens_sent(stub) == {f"Bearer {TOKEN}"}
+
+
+def test_the_address_of_the_login_gets_its_token(repository: Repository, stub: Stub) -> None:
+    repository.environment.delenv("TURBO_API")
+    log_in(repository, apiUrl=f"{stub.url}/")
+    repository.write(".turbo/config.json", {"apiUrl": stub.url})
+    repository.report()
+    assert tokens_sent(stub) == {f"Bearer {TOKEN}"}
+
+
+def test_a_repository_may_send_its_own_token(repository: Repository, stub: Stub) -> None:
+    for name in ("TURBO_API", "TURBO_TOKEN"):
+        repository.environment.delenv(name)
+    repository.write(".turbo/config.json", {"apiUrl": stub.url, "token": TOKEN})
+    repository.report()
+    assert tokens_sent(stub) == {f"Bearer {TOKEN}"}
+
+
+HOSTILE = "\x1b]0;x\x07\x1b[31m\r::add-mask::x\n::warning::y\u202ez\x9b2J\x7f"
+
+
+def check_output(*arguments: str) -> None:
+    result = CliRunner().invoke(cli, ["doctor", *arguments], prog_name="larder")
+    assert result.exit_code in (0, 1, 2)
+    for line in result.output.splitlines():
+        assert line.isprintable(), line
+        assert not line.startswith("::"), line
+
+
+def test_no_text_from_outside_reaches_the_terminal_raw(
+    repository: Repository, stub: Stub, tmp_path: Path
+) -> None:
+    for request in ("GET /v8/artifacts/status", "GET /api/auth/ok", "OPTIONS /v8/artifacts"):
+        stub.says(request, 403, error(HOSTILE, HOSTILE))
+        check_output(str(repository.root))
+        stub.says(request, 200, {"status": HOSTILE, "ok": True})
+    stub.says("GET /v8/artifacts/status", 200, {"status": HOSTILE})
+    check_output(str(repository.root))
+    repository.sets(**dict.fromkeys(("TURBO_TEAM", "TURBO_TIMEOUT", "TURBO_CACHE"), HOSTILE))
+    repository.sets(TURBO_PREFLIGHT=HOSTILE, TURBO_TEAMID=HOSTILE, TURBO_CACHE_DIR=HOSTILE)
+    repository.write("node_modules/turbo/package.json", {"version": f"2.1.0{HOSTILE}"})
+    repository.write(
+        "turbo.json",
+        {"remoteCache": dict.fromkeys(("apiUrl", "teamSlug", "teamId", "loginUrl"), HOSTILE)},
+    )
+    check_output(str(repository.root))
+    repository.environment.delenv("TURBO_API")
+    check_output(str(repository.root))
+    repository.write(".turbo/config.json", {"apiUrl": f"https://x/{HOSTILE}", "teamId": HOSTILE})
+    check_output(str(repository.root), "--offline")
+    folder = tmp_path / f"a{HOSTILE}".replace("/", "")
+    folder.mkdir()
+    check_output(str(folder))
+    (folder / "turbo.json").write_text("{")
+    check_output(str(folder))
+    (folder / "turbo.json").write_text(json.dumps(GOOD))
+    package = folder / f"p{HOSTILE}" / "turbo.json"
+    package.parent.mkdir()
+    package.write_text(json.dumps({"extends": ["//"], "remoteCache": {}}))
+    check_output(str(folder))
+    (folder / "turbo.jsonc").write_text("{}")
+    check_output(str(folder))
+    check_output(str(folder / HOSTILE))
+    repository.sets(TURBO_ROOT_TURBO_JSON=HOSTILE)
+    check_output(str(repository.root))
+
+
+def test_every_command_prints_through_one_place() -> None:
+    """`echo`, `print_line`, `print_record` and `print_table` replace control characters."""
+    folder = Path(output.__file__).parent
+    raw = re.compile(r"click\.(?:secho|echo)\((?!f\"\{mark(?:ed)?\}  \", nl=False\))|\bprint\(")
+    found = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        if raw.search(path.read_text())
+    }
+    assert found == {"output.py"}
 
 
 def test_a_deployment_that_takes_everything_has_no_findings(

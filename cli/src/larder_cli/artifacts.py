@@ -10,7 +10,7 @@ import click
 from larder import clock
 from larder.teams.models import SHARED_SCOPE
 from larder_cli.commands import CommandGroup, examples, json_option
-from larder_cli.output import Record, print_record, print_table
+from larder_cli.output import Record, echo, print_record, print_table
 from larder_cli.owners import OWNER, Owner, require_owner
 from larder_cli.quantities import moment
 from larder_cli.teams import require_team
@@ -486,7 +486,7 @@ def _delete_target(owner: Owner, target: str, named: Record, *, as_json: bool) -
 
     report = delete_target_now(owner.id, target, now=clock.now())
     if report.finished and not report.artifacts and not report.offers:
-        click.echo(f"{owner.name} has no such artifacts.", err=True)
+        echo(f"{owner.name} has no such artifacts.", err=True)
     record = {
         **named,
         "artifacts": report.artifacts,

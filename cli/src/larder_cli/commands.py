@@ -3,6 +3,7 @@
 import click
 
 from larder_cli.failures import explanation
+from larder_cli.output import printable
 from larder_cli.target import Target, enter
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
@@ -36,10 +37,14 @@ class OperatorGroup(CommandGroup):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except (click.exceptions.Exit, click.Abort):
+            raise
+        except click.ClickException as error:
+            # It may have the name of a file, or what a server sent.
+            error.message = printable(error.message)  # type: ignore[misc]
             raise
         except Exception as error:
             line = explanation(error)
             if line is None:
                 raise
-            raise click.ClickException(line) from error
+            raise click.ClickException(printable(line)) from error

@@ -12,7 +12,7 @@ from larder.api_keys.models import CACHE_ACTIONS, OWN_ACTIONS, TRUST, ApiKey, Ra
 from larder.errors import InvalidValue
 from larder.settings import SettingsError
 from larder_cli.commands import CommandGroup, examples, json_option
-from larder_cli.output import Record, print_json, print_record, print_table
+from larder_cli.output import Record, echo, print_json, print_record, print_table
 from larder_cli.quantities import (
     json_value,
     period,
@@ -174,7 +174,7 @@ def _warn_of_unknown(key: ApiKey) -> None:
     of_deployment = _default_resources(key.user_id) if unknown else ()
     for name in unknown:
         if name not in of_deployment:
-            click.echo(
+            echo(
                 f"Warning: {name} is not a resource of Larder or of DefaultKeyPermissions, so it gives the key no"
                 f" access to Larder. Larder's resources are {' and '.join(OWN_ACTIONS)}.",
                 err=True,
@@ -192,8 +192,8 @@ def _default_resources(user_id: str) -> Collection[str]:
 
 
 def _print_raw(raw: str) -> None:
-    click.echo("The key, shown only now:")
-    click.echo(raw)
+    echo("The key, shown only now:")
+    echo(raw)
 
 
 @click.group(

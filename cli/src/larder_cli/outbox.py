@@ -6,7 +6,7 @@ import click
 
 from larder import clock
 from larder_cli.commands import CommandGroup, examples, json_option
-from larder_cli.output import Record, print_json, print_record, print_table
+from larder_cli.output import Record, echo, print_json, print_record, print_table
 
 if TYPE_CHECKING:
     from larder.mail.models import StoredMessage
@@ -76,8 +76,7 @@ def show(message_id: str, as_json: bool) -> None:
         print_json({**_headers(stored), "text": stored.message.text, "html": stored.message.html})
         return
     print_record(_headers(stored), as_json=False)
-    click.echo()
-    click.echo(_printable(stored.message.text))
+    echo("", *stored.message.text.split("\n"))
 
 
 def _newest(limit: int) -> list["StoredMessage"]:
@@ -92,10 +91,3 @@ def _newest(limit: int) -> list["StoredMessage"]:
         if before is None:
             break
     return found
-
-
-def _printable(text: str) -> str:
-    """The text without control characters, which could move the cursor or change colours."""
-    return "".join(
-        char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in text
-    )

@@ -8,6 +8,7 @@ import click
 
 from larder_cli.failures import explanation
 from larder_cli.http import Unreachable, about_silence
+from larder_cli.output import echo
 
 
 class Failed(Exception):
@@ -63,8 +64,9 @@ def show(outcome: Outcome) -> None:
     }[outcome.outcome]
     note = f"  ({outcome.found})" if outcome.found and outcome.outcome == "passed" else ""
     marked = click.style(f"{mark:>6}", fg=colour)
-    click.echo(f"{marked}  {outcome.check}  {outcome.seconds:.1f} s{note}")
+    click.echo(f"{marked}  ", nl=False)
+    echo(f"{outcome.check}  {outcome.seconds:.1f} s{note}")
     if outcome.outcome != "passed":
-        click.echo(f"        {outcome.found}")
+        echo(f"        {outcome.found}")
     if outcome.advice:
-        click.echo(f"        do: {outcome.advice}")
+        echo(f"        do: {outcome.advice}")

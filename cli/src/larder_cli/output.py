@@ -41,15 +41,21 @@ class Bar:
     width: int = 24
 
 
+def echo(*lines: str, err: bool = False) -> None:
+    """Print lines of text, with control characters replaced. With `err`, on standard error."""
+    for line in lines:
+        click.echo(printable(line), err=err)
+
+
 def print_line(text: str = "") -> None:
     """Print a line of text, with control characters replaced."""
-    _console().print(_printable(text), soft_wrap=True)
+    _console().print(printable(text), soft_wrap=True)
 
 
 def print_indented(text: str) -> None:
     """Print a text of several words below a line, in lines of at most 80 columns."""
     for line in wrap(
-        _printable(text),
+        printable(text),
         width=80,
         initial_indent="  - ",
         subsequent_indent="    ",
@@ -94,7 +100,7 @@ def print_table(
         print_json(records)
         return
     if not records:
-        click.echo(empty)
+        echo(empty)
         return
     columns = list(columns)
     from rich import box
@@ -159,10 +165,10 @@ def _label(name: str) -> str:
 
 
 def _text(name: str, value: object) -> str:
-    return _printable(_plain(name, value))
+    return printable(_plain(name, value))
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """The text with control characters replaced, which could move the cursor or change colours."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 

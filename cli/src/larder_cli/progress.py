@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
+from larder_cli.output import echo
 
 LINE_EVERY_S = 10.0
 
@@ -42,7 +42,7 @@ def _lines(what: str, line_every_s: float) -> Callable[[int], None]:
         now = time.monotonic()
         if now - last >= line_every_s:
             last = now
-            click.echo(f"{done:,} {what}, {rate(done)}, {now - began:.0f} s", err=True)
+            echo(f"{done:,} {what}, {rate(done)}, {now - began:.0f} s", err=True)
 
     return count
 

@@ -13,7 +13,7 @@ from larder import clock
 from larder.settings import settings
 from larder_cli.commands import TargetCommand, examples, json_option
 from larder_cli.files import write_private
-from larder_cli.output import Record, print_json
+from larder_cli.output import Record, echo, print_json
 from larder_cli.target import Target
 
 
@@ -82,7 +82,7 @@ def rotate_signing_secret(target: Target, force: bool, drop_old: bool, as_json: 
         }
         print_json(record)
         return
-    click.echo(_summary(signs_at, is_early=early is not None, drop_old=drop_old))
+    echo(*_summary(signs_at, is_early=early is not None, drop_old=drop_old).split("\n"))
 
 
 def _of_stack() -> _Kept:

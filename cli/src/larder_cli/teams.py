@@ -13,7 +13,7 @@ from larder.teams.teams import TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.failures import explanation
 from larder_cli.mail_context import operator_mail_context
-from larder_cli.output import Record, print_record, print_table
+from larder_cli.output import Record, echo, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
     change_state,
@@ -52,7 +52,7 @@ def require_team(id_or_slug: str) -> "Team":
 def note_protection(slug: str, trust: "FirstTrust", command: str) -> None:
     """If naming a trusted credential has protected the team, say it on standard error, and email the owners."""
     if trust.protects:
-        click.echo(
+        echo(
             f"{slug} is now protected: only trusted credentials write what everyone in it reads, and what is stored"
             f" until now is hidden. `larder teams unprotect {slug}` ends that.",
             err=True,
@@ -70,7 +70,7 @@ def _notify_owners(slug: str, team_id: str, command: str, *, ended: bool = False
         why = explanation(error)
         if why is None:
             raise
-        click.echo(f"Warning: could not notify the owners of {slug}: {why}", err=True)
+        echo(f"Warning: could not notify the owners of {slug}: {why}", err=True)
 
 
 def _meant(unknown: str) -> str:

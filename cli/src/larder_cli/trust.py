@@ -10,6 +10,7 @@ from larder.settings import settings
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import (
     Record,
+    echo,
     print_indented,
     print_json,
     print_line,
@@ -232,7 +233,7 @@ def list_(team: str, as_json: bool) -> None:
 
     found, now = require_team(team), clock.now()
     if use_of_shared(found.id, found.state.protection, now=now).is_idle:
-        click.echo(
+        echo(
             f"Warning: {found.slug} is protected, but no trusted job or key has uploaded anything for two weeks."
             " Nobody in the team gets new hits: see `larder trust explain`",
             err=True,
@@ -320,7 +321,7 @@ def _warn_of_same_jobs(rule: "Rule", now: "datetime") -> None:
     from larder.trust.rules import rules_for_same_jobs
 
     for other in rules_for_same_jobs(rule, now):
-        click.echo(
+        echo(
             f"Warning: the rule {other.name} ({other.id}) accepts the same jobs. A job gets no token until it names one"
             " of the two, in policy_id or LARDER_RULE",
             err=True,

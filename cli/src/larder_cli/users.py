@@ -12,7 +12,7 @@ from larder.errors import EmailUnchanged, NotSignedIn, SoleTeamOwner, TryAgain
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.failures import explanation
 from larder_cli.mail_context import operator_mail_context
-from larder_cli.output import Record, print_record, print_table
+from larder_cli.output import Record, echo, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
     change_state,
@@ -237,10 +237,11 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
     record = {"id": user.id, "email": user.email, "deleted": True, "keys_deleted": keys}
     print_record(record, as_json=as_json)
     if not as_json:
-        click.echo(
-            "\nThe user, sessions, keys and memberships are deleted. Their artifacts without a team are deleted within"
+        echo(
+            "",
+            "The user, sessions, keys and memberships are deleted. Their artifacts without a team are deleted within"
             " the hour, and the objects in the bucket an hour or two later. Artifacts that they uploaded for a team"
-            f" stay: `larder artifacts delete TEAM --writer {user.id}` deletes them."
+            f" stay: `larder artifacts delete TEAM --writer {user.id}` deletes them.",
         )
 
 
@@ -260,7 +261,7 @@ def end_sessions(email: str, as_json: bool) -> None:
         sessions.revoke_sessions(user.id)
     print_record({"id": user.id, "email": user.email, "sessions_ended": True}, as_json=as_json)
     if not as_json:
-        click.echo(f"\nThe password and API keys stay valid. {_how_to_revoke_keys(user.email)}")
+        echo("", f"The password and API keys stay valid. {_how_to_revoke_keys(user.email)}")
 
 
 @users.command(
@@ -296,10 +297,11 @@ def change_email(email: str, new: str, as_json: bool) -> None:
     }
     print_record(record, as_json=as_json)
     if not as_json:
-        click.echo(
-            "\nSessions, the password and earlier links no longer work. Next, the owner of"
+        echo(
+            "",
+            "Sessions, the password and earlier links no longer work. Next, the owner of"
             f" {becomes.email} must request a password reset. API keys stay valid."
-            f" {_how_to_revoke_keys(becomes.email)}"
+            f" {_how_to_revoke_keys(becomes.email)}",
         )
 
 
@@ -314,7 +316,7 @@ def _notify_of_new_email(was: "User", becomes: "User", now: datetime) -> bool:
         why = _why(error)
         if why is None:
             raise
-        click.echo(f"Warning: could not notify {was.email}: {why}", err=True)
+        echo(f"Warning: could not notify {was.email}: {why}", err=True)
         return False
 
 

@@ -11,6 +11,12 @@ from larder_cli.doctor import jsonc
 from larder_cli.doctor.findings import Finding
 
 DEFAULT = "turbo's default"
+OPTION = "--api"
+_LOGIN = "turbo login"
+_OF_THE_REPOSITORY = ".turbo/config.json"
+_NAMED_BY_THE_USER = (OPTION, "TURBO_API", _LOGIN)
+"""Where an address comes from that the files of a repository cannot change."""
+
 SECONDS = {"timeout": 30, "uploadTimeout": 60}
 """turbo's own limits for a download and an upload. 0 means none."""
 
@@ -82,6 +88,17 @@ class Client:
         return address.rstrip("/") if address else None
 
     @property
+    def gives_token(self) -> bool:
+        """Whether the token may go to the address. Not if only the repository names the address, and not the token.
+
+        Otherwise a repository that someone has cloned could name a server that collects tokens.
+        """
+        if self.value("token").where == _OF_THE_REPOSITORY:
+            return True
+        named = [one for one in self.values.get("apiUrl", ()) if one.where in _NAMED_BY_THE_USER]
+        return any(str(one.value).rstrip("/") == self.api for one in named)
+
+    @property
     def team(self) -> dict[str, str]:
         """What turbo sends to name the team."""
         id, slug = self.text("teamId"), self.text("teamSlug")
@@ -93,15 +110,16 @@ class Client:
         return _place(self.file, self.file.read_text(encoding="utf-8-sig"), *path)
 
 
-def read_client(folder: Path, environment: Mapping[str, str]) -> Client:
-    """Raises NoRepository."""
+def read_client(folder: Path, environment: Mapping[str, str], api: str | None = None) -> Client:
+    """`api` replaces the address that turbo uses. Raises NoRepository."""
     # turbo ignores the case of a variable's name.
     environment = {name.upper(): value for name, value in environment.items()}
     file = _configuration(folder, environment.get("TURBO_ROOT_TURBO_JSON"))
     client = Client(root=file.parent, file=file, document=_document(file), environment=environment)
     for name, value in (
+        *((("apiUrl", Value(api, OPTION)),) if api else ()),
         *_from_variables(client),
-        *_from_file(client.root / ".turbo" / "config.json", ".turbo/config.json"),
+        *_from_file(client.root / ".turbo" / "config.json", _OF_THE_REPOSITORY),
         *_from_login(environment),
         *_from_turbo_json(client),
     ):
@@ -200,8 +218,8 @@ def _from_login(environment: Mapping[str, str]) -> Iterator[tuple[str, Value]]:
     if folder is None:
         return
     turbo = folder / "turborepo"
-    yield from _from_file(turbo / "auth.json", "turbo login", ("token",))
-    yield from _from_file(turbo / "config.json", "turbo login")
+    yield from _from_file(turbo / "auth.json", _LOGIN, ("token",))
+    yield from _from_file(turbo / "config.json", _LOGIN)
 
 
 def _config_folder(environment: Mapping[str, str]) -> Path | None:

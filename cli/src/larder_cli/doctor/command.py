@@ -38,6 +38,7 @@ class _Fact:
     epilog=examples(
         "larder doctor",
         "larder doctor ../web --json",
+        "larder doctor --api https://cache.example.com",
         "larder doctor --offline",
     ),
 )
@@ -49,21 +50,26 @@ class _Fact:
 @click.option(
     "--offline", is_flag=True, help="Check only files and variables. Send nothing to the address."
 )
+@click.option(
+    "--api",
+    metavar="URL",
+    help="The address of your cache, in place of the one that turbo uses. The token is sent there.",
+)
 @json_option
 @click.pass_context
-def doctor(ctx: click.Context, folder: Path, offline: bool, as_json: bool) -> None:
+def doctor(ctx: click.Context, folder: Path, offline: bool, api: str | None, as_json: bool) -> None:
     """Find what keeps artifacts out of the cache.
 
     Run it in a repository that uses turbo, on a laptop or in CI, with the variables that turbo gets. It needs no AWS
     account. It reads turbo.json, .turbo/config.json, the login of turbo, package.json, the lock file and TURBO_*
     variables, asks the deployment what the token may do, and stores nothing there. The token is sent only to Larder,
-    and never printed.
+    at the address of --api, TURBO_API or turbo login, and never printed.
 
     The exit status is 0 without a problem, also if there are warnings, 1 with one, and 2 if FOLDER is in no repository
     of turbo.
     """
     try:
-        client = read_client(folder.resolve(), os.environ)
+        client = read_client(folder.resolve(), os.environ, api)
     except NoRepository as error:
         raise click.UsageError(str(error)) from error
     version, artifacts = turbo_version(client.root), local_artifacts(client)

@@ -1,5 +1,5 @@
 """The checks that ask the deployment. It gets the token only in `Authorization`, and only after it has said that it is
-Larder.
+Larder. An address that only the repository names gets none.
 """
 
 import re
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
+from shlex import quote as quote_argument
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -81,7 +82,11 @@ def ask_deployment(client: Client, version: Version | None) -> Deployment | None
     try:
         deployment.findings += _identify(deployment)
         token = client.text("token")
-        if deployment.is_larder and token is not None and is_sendable(token) and client.team:
+        if not deployment.is_larder or token is None or not is_sendable(token):
+            return deployment
+        if not client.gives_token:
+            deployment.findings.append(_not_sent(client, address))
+        elif client.team:
             asker = _Asker(address, token, client.team)
             deployment.findings += _access(asker, deployment, client)
             deployment.findings += _upload(asker, deployment, client, version)
@@ -94,6 +99,15 @@ def ask_deployment(client: Client, version: Version | None) -> Deployment | None
             )
         )
     return deployment
+
+
+def _not_sent(client: Client, address: str) -> Finding:
+    return Finding(
+        id="token-not-sent",
+        where=client.value("apiUrl").where,
+        found=f"The token of {client.value('token').where} was not sent to {address}.",
+        paste=f"larder doctor --api {quote_argument(address)}",
+    )
 
 
 def _identify(deployment: Deployment) -> Iterator[Finding]:

@@ -149,6 +149,11 @@ RULES: Mapping[str, Rule] = MappingProxyType(
             _P,
             "The token is mistyped, expired, revoked, disabled or used up. Run turbo login, or set a new key.",
         ),
+        "token-not-sent": Rule(
+            _W,
+            "Only the repository names this address, so doctor does not send your token there. "
+            "If it is your cache, name it with --api or TURBO_API.",
+        ),
         "token-expires": Rule(
             _W, "The token expires within a week. Run turbo login again in time, or rotate the key."
         ),

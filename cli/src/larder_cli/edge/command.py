@@ -16,7 +16,7 @@ from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.edge.store import CloudFrontStore, FileStore, KeyStore
 from larder_cli.edge.switch import StoredKey, Switch
 from larder_cli.outcomes import Failed, Outcome, show, tried
-from larder_cli.output import print_json, print_line, print_record, print_table
+from larder_cli.output import echo, print_json, print_line, print_record, print_table
 from larder_cli.quantities import seconds, size_bytes
 from larder_cli.target import Target, stack_output
 
@@ -161,14 +161,14 @@ def enable(ctx: click.Context, large_bytes: int, slow_s: int, as_json: bool) -> 
     refused = False
     try:
         if not as_json:
-            click.echo(probing.url)
+            echo(probing.url)
         for outcome, effect in _probed(probing, target):
             outcomes.append(outcome)
             if not as_json:
                 show(outcome)
             if outcome.outcome == "failed":
                 if not as_json:
-                    click.echo(f"        then: {effect.value}")
+                    echo(f"        then: {effect.value}")
                 refused |= effect is probes.Effect.REFUSES
                 if effect is probes.Effect.WITHOUT_ONCE:
                     probing.flags = tuple(one for one in probing.flags if one != probes.ONCE)
@@ -194,12 +194,12 @@ def enable(ctx: click.Context, large_bytes: int, slow_s: int, as_json: bool) -> 
         )
     elif not refused:
         marks = " ".join(probing.flags) or "no flags"
-        click.echo(
+        echo(
             f"The edge is on, with the key {probing.key.id} ({marks}). Every function uses it within five minutes."
         )
     if refused:
         if not as_json:
-            click.echo("The edge stays off. Clients use presigned URLs of S3, as before.")
+            echo("The edge stays off. Clients use presigned URLs of S3, as before.")
         ctx.exit(1)
 
 
@@ -252,7 +252,7 @@ def rotate(target: Target, drop_old: bool, no_wait: bool, as_json: bool) -> None
         if in_use is None or in_use.id != key.id:
             switch.delete(key.id)
     if not as_json:
-        click.echo(f"Functions sign with the new key {key.id} within five minutes.")
+        echo(f"Functions sign with the new key {key.id} within five minutes.")
     _finish(switch, old, drop_old=drop_old, no_wait=no_wait, as_json=as_json, key=key.id)
 
 
@@ -274,7 +274,7 @@ def disable(target: Target, drop_old: bool, no_wait: bool, as_json: bool) -> Non
         raise click.ClickException("the edge is off")
     old = switch.use(None)
     if not as_json:
-        click.echo("Clients get presigned URLs of S3 within five minutes.")
+        echo("Clients get presigned URLs of S3 within five minutes.")
     _finish(switch, old, drop_old=drop_old, no_wait=no_wait, as_json=as_json, key=None)
 
 
@@ -320,7 +320,7 @@ def _finish(
         switch.delete(old.id)
     elif old is not None and old.until is not None and not no_wait:
         if not as_json:
-            click.echo(
+            echo(
                 f"The old key {old.id} is deleted at {old.until:%H:%M:%S} UTC, when its last address has expired."
                 " If you interrupt this command, the next one deletes it."
             )
@@ -336,9 +336,9 @@ def _finish(
             }
         )
     elif left is None:
-        click.echo("The old key is deleted.")
+        echo("The old key is deleted.")
     elif left.until is not None:
-        click.echo(f"The old key {left.id} can be deleted from {left.until:%H:%M:%S} UTC on.")
+        echo(f"The old key {left.id} can be deleted from {left.until:%H:%M:%S} UTC on.")
 
 
 def _sleep_until(moment: datetime) -> None:

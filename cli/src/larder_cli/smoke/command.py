@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from larder import clock, settings
 from larder_cli.commands import examples, json_option
 from larder_cli.outcomes import Failed, Outcome, show, tried
-from larder_cli.output import print_json
+from larder_cli.output import echo, print_json
 from larder_cli.quantities import size_bytes
 from larder_cli.smoke.checks import (
     CHECKS,
@@ -87,7 +87,7 @@ def smoke(
     target = ctx.find_object(Target) or Target()
     site = _site(ctx, url, key, team, large_bytes)
     if not as_json:
-        click.echo(site.url)
+        echo(site.url)
     outcomes: list[Outcome] = []
     for outcome in _run(site, target.stack):
         outcomes.append(outcome)
@@ -99,7 +99,7 @@ def smoke(
     else:
         seconds = sum(one.seconds for one in outcomes)
         passed = len(outcomes) - failed
-        click.echo(f"{passed} of {len(outcomes)} checks passed in {seconds:.0f} s")
+        echo(f"{passed} of {len(outcomes)} checks passed in {seconds:.0f} s")
     if failed:
         ctx.exit(1)
 
