@@ -51,7 +51,7 @@ class Issuer:
     def publish(self) -> None:
         """Store the keys as if a function had just fetched them."""
         repository.add(self.url, None)
-        repository.store_keys(self.url, self.jwks, now=clock.now())
+        repository.store_keys(self.url, self.jwks, now=clock.now(), until=clock.now())
 
     def mint(
         self, claims: Mapping[str, Any], *, header: Mapping[str, Any] | None = None, kid: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import time
 from datetime import timedelta
 from typing import Any
@@ -341,6 +342,45 @@ def test_17_unknown_keys_are_fetched_once_a_minute(cloud: Cloud) -> None:
         assert len(server.asked) == 4
 
 
+@pytest.mark.usefixtures("on_loopback")
+def test_17_a_first_fetch_that_failed_is_repeated_after_two_seconds(cloud: Cloud) -> None:
+    with serving() as server:
+        issuer = server.issuer()
+        jwks = server.documents.pop("/jwks")
+        issuers.add(server.url, None)
+        made_rule(cloud, provider="github", issuer=server.url, pinned=PINNED)
+        tokens = (issuer.mint({**github_claims(), **LOCAL}) for _ in range(10))
+        assert refusal(exchange(next(tokens))) == (503, "temporarily_unavailable")
+        server.documents["/jwks"] = jwks
+        with time_machine.travel(clock.now() + timedelta(seconds=3)):
+            assert exchange(next(tokens)).status == 200
+        # Known keys are fetched for an unknown id at most once a minute, as after any other fetch.
+        server.asked.clear()
+        with time_machine.travel(clock.now() + timedelta(seconds=30)):
+            unknown = issuer.mint({**github_claims(), **LOCAL}, header={"kid": "more"})
+            assert exchange(unknown).status == 400
+        assert server.asked == []
+
+
+def test_18_all_addresses_of_a_host_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as server:
+        server.documents["/jwks"] = {"keys": []}
+        port = int(server.url.rpartition(":")[2])
+        # Nothing listens at the first two.
+        found = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+            for address in ("127.0.0.2", "127.0.0.3", "127.0.0.1")
+        ]
+        look_up = socket.getaddrinfo
+        monkeypatch.setattr(
+            *(socket, "getaddrinfo"),
+            lambda host, *rest, **named: (
+                found if host == "localhost" else look_up(host, *rest, **named)
+            ),
+        )
+        assert fetch_json(f"http://localhost:{port}/jwks", loopback=True) == {"keys": []}
+
+
 PINNED = {"repository_id": "74", "repository_owner_id": "65"}
 
 
@@ -428,7 +468,7 @@ def test_18_a_configuration_that_leads_elsewhere(cloud: Cloud, configuration: An
         made_rule(cloud, provider="github", issuer=server.url, pinned=PINNED)
         reply = exchange(issuer.mint({**github_claims(), **LOCAL}))
         assert refusal(reply) == (503, "temporarily_unavailable")
-        assert reply.headers["retry-after"] == "60"
+        assert reply.headers["retry-after"] == "2"
         assert server.asked == ["/.well-known/openid-configuration"]
 
 

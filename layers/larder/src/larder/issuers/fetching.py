@@ -2,8 +2,8 @@
 
 This is the only client for addresses beyond AWS's. It never connects to an address of the account's network, of the
 function itself (Lambda's runtime listens on 127.0.0.1), or of the metadata service: the host is resolved once, every
-address of it must be public, and the connection goes to one of these. It follows no redirect, and stops after three
-seconds or 256 KB.
+address of it must be public, and the connection goes to the first of these that accepts one. It follows no redirect,
+and stops after three seconds or 256 KB.
 """
 
 import http.client
@@ -54,8 +54,8 @@ def _fetched(url: str, deadline: float, *, loopback: bool) -> bytes:
     if not loopback and (parts.scheme != "https" or parts.port not in (None, 443)):
         raise Unreachable("the address is not https on its default port")
     port = parts.port or 443
-    address = _address(host, port, loopback=loopback)
-    with _connected(address, host, port, deadline, encrypted=not loopback) as connected:
+    addresses = _addresses(host, port, loopback=loopback)
+    with _connected(addresses, host, port, deadline, encrypted=not loopback) as connected:
         # A server that sends a byte now and then would keep each read below its time-out.
         timer = Timer(_left(deadline), _cut, [connected])
         timer.daemon = True
@@ -69,12 +69,23 @@ def _fetched(url: str, deadline: float, *, loopback: bool) -> bytes:
 
 
 def _connected(
-    address: str, host: str, port: int, deadline: float, *, encrypted: bool
+    addresses: list[str], host: str, port: int, deadline: float, *, encrypted: bool
 ) -> socket.socket:
-    plain = socket.create_connection((address, port), timeout=_left(deadline))
+    plain = _connected_to_one(addresses, port, deadline)
+    plain.settimeout(_left(deadline))
     if not encrypted:
         return plain
     return _tls().wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+
+
+def _connected_to_one(addresses: list[str], port: int, deadline: float) -> socket.socket:
+    """Try the addresses in turn. Each gets its share of the time that is left."""
+    *others, last = addresses
+    for tried, address in enumerate(others):
+        share = _left(deadline) / (len(addresses) - tried)
+        with suppress(OSError):
+            return socket.create_connection((address, port), timeout=share)
+    return socket.create_connection((last, port), timeout=_left(deadline))
 
 
 def _cut(connected: socket.socket) -> None:
@@ -98,15 +109,15 @@ def _document(connected: socket.socket, host: str, port: int, path: str, deadlin
     return body
 
 
-def _address(host: str, port: int, *, loopback: bool) -> str:
-    """The first address of the host. Every one must be public, or a loopback address if that is allowed."""
+def _addresses(host: str, port: int, *, loopback: bool) -> list[str]:
+    """The addresses of the host. Every one must be public, or a loopback address if that is allowed."""
     found = [info[4][0] for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     for text in found:
         address = ipaddress.ip_address(str(text).partition("%")[0])
         allowed = address.is_loopback if loopback else _is_public(address)
         if not allowed:
             raise Unreachable(f"{host} is not on the internet")
-    return str(found[0])
+    return [str(text) for text in found]
 
 
 def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

@@ -1,7 +1,8 @@
 """The keys of accepted issuers.
 
 They are kept in the table for all instances. They are fetched again when they are older than an hour, or for a key id
-that is unknown, but at most once a minute. If that fails, the kept keys serve for a day.
+that is unknown, but at most once a minute. If that fails, the kept keys serve for a day. Without kept keys, the next
+try follows after two seconds.
 
 Only the function that exchanges tokens imports this module: connecting to an issuer needs `http.client` and `ssl`.
 """
@@ -24,6 +25,8 @@ FRESH = timedelta(hours=1)
 
 KEPT = timedelta(hours=24)
 FETCHED_AGAIN_AFTER = timedelta(minutes=1)
+TRIED_AGAIN_AFTER = timedelta(seconds=2)
+"""The same for an issuer without keys, because no job gets a token until they are there."""
 _REMEMBERED = timedelta(minutes=5)
 _WAIT_S = 4.0
 """How long a request waits for the first keys of an issuer, if another instance is fetching them."""
@@ -68,7 +71,8 @@ def _fetched(issuer: Issuer, *, origin: str, now: datetime) -> Issuer:
     if has_keys and issuer.next_fetch_at is not None and now < issuer.next_fetch_at:
         # Without this, each token with an unknown key id would cost a write.
         return issuer
-    claimed = repository.claim_fetch(issuer.url, now=now, until=now + FETCHED_AGAIN_AFTER)
+    pause = FETCHED_AGAIN_AFTER if has_keys else TRIED_AGAIN_AFTER
+    claimed = repository.claim_fetch(issuer.url, now=now, until=now + pause)
     if claimed:
         try:
             keys = _keys_at(issuer, origin)
@@ -76,7 +80,7 @@ def _fetched(issuer: Issuer, *, origin: str, now: datetime) -> Issuer:
             line = {"issuer": issuer.url, "reason": str(error), **counted("IssuerFailures", [])}
             sys.stdout.write(f"{json.dumps(line)}\n")
         else:
-            repository.store_keys(issuer.url, keys, now=now)
+            repository.store_keys(issuer.url, keys, now=now, until=now + FETCHED_AGAIN_AFTER)
     return _read_again(issuer.url, now, waits=not claimed and not has_keys)
 
 

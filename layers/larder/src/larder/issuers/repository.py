@@ -33,8 +33,13 @@ def claim_fetch(url: str, *, now: datetime, until: datetime) -> bool:
     return commit(TEAMS.update(_pk(url), _SK, set=changes, when=exists("pk") & free))
 
 
-def store_keys(url: str, keys: Sequence[Jwk], *, now: datetime) -> None:
-    changes = {"keys": json.dumps(keys), "fetched_at": to_ms(now)}
+def store_keys(url: str, keys: Sequence[Jwk], *, now: datetime, until: datetime) -> None:
+    """Store the keys, and that no instance fetches them again until then."""
+    changes = {
+        "keys": json.dumps(keys),
+        "fetched_at": to_ms(now),
+        "next_fetch_at": to_ms(until),
+    }
     commit(TEAMS.update(_pk(url), _SK, set=changes, when=exists("pk")))
 
 

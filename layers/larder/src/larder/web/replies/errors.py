@@ -154,7 +154,7 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.IdTokenSpent: ErrorReply(400, "invalid_request"),
     errors.UnsupportedGrantType: ErrorReply(400, "unsupported_grant_type"),
     errors.InvalidTarget: ErrorReply(400, "invalid_target"),
-    errors.IssuerUnavailable: ErrorReply(503, "temporarily_unavailable", {"Retry-After": "60"}),
+    errors.IssuerUnavailable: ErrorReply(503, "temporarily_unavailable", _SOON),
     errors.RuleNotFound: ErrorReply(404, "rule_not_found"),
     errors.RuleExists: ErrorReply(409, "rule_exists"),
     errors.RuleLimitReached: ErrorReply(409, "rule_limit_reached"),
