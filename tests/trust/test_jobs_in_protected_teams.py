@@ -8,6 +8,7 @@ import pytest
 from larder import clock
 from larder.accounts.service import create_user
 from larder.api_keys.changes import NewKey
+from larder.artifacts.rebuild_index import rebuild_index
 from larder.audit.service import read_entries
 from larder.teams.members import add_member, remove_member
 from larder.teams.models import People, Role, Unsigned
@@ -17,6 +18,7 @@ from larder.trust.rules import change_rule, delete_rule
 from tests.direct_uploads import PREFLIGHT, announce, offer, put_object
 from tests.functions.teams.people import outcome
 from tests.issuer import GITLAB, Issuer, github_claims, gitlab_claims
+from tests.larder.artifacts.test_rebuild_index import lose
 from tests.requests import Sender
 from tests.trust.conftest import Trusting, made_rule
 from tests.trust.exchanging import revoke
@@ -328,6 +330,49 @@ def test_29_a_job_may_end_its_token_before_the_event_of_its_last_upload(safe: Tr
     assert revoke(str(job.token)).status == 200
     announce(key)
     assert read(session(safe.cloud), "abc") == CLEAN
+
+
+def rebuild_lost_index() -> None:
+    lose(items=True, totals=True)
+    rebuild_index(now=clock.now(), workers=1)
+
+
+def test_29_a_rebuild_of_a_lost_index_publishes_nothing_of_a_rule_that_ended(
+    safe: Trusting,
+) -> None:
+    key = offer(safe.token(), "abc")
+    narrow(safe, RuleChange(enabled=False))
+    put_object(key, POISON)
+    announce(key)
+    laptop = session(safe.cloud)
+    assert read(laptop, "abc") is None
+    rebuild_lost_index()
+    assert read(laptop, "abc") is None
+
+
+@preflight_or_not
+def test_24_a_rebuild_of_a_lost_index_keeps_the_first_upload(
+    safe: Trusting, preflight: bool
+) -> None:
+    put(safe.token(), "abc", CLEAN, preflight=preflight)
+    put(safe.token(), "abc", POISON, preflight=True)
+    put(safe.token(**PULL), "abc", POISON)
+    main = safe.token()
+    assert read(main, "abc") == CLEAN
+    rebuild_lost_index()
+    assert (read(main, "abc"), scope_of(safe.token(**PULL), "abc")) == (CLEAN, "shared")
+
+
+def test_23_a_rebuild_of_a_lost_index_prefers_what_the_team_sees(trusting: Trusting) -> None:
+    put(trusting.token(), "abc", POISON)
+    with protected(trusting.cloud):
+        main = trusting.token()
+        put(main, "abc", CLEAN)
+        put(trusting.token(**PULL), "def", POISON)
+        rebuild_lost_index()
+        assert read(main, "abc") == CLEAN
+        assert read(main, "def") is None
+        assert read(trusting.token(**PULL), "def") == POISON
 
 
 @pytest.mark.parametrize("role", [Role.MEMBER, None], ids=["demoted", "removed"])

@@ -73,9 +73,9 @@ def commit(upload: Upload, *, version: str | None = None, now: datetime) -> Arti
     )
 
 
-def index_again(stored: StoredUpload, *, now: datetime) -> Artifact | None:
+def index_again(stored: StoredUpload, *, view: View, now: datetime) -> Artifact | None:
     """Settle an upload that was stored long ago: without a quota, and without counting it to a day's uploads."""
-    return _commit(stored.upload, stored.version, None, now, counted_on=None)
+    return _commit(stored.upload, stored.version, None, now, view=view, counted_on=None)
 
 
 def settle(
@@ -165,7 +165,7 @@ def _commit(
     quota_bytes: int | None,
     now: datetime,
     *,
-    view: View = UNPROTECTED,
+    view: View,
     counted_on: date | None,
     evicts: bool = False,
 ) -> Artifact | None:

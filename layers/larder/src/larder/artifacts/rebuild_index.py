@@ -9,12 +9,14 @@ from itertools import groupby, islice
 from larder.artifacts import storage
 from larder.artifacts.expiry import visible
 from larder.artifacts.finalize import index_again
-from larder.artifacts.models import Totals, same_upload
+from larder.artifacts.models import Totals, same_upload, view_of
 from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import replace_totals, sum_index
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.artifacts.storage import StoredUpload
 from larder.concurrency import attempts
+from larder.teams.models import Protection
+from larder.teams.state import read_state
 
 
 @dataclass(slots=True)
@@ -23,13 +25,13 @@ class RebuildReport:
 
     objects: int = 0
     indexed: int = 0
-    """Hashes whose latest upload was added to the index."""
+    """Hashes with an upload that was added to the index."""
     current: int = 0
-    """Hashes whose latest upload was in the index already."""
+    """Hashes whose upload was in the index already."""
     replaced: int = 0
-    """Older uploads of a hash, listed for deletion."""
+    """Other uploads of a hash, listed for deletion."""
     expired: int = 0
-    """Hashes whose latest upload is past its retention, empty or too large."""
+    """Hashes without an upload to show: past its retention, empty, too large or refused."""
 
 
 def rebuild_index(
@@ -40,19 +42,26 @@ def rebuild_index(
 ) -> RebuildReport:
     """Rebuild the index from the bucket. The latest upload of each hash becomes the artifact; others are discarded.
 
+    In the shared scope of a protected team that keeps the first upload, it is the oldest that the team sees, of a
+    writer who may still write there.
+
     Safe to repeat and to run alongside requests: each step does what an S3 event does, except that no quota refuses an
     object that is stored already. At the end, each owner's totals are recounted.
     """
     report = RebuildReport()
-    owners: set[str] = set()
+    owners: dict[str, Protection] = {}
     by_hash = groupby(
         storage.list_uploads(), key=lambda stored: (stored.upload.owner, stored.upload.index_key)
     )
     oldest_first = (list(uploads) for _, uploads in by_hash)
     with ThreadPoolExecutor(max_workers=workers) as pool:
         while batch := list(islice(oldest_first, 8 * workers)):
-            owners.update(uploads[0].upload.owner for uploads in batch)
-            outcomes = pool.map(lambda uploads: _index_latest(uploads, now), batch)
+            for uploads in batch:
+                if (owner := uploads[0].upload.owner) not in owners:
+                    owners[owner] = read_state(owner).protection
+            outcomes = pool.map(
+                lambda uploads: _index_one(uploads, owners[uploads[0].upload.owner], now), batch
+            )
             for uploads, outcome in zip(batch, outcomes, strict=True):
                 report.objects += len(uploads)
                 report.replaced += len(uploads) - 1
@@ -62,15 +71,15 @@ def rebuild_index(
     return report
 
 
-def _index_latest(uploads: Sequence[StoredUpload], now: datetime) -> str:
+def _index_one(uploads: Sequence[StoredUpload], protection: Protection, now: datetime) -> str:
     """Returns the field of the report that counts the hash: `indexed`, `current` or `expired`."""
     *older, latest = uploads
     upload = latest.upload
-    before = index.read_entry(upload.owner, upload.hash, upload.scope).artifact
-    current = before is not None and before.upload.id == latest.upload.id
-    after = before if current else index_again(latest, now=now)
-    for stored in older:
-        index_again(stored, now=now)
+    view = view_of(protection, upload.scope, may_replace=False)
+    keeps_first = view.keeps_first and upload.scope is None
+    before = after = index.read_entry(upload.owner, upload.hash, upload.scope).artifact
+    for stored in uploads if keeps_first else [latest, *older]:
+        after = index_again(stored, view=view, now=now)
     if after is None or not visible(after, now):
         return "expired"
     return "current" if same_upload(before, after) else "indexed"
