@@ -191,6 +191,25 @@ def test_23_nothing_of_before_the_protection_is_shown(unprotected: Scene) -> Non
             assert read(scene.main, hash) == read(scene.pr, hash) == CLEAN
 
 
+@preflight_or_not
+def test_23_what_a_trusted_job_stores_at_once_after_the_switch_counts(
+    unprotected: Scene, preflight: bool
+) -> None:
+    scene = unprotected
+    put(scene.pr, "abc", POISON)
+    early = offer(scene.main, "def")
+    protect(scene.cloud)
+    put(scene.main, "abc", CLEAN, preflight=preflight)
+    put_object(early, POISON)
+    announce(early)
+    for reader in (scene.main, scene.laptop, scene.pr):
+        assert (read(reader, "abc"), read(reader, "def")) == (CLEAN, None)
+    with seconds_later():
+        put(scene.main, "ghi", CLEAN, preflight=preflight)
+        for hash, body in (("abc", CLEAN), ("def", None), ("ghi", CLEAN)):
+            assert read(scene.laptop, hash) == body
+
+
 def test_23_a_late_event_replaces_nothing(unprotected: Scene) -> None:
     offered = offer(unprotected.pr, "abc")
     protect(unprotected.cloud)

@@ -310,6 +310,13 @@ class View:
         upload = artifact.upload
         return upload.scope is not None or upload.begun_at >= self.trusted_from
 
+    def begins(self, now: datetime) -> datetime:
+        """When an upload of this view begins. For readers, a trusted one counts as soon as the team is protected.
+
+        `trusted_from` is ahead by seconds, because of requests that have read the team before it was protected.
+        """
+        return max(now, self.trusted_from) if self.is_protected and self.scope is None else now
+
 
 UNPROTECTED = View()
 """The view of every credential of an owner that is not protected: there is one scope."""

@@ -43,7 +43,7 @@ def rebuild_index(
     """Rebuild the index from the bucket. The latest upload of each hash becomes the artifact; others are discarded.
 
     In the shared scope of a protected team that keeps the first upload, it is the oldest that the team sees, of a
-    writer who may still write there.
+    writer that still has the right to.
 
     Safe to repeat and to run alongside requests: each step does what an S3 event does, except that no quota refuses an
     object that is stored already. At the end, each owner's totals are recounted.

@@ -89,7 +89,9 @@ def store(
     since then, this upload counts as the earlier one: Larder discards its object, and the request succeeds.
     """
     artifact = Artifact(
-        upload=Upload(owner=owner, hash=hash, id=time_ordered_id(now), scope=view.scope),
+        upload=Upload(
+            owner=owner, hash=hash, id=time_ordered_id(view.begins(now)), scope=view.scope
+        ),
         size_bytes=len(body),
         created_at=now,
         metadata=metadata,
@@ -216,7 +218,7 @@ def offer_upload(
     edge would do and is not in use: with `by_edge_only`, and if the view requires signatures, because S3 drops the
     header that has them.
     """
-    parts = (time_ordered_id(now), writer.credential_id, writer.user_id)
+    parts = (time_ordered_id(view.begins(now)), writer.credential_id, writer.user_id)
     id = ".".join(part for part in parts if part)
     if view.rule_version is not None:
         # The upload is refused if the rule has changed when it arrives.
