@@ -8,8 +8,11 @@ import time_machine
 
 from larder import aws, clock
 from larder.accounts.service import create_user
+from larder.actor import Actor
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, prepare_key, rotate_key, store_key
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata
+from larder.artifacts.service import store
 from larder.teams.members import add_member
 from larder.teams.models import People, Role
 from larder.teams.protection import ProtectionChange, change_protection
@@ -236,10 +239,20 @@ def test_23_protection_off_and_on_again_shows_nothing_of_between(scene: Scene) -
 
 
 def test_23_an_upload_that_began_before_the_switch_does_not_count(unprotected: Scene) -> None:
-    """The moment of an upload is one before its request has read the team."""
-    with time_machine.travel(clock.now(), tick=False):
-        protect(unprotected.cloud)
-        put(unprotected.main, "abc", CLEAN)
+    """Its request has read the team before, and stores the artifact after it."""
+    cloud, now = unprotected.cloud, clock.now()
+    protect(cloud)
+    store(
+        cloud.team.id,
+        ArtifactHash("abc"),
+        POISON,
+        ArtifactMetadata(),
+        writer=Actor(cloud.key.id, cloud.user.id),
+        replaces=None,
+        quota_bytes=None,
+        now=now,
+    )
+    assert read(unprotected.main, "abc") is None
     with seconds_later():
         assert read(unprotected.main, "abc") is None
 
