@@ -54,8 +54,8 @@ larder: $(SERVE_READY) ## run the operator's command on the local cloud: ARGS="-
 	@exec .venv/bin/larder --local "$(DATA)" $(ARGS)
 
 .PHONY: test
-test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WORKERS=auto
-	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e" $(ARGS)
+test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WORKERS=auto; AWS_CLIENT=boto3 runs them with boto3 for all calls
+	@LARDER_AWS_CLIENT="$(AWS_CLIENT)" .venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e" $(ARGS)
 
 # Only the folders whose tests use tables.
 .PHONY: test-dynamodb-local

@@ -101,8 +101,6 @@ def layer_on(data: Path) -> Iterator[dict[str, str]]:
     described = json.loads((data / "cloud.json").read_text())
     before = dict(os.environ)
     os.environ.update(described["environment"])
-    # As in Lambda. In other processes, boto3 is the default.
-    os.environ.setdefault("LARDER_AWS_CLIENT", "wire")
     forget()
     try:
         yield described["environment"]

@@ -10,8 +10,6 @@ from local.template import REGION
 _FROM_THE_SYSTEM = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "USER")
 OPERATOR_EMAIL = "operator@larder.local"
 """The user that the first start creates. They are an operator unless the caller names others."""
-_PASSED_ON = ("LARDER_AWS_CLIENT",)
-"""The switch of larder.aws, which is no option of a deployment."""
 RUNTIME = "python3.13"
 """The functions' runtime in the cloud."""
 LOCAL_DEFAULTS = {"LARDER_SIGN_UP_POLICY": "open"}
@@ -42,7 +40,6 @@ def cloud_environment(
     access_key_id, secret_access_key = credentials
     return {
         **template,
-        **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
         # There is no SES on one machine, so mail always goes to the outbox.
         "LARDER_EMAIL_SENDER": "",
         "LARDER_OPERATOR_EMAILS": template.get("LARDER_OPERATOR_EMAILS") or OPERATOR_EMAIL,

@@ -32,7 +32,7 @@ _PSEUDO_PARAMETERS = {
     "AWS::StackName": "larder",
     "AWS::URLSuffix": "amazonaws.com",
 }
-_OF_THE_COMMAND = {"LARDER_AWS_CLIENT", "LARDER_LOCAL", "LARDER_STACK"}
+_OF_THE_COMMAND = {"LARDER_LOCAL", "LARDER_STACK"}
 _OF_THE_EDGE = ("EdgeRequest", "EdgeResponse")
 """The functions of the edge."""
 _CREATE_TABLE = (

@@ -112,12 +112,15 @@ def environment(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     if not os.environ.get("ENGINE"):
-        monkeypatch.setenv("LARDER_AWS_CLIENT", os.environ.get("LARDER_AWS_CLIENT", "wire"))
+        monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "under-test")
+    aws_client = os.environ.get(environment_name("aws_client"), "")
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     if dynamodb_local:
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_local)
     for name, value in template().environment.items():
         monkeypatch.setenv(name, value)
+    # `make test AWS_CLIENT=boto3`
+    monkeypatch.setenv(environment_name("aws_client"), aws_client)
     # Tests of sign-up set another policy.
     monkeypatch.setenv(environment_name("sign_up_policy"), "open")
     # Only tests with a mailbox have a function that sends mail.

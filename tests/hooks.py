@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from larder import aws
+from larder.settings import settings
 
 
 @contextmanager
@@ -46,6 +47,7 @@ def _choose(client: str | None) -> None:
         os.environ.pop(_SWITCH, None)
     else:
         os.environ[_SWITCH] = client
+    settings.cache_clear()
     aws._by_wire.cache_clear()
 
 

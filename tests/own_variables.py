@@ -9,8 +9,8 @@ from threading import Lock
 from larder.settings import environment_name, settings
 from local.template import load_template
 
-_OF_ONE_MACHINE = {"LARDER_EDGE_KEY", "LARDER_AWS_CLIENT"}
-"""Not options: no stack has them, and all functions of a local cloud or of the tests do."""
+_OF_ONE_MACHINE = {"LARDER_EDGE_KEY"}
+"""Not an option: no stack has it, and all functions of a local cloud or of the tests do."""
 
 _lock = Lock()
 _running: list[frozenset[str]] = []

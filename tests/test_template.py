@@ -294,7 +294,11 @@ def test_a_text_with_letters_outside_ascii_has_fewer_characters(parameter: str, 
 
 def test_a_function_gets_only_the_options_that_it_can_read() -> None:
     assert options_of("pages.show_openapi") == ["proxy_secret_hash"]
-    assert options_of("api_keys.sweep_expired_keys") == ["api_keys_table", "api_key_schema"]
+    assert options_of("api_keys.sweep_expired_keys") == [
+        "api_keys_table",
+        "api_key_schema",
+        "aws_client",
+    ]
     shared = SHARED["Environment"]["Variables"].keys()
     assert variables_of("ShowOpenapi").keys() == {*shared, "LARDER_PROXY_SECRET_HASH"}
     for logical_id, own in FUNCTIONS.items():

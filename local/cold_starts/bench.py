@@ -46,6 +46,8 @@ from local.workers.pool import WorkerPool
 
 BARE, NOTHING = "bare_client", "do_nothing"
 
+_CHOSEN = ("LARDER_AWS_CLIENT",)
+"""Options that the caller can set, to compare their values."""
 _LOOPBACK = "127.0.0.1"
 _BASELINES = Path(__file__).with_name("baselines")
 _BETWEEN_BASELINES = 8
@@ -68,7 +70,8 @@ def bench_cold(options: Options) -> int:
     """Measure and print the results. Returns the exit status: 1 if a function failed."""
     try:
         build = open_build(template_path())
-        template = load_template(build.template, LOCAL_DEFAULTS)
+        chosen = {name: os.environ[name] for name in _CHOSEN if name in os.environ}
+        template = load_template(build.template, {**LOCAL_DEFAULTS, **chosen})
         chosen = _chosen(template, options.functions)
         lives = run(_measure(options, build, template, chosen))
     except (BuildError, TemplateError, FunctionFailed, ServiceFailed, TimeoutError) as error:

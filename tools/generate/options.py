@@ -18,6 +18,7 @@ GROUPS = {
     "teams": "Teams and invitations.",
     "mail": "The sender of mail, and your own functions that deliver it.",
     "requests": "Trusted origins and rate limits.",
+    "functions": "How functions call AWS.",
 }
 """The groups that an option of `Settings` may name. Each has a table in docs/configuration.md."""
 

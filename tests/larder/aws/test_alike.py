@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from larder import aws
 from larder.aws import boto
 from larder.errors import TryAgain
-from larder.settings import region, s3_endpoint
+from larder.settings import region, s3_endpoint, settings
 from tests.larder.aws.scripted_server import (
     LOST,
     RESET,
@@ -546,7 +546,9 @@ def test_presigned_urls_are_those_of_botocore(
         patched.setenv("AWS_SESSION_TOKEN", token)
         for client in ("wire", "boto3"):
             patched.setenv("LARDER_AWS_CLIENT", client)
+            settings.cache_clear()
             aws.reset()
             urls.add(aws.presign("GET", url, expires_s=expires_s))
+    settings.cache_clear()
     aws.reset()
     assert len(urls) == 1

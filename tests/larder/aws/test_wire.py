@@ -15,6 +15,7 @@ from larder.aws.connections import Endpoint
 from larder.aws.wire import S3, DynamoDb
 from larder.deadline import KEPT_BACK_S, one_try, request_deadline
 from larder.errors import TryAgain
+from larder.settings import settings
 from tests.larder.aws.scripted_server import (
     LOST,
     Scripted,
@@ -245,7 +246,7 @@ LAMBDA = {"AWS_LAMBDA_FUNCTION_NAME": "larder-GetStatus"}
         ({}, False),
         (LAMBDA, True),
         ({**LAMBDA, "LARDER_AWS_CLIENT": "boto3"}, False),
-        ({"LARDER_AWS_CLIENT": "wire"}, True),
+        ({"LARDER_AWS_CLIENT": "wire"}, False),
         ({**LAMBDA, "HTTPS_PROXY": "http://proxy:3128"}, False),
         ({**LAMBDA, "AWS_USE_FIPS_ENDPOINT": "true"}, False),
         ({**LAMBDA, "AWS_ACCESS_KEY_ID": None}, False),
@@ -256,16 +257,19 @@ def test_functions_use_the_wire_unless_only_boto3_can(
     environment: pytest.MonkeyPatch, variables: dict[str, str | None], by_wire: bool
 ) -> None:
     # A developer's machine may have a proxy.
-    for name in ("LARDER_AWS_CLIENT", *aws._ONLY_BOTO3_KNOWS):
+    for name in ("AWS_LAMBDA_FUNCTION_NAME", *aws._ONLY_BOTO3_KNOWS):
         environment.delenv(name, raising=False)
+    environment.setenv("LARDER_AWS_CLIENT", "")
     for name, value in variables.items():
         if value is None:
             environment.delenv(name)
         else:
             environment.setenv(name, value)
+    settings.cache_clear()
     aws.reset()
     assert isinstance(aws.dynamodb(), DynamoDb) == by_wire
     environment.undo()
+    settings.cache_clear()
     aws.reset()
 
 

@@ -271,12 +271,12 @@ class Settings:
     )
     default_key_prefix: str = _option(
         "",
-        "The prefix of a new key if the request names none: letters, digits, `_` and `-`. It cannot begin with `vca_`, "
-        "which is reserved for tokens of Vercel. A `_` at the end reads well. Empty means no prefix.",
+        "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`. It cannot begin with "
+        "`vca_`, which is reserved for tokens of Vercel. A `_` at the end reads well. Empty means no prefix.",
         group="keys",
         longest=32,
-        pattern="^((?!vca_)[A-Za-z0-9_-]{1,32})?$",
-        rule="must be up to 32 letters, digits, underscores and hyphens, and not begin with vca_",
+        pattern="^((?!vca_)[A-Za-z0-9_.:~-]{1,32})?$",
+        rule="must be up to 32 letters, digits and . _ : ~ -, and not begin with vca_",
     )
     minimum_key_prefix_length: int = _option(
         1, "The fewest characters that a prefix may have.", group="keys", minimum=1, maximum=32
@@ -712,6 +712,14 @@ class Settings:
         group="requests",
         minimum=1,
         maximum=1_000_000,
+    )
+
+    aws_client: str = _option(
+        "wire",
+        "The client for the calls to AWS that builds wait for: `wire`, which starts and runs faster, or `boto3`. "
+        "All other calls use boto3.",
+        group="functions",
+        choices=("wire", "boto3"),
     )
 
     @property

@@ -5,8 +5,8 @@ boto.py       every other call, by boto3
 connections.py, sigv4.py    HTTP and signatures of the first
 replies.py    errors and retries of both
 
-Functions use the first where they can. `LARDER_AWS_CLIENT=boto3` makes them use boto3 for all calls. Outside of Lambda
-it is the default, because boto3 knows profiles, proxies and other sources of credentials.
+Functions use the first where they can, unless `AwsClient` is `boto3`. Everything outside of Lambda uses boto3, because
+it knows profiles, proxies and other sources of credentials.
 
 This package does not interpret items and objects: repositories and storage modules do. If AWS does not answer after the
 client's own retries, or refuses a call because of too many requests, every call raises TryAgain.
@@ -53,12 +53,10 @@ _ONLY_BOTO3_KNOWS = (
 def _by_wire() -> bool:
     """Whether this process uses larder.aws.wire."""
     environ = os.environ
-    chosen = environ.get("LARDER_AWS_CLIENT")
-    if chosen or "AWS_ACCESS_KEY_ID" not in environ:
-        return chosen == "wire"
-    return "AWS_LAMBDA_FUNCTION_NAME" in environ and not any(
-        environ.get(name) for name in _ONLY_BOTO3_KNOWS
-    )
+    in_lambda = "AWS_LAMBDA_FUNCTION_NAME" in environ and "AWS_ACCESS_KEY_ID" in environ
+    if not in_lambda or any(environ.get(name) for name in _ONLY_BOTO3_KNOWS):
+        return False
+    return settings.settings().aws_client == "wire"
 
 
 def dynamodb() -> "DynamoDBClient":

@@ -1,4 +1,4 @@
-"""boto3's clients: for the calls that larder.aws.wire does not have, and for all of them under LARDER_AWS_CLIENT=boto3.
+"""boto3's clients: for the calls that larder.aws.wire does not have, and for all of them if `AwsClient` is `boto3`.
 
 This is the only module that imports boto3 and botocore. Importing it takes longer than a small function needs to start,
 so larder.aws imports it when it is needed.
