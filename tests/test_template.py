@@ -712,6 +712,20 @@ def test_a_shared_policy_is_used_by_several_functions() -> None:
         assert len(users) > 1, f"{logical_id} belongs to {users}"
 
 
+def test_a_role_has_room_for_two_policies_of_an_organization() -> None:
+    """IAM attaches ten managed policies to a role. SAM adds two: to write logs, and traces."""
+    attached = Counter(
+        name
+        for name, own in FUNCTIONS.items()
+        for policy in own.get("Policies", [])
+        if "Ref" in policy or "Fn::If" in policy
+    )
+    for policy in of_type("AWS::IAM::ManagedPolicy").values():
+        attached.update(role["Ref"].removesuffix("Role") for role in policy.get("Roles", []))
+    assert len(attached) > 80
+    assert max(attached.values()) + 2 + 2 <= 10, attached.most_common(1)
+
+
 def test_one_function_sends_mail_and_only_from_the_configured_sender() -> None:
     senders = {name for name in FUNCTIONS if "ses:SendEmail" in {one for one, _ in grants(name)}}
     assert senders == {"SendAccountEmail"}
@@ -1211,6 +1225,9 @@ def test_a_table_is_on_demand_capped_and_encrypted(logical_id: str) -> None:
         "MaxReadRequestUnits": {"Ref": "TableReadUnits"},
         "MaxWriteRequestUnits": {"Ref": "TableWriteUnits"},
     }
+    # The writes of an index follow from those of its table. A limit of its own could refuse writes to the table.
+    for index in table.get("GlobalSecondaryIndexes", []):
+        assert index["OnDemandThroughput"] == {"MaxReadRequestUnits": {"Ref": "TableReadUnits"}}
     own_key = {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": {"Ref": "KmsKeyArn"}}
     assert table["SSESpecification"] == {"Fn::If": ["HasKmsKey", own_key, {"SSEEnabled": True}]}
 
