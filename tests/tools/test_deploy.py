@@ -1,5 +1,7 @@
 """`make deploy` before it calls AWS. tests/deployed/test_make_deploy.py deploys into an emulator."""
 
+import re
+import shlex
 from typing import Any
 
 import click
@@ -7,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from local.cloudformation import read_template
+from tools.deploy.advice import advice
 from tools.deploy.command import LONGEST_NAME_WITH_EDGE, ROOT, check_name, deploy
 from tools.deploy.parameters import Change, all_values, changes
 from tools.deploy.region import chosen_region
@@ -129,3 +132,39 @@ def test_an_unknown_environment_is_refused_before_any_call() -> None:
         2,
         True,
     )
+
+
+# The help ----------------------------------------------------------------------------------------
+
+
+def test_the_options_in_the_examples_are_accepted() -> None:
+    declared = read_template(ROOT / "template.yaml")["Parameters"]
+    shown = re.findall(r"--parameter-overrides (\w+)=(\w+)", deploy.epilog or "")
+    assert shown
+    for name, value in shown:
+        assert value in declared[name]["AllowedValues"]
+
+
+# Advice ------------------------------------------------------------------------------------------
+
+
+def test_advice_names_the_limits_to_remove() -> None:
+    reason = "Stage: Unable to find Route by key GET /a/{b} within the provided RouteSettings (404)"
+    lines = advice([reason, reason, "other"], api="a1", region="eu-central-1")
+    (command,) = [line for line in lines if "aws " in line]
+    assert shlex.split(command)[-1] == "GET /a/{b}"
+    assert "--api-id a1 --stage-name '$default'" in command
+    assert advice(["other"], api="a1", region="eu-central-1") == []
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Rate exceeded (Service: Iam, Status Code: 400)",
+        "Resource handler returned message: Rate exceeded (HandlerErrorCode: Throttling)",
+        "Too Many Requests (Service: ApiGatewayV2, Status Code: 429)",
+    ],
+)
+def test_advice_about_too_many_requests(reason: str) -> None:
+    (line,) = advice([f"GetOk: {reason}"], api="", region="eu-central-1")
+    assert "Nothing is wrong" in line
