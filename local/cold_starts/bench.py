@@ -70,8 +70,8 @@ def bench_cold(options: Options) -> int:
     """Measure and print the results. Returns the exit status: 1 if a function failed."""
     try:
         build = open_build(template_path())
-        chosen = {name: os.environ[name] for name in _CHOSEN if name in os.environ}
-        template = load_template(build.template, {**LOCAL_DEFAULTS, **chosen})
+        given = {name: os.environ[name] for name in _CHOSEN if name in os.environ}
+        template = load_template(build.template, {**LOCAL_DEFAULTS, **given})
         chosen = _chosen(template, options.functions)
         lives = run(_measure(options, build, template, chosen))
     except (BuildError, TemplateError, FunctionFailed, ServiceFailed, TimeoutError) as error:
