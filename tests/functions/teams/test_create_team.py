@@ -139,6 +139,12 @@ def test_402_for_a_blocked_user(ada: Person, block: Block) -> None:
     assert make(ada, "web") == (200, "")
 
 
+def quota(slug: str) -> int | None:
+    team = find_team(slug)
+    assert team is not None
+    return team.state.quota_bytes
+
+
 class TestTeamLimitPerUser:
     def test_a_user_can_create_as_many_teams_as_the_option_says(
         self, ada: Person, option: SetOption
@@ -148,6 +154,22 @@ class TestTeamLimitPerUser:
             (200, ""), (200, ""), (409, "team_limit_reached"),
         ]  # fmt: skip
         assert make(newcomer(), "bobs") == (200, "")
+
+    def test_each_further_team_has_half_of_the_quota(self, ada: Person, option: SetOption) -> None:
+        """All teams that one user creates have less than two quotas, whatever is deleted between."""
+        option("default_quota_bytes", 1000)
+        slugs = [f"team-{number}" for number in range(4)]
+        for slug in slugs:
+            make(ada, slug)
+        assert [quota(slug) for slug in slugs] == [1000, 500, 250, 125]
+        assert ada.send("DELETE", "/v1/teams/team-1").status == 200
+        make(ada, "again")
+        assert [quota("team-2"), quota("again")] == [250, 125]
+        create_team("By command", "by-command", owner_user_id=ada.user.id, now=clock.now())
+        make(newcomer(), "bobs")
+        assert [quota("by-command"), quota("bobs")] == [1000, 1000]
+        option("default_quota_bytes", 0)
+        assert quota("again") is None
 
     def test_teams_created_by_the_operator_do_not_count(
         self, ada: Person, option: SetOption

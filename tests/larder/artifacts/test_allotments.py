@@ -1,5 +1,6 @@
 """`MaxStoredBytes`: the stored bytes never exceed it, and the allotments of owners add up to what is counted."""
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from larder.artifacts.repository.allotments import (
     settle_allotment,
 )
 from larder.artifacts.repository.totals import add_to_totals, read_totals, totals_key
+from larder.errors import StorageFull
 from larder.settings import settings
 from larder.tables import ARTIFACTS, Item, commit
 from larder.usage.uploads import Uploads
@@ -21,6 +23,8 @@ from tests.direct_uploads import announce, offer, put_object, upload
 from tests.requests import Cloud, Sender
 
 pytestmark = pytest.mark.usefixtures("aws_in_memory")
+
+# Nine tenths of 1111 bytes are 1000: the rest is for owners who store less than a thousandth.
 
 MB = 10**6
 DAY = timedelta(days=1)
@@ -60,7 +64,7 @@ def counted() -> None:
 def test_owners_together_store_up_to_the_limit(
     cloud: Cloud, personal: Sender, option: SetOption
 ) -> None:
-    option("max_stored_bytes", 1000)
+    option("max_stored_bytes", 1111)
     counted()
     assert (put(cloud.send, "a", 600), put(personal, "a", 401)) == ("stored", "storage_full")
     # The team has drawn one byte ahead: a thousandth of the limit.
@@ -73,17 +77,42 @@ def test_owners_together_store_up_to_the_limit(
 def test_the_refusal_names_the_option_and_who_can_change_it(
     cloud: Cloud, option: SetOption
 ) -> None:
-    option("max_stored_bytes", 1000)
+    option("max_stored_bytes", 1111)
     reply = cloud.send("PUT", "/v8/artifacts/a", body=b"x" * 1001)
     assert reply.status == 403
     assert "MaxStoredBytes" in reply.json["error"]["message"]
     assert "operator" in reply.json["error"]["message"]
 
 
+def test_a_small_owner_can_store_when_others_have_filled_the_limit(option: SetOption) -> None:
+    option("max_stored_bytes", 1000 * MB)
+    counted()
+    for team in range(6):
+        with suppress(StorageFull):
+            for _ in range(20):
+                assert count(f"hog{team}", 10 * MB) is not None
+    assert 880 * MB < read_allotted() <= 900 * MB
+    # A thousandth of the limit, and what an upload draws ahead.
+    assert count("small", 900_000) is not None
+    with pytest.raises(StorageFull):
+        count("small", 10 * MB)
+    check("small", *(f"hog{team}" for team in range(5)))
+
+
+def test_many_small_owners_stay_within_the_limit(option: SetOption) -> None:
+    option("max_stored_bytes", 1000 * MB)
+    counted()
+    assert count("ada", 880 * MB) is not None
+    with suppress(StorageFull):
+        for number in range(500):
+            count(f"small{number}", MB)
+    assert 990 * MB < read_allotted() <= 1000 * MB
+
+
 def test_a_replacement_and_a_deletion_give_bytes_back(
     cloud: Cloud, manage: Sender, option: SetOption
 ) -> None:
-    option("max_stored_bytes", 1000)
+    option("max_stored_bytes", 1111)
     counted()
     assert put(cloud.send, "a", 1000) == "stored"
     assert (put(cloud.send, "a", 300), put(cloud.send, "b", 700)) == ("stored", "stored")
@@ -93,7 +122,7 @@ def test_a_replacement_and_a_deletion_give_bytes_back(
 
 
 def test_a_refused_direct_upload_is_discarded(cloud: Cloud, option: SetOption) -> None:
-    option("max_stored_bytes", 1000)
+    option("max_stored_bytes", 1111)
     counted()
     for hash, size_bytes in (("large", 1001), ("small", 1000)):
         key = offer(cloud.send, hash)
@@ -118,7 +147,7 @@ def test_another_limit_takes_effect_at_once(option: SetOption) -> None:
     with pytest.raises(Exception, match="MaxStoredBytes"):
         count("bob", 1)
     option("max_stored_bytes", 200 * MB)
-    assert count("bob", 80 * MB) is not None
+    assert count("bob", 60 * MB) is not None
     option("max_stored_bytes", 0)
     assert count("bob", 500 * MB) is not None
     option("max_stored_bytes", 600 * MB)
@@ -157,7 +186,7 @@ def test_the_sweep_counts_what_it_finds(cloud: Cloud, personal: Sender, option: 
         older = {"allotted_bytes": None, "free_bytes": None}
         commit(ARTIFACTS.update(*totals_key(owner), set=older))
     commit(ARTIFACTS.delete("#deployment", "#allotted"))
-    option("max_stored_bytes", 1000)
+    option("max_stored_bytes", 1111)
     counted()
     check(cloud.team.id, cloud.user.id)
     assert (put(personal, "b", 201), put(personal, "b", 200)) == ("storage_full", "stored")
@@ -169,9 +198,9 @@ def test_the_sweep_collects_what_owners_have_left_over(option: SetOption) -> Non
     add_to_totals("ada", -900 * MB, -1, quota_bytes=None)
     option("max_stored_bytes", 1000 * MB)
     with pytest.raises(Exception, match="MaxStoredBytes"):
-        count("bob", 900 * MB)
+        count("bob", 890 * MB)
     counted()
-    assert count("bob", 900 * MB) is not None
+    assert count("bob", 890 * MB) is not None
     check("ada", "bob")
 
 
@@ -185,7 +214,7 @@ def test_an_upload_that_an_older_version_counts_is_settled() -> None:
 
 
 def test_a_rebuild_of_the_index_is_never_refused(cloud: Cloud, option: SetOption) -> None:
-    option("max_stored_bytes", 1000)
+    option("max_stored_bytes", 1111)
     counted()
     upload(cloud.send, "a", b"x" * 2000)
     rebuild_index.rebuild_index(now=clock.now())

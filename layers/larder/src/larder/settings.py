@@ -149,8 +149,8 @@ class Settings:
     )
     default_quota_bytes: int = _option(
         10**11,
-        "How many bytes a team may store. The default is 100 GB. 0 means no limit. `larder teams set --quota` gives a "
-        "team a quota of its own.",
+        "How many bytes a team may store. The default is 100 GB. 0 means no limit. Each further team that a user "
+        "creates over HTTP has half of it. `larder teams set --quota` gives a team a quota of its own.",
         group="cache",
         minimum=0,
         maximum=10**18,
@@ -181,7 +181,8 @@ class Settings:
     )
     max_stored_bytes: int = _option(
         10**12,
-        "How many bytes all teams and users together may store. The default is 1 TB. 0 means no limit.",
+        "How many bytes all teams and users together may store. The default is 1 TB. 0 means no limit. The last tenth "
+        "is for those who store less than a thousandth of it.",
         group="cache",
         minimum=0,
         maximum=10**18,

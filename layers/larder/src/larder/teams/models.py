@@ -271,3 +271,8 @@ class MadeTeams(NamedTuple):
     user_id: str
     team_ids: tuple[str, ...] = ()
     version: int = 0
+
+    @property
+    def earlier(self) -> int:
+        """How many there were before the last one."""
+        return max(0, len(self.team_ids) - 1)

@@ -136,6 +136,7 @@ def add_team(team: Team, owner_user_id: str, *also: Write, made: MadeTeams | Non
             "created_by": team.created_by,
             "version": team.version,
             "owners": 1,
+            "halvings": (made.earlier if made else 0) or None,
             **({} if protection.on is None else _protection_item(protection)),
         },
         _member_item(team.id, owner_user_id, Role.OWNER, team.created_at),
@@ -481,12 +482,16 @@ def _protection(item: Item) -> Protection:
     )
 
 
-def new_team_state(protection: Protection) -> OwnerState:
-    return replace(_team_state({}), protection=protection)
+def new_team_state(protection: Protection, *, earlier: int = 0) -> OwnerState:
+    """`earlier` is the number of teams that the creator had before."""
+    return replace(_team_state({"halvings": earlier}), protection=protection)
 
 
 def _team_state(item: Item) -> OwnerState:
-    return _state(item, settings().default_quota_bytes or None)
+    # Half for each team that its creator had before, so that the quotas of all add up to less than two.
+    default_quota_bytes = settings().default_quota_bytes
+    quota_bytes = max(1, default_quota_bytes >> item.get("halvings", 0))
+    return _state(item, quota_bytes if default_quota_bytes else None)
 
 
 def _personal_state(item: Item, user: UserState | None) -> OwnerState:

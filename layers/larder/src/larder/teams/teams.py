@@ -87,8 +87,10 @@ def create_team(
 ) -> Team:
     """Create a team with its first owner.
 
-    `limited` applies the limit of existing teams that one user has created. The limit is exact under parallel requests;
-    it does not apply to the operator. Raises InvalidValue, SlugTaken, TeamLimitReached, TryAgain.
+    `limited` applies the limit of existing teams that one user has created, and halves the quota for each. Both are
+    exact under parallel requests, and do not apply to the operator.
+
+    Raises InvalidValue, SlugTaken, TeamLimitReached, TryAgain.
     """
     protection = UNDECIDED
     if settings().protect_new_teams == "always":
@@ -105,15 +107,17 @@ def create_team(
     entries = [audited_lazily(team.id, "team_created", owner_user_id, actor)]
     if protection.on:
         entries.append(audited_lazily(team.id, "protection_set", protection.summary, actor))
-    most = settings().max_teams_per_user if limited else 0
+    most = settings().max_teams_per_user
     for _ in attempts():
         made = None
-        if most:
+        if limited:
             old = repository.read_made(owner_user_id)
             existing = repository.existing_teams(old.team_ids)
-            if len(existing) >= most:
+            if most and len(existing) >= most:
                 raise TeamLimitReached
             made = old._replace(team_ids=(*existing, team.id), version=old.version + 1)
+            state = repository.new_team_state(protection, earlier=made.earlier)
+            team = replace(team, state=state)
         if repository.add_team(team, owner_user_id, *entries, made=made):
             return team
         if repository.team_of_slug(team.slug) is not None:

@@ -4,6 +4,9 @@ One item counts the bytes that are allotted to all owners; draws keep it within 
 the owner's part in `allotted_bytes`, and in `free_bytes` what is left of it. An upload takes its bytes from there with
 the write that counts it. Only an upload that finds too few bytes there draws more, in one transaction of both
 items.
+
+The last tenth of the limit is for owners who store less than a thousandth of it, so that others cannot keep them from
+storing anything (docs/decisions/0121).
 """
 
 from collections.abc import Mapping
@@ -56,7 +59,8 @@ def draw(
         # Stored bytes without an allotment: version 0.1.0 or a rebuild of the index counted them. They are not refused.
         owed_bytes = max(0, -free_bytes)
         needed_bytes = max(0, size_bytes - max(0, free_bytes))
-        most_bytes = _available(deployment, owed_bytes)
+        limit = _limit(stored_bytes + size_bytes)
+        most_bytes = _available(deployment, owed_bytes, limit)
         if needed_bytes > most_bytes:
             raise StorageFull
         drawn_bytes = max(needed_bytes, min(needed_bytes + _ahead(stored_bytes), most_bytes))
@@ -74,7 +78,7 @@ def draw(
             when = missing("allotted_bytes") & _stores(item)
             key = totals_key(owner)
             count = ARTIFACTS.update(*key, set=first, add=add, set_if_missing=due, when=when)
-        if commit(count, _taking(deployment, owed_bytes, drawn_bytes)):
+        if commit(count, _taking(deployment, owed_bytes, drawn_bytes, limit)):
             artifacts = item.get("artifacts", 0) + added["artifacts"]
             return Totals(size_bytes=stored_bytes + size_bytes, artifacts=artifacts)
     raise TryAgain
@@ -129,12 +133,12 @@ def delete_with_allotment(owner: str) -> bool:
 
 
 def must_settle_all() -> bool:
-    """Whether to settle all allotments: they were never counted, or nine tenths of the limit are allotted."""
+    """Whether to settle all allotments: they were never counted, or eight tenths of the limit are allotted."""
     limit = settings().max_stored_bytes
     item = ARTIFACTS.get_many([_DEPLOYMENT])
     deployment = item[0] if item else {}
     allotted_bytes = deployment.get("allotted_bytes", 0)
-    return not deployment.get("counted") or bool(limit and allotted_bytes > limit - limit // 10)
+    return not deployment.get("counted") or bool(limit and allotted_bytes > limit - limit // 5)
 
 
 def set_counted() -> None:
@@ -160,9 +164,14 @@ def _ahead(stored_bytes: int) -> int:
     return min(max(stored_bytes // 16, _LEAST_AHEAD), most, _MOST_AHEAD)
 
 
-def _available(deployment: Item, owed_bytes: int) -> int:
-    """The bytes that one owner can draw for new uploads."""
+def _limit(stored_bytes: int) -> int:
+    """How much all owners can draw, if the one who draws then stores so many bytes. 0 for no limit."""
     limit = settings().max_stored_bytes
+    return limit if stored_bytes <= limit // 1000 else limit - limit // 10
+
+
+def _available(deployment: Item, owed_bytes: int, limit: int) -> int:
+    """The bytes that one owner can draw for new uploads."""
     if not limit or deployment is _ASSUMED:
         return _NO_LIMIT
     if not deployment.get("counted"):
@@ -175,8 +184,7 @@ def _early_limit() -> int:
     return settings().max_stored_bytes // 10
 
 
-def _taking(deployment: Item, owed_bytes: int, drawn_bytes: int) -> Write:
-    limit = settings().max_stored_bytes
+def _taking(deployment: Item, owed_bytes: int, drawn_bytes: int, limit: int) -> Write:
     add = {"allotted_bytes": owed_bytes + drawn_bytes}
     when: Condition | None = None
     if limit and not deployment.get("counted"):
