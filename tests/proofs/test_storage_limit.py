@@ -52,8 +52,8 @@ def test_parallel_uploads_of_many_owners_stay_within_the_limit(
     assert {outcome for outcome, _ in seen} <= {202, 403, 503}
     assert seen[202, ""] > 0
     assert seen[403, "storage_full"] > 0
-    # What no one could use is less than one upload and what the owners have drawn ahead.
-    assert stored(teams) > LIMIT - SIZE[1] - OWNERS * LIMIT // 1000
+    # What no one could use is less than one upload and what the owners have drawn ahead. A tenth is for small owners.
+    assert stored(teams) > LIMIT - LIMIT // 10 - SIZE[1] - OWNERS * LIMIT // 1000
     items = [ARTIFACTS.get(*totals_key(cloud.team.id)) or {} for cloud in teams]
     assert read_allotted() == sum(item.get("allotted_bytes", 0) for item in items) <= LIMIT
     for cloud in teams:
