@@ -9,6 +9,7 @@ from larder.web.bodies.api_keys import ProtectsTeam, SentNewKey
 from larder.web.key_notice import notify_if_never_expires
 from larder.web.mail_context import RequestMailContext
 from larder.web.powertools.resolver import Request
+from larder.web.principals.fresh import is_fresh
 from larder.web.principals.session import KeyMaker
 from larder.web.replies.api_keys import (
     CreatedApiKeyJson,
@@ -32,7 +33,14 @@ def create_api_key(
     """POST /api/auth/api-key/create: create a key. The reply holds the only copy of it."""
     now = clock.now()
     trust = manage.first_trust(principal, new, protect=protects)
-    key, raw = manage.grant_key(principal, new, trust=trust, ctx=request_context(request), now=now)
+    key, raw = manage.grant_key(
+        principal,
+        new,
+        trust=trust,
+        fresh=is_fresh(principal),
+        ctx=request_context(request),
+        now=now,
+    )
     audit("key_created", principal.actor, owner=key.user_id, subject=key.id)
     if trust.protects and key.team_id is not None:
         audit("protection_set", principal.actor, owner=key.team_id, subject="protected")

@@ -8,6 +8,7 @@ from larder.web.bodies.api_keys import SentKeyUpdate
 from larder.web.key_notice import notify_if_never_expires
 from larder.web.mail_context import RequestMailContext
 from larder.web.powertools.resolver import Request
+from larder.web.principals.fresh import is_fresh
 from larder.web.principals.session import KeyMaker
 from larder.web.replies.api_keys import ApiKeyJson, api_key_json
 from larder.web.request_context import request_context
@@ -23,7 +24,12 @@ def update_api_key(
     """POST /api/auth/api-key/update: change the fields of one of the caller's keys that the body names."""
     now = clock.now()
     key = manage.update_key(
-        principal, sent.key_id, sent.changes, ctx=request_context(request), now=now
+        principal,
+        sent.key_id,
+        sent.changes,
+        fresh=is_fresh(principal),
+        ctx=request_context(request),
+        now=now,
     )
     audit("key_changed", principal.actor, owner=key.user_id, subject=key.id)
     if sent.changes.expires_in_s is None:

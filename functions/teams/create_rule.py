@@ -9,7 +9,7 @@ from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
 from larder.web.bodies.rules import ProtectsTeam, SentNewRule
 from larder.web.mail_context import RequestMailContext
-from larder.web.principals.team import RuleManager
+from larder.web.principals.team_bodies import RuleMaker
 from larder.web.replies.rules import ProtectingRuleJson, RuleJson, created_rule_json
 from larder.web.responses import JsonResponse, json_response
 
@@ -20,7 +20,7 @@ app = vercel_api(no_route=TeamNotFound)
 def create_rule(
     new: SentNewRule,
     protects: ProtectsTeam,
-    principal: RuleManager,
+    principal: RuleMaker,
     id_or_slug: str,
     mail_context: RequestMailContext,
 ) -> JsonResponse[RuleJson | ProtectingRuleJson]:

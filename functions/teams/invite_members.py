@@ -7,7 +7,7 @@ from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
 from larder.web.bodies.teams import InvitationsWanted
 from larder.web.mail_context import RequestMailContext
-from larder.web.principals.team import MemberInviter
+from larder.web.principals.team_bodies import Inviter
 from larder.web.replies.invitations import InvitationsJson, invitations_json
 from larder.web.responses import JsonResponse, json_response
 
@@ -18,7 +18,7 @@ app = vercel_api(no_route=TeamNotFound)
 @app.post("/v2/teams/<id_or_slug>/members")
 def invite_members(
     wanted: InvitationsWanted,
-    principal: MemberInviter,
+    principal: Inviter,
     mail_context: RequestMailContext,
     id_or_slug: str,
 ) -> JsonResponse[InvitationsJson]:

@@ -6,7 +6,7 @@ from larder.trust import rules
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
 from larder.web.bodies.rules import SentRuleChange
-from larder.web.principals.team import RuleManager
+from larder.web.principals.team_bodies import RuleChanger
 from larder.web.replies.rules import RuleJson, rule_json
 from larder.web.responses import JsonResponse, json_response
 
@@ -15,7 +15,7 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.patch("/v1/teams/<id_or_slug>/rules/<rule_id>")
 def update_rule(
-    change: SentRuleChange, principal: RuleManager, id_or_slug: str, rule_id: str
+    change: SentRuleChange, principal: RuleChanger, id_or_slug: str, rule_id: str
 ) -> JsonResponse[RuleJson]:
     """PATCH /v1/teams/{id}/rules/{ruleId}: change, enable or disable a rule. Its tokens end at once."""
     now = clock.now()

@@ -86,11 +86,19 @@ GET     /v1/teams/{idOrSlug}/scopes         yes yes role role role   | yes     y
 DELETE  /v1/teams/{idOrSlug}     yes   role  role   role      role   | yes     yes      yes    yes        | 402
 """
 """The outcome of a request for each role, and for an owner in each caching status and when blocked for either reason.
-It is the same for a session and for a key with every permission, except for `IN_PERSON`. `refusal` explains the words.
+It is the same for a session and for a key with every permission, except for `IN_PERSON` and `MAKES_TRUST`. `refusal`
+explains the words.
 """
 
 IN_PERSON = {"PUT /v1/teams/{idOrSlug}/protection"}
 """Endpoints that refuse every key."""
+
+MAKES_TRUST = {
+    "POST /v1/teams/{idOrSlug}/rules",
+    "PATCH /v1/teams/{idOrSlug}/rules/{ruleId}",
+    "PATCH /v1/teams/{idOrSlug}/members/{uid}",
+}
+"""Endpoints that refuse a key where a session passes, because the request makes something that is trusted."""
 
 INDEPENDENT_PREFIXES = ("/api/auth/", "/login/oauth/", "/registration/verify")
 """Prefixes of paths that do not depend on a role or a caching status, because they only concern the user. Pages do not
@@ -219,7 +227,8 @@ def expected(title: str, by: str, state: str = "enabled") -> dict[str, tuple[int
         endpoint: refusal(words[title], state) or (success(endpoint), "")
         for endpoint, words in ROWS.items()
     }
-    refused = dict.fromkeys(IN_PERSON, (403, "session_required"))
+    passing = {endpoint for endpoint in MAKES_TRUST if column[endpoint] == (200, "")}
+    refused = dict.fromkeys(IN_PERSON | passing, (403, "session_required"))
     return column | refused if by == "key" else column
 
 

@@ -1201,8 +1201,8 @@ def list_rules(s: Subject) -> Play:
 @scenario("POST /v1/teams/{idOrSlug}/rules", done_before={409: "rule_exists"})
 def create_rule(s: Subject) -> Play:
     """The first rule, which protects the team."""
-    body = valid("POST /v1/teams/{idOrSlug}/rules").json
-    yield lambda: s.send("POST", f"/v1/teams/{s.team.slug}/rules", json_body=body)
+    body, send = valid("POST /v1/teams/{idOrSlug}/rules").json, s.sender(s.session())
+    yield lambda: send("POST", f"/v1/teams/{s.team.slug}/rules", json_body=body)
     made = bool(rules.list_rules(s.team.id))
     assert bool(read_protection(s.team.id).on) == made, "not in one transaction"
     yield None
@@ -1318,8 +1318,8 @@ def invite(s: Subject) -> Play:
 @scenario("PATCH /v1/teams/{idOrSlug}/members/{uid}")
 def change_member(s: Subject) -> Play:
     bob = member_of(s)
-    path = f"/v1/teams/{s.team.slug}/members/{bob.id}"
-    yield lambda: s.send("PATCH", path, json_body={"role": "OWNER"})
+    path, send = f"/v1/teams/{s.team.slug}/members/{bob.id}", s.sender(s.session())
+    yield lambda: send("PATCH", path, json_body={"role": "OWNER"})
     yield None
     assert role_of(s.team.id, bob.id) is Role.OWNER
     # The count of owners is exact, because one of two owners can be removed.

@@ -4,6 +4,7 @@ from larder.api_keys.models import (
     ARTIFACT_ACTIONS,
     CACHE_ACTIONS,
     TEAM_ACTIONS,
+    TRUST,
     ApiKey,
     Permissions,
 )
@@ -50,6 +51,33 @@ def artifact_actions(user_id: str, team_id: str | None) -> tuple[str, ...]:
     if role.manages_artifacts:
         return ARTIFACT_ACTIONS
     return CACHE_ACTIONS if role.writes_cache else ("read",)
+
+
+def raised(before: ApiKey | None, after: ApiKey) -> bool:
+    """Whether a key gets more than the cache needs, or keeps it for longer. `before` is None for a new key.
+
+    That are all actions on artifacts but reading and writing, and on rules. What only weakens the key does not count.
+    """
+    has = _lasting(after)
+    if not has:
+        return False
+    if before is None or not has <= _lasting(before) or (after.enabled and not before.enabled):
+        return True
+    if (after.remaining, after.refill, after.rate_limit) != (
+        before.remaining,
+        before.refill,
+        before.rate_limit,
+    ):
+        return True
+    return before.expires_at is not None and (
+        after.expires_at is None or after.expires_at > before.expires_at
+    )
+
+
+def _lasting(key: ApiKey) -> set[tuple[str, str]]:
+    artifacts = set(key.permissions.get("artifacts", ())) - {*CACHE_ACTIONS}
+    rules = key.permissions.get(TRUST, ())
+    return {*(("artifacts", one) for one in artifacts), *((TRUST, one) for one in rules)}
 
 
 def within(permissions: Permissions, limits: Permissions) -> Permissions:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from larder.api_keys import audited, repository
 from larder.api_keys.changes import KeyChanges, NewKey, Unset
-from larder.api_keys.grants import check_grant, check_reach, held, within
+from larder.api_keys.grants import check_grant, check_reach, held, raised, within
 from larder.api_keys.models import TRUST, ApiKey, Refill
 from larder.api_keys.principals import Principal
 from larder.api_keys.rules import (
@@ -18,7 +18,14 @@ from larder.api_keys.rules import (
 )
 from larder.api_keys.service import prepare_key, revoke_key, store_key
 from larder.concurrency import attempts
-from larder.errors import InvalidValue, KeyNotFound, NoValuesToUpdate, TryAgain
+from larder.errors import (
+    InvalidValue,
+    KeyNotFound,
+    NoValuesToUpdate,
+    SessionNotFresh,
+    SessionRequired,
+    TryAgain,
+)
 from larder.extensions import RequestContext
 from larder.teams import protection
 from larder.teams.protection import FirstTrust
@@ -36,14 +43,16 @@ def grant_key(
     new: NewKey,
     *,
     trust: FirstTrust = _NO_TRUST,
+    fresh: bool = False,
     ctx: RequestContext | None = None,
     now: datetime,
 ) -> tuple[ApiKey, str]:
     """Create a key. Returns the record and the secret key, which cannot be read again.
 
     Without `permissions`, the key gets the deployment's default, limited to what the principal holds. `ctx` is the
-    request, for functions of the integrator. `trust` is what `first_trust` says of the key. Raises InvalidValue,
-    PermissionNotHeld, NotATeamMember, KeyLimitReached.
+    request, for functions of the integrator. `trust` is what `first_trust` says of the key. `fresh` is whether the user
+    has signed in recently, which a key with more than the cache needs requires. Raises InvalidValue, PermissionNotHeld,
+    NotATeamMember, SessionNotFresh, SessionRequired, KeyLimitReached.
     """
     if not _ID.fullmatch(new.user_id):
         raise InvalidValue("user_id", "there is no such user")
@@ -54,6 +63,7 @@ def grant_key(
     if new.permissions is None and holds is not None:
         key = replace(key, permissions=within(key.permissions, holds))
     check_grant(principal, key, holds)
+    _check_fresh(principal, None, key, fresh)
     maker = principal.user if principal.user_id == key.user_id else None
     stored = store_key(key, maker=maker, actor=principal.actor, also=trust.writes)
     protection.confirm(trust)
@@ -85,6 +95,7 @@ def update_key(
     key_id: str,
     changes: KeyChanges,
     *,
+    fresh: bool = False,
     ctx: RequestContext | None = None,
     now: datetime,
 ) -> ApiKey:
@@ -92,7 +103,8 @@ def update_key(
 
     The grant is checked if permissions change. If the principal has a key, it is checked for every change, and so is
     the grant of the key as it was.
-    Raises KeyNotFound, NoValuesToUpdate, InvalidValue, PermissionNotHeld, NotATeamMember.
+    `fresh` is as in `grant_key`, for changes that give the key more or let it live longer. Raises KeyNotFound,
+    NoValuesToUpdate, InvalidValue, PermissionNotHeld, NotATeamMember, SessionNotFresh, SessionRequired.
     """
     if changes == KeyChanges():
         raise NoValuesToUpdate
@@ -105,6 +117,7 @@ def update_key(
         if changes.permissions is not None or principal.key is not None:
             holds = held(principal, user_id=key.user_id, team_id=key.team_id, ctx=ctx)
             check_grant(principal, changed, holds)
+        _check_fresh(principal, key, changed, fresh)
         stored = repository.change(key, changed, *audited.changed(key, principal.actor))
         if stored is not None:
             return repository.with_metadata(stored)
@@ -118,6 +131,12 @@ def delete_key(principal: Principal, key_id: str) -> None:
     check_reach(principal, key)
     if not revoke_key(key, actor=principal.actor):
         raise KeyNotFound
+
+
+def _check_fresh(principal: Principal, before: ApiKey | None, after: ApiKey, fresh: bool) -> None:
+    """Raises SessionNotFresh, SessionRequired."""
+    if raised(before, after) and not fresh:
+        raise SessionNotFresh if principal.key is None else SessionRequired
 
 
 def _apply(key: ApiKey, changes: KeyChanges, now: datetime) -> ApiKey:

@@ -3,7 +3,11 @@
 | Type | The principal |
 |---|---|
 | `TeamEditor` | can make the changes to the team in the body |
-| `TeamProtector` | has a session, not a key, and a role that protects the team |
+| `TeamProtector` | has a fresh session, not a key, and a role that protects the team |
+| `RuleMaker` | is a `RuleManager` with a fresh session |
+| `RuleChanger` | is a `RuleManager`, with a fresh session unless the change only disables the rule |
+| `Inviter` | is a `MemberInviter`, with a fresh session to invite owners and admins |
+| `RoleGiver` | is a `MemberManager`, with a fresh session to make owners and admins |
 | `TeamMaker` | can create a team |
 | `Joiner` | has a session, not a key. The value is the user |
 
@@ -29,18 +33,26 @@ from larder.rate_limits.models import TEAMS_MADE
 from larder.rate_limits.service import take_if_counted
 from larder.settings import settings
 from larder.teams.state import standing_of
+from larder.trust.models import RuleChange
+from larder.web.bodies.rules import SentNewRule, SentRuleChange
 from larder.web.bodies.teams import (
+    InvitationsWanted,
     InvitationToken,
     SentNewTeam,
     SentProtection,
+    SentRole,
     SentTeamChange,
 )
 from larder.web.parameters import BearerToken
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.cache import Authenticated, authenticate, check_not_blocked
+from larder.web.principals.fresh import check_fresh
 from larder.web.principals.team import (
     MANAGE_ARTIFACTS,
     WRITE,
+    MemberInviter,
+    MemberManager,
+    RuleManager,
     TeamPrincipal,
     team_principal,
 )
@@ -57,13 +69,44 @@ def team_editor(change: SentTeamChange, token: BearerToken, request: Request) ->
 
 
 def team_protector(_sent: SentProtection, token: BearerToken, request: Request) -> TeamPrincipal:
-    """Raises SessionRequired, MissingRole. What an admin may change depends on the protection (`teams.protection`)."""
+    """Raises SessionRequired, MissingRole, SessionNotFresh.
+
+    What an admin may change depends on the protection (`teams.protection`).
+    """
     principal = team_principal(token, WRITE, request)
     if principal.key is not None:
         raise SessionRequired
     if not principal.member.role.names_trusted:
         raise MissingRole
     check_not_blocked(principal.team.state)
+    check_fresh(principal)
+    return principal
+
+
+def rule_maker(_new: SentNewRule, principal: RuleManager) -> TeamPrincipal:
+    """Raises SessionRequired, SessionNotFresh."""
+    check_fresh(principal)
+    return principal
+
+
+def rule_changer(change: SentRuleChange, principal: RuleManager) -> TeamPrincipal:
+    """Raises SessionRequired, SessionNotFresh. A key, or any session, can disable a rule in an emergency."""
+    if change != RuleChange(enabled=False):
+        check_fresh(principal)
+    return principal
+
+
+def inviter(wanted: InvitationsWanted, principal: MemberInviter) -> TeamPrincipal:
+    """Raises SessionRequired, SessionNotFresh."""
+    if any(one.role.names_trusted for one in wanted):
+        check_fresh(principal)
+    return principal
+
+
+def role_giver(role: SentRole, principal: MemberManager) -> TeamPrincipal:
+    """Raises SessionRequired, SessionNotFresh."""
+    if role.names_trusted:
+        check_fresh(principal)
     return principal
 
 
@@ -98,5 +141,9 @@ def joiner(_sent: InvitationToken, principal: Authenticated) -> User:
 
 TeamEditor = Annotated[TeamPrincipal, Depends(team_editor)]
 TeamProtector = Annotated[TeamPrincipal, Depends(team_protector)]
+RuleMaker = Annotated[TeamPrincipal, Depends(rule_maker)]
+RuleChanger = Annotated[TeamPrincipal, Depends(rule_changer)]
+Inviter = Annotated[TeamPrincipal, Depends(inviter)]
+RoleGiver = Annotated[TeamPrincipal, Depends(role_giver)]
 TeamMaker = Annotated[Principal, Depends(team_maker)]
 Joiner = Annotated[User, Depends(joiner)]

@@ -129,16 +129,16 @@ function Sessions({ user, session, reload }) {
   <//>`;
 }
 
-/** Only a session that began within a day can list the others: sign in once more, and end the session before. */
-function ConfirmIdentity({ user, session, done }) {
+/** Some things need a session that began within a day: sign in once more, and end the session before. */
+function ConfirmIdentity({ user, session, why = "see where you are signed in", action = "Show the sessions", cancel, done }) {
   const act = async ({ password }) => {
     const { problem } = await call("POST", "/api/auth/sign-in/email", { email: user.email, password, rememberMe: true });
     if (problem) return { problem, field: "password" };
     await call("POST", "/api/auth/revoke-session", { token: session.token });
     await done();
   };
-  return html`<p>You signed in more than a day ago. Enter your password to see where you are signed in.</p>
-    <${Form} kind="second" action="Show the sessions" busy="Signing in …" act=${act}>
+  return html`<p>You signed in more than a day ago. Enter your password to ${why}.</p>
+    <${Form} kind="second" action=${action} busy="Signing in …" act=${act} cancel=${cancel}>
       <${Username} user=${user} />
       <${PasswordField} label="Password" name="password" />
     <//>`;

@@ -8,8 +8,13 @@ async function call(method, path, body) {
   const headers = path.startsWith("/v") ? { authorization: `Bearer ${token}` } : {};
   const reply = await request(method, path, body, headers);
   if (reply.status === 401) signIn();
-  return reply;
+  // After the password, the same once more. Reading, and changing the address, ask for it in their places.
+  const isStale = /^session_not_fresh$/i.test(reply.code) && method !== "GET" && !path.endsWith("/change-email");
+  return isStale && (await askPassword()) ? call(method, path, body) : reply;
 }
+
+/** Ask for the password, and start a fresh session with it: whether that was done. The frame of the console sets it. */
+let askPassword;
 
 function signIn() {
   location.assign(`/sign-in?next=${encodeURIComponent(location.pathname)}`);

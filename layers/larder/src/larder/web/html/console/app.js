@@ -59,6 +59,12 @@ function Console() {
   const [path, setPath] = useState(location.pathname);
   showPath = setPath;
   const [state, setState] = useState({ user: null, problem: null });
+  const [asked, setAsked] = useState(null);
+  askPassword = () => new Promise((answer) => setAsked({ answer }));
+  const answer = (isDone) => {
+    asked.answer(isDone);
+    setAsked(null);
+  };
   const load = async () => {
     const { data, problem } = await loadConsole();
     setState((before) => ({ ...before, ...data, problem }));
@@ -69,7 +75,13 @@ function Console() {
   const { user, session, operator, teams, problem } = state;
   if (user === null)
     return html`<main class="wide page"><h1>Console</h1>${problem ? html`<${Problem} text=${problem} again=${load} />` : html`<${Loading} />`}</main>`;
-  return html`<${Frame} path=${path} user=${user} session=${session} operator=${operator} teams=${teams} reload=${load} />`;
+  return html`<${Frame} path=${path} user=${user} session=${session} operator=${operator} teams=${teams} reload=${load} />
+    ${asked && html`<${Dialog} title="Confirm that it is you" close=${() => answer(false)}>
+      <${ConfirmIdentity} user=${user} session=${session} why="continue" action="Continue" cancel=${() => answer(false)} done=${async () => {
+        await load();
+        answer(true);
+      }} />
+    <//>`}`;
 }
 
 function Frame({ path, teams, ...shared }) {
