@@ -6,7 +6,7 @@ from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.bodies.api_keys import ProtectsTeam, SentNewKey
-from larder.web.key_notice import notify_if_never_expires
+from larder.web.key_notice import notify_if_never_expires, notify_if_trusted
 from larder.web.mail_context import RequestMailContext
 from larder.web.powertools.resolver import Request
 from larder.web.principals.fresh import is_fresh
@@ -45,6 +45,7 @@ def create_api_key(
     if trust.protects and key.team_id is not None:
         audit("protection_set", principal.actor, owner=key.team_id, subject="protected")
         notify_owners_of_protection(key.team_id, mail_context)
+    notify_if_trusted(key, principal, mail_context)
     notify_if_never_expires(key, principal, mail_context)
     service.delete_expired_keys_if_due(now=now)
     return json_response(created_key_json(key, raw, protects_team=trust.protects))

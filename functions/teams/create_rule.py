@@ -1,10 +1,11 @@
 """POST /v1/teams/{id}/rules"""
 
 from larder import clock
-from larder.accounts.team_notices import notify_owners_of_protection
+from larder.accounts.team_notices import notify_owners_of_protection, notify_owners_of_trust
 from larder.errors import TeamNotFound
 from larder.teams.protection import first_trust
 from larder.trust import rules
+from larder.trust.makers import makers_of
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
 from larder.web.bodies.rules import ProtectsTeam, SentNewRule
@@ -36,11 +37,15 @@ def create_rule(
         actor=principal.actor,
         now=now,
     )
+    notify_owners_of_trust(
+        principal.team.id, mail_context, rule_id=rule.id, made_by=principal.user_id
+    )
     audit("rule_added", principal.actor, owner=principal.team.id, subject=rule.id)
     if trust.protects:
         audit("protection_set", principal.actor, owner=principal.team.id, subject="protected")
         notify_owners_of_protection(principal.team.id, mail_context)
-    return json_response(created_rule_json(rule, now, protects_team=trust.protects))
+    makers = makers_of(principal.team.id, [rule])
+    return json_response(created_rule_json(rule, makers, now, protects_team=trust.protects))
 
 
 handler = lambda_handler(app)

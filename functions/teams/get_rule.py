@@ -3,6 +3,7 @@
 from larder import clock
 from larder.errors import TeamNotFound
 from larder.trust import rules
+from larder.trust.makers import makers_of
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.principals.team import TeamMember
 from larder.web.replies.rules import RuleJson, rule_json
@@ -15,7 +16,7 @@ app = vercel_api(no_route=TeamNotFound)
 def get_rule(principal: TeamMember, id_or_slug: str, rule_id: str) -> JsonResponse[RuleJson]:
     """GET /v1/teams/{id}/rules/{ruleId}: get one rule of the team."""
     rule = rules.find_rule(principal.team.id, rule_id)
-    return json_response(rule_json(rule, clock.now()))
+    return json_response(rule_json(rule, makers_of(rule.team_id, [rule]), clock.now()))
 
 
 handler = lambda_handler(app)

@@ -3,6 +3,7 @@
 from larder import clock
 from larder.errors import TeamNotFound
 from larder.trust import rules
+from larder.trust.makers import makers_of
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
 from larder.web.bodies.rules import SentRuleChange
@@ -23,7 +24,7 @@ def update_rule(
         principal.team.id, rule_id, change, by=principal.member, actor=principal.actor, now=now
     )
     audit("rule_changed", principal.actor, owner=principal.team.id, subject=rule.id)
-    return json_response(rule_json(rule, now))
+    return json_response(rule_json(rule, makers_of(rule.team_id, [rule]), now))
 
 
 handler = lambda_handler(app)

@@ -3,14 +3,28 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from larder import clock
+from larder.accounts.email_jobs import EmailJob, MakerLeft, TrustGiven, parse_job
+from larder.teams.models import Member, Role
 from larder.teams.protection import read_protection
-from larder.trust.rules import list_rules
-from tests.issuer import GITHUB, github_claims
+from larder.trust.models import NewRule
+from larder.trust.rules import create_rule, list_rules
+from tests.functions.teams.people import joined
+from tests.issuer import GITHUB, ORIGIN, github_claims
 from tests.requests import Cloud
 
 from .conftest import Larder
+from .fake_aws import FakeAws
+
+pytestmark = pytest.mark.usefixtures("mail_function")
 
 OWN = "https://gitlab.acme.example"
+
+
+def jobs_of(mail_function: FakeAws) -> list[EmailJob]:
+    return [parse_job(json.loads(body)) for body in mail_function.bodies]
 
 
 def test_add_list_show_set_and_remove(larder: Larder, cloud: Cloud) -> None:
@@ -44,6 +58,34 @@ def test_the_first_rule_protects_its_team(larder: Larder, cloud: Cloud) -> None:
     assert "acme is now protected" in larder(*add).stderr
     assert read_protection(cloud.team.id).on is True
     assert larder("trust", "add", "acme", "--github", "acme/docs").stderr == ""
+
+
+def test_the_list_names_who_made_a_rule(
+    larder: Larder, cloud: Cloud, mail_function: FakeAws
+) -> None:
+    larder("trust", "add", "acme", "--github", "acme/web", "--no-protect")
+    adam = joined(cloud, Role.ADMIN, "adam").user
+    joined(cloud, Role.OWNER, "olga")
+    by = Member(user_id=adam.id, role=Role.ADMIN, joined_at=clock.now())
+    new = NewRule(provider="github", repository="acme/docs")
+    create_rule(cloud.team.id, new, by=by, origin=ORIGIN, now=clock.now())
+    listed = larder.json("trust", "list", "acme")
+    assert [one["made_by"] for one in listed] == ["the operator", adam.email]
+    larder("teams", "remove-member", "acme", adam.email)
+    assert larder.json("trust", "list", "acme")[1]["made_by"] == f"{adam.email}, who left"
+    left = [job for job in jobs_of(mail_function) if isinstance(job, MakerLeft)]
+    assert {(job.maker, *job.rules) for job in left} == {(adam.email, listed[1]["id"])}
+
+
+def test_the_owners_get_an_email_of_the_operators_rule(
+    larder: Larder, cloud: Cloud, mail_function: FakeAws
+) -> None:
+    olga = joined(cloud, Role.OWNER, "olga").user
+    made = larder.json("trust", "add", "acme", "--github", "acme/web", "--no-protect")
+    given = [job for job in jobs_of(mail_function) if isinstance(job, TrustGiven)]
+    assert {(job.user_id, job.rule_id, job.made_by) for job in given} == {
+        (user_id, made["id"], "") for user_id in (cloud.user.id, olga.id)
+    }
 
 
 def test_a_rule_that_is_there_is_not_added_again(larder: Larder, cloud: Cloud) -> None:

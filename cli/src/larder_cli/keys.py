@@ -12,6 +12,7 @@ from larder.api_keys.models import CACHE_ACTIONS, OWN_ACTIONS, TRUST, ApiKey, Ra
 from larder.errors import InvalidValue
 from larder.settings import SettingsError
 from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.mail_context import operator_mail_context
 from larder_cli.output import Record, echo, print_json, print_record, print_table
 from larder_cli.quantities import (
     json_value,
@@ -21,7 +22,7 @@ from larder_cli.quantities import (
     seconds,
     seconds_or_none,
 )
-from larder_cli.teams import note_protection, require_team
+from larder_cli.teams import note_protection, notify, require_team
 from larder_cli.users import require_proven_user, require_user, unverified_option
 
 if TYPE_CHECKING:
@@ -334,6 +335,7 @@ def create(
     as_json: bool,
 ) -> None:
     """Create a key and print it. The key is shown only once."""
+    from larder.accounts.team_notices import notify_owners_of_key
     from larder.api_keys import service
     from larder.teams.protection import FirstTrust, confirm, first_trust
 
@@ -383,6 +385,12 @@ def create(
     # Only now, because this is the only copy of the key.
     if slug is not None:
         note_protection(slug, trust, "larder keys create")
+    if key.may_trust:
+        context = operator_mail_context("larder keys create")
+        notify(
+            slug or "the teams",
+            lambda: notify_owners_of_key(key.id, key.user_id, key.team_id, "", context),
+        )
 
 
 @keys.command("list", epilog=examples("larder keys list --user ada@acme.example"))

@@ -25,6 +25,8 @@ from larder_cli.owner_state import (
 from larder_cli.users import require_proven_user, require_user, unverified_option
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from larder.artifacts.models import Totals
     from larder.invitations.models import Invitation
     from larder.teams.models import Team
@@ -61,11 +63,17 @@ def note_protection(slug: str, trust: "FirstTrust", command: str) -> None:
 
 
 def _notify_owners(slug: str, team_id: str, command: str, *, ended: bool = False) -> None:
-    """Email the owners that the team is protected, or no longer. The change is made, so a failure is a warning."""
+    """Email the owners that the team is protected, or no longer."""
     from larder.accounts.team_notices import notify_owners_of_protection
 
+    context = operator_mail_context(command)
+    notify(slug, lambda: notify_owners_of_protection(team_id, context, ended=ended))
+
+
+def notify(slug: str, send: "Callable[[], None]") -> None:
+    """Email the owners of a team. What it is about has happened, so a failure is a warning."""
     try:
-        notify_owners_of_protection(team_id, operator_mail_context(command), ended=ended)
+        send()
     except Exception as error:
         why = explanation(error)
         if why is None:
@@ -383,11 +391,14 @@ def remove_member(team: str, email: str, as_json: bool) -> None:
     """Remove the user EMAIL from TEAM. Their keys stop working for TEAM at once, and those bound to it are deleted."""
     from larder.api_keys.service import delete_keys_of_member
     from larder.teams import members
+    from larder.trust.makers import notify_of_member
 
     found, user = require_team(team), require_user(email)
+    context = operator_mail_context("larder teams remove-member")
     try:
         with _explain_last_owner(found, user.email):
             members.remove_member(found.id, user.id, by=None)
+            notify(found.slug, lambda: notify_of_member(found.id, user.id, context))
             delete_keys_of_member(found.id, user.id)
     except MemberNotFound:
         raise click.ClickException(f"{user.email} is not a member of {found.slug}") from None

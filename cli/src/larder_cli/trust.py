@@ -8,6 +8,7 @@ import click
 from larder import clock
 from larder.settings import settings
 from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.mail_context import operator_mail_context
 from larder_cli.output import (
     Record,
     echo,
@@ -18,11 +19,13 @@ from larder_cli.output import (
     print_table,
 )
 from larder_cli.quantities import seconds
-from larder_cli.teams import note_protection, require_team
+from larder_cli.teams import note_protection, notify, require_team
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
+    from larder.trust.makers import Maker
     from larder.trust.models import Explanation, Rule
 
 _PROVIDERS = ("github", "gitlab", "circleci", "buildkite", "bitbucket", "azure", "jenkins")
@@ -81,7 +84,25 @@ def _origin() -> str:
     return settings().base_url.rstrip("/")
 
 
-def _record(rule: "Rule", now: "datetime") -> Record:
+def _records(rules: "Sequence[Rule]", now: "datetime") -> list[Record]:
+    from larder.trust.makers import makers_of
+
+    makers = makers_of(rules[0].team_id, rules) if rules else {}
+    return [_record(rule, makers.get(rule.created_by or ""), now) for rule in rules]
+
+
+def _made_by(maker: "Maker | None") -> str:
+    if maker is None:
+        return "unknown"
+    if maker.user_id is None:
+        return "the operator"
+    name = maker.email or "a deleted user"
+    if maker.role is None:
+        return f"{name}, who left"
+    return name if maker.role.names_trusted else f"{name}, now {maker.role.value}"
+
+
+def _record(rule: "Rule", maker: "Maker | None", now: "datetime") -> Record:
     trusted = rule.trusted
     return {
         "id": rule.id,
@@ -102,6 +123,7 @@ def _record(rule: "Rule", now: "datetime") -> Record:
         "scope_claim": rule.scope_claim,
         "lifetime_s": rule.lifetime_s,
         "last_exchange_at": rule.last_exchange_at,
+        "made_by": _made_by(maker),
         "created_at": rule.created_at,
     }
 
@@ -192,6 +214,7 @@ def add(
 
     Without --pin, the first token of the repository within seven days fixes its ids.
     """
+    from larder.accounts.team_notices import notify_owners_of_trust
     from larder.teams.protection import first_trust
     from larder.trust.models import NewRule, Others
     from larder.trust.rules import create_rule
@@ -218,8 +241,14 @@ def add(
     found, now = require_team(team), clock.now()
     trust = first_trust(found.id, protect=not no_protect, actor=None)
     rule = create_rule(found.id, new, trust=trust, by=None, origin=_origin(), now=now)
-    print_record(_record(rule, now), as_json=as_json)
+    print_record(_records([rule], now)[0], as_json=as_json)
     _warn_of_same_jobs(rule, now)
+    notify(
+        found.slug,
+        lambda: notify_owners_of_trust(
+            found.id, operator_mail_context("larder trust add"), rule_id=rule.id
+        ),
+    )
     note_protection(found.slug, trust, "larder trust add")
 
 
@@ -239,8 +268,18 @@ def list_(team: str, as_json: bool) -> None:
             err=True,
         )
     print_table(
-        [_record(rule, now) for rule in list_rules(found.id)],
-        ("id", "name", "provider", "repository", "state", "refs", "others", "last_exchange_at"),
+        _records(list_rules(found.id), now),
+        (
+            "id",
+            "name",
+            "provider",
+            "repository",
+            "state",
+            "refs",
+            "others",
+            "made_by",
+            "last_exchange_at",
+        ),
         empty=f"{found.slug} has no rules: add one with `larder trust add {found.slug}`",
         as_json=as_json,
     )
@@ -255,7 +294,7 @@ def show(team: str, rule: str, as_json: bool) -> None:
     from larder.trust.rules import find_rule
 
     found = find_rule(require_team(team).id, rule)
-    print_record(_record(found, clock.now()), as_json=as_json)
+    print_record(_records([found], clock.now())[0], as_json=as_json)
 
 
 @trust.command(
@@ -313,7 +352,7 @@ def set_(
         raise click.UsageError("nothing to change: give an option")
     now = clock.now()
     changed = change_rule(require_team(team).id, rule, change, by=None, now=now)
-    print_record(_record(changed, now), as_json=as_json)
+    print_record(_records([changed], now)[0], as_json=as_json)
     _warn_of_same_jobs(changed, now)
 
 

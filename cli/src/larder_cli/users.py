@@ -216,6 +216,8 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
     from larder.accounts import service, sign_in
     from larder.api_keys.service import delete_keys_of
     from larder.teams.members import leave_teams
+    from larder.trust.makers import notify_of_user
+    from larder_cli.teams import notify
 
     user = require_user(email)
     with _explain_deleted_user(user), _explain_only_owner(user):
@@ -231,6 +233,8 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
             sign_in.check_teams_keep_an_owner(user.id)
         service.delete_user(user.id, now=clock.now())
     with _explain_partial_deletion(user):
+        context = operator_mail_context("larder users delete")
+        notify("the teams", lambda: notify_of_user(user, context))
         keys = delete_keys_of(user.id)
         if not leave_teams(user.id):
             raise _partial_deletion(user)

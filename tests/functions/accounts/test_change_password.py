@@ -1,14 +1,20 @@
 """POST /api/auth/change-password"""
 
+from functools import partial
+
 import pytest
 
 from larder import clock
 from larder.accounts.links import issue_reset_token
 from larder.accounts.models import User
 from larder.accounts.service import check_credentials
+from larder.api_keys.changes import NewKey
+from larder.api_keys.service import create_key, list_keys
+from larder.api_keys.verification import verify
+from tests.faults import answering, error
 from tests.functions.accounts.conftest import PASSWORD
 from tests.functions.accounts.hostile import NOT_TEXTS
-from tests.requests import Browser, browser_of
+from tests.requests import Browser, Sender, browser_of, invoke
 
 PATH = "/change-password"
 NEW = "another correct horse"
@@ -36,6 +42,29 @@ def test_other_sessions_are_revoked_on_request(ada: User, browser: Browser) -> N
     assert browser.get("/get-session").json["session"]["token"] == reply.json["token"]
     assert elsewhere.get("/get-session").json is None
     assert before.get("/get-session").json is None
+
+
+def test_keys_stay_valid_by_default_and_are_ended_on_request(ada: User, browser: Browser) -> None:
+    key, _ = create_key(NewKey(user_id=ada.id), now=clock.now())
+    browser.post(PATH, CHANGE)
+    assert verify(key.key_hash, {}, now=clock.now()).valid
+    again = {"newPassword": "a third password", "currentPassword": NEW, "revokeApiKeys": True}
+    assert browser.post(PATH, again).status == 200
+    assert not verify(key.key_hash, {}, now=clock.now()).valid
+    assert list_keys(ada.id) == []
+    later, _ = create_key(NewKey(user_id=ada.id), now=clock.now())
+    assert verify(later.key_hash, {}, now=clock.now()).valid
+
+
+def test_a_failed_deletion_leaves_no_valid_key(ada: User, browser: Browser) -> None:
+    _, raw = create_key(NewKey(user_id=ada.id), now=clock.now())
+    status = partial(Sender(raw), "GET", "/v8/artifacts/status")
+    assert status().status == 200
+    with answering("dynamodb", "Query", error("InternalServerError", 500)):
+        assert browser.post(PATH, {**CHANGE, "revokeApiKeys": True}).status == 200
+    assert status().status == 401
+    invoke("accounts.sweep_deleted_users.handler", {})
+    assert list_keys(ada.id) == []
 
 
 def test_the_new_session_keeps_the_remember_me_choice(ada: User) -> None:

@@ -15,11 +15,13 @@ from larder.accounts.email_jobs import (
     InviteToTeam,
     KeyNeverExpires,
     MailContext,
+    MakerLeft,
     PasswordWasReset,
     RequestDescription,
     ResetPassword,
     SignUpAgain,
     TeamProtected,
+    TrustGiven,
     VerifyEmail,
     job_record,
     parse_job,
@@ -61,6 +63,8 @@ ONE_OF_EACH: list[EmailJob] = [
     ),
     KeyNeverExpires(user_id="u", key_id="k", key_start="abc", mail_context=VISIT),
     TeamProtected(user_id="u", team_id="team_1", ended=True, mail_context=VISIT),
+    TrustGiven(user_id="u", team_id="team_1", key_id="k", made_by="m", mail_context=VISIT),
+    MakerLeft(user_id="u", team_id="team_1", maker=EMAIL, rules=["r"], keys=[], mail_context=VISIT),
     InviteToTeam(email=EMAIL, team_id="team_1", invitation_id="i", mail_context=VISIT),
 ]
 

@@ -166,6 +166,38 @@ class TeamProtected(_Job):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrustGiven(_Job):
+    """Notify an owner, found by `user_id`, of a new rule or of a new trusted key of the team: the other id is empty.
+
+    `made_by` is the id of the user who made it, empty for the operator.
+    """
+
+    kind = "trust_given"
+    email: str = ""
+    user_id: str
+    team_id: str
+    rule_id: str = ""
+    key_id: str = ""
+    made_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakerLeft(_Job):
+    """Notify an owner, found by `user_id`, of the rules and trusted keys of someone who can no longer make them.
+
+    `maker` is their address. They have left the team, or are no longer an owner or admin.
+    """
+
+    kind = "maker_left"
+    email: str = ""
+    user_id: str
+    team_id: str
+    maker: str
+    rules: list[str]
+    keys: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InviteToTeam(_Job):
     """Send the link of an invitation."""
 
@@ -185,6 +217,8 @@ EmailJob = (
     | KeyNeverExpires
     | RulePinned
     | TeamProtected
+    | TrustGiven
+    | MakerLeft
     | InviteToTeam
 )
 

@@ -19,12 +19,14 @@ from larder.accounts.email_jobs import (
     EmailWasChanged,
     InviteToTeam,
     KeyNeverExpires,
+    MakerLeft,
     PasswordWasReset,
     RequestDescription,
     ResetPassword,
     RulePinned,
     SignUpAgain,
     TeamProtected,
+    TrustGiven,
     VerifyEmail,
 )
 from larder.accounts.models import User
@@ -103,6 +105,10 @@ def _deliver(job: EmailJob, now: datetime) -> Delivery:
             return _notify_of_rule(job, now)
         case TeamProtected():
             return _notify_of_protection(job, now)
+        case TrustGiven():
+            return _notify_of_trust(job, now)
+        case MakerLeft():
+            return _notify_of_departure(job, now)
         case EmailWasChanged():
             return _notify_previous_address(job, now)
         case _:
@@ -289,8 +295,25 @@ def _notify_of_protection(job: TeamProtected, now: datetime) -> Delivery:
     return _notify_owner(job, template, now)
 
 
+def _notify_of_trust(job: TrustGiven, now: datetime) -> Delivery:
+    """A thief of a session, or an admin, can name a credential that stays when they are gone."""
+    maker = service.find_user(job.made_by) if job.made_by else None
+    template = partial(
+        templates.trust_given,
+        maker="the operator" if not job.made_by else maker.email if maker else "a deleted user",
+        rule_id=job.rule_id,
+        key_id=job.key_id,
+    )
+    return _notify_owner(job, template, now, view="protection" if job.rule_id else "keys")
+
+
+def _notify_of_departure(job: MakerLeft, now: datetime) -> Delivery:
+    template = partial(templates.maker_left, maker=job.maker, rules=job.rules, keys=job.keys)
+    return _notify_owner(job, template, now, view="protection")
+
+
 def _notify_owner(
-    job: RulePinned | TeamProtected,
+    job: RulePinned | TeamProtected | TrustGiven | MakerLeft,
     template: Callable[..., Message],
     now: datetime,
     *,

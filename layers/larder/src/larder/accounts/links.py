@@ -32,7 +32,12 @@ from larder.accounts.email_jobs import (
 )
 from larder.accounts.models import Account, EmailTaken, ResetToken, User
 from larder.accounts.passwords import check_new_password, hash_password
-from larder.accounts.service import read_account, replace_account, with_password
+from larder.accounts.service import (
+    delete_ended_keys,
+    read_account,
+    replace_account,
+    with_password,
+)
 from larder.actor import LINK, Actor
 from larder.audit.models import Action
 from larder.audit.service import audited
@@ -391,10 +396,7 @@ def reset_password(
         )
         if stored is not None:
             if unproven:
-                # The password has changed, so the reset has succeeded. The sweep deletes what this does not.
-                with suppress(TryAgain):
-                    end_keys(user_id)
-                    repository.delete_ending_keys_note(user_id)
+                delete_ended_keys(user_id, end_keys)
             # The password has changed. A failure to send the notice must not look like a failure to change it.
             with suppress(TryAgain):
                 send_later(

@@ -105,6 +105,7 @@ class PasswordChange:
     current: str
     new: str
     ends_other_sessions: bool
+    ends_keys: bool = False
 
 
 class EmailTaken(Exception):

@@ -104,8 +104,7 @@ def change(
     if spending is not None:
         writes.append(IDENTITY.delete(f"reset#{spending}", "reset", when=exists("pk")))
     if ending_keys_at is not None:
-        note = {"pk": _ENDING_KEYS, "sk": new.user.id, "since": to_ms(ending_keys_at)}
-        writes.append(IDENTITY.put(note))
+        writes.append(ending_keys(new.user.id, ending_keys_at))
     return stored if commit(*writes) else None
 
 
@@ -136,6 +135,11 @@ def deleted_users() -> Iterator[tuple[str, datetime]]:
 
 def delete_note(user_id: str) -> None:
     commit(IDENTITY.delete("deleted", user_id))
+
+
+def ending_keys(user_id: str, until: datetime) -> Write:
+    """The write that notes that the keys of the user that were created until then have to be deleted."""
+    return IDENTITY.put({"pk": _ENDING_KEYS, "sk": user_id, "since": to_ms(until)})
 
 
 def users_with_ending_keys() -> Iterator[tuple[str, datetime]]:

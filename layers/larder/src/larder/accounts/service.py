@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -160,9 +161,10 @@ def update_profile(user: User, change: ProfileChange, *, now: datetime) -> User:
 def change_password(
     user_id: str, change: PasswordChange, *, actor: Actor | None = None, now: datetime
 ) -> User:
-    """Set a new password and, if requested, end the user's sessions, in one transaction.
+    """Set a new password and, if requested, end the user's sessions and keys, in one transaction.
 
-    Raises PasswordTooShort, PasswordTooLong, PasswordTooCommon, InvalidPassword, TooManyWrongPasswords.
+    The caller deletes the ended keys (`delete_ended_keys`). Raises PasswordTooShort, PasswordTooLong,
+    PasswordTooCommon, InvalidPassword, TooManyWrongPasswords.
     """
     check_new_password(change.new, "new_password")
     check_not_too_long(change.current, "current_password")
@@ -170,13 +172,27 @@ def change_password(
     def changed(account: Account) -> Account:
         _check_matches(user_id, change.current, account.password_hash, now)
         password_hash, ends = hash_password(change.new), change.ends_other_sessions
-        return with_password(account, password_hash, ends_sessions=ends, now=now)
+        new = with_password(account, password_hash, ends_sessions=ends, now=now)
+        if change.ends_keys:
+            new = replace(new, user=replace(new.user, keys_from=new.user.password_version))
+        return new
 
     actions = [Action.PASSWORD_CHANGED]
     if change.ends_other_sessions:
         actions.append(Action.SESSIONS_ENDED)
+    if change.ends_keys:
+        actions.append(Action.KEYS_DELETED)
     entries = [audited(user_id, action, user_id, actor) for action in actions]
+    if change.ends_keys:
+        entries.append(repository.ending_keys(user_id, now))
     return replace_account(user_id, changed, lambda _old, _new: entries)[1].user
+
+
+def delete_ended_keys(user_id: str, delete: Callable[[str], object]) -> None:
+    """Call `delete` with the id of a user whose keys have ended. What it does not delete, the hourly sweep does."""
+    with suppress(TryAgain):
+        delete(user_id)
+        repository.delete_ending_keys_note(user_id)
 
 
 def delete_user(user_id: str, *, actor: Actor | None = None, now: datetime) -> None:

@@ -4,6 +4,7 @@ Neither the reply nor its timing shows whether an address has an account: an unk
 the same hash, as a known one.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -169,14 +170,22 @@ def _sign_in(
 
 
 def change_own_password(
-    session: Session, change: PasswordChange, mail_context: MailContext, *, now: datetime
+    session: Session,
+    change: PasswordChange,
+    mail_context: MailContext,
+    *,
+    end_keys: Callable[[str], object],
+    now: datetime,
 ) -> tuple[User, StartedSession | None]:
     """Set a new password for the session's user. If that ends their sessions, returns a new session.
 
-    Raises PasswordTooShort, PasswordTooLong, InvalidPassword.
+    `end_keys` is called with the user's id if the change ends their keys. Raises PasswordTooShort, PasswordTooLong,
+    InvalidPassword.
     """
     actor = Actor(session.id, session.user_id)
     user = service.change_password(session.user_id, change, actor=actor, now=now)
+    if change.ends_keys:
+        service.delete_ended_keys(user.id, end_keys)
     if not change.ends_other_sessions:
         return user, None
     return user, _start_session(user, session.remembered, mail_context, now)

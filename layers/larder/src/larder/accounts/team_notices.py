@@ -1,11 +1,20 @@
 """Notices to the owners of a team about how it trusts credentials."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from larder.accounts.email_jobs import EmailJob, MailContext, RulePinned, TeamProtected, send_later
+from larder.accounts.email_jobs import (
+    EmailJob,
+    MailContext,
+    MakerLeft,
+    RulePinned,
+    TeamProtected,
+    TrustGiven,
+    send_later,
+)
+from larder.accounts.models import User
 from larder.errors import TryAgain
-from larder.teams.members import list_members
+from larder.teams.members import list_members, roles_in, rules_made_by, teams_of
 
 
 def notify_owners_of_protection(
@@ -28,6 +37,62 @@ def notify_owners_of_pinned_rule(team_id: str, rule_id: str, mail_context: MailC
             user_id=user_id, team_id=team_id, rule_id=rule_id, mail_context=mail_context
         ),
     )
+
+
+def notify_owners_of_trust(
+    team_id: str,
+    mail_context: MailContext,
+    *,
+    rule_id: str = "",
+    key_id: str = "",
+    made_by: str = "",
+) -> None:
+    """Send the owners an email about a new rule or trusted key, also those that protect the team."""
+    _notify_owners(
+        team_id,
+        lambda user_id: TrustGiven(
+            user_id=user_id,
+            team_id=team_id,
+            rule_id=rule_id,
+            key_id=key_id,
+            made_by=made_by,
+            mail_context=mail_context,
+        ),
+    )
+
+
+def notify_owners_of_key(
+    key_id: str, user_id: str, team_id: str | None, made_by: str, mail_context: MailContext
+) -> None:
+    """The same for a trusted key of a user. Without a team, it acts for all teams that trust its user."""
+    with suppress(TryAgain):
+        for one in [team_id] if team_id else teams_of(user_id):
+            role = roles_in(one, [user_id]).get(user_id)
+            if role is not None and role.names_trusted:
+                notify_owners_of_trust(one, mail_context, key_id=key_id, made_by=made_by)
+
+
+def notify_owners_of_departure(
+    team_id: str, maker: User, keys: Sequence[str], mail_context: MailContext
+) -> None:
+    """Send the owners an email about the rules that a user has added, and the ids of their trusted keys, if any.
+
+    Call it when the user has left the team or is no longer an owner or admin.
+    """
+    with suppress(TryAgain):
+        made = rules_made_by(team_id, maker.id)
+        if made or keys:
+            _notify_owners(
+                team_id,
+                lambda user_id: MakerLeft(
+                    user_id=user_id,
+                    team_id=team_id,
+                    maker=maker.email,
+                    rules=made,
+                    keys=[*keys],
+                    mail_context=mail_context,
+                ),
+            )
 
 
 def _notify_owners(team_id: str, job_for: Callable[[str], EmailJob]) -> None:

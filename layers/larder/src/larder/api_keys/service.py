@@ -207,6 +207,11 @@ def list_keys(user_id: str) -> list[ApiKey]:
     return repository.all_with_metadata(repository.list_by_user(user_id))
 
 
+def trusted_keys_of(user_id: str) -> list[ApiKey]:
+    """The keys of one user that have `artifacts: trust`. Does not read their metadata."""
+    return [key for key in repository.list_by_user(user_id) if key.may_trust]
+
+
 def page_of_keys(user_id: str, *, limit: int, offset: int) -> KeyPage:
     """At most `limit` keys of one user, oldest first, after the first `offset` ones."""
     page = repository.page_by_user(user_id, limit=limit, offset=offset)

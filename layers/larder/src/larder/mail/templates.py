@@ -4,7 +4,7 @@ No email contains the name of a user. A name is free text, and anyone can sign u
 would deliver their message to that person. For the same reason emails show the slug of a team, not its name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from types import MappingProxyType
@@ -235,6 +235,59 @@ def team_unprotected(*, to: str, product: str, url: str, team: str) -> Message:
         action="Go to {product}",
         url=url,
         note="If you did not ask for this, contact the operator. An owner can protect the team again.",
+    )
+
+
+def trust_given(
+    *, to: str, product: str, url: str, team: str, maker: str, rule_id: str, key_id: str
+) -> Message:
+    """Notify an owner of a new rule or of a new trusted key. `maker` is the address of the user who made it.
+
+    `url` is the view of the team in the console that shows it.
+    """
+    what = f"rule {rule_id} for CI jobs" if rule_id else f"trusted API key {key_id}"
+    return _message(
+        to,
+        product,
+        title=f"New {'rule for CI jobs' if rule_id else 'trusted API key'} of {team}",
+        lead=f"The team {team} at {{product}} has the new {what}. It was made by {{maker}}. "
+        "In a protected team, it decides what everyone restores.",
+        action="Look at it in the console",
+        url=url,
+        note="If you do not recognize it, delete it, and ask the person who made it. If it was not them, someone else "
+        "uses their account: they have to reset their password.",
+        values={"maker": maker},
+    )
+
+
+def maker_left(
+    *,
+    to: str,
+    product: str,
+    url: str,
+    team: str,
+    maker: str,
+    rules: Sequence[str],
+    keys: Sequence[str],
+) -> Message:
+    """Notify an owner of the rules and trusted keys of someone who can no longer make them. The rest is as above."""
+    rules_text = (
+        f" They added the rules {', '.join(rules)}, which still give tokens to CI jobs."
+        if rules
+        else ""
+    )
+    keys_text = f" Their trusted API keys no longer work: {', '.join(keys)}." if keys else ""
+    return _message(
+        to,
+        product,
+        title=f"Check the rules and keys of {team}",
+        lead=f"{{maker}} has left the team {team} at {{product}}, or is no longer an owner or admin.{rules_text}"
+        f"{keys_text}",
+        action="Look at the rules of the team",
+        url=url,
+        note="Delete rules that you do not need. A rule for a repository of their own still lets them write what "
+        "everyone in the team restores.",
+        values={"maker": maker},
     )
 
 

@@ -5,7 +5,7 @@ conditional on that role (`teams.py`).
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -72,6 +72,21 @@ def list_memberships(
         following = team_ids[-1] if len(found) > limit else None
     memberships = _memberships(repository.read_standings(team_ids, user_id))
     return sorted(memberships, key=lambda one: one.team.slug), following
+
+
+def roles_in(team_id: str, user_ids: Iterable[str]) -> Mapping[str, Role]:
+    """The roles of those of the users who are members of the team."""
+    return repository.read_places(team_id, *user_ids).roles
+
+
+def rules_made_by(team_id: str, user_id: str) -> list[str]:
+    """The ids of the rules that a user has added to the team, also if they are no longer a member."""
+    return repository.rules_made_by(team_id, user_id)
+
+
+def teams_of(user_id: str) -> list[str]:
+    """The ids of the user's teams."""
+    return repository.teams_of(user_id)
 
 
 def list_members(team_id: str) -> list[Member]:

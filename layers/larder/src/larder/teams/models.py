@@ -13,6 +13,9 @@ TEAM_ID_PREFIX = "team_"
 """turbo only sends a team id that begins with this (docs/clients/turbo.md#teams)."""
 
 
+OPERATOR = "operator"
+"""In place of the id of the user who added a rule: the operator did."""
+
 RULE_ID_PREFIX = "rule_"
 """No user's id begins with this. So an id says whether a person or a rule acts (docs/decisions/0080)."""
 

@@ -308,6 +308,12 @@ def read_standings(team_ids: Sequence[str], user_id: str) -> list[Membership]:
     return [parse_standing({TEAMS: of_team}) for of_team in items.values()]
 
 
+def rules_made_by(team_id: str, user_id: str) -> list[str]:
+    """The ids of the rules that a user has added to the team."""
+    found = TEAMS.query(equals(pk=team_id) & begins_with(sk=RULE))
+    return sorted(one["sk"].removeprefix(RULE) for one in found if one.get("created_by") == user_id)
+
+
 def list_members(team_id: str) -> list[Member]:
     """All members of the team, by user id."""
     found = TEAMS.query(equals(pk=team_id) & begins_with(sk=_MEMBER))

@@ -58,7 +58,8 @@ class Rule:
     `pinned` are the claims that identify the repository or its owner, and are empty while the rule is pending.
     `repository` is its name, for pending rules and for people. `audience` is None for the deployment's origin,
     `lifetime_s` for the deployment's option. `scope_claim` names the claim by which the own scopes of a provider
-    without a ref differ. Each change raises `version` and ends the rule's tokens.
+    without a ref differ. Each change raises `version` and ends the rule's tokens. `created_by` is the id of the user
+    who added it, OPERATOR for the operator, and None for a rule from before this was stored.
     """
 
     id: str
@@ -79,6 +80,7 @@ class Rule:
     updated_at: datetime
     pending_until: datetime | None
     last_exchange_at: datetime | None
+    created_by: str | None = None
 
     def status(self, now: datetime) -> RuleStatus:
         if not self.enabled:

@@ -150,6 +150,7 @@ def _item(rule: Rule) -> dict[str, Any]:
         "updated_at": to_ms(rule.updated_at),
         "pending_until": moment(rule.pending_until),
         "last_exchange_at": moment(rule.last_exchange_at),
+        "created_by": rule.created_by,
     }
 
 
@@ -182,4 +183,5 @@ def _rule(item: Item) -> Rule:
         updated_at=from_ms(item["updated_at"]),
         pending_until=moment("pending_until"),
         last_exchange_at=moment("last_exchange_at"),
+        created_by=item.get("created_by"),
     )

@@ -24,7 +24,7 @@ from larder.hashing import random_id
 from larder.issuers.service import check_accepted
 from larder.names import parse_name
 from larder.teams import protection
-from larder.teams.models import RULE_ID, RULE_ID_PREFIX, Member
+from larder.teams.models import OPERATOR, RULE_ID, RULE_ID_PREFIX, Member
 from larder.teams.protection import FirstTrust
 from larder.teams.teams import acting_in
 from larder.trust import matching, repository
@@ -85,6 +85,7 @@ def create_rule(
     Raises InvalidValue, RuleExists, RuleLimitReached, MissingRole, TeamNotFound, TryAgain.
     """
     rule = _made(team_id, new, origin=origin, now=now)
+    rule = replace(rule, created_by=OPERATOR if by is None else by.user_id)
     check_accepted(rule.issuer, origin=origin)
     entry = audited(team_id, Action.RULE_ADDED, rule.id, actor)
     for _ in attempts():

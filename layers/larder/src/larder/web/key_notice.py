@@ -1,11 +1,18 @@
-"""The notice to a user of an API key that never expires."""
+"""The notices of API keys: to the user of one that never expires, and to the owners of a team that trusts one."""
 
 from contextlib import suppress
 
 from larder.accounts.email_jobs import KeyNeverExpires, MailContext, send_later
+from larder.accounts.team_notices import notify_owners_of_key
 from larder.api_keys.models import ApiKey
 from larder.errors import TryAgain
 from larder.web.principals.session import UserPrincipal
+
+
+def notify_if_trusted(key: ApiKey, principal: UserPrincipal, mail_context: MailContext) -> None:
+    """Have the owners of the team notified of a new key that writes what everyone reads."""
+    if key.may_trust:
+        notify_owners_of_key(key.id, key.user_id, key.team_id, principal.user_id, mail_context)
 
 
 def notify_if_never_expires(

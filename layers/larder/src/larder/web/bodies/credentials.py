@@ -31,6 +31,7 @@ class _ChangePassword(BodyModel):
     new_password: str = Field(alias="newPassword")
     current_password: str = Field(alias="currentPassword")
     revoke_other_sessions: bool | None = Field(None, alias="revokeOtherSessions")
+    revoke_api_keys: bool | None = Field(None, alias="revokeApiKeys")
 
 
 class _ChangeEmail(BodyModel):
@@ -97,12 +98,13 @@ def new_password(request: Request) -> NewPassword:
 
 
 def password_change(request: Request) -> PasswordChange:
-    """`{"newPassword", "currentPassword", "revokeOtherSessions"?}`"""
+    """`{"newPassword", "currentPassword", "revokeOtherSessions"?, "revokeApiKeys"?}`"""
     body = parsed(request, _ChangePassword)
     return PasswordChange(
         current=body.current_password,
         new=body.new_password,
         ends_other_sessions=body.revoke_other_sessions is True,
+        ends_keys=body.revoke_api_keys is True,
     )
 
 

@@ -4,6 +4,8 @@ from datetime import datetime
 from typing import Literal, TypedDict
 
 from larder.clock import Milliseconds, to_ms
+from larder.teams.models import Role
+from larder.trust.makers import Maker, Makers
 from larder.trust.models import CiToken, Explanation, Others, Rule, RuleStatus
 
 
@@ -20,10 +22,22 @@ class TrustedJson(TypedDict):
     replaceEvents: list[str]
 
 
+class MakerJson(TypedDict):
+    """Who added the rule. All are null for the operator.
+
+    `email` is null for a deleted user, and `role` for one who has left the team.
+    """
+
+    uid: str | None
+    email: str | None
+    role: Role | None
+
+
 class RuleJson(TypedDict):
     """A rule. `pinned` is empty while it waits for the first token of `repository`, until `pendingUntil`.
 
     `audience` is null for the address of this service, and `lifetimeSeconds` for the option of the deployment.
+    `createdBy` is null if it is not known: the rule was added before it was stored.
     """
 
     id: str
@@ -41,6 +55,7 @@ class RuleJson(TypedDict):
     lifetimeSeconds: int | None
     enabled: bool
     version: int
+    createdBy: MakerJson | None
     createdAt: Milliseconds
     updatedAt: Milliseconds
     lastExchangeAt: Milliseconds | None
@@ -103,7 +118,7 @@ class CiTokenJson(TypedDict):
     larder: IssuedToJson
 
 
-def rule_json(rule: Rule, now: datetime) -> RuleJson:
+def rule_json(rule: Rule, makers: Makers, now: datetime) -> RuleJson:
     trusted = rule.trusted
     return {
         "id": rule.id,
@@ -127,6 +142,7 @@ def rule_json(rule: Rule, now: datetime) -> RuleJson:
         "lifetimeSeconds": rule.lifetime_s,
         "enabled": rule.enabled,
         "version": rule.version,
+        "createdBy": _maker_json(makers.get(rule.created_by or "")),
         "createdAt": to_ms(rule.created_at),
         "updatedAt": to_ms(rule.updated_at),
         "lastExchangeAt": _ms(rule.last_exchange_at),
@@ -134,11 +150,17 @@ def rule_json(rule: Rule, now: datetime) -> RuleJson:
 
 
 def created_rule_json(
-    rule: Rule, now: datetime, *, protects_team: bool
+    rule: Rule, makers: Makers, now: datetime, *, protects_team: bool
 ) -> RuleJson | ProtectingRuleJson:
     if protects_team:
-        return {**rule_json(rule, now), "teamProtected": True}
-    return rule_json(rule, now)
+        return {**rule_json(rule, makers, now), "teamProtected": True}
+    return rule_json(rule, makers, now)
+
+
+def _maker_json(maker: Maker | None) -> MakerJson | None:
+    if maker is None:
+        return None
+    return {"uid": maker.user_id, "email": maker.email, "role": maker.role}
 
 
 def explanation_json(one: Explanation) -> ExplanationJson:

@@ -5,7 +5,7 @@ function Account({ user, session, operator, reload }) {
   return html`<${Head} title="Your account"><${Button} onClick=${signOut}>Sign out<//><//>
     ${operator && html`<p class="soft">You are an operator of this deployment: the larder command sets quotas and blocks, and manages all users and teams.</p>`}
     <${Profile} user=${user} reload=${reload} />
-    ${isTrue(own.changesEmail) && html`<${EmailAddress} user=${user} session=${session} reload=${reload} />`}
+    ${isTrue(own.changesEmail) && html`<${EmailAddress} user=${user} reload=${reload} />`}
     <${Password} user=${user} reload=${reload} />
     <${Sessions} user=${user} session=${session} reload=${reload} />
     ${isTrue(own.deletesUser) && html`<${Card} title="Delete your account">
@@ -40,20 +40,15 @@ function Profile({ user, reload }) {
   <//>`;
 }
 
-function EmailAddress({ user, session, reload }) {
-  const [asksPassword, setAsksPassword] = useState(false);
+function EmailAddress({ user, reload }) {
   const verify = async () => {
     const { problem } = await call("POST", "/api/auth/send-verification-email", { email: user.email, callbackURL: "/console/account" });
     announce(problem ?? "We have sent you a link.");
     reload();
   };
-  const act = async ({ newEmail, password }) => {
-    const { code, problem } = await call("POST", "/api/auth/change-email", { newEmail, callbackURL: "/console/account", ...(password && { password }) });
-    if (code === "SESSION_NOT_FRESH") {
-      setAsksPassword(true);
-      return "You signed in some time ago. Enter your password to confirm that it is you.";
-    }
-    if (problem) return { problem, field: code === "INVALID_PASSWORD" ? "password" : undefined };
+  const act = async ({ newEmail }) => {
+    const { problem } = await call("POST", "/api/auth/change-email", { newEmail, callbackURL: "/console/account" });
+    if (problem) return problem;
     announce("Check your email: we have sent a link. The address changes when you open it.");
   };
   return html`<${Card} title="Email address">
@@ -61,7 +56,6 @@ function EmailAddress({ user, session, reload }) {
     ${!user.emailVerified && html`<p><${Button} onClick=${verify}>Send a link to verify it<//></p>`}
     <${Form} kind="second" action="Change the address" busy="Sending a link …" act=${act}>
       <${Field} label="New email address" name="newEmail" type="text" inputmode="email" required autocomplete="email" autocapitalize="none" spellcheck="false" data-example="Enter an email address, such as ada@example.com." />
-      ${(asksPassword || !session.fresh) && html`<${PasswordField} label="Password" name="password" />`}
     <//>
   <//>`;
 }
@@ -71,8 +65,8 @@ const Username = ({ user }) => html`<input class="hidden-text" type="text" autoc
 
 function Password({ user, reload }) {
   const [round, setRound] = useState(0);
-  const act = async ({ currentPassword, newPassword, others }) => {
-    const body = { currentPassword, newPassword, revokeOtherSessions: others === "on" };
+  const act = async ({ currentPassword, newPassword, others, keys }) => {
+    const body = { currentPassword, newPassword, revokeOtherSessions: others === "on", revokeApiKeys: keys === "on" };
     const { code, problem } = await call("POST", "/api/auth/change-password", body);
     if (problem) return { problem, field: code === "INVALID_PASSWORD" ? "currentPassword" : "newPassword" };
     announce("The password is changed.");
@@ -86,6 +80,7 @@ function Password({ user, reload }) {
       <${PasswordField} label="Current password" name="currentPassword" />
       <${PasswordField} label="New password" name="newPassword" isNew />
       <${Check} label="Sign out all other sessions" name="others" defaultChecked />
+      <${Check} label="Delete all of your API keys" name="keys" />
     <//>
   <//>`;
 }

@@ -8,8 +8,8 @@ async function call(method, path, body) {
   const headers = path.startsWith("/v") ? { authorization: `Bearer ${token}` } : {};
   const reply = await request(method, path, body, headers);
   if (reply.status === 401) signIn();
-  // After the password, the same once more. Reading, and changing the address, ask for it in their places.
-  const isStale = /^session_not_fresh$/i.test(reply.code) && method !== "GET" && !path.endsWith("/change-email");
+  // After the password, the same once more. The view of the sessions asks for it in its place.
+  const isStale = /^session_not_fresh$/i.test(reply.code) && method !== "GET";
   return isStale && (await askPassword()) ? call(method, path, body) : reply;
 }
 

@@ -57,6 +57,7 @@ function Rules({ scope, rules, open }) {
     { title: "Jobs of", cell: (rule) => html`${PROVIDERS[rule.provider]?.name ?? rule.provider}${rule.repository && html`: <${Name} of=${rule.repository} />`}` },
     { title: "Trusted", cell: (rule) => html`<${Name} of=${trustedText(rule.trusted)} />` },
     { title: "Others get", cell: ({ others }) => OTHER_JOBS[others] ?? others },
+    { title: "Made by", cell: ({ createdBy }) => html`<${Name} of=${makerText(createdBy)} />` },
     { title: "Last token", cell: ({ lastExchangeAt }) => html`<${Time} at=${lastExchangeAt} />` },
     scope.manages && {
       title: "",
@@ -77,6 +78,14 @@ function Rules({ scope, rules, open }) {
       ? html`<${Empty} title="No rules yet"><p>With a rule, jobs of a repository use this cache without a stored secret. The rule says which of them are trusted.</p><//>`
       : html`<${Table} label="Rules for CI jobs" columns=${columns} rows=${rules} id=${({ id }) => id} />`}
   <//>`;
+}
+
+/** Who made a rule. Null is unknown, and without an id it is the operator. */
+function makerText(maker) {
+  if (!maker) return "unknown";
+  const { uid, email, role } = maker;
+  if (!uid) return "the operator";
+  return (email ?? "a deleted user") + (role === "OWNER" || role === "ADMIN" ? "" : role ? `, now ${ROLES[role]}` : ", who left");
 }
 
 /** Whether a job has to name one of two rules, because both accept it: `accept_same_jobs` in trust/matching.py. */
