@@ -20,8 +20,12 @@ def ask(method: str, path: str, *, by: Who = "key", **more: Any) -> Ask:
     return Ask(by=by, method=method, path=path, **more)
 
 
-def put(body: bytes = b"artifact", path: str = HASH, **headers: str) -> Ask:
-    return ask("PUT", path, body=body, headers={k.replace("_", "-"): v for k, v in headers.items()})
+def put(body: bytes = b"artifact", /, *, to: str = HASH, **headers: str) -> Ask:
+    return ask("PUT", to, body=body, headers=_named(headers))
+
+
+def _named(headers: dict[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 def case(
@@ -31,8 +35,7 @@ def case(
 
 
 def events(*sent: Any, **headers: str) -> Ask:
-    headers = {k.replace("_", "-"): v for k, v in headers.items()}
-    return ask("POST", f"{V8}/events", json=list(sent), headers=headers)
+    return ask("POST", f"{V8}/events", json=list(sent), headers=_named(headers))
 
 
 def without(name: str) -> dict[str, Any]:
@@ -47,20 +50,19 @@ OTHER_KEY = ask(
 )
 BY_OTHER_KEY = {"authorization": "Bearer {0[key]}"}
 
-CI, SHELL = "x_artifact_client_ci", "x_artifact_client_interactive"
 TAG = "x-artifact-tag"
 
 CACHE = (
     case(
         "1.2-size",
         "Content-Length is required on upload",
-        put(**{"content-length": ""}),
+        put(content_length=""),
         status=400,
     ),
     case(
         "1.2-size-chunked",
         "also of a body in chunks",
-        put(**{"transfer-encoding": "chunked"}),
+        put(transfer_encoding="chunked"),
         status=400,
         row='"Content-Length (number',
     ),
@@ -116,24 +118,28 @@ CACHE = (
     case(
         "1.2-ci-50",
         "the name of the CI has at most 50 characters",
-        put(**{CI: "c" * 50}),
+        put(x_artifact_client_ci="c" * 50),
         status=202,
     ),
-    case("1.2-ci-51", "a longer name is invalid", put(**{CI: "c" * 51}), status=400),
+    case("1.2-ci-51", "a longer name is invalid", put(x_artifact_client_ci="c" * 51), status=400),
     case(
         "1.2-ci-text",
         "the name of the CI is a string",
-        put(**{CI: "bügel"}),
+        put(x_artifact_client_ci="bügel"),
         status=202,
         row="`x-artifact-client-ci` is a",
     ),
-    case("1.2-interactive-0", "interactive is 0", put(**{SHELL: "0"}), status=202),
-    case("1.2-interactive-1", "or 1", put(**{SHELL: "1"}), status=202),
-    case("1.2-interactive-2", "and nothing else", put(**{SHELL: "2"}), status=400),
+    case(
+        "1.2-interactive-0", "interactive is 0", put(x_artifact_client_interactive="0"), status=202
+    ),
+    case("1.2-interactive-1", "or 1", put(x_artifact_client_interactive="1"), status=202),
+    case(
+        "1.2-interactive-2", "and nothing else", put(x_artifact_client_interactive="2"), status=400
+    ),
     case(
         "1.2-hash-text",
         "the hash is a string from the path",
-        put(path=f"{V8}/a.b"),
+        put(to=f"{V8}/a.b"),
         status=202,
         row='"`hash` (string',
     ),
@@ -253,14 +259,19 @@ CACHE = (
     case(
         "1.4-events-ci",
         "events take the name of the CI",
-        events(EVENT, **{CI: "GITHUB_ACTIONS", SHELL: "0"}),
+        events(EVENT, x_artifact_client_ci="GITHUB_ACTIONS", x_artifact_client_interactive="0"),
         status=200,
     ),
-    case("1.4-events-ci-51", "with its bound", events(EVENT, **{CI: "c" * 51}), status=400),
+    case(
+        "1.4-events-ci-51",
+        "with its bound",
+        events(EVENT, x_artifact_client_ci="c" * 51),
+        status=400,
+    ),
     case(
         "1.4-events-interactive",
         "and interactive with its values",
-        events(EVENT, **{SHELL: "yes"}),
+        events(EVENT, x_artifact_client_interactive="yes"),
         status=400,
     ),
     case(
@@ -311,13 +322,13 @@ CACHE = (
     case(
         "1.4-put-empty",
         "an invalid file size is 400",
-        put(b"", **{"content-length": "0"}),
+        put(b"", content_length="0"),
         status=400,
     ),
     case(
         "1.4-put-mismatch",
         "as a length that is not that of the body",
-        put(b"four", **{"content-length": "5"}),
+        put(b"four", content_length="5"),
         status=400,
     ),
     case(

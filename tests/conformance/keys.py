@@ -1,6 +1,7 @@
 """The statements of API key management."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from tests.conformance.statement import Ask, Says, Statement, Who
@@ -41,7 +42,7 @@ def case(
     *asks: Ask,
     status: int = 200,
     row: str | None = None,
-    options: dict[str, object] | None = None,
+    options: Mapping[str, object] | None = None,
     **says: Any,
 ) -> Statement:
     return Statement(

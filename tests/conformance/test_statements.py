@@ -84,10 +84,12 @@ class Scene:
 
 def holds(statement: Statement, scene: Scene) -> tuple[bool, Reply]:
     replies: list[Any] = []
-    for ask in statement.asks:
-        before = len(scene.mailbox.payloads)
-        reply = scene.send(ask, replies)
-        replies.append(parsed(reply.body))
+    *earlier, last = statement.asks
+    for ask in earlier:
+        replies.append(parsed(scene.send(ask, replies).body))
+    before = len(scene.mailbox.payloads)
+    reply = scene.send(last, replies)
+    replies.append(parsed(reply.body))
     says = statement.says
     expected = filled(says.json, replies, scene.names)
     return (
