@@ -1,5 +1,6 @@
 """Attacks of a job that is not trusted on what others restore, each by its number in docs/protection.md#attacks."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
@@ -300,7 +301,9 @@ def test_27_a_flood_is_refused_at_its_share(
     option("over_quota", over_quota)
     change_state(scene.cloud.team.id, quota_bytes=10_000)
     assert fill(scene.main, "main", 4, 1000) == [202] * 4
-    statuses = fill(scene.pr, "flood", 9, 1000)
+    # A fifth of the share for each of these jobs.
+    jobs = [new_key(scene.cloud) for _ in range(9)]
+    statuses = [fill(job, f"flood{number}", 1, 1000)[0] for number, job in enumerate(jobs)]
     assert statuses[:5] == [202] * 5
     assert set(statuses[5:]) == {403}
     reply = scene.pr("PUT", "/v8/artifacts/more", body=bytes(1000))
@@ -314,6 +317,31 @@ def test_27_a_flood_is_refused_at_its_share(
     assert all(read(scene.main, f"main{number}") for number in range(4))
 
 
+@pytest.mark.parametrize("over_quota", ["refuse", "evict"])
+@pytest.mark.parametrize("is_new", [True, False], ids=["new team", "full team"])
+def test_27_a_flood_of_one_job_neither_empties_nor_blocks_other_scopes(
+    scene: Scene, over_quota: str, option: SetOption, removal_jobs: list[object], is_new: bool
+) -> None:
+    option("over_quota", over_quota)
+    change_state(scene.cloud.team.id, quota_bytes=10_000)
+    others = (scene.laptop, scene.other_pr)
+    for number, send in enumerate(others):
+        assert fill(send, f"before{number}", 1, 400) == [202]
+    if not is_new:
+        assert fill(scene.main, "main", 8, 1000) == [202] * 8
+    with seconds_later():
+        assert fill(scene.pr, "flood", 14, 200) == [202] * 5 + [403] * 9
+        with ThreadPoolExecutor(8) as pool:
+            again = list(pool.map(lambda n: fill(scene.pr, f"{n}again", 1, 1)[0], range(8)))
+        assert again == [403] * 8
+        for number, send in enumerate(others):
+            assert read(send, f"before{number}0") == bytes(400)
+        assert fill(scene.laptop, "after", 1, 200) == [202]
+    if is_new:
+        with seconds_later(8 * 86_400):
+            assert fill(scene.pr, "later", 1, 200) == [202]
+
+
 def test_27_own_scopes_are_evicted_before_the_shared_one(
     scene: Scene, option: SetOption, removal_jobs: list[object]
 ) -> None:
@@ -321,10 +349,12 @@ def test_27_own_scopes_are_evicted_before_the_shared_one(
     change_state(scene.cloud.team.id, quota_bytes=10_000)
     fill(scene.main, "main", 6, 1000)
     with seconds_later():
-        fill(scene.pr, "scoped", 4, 1000)
+        jobs = [new_key(scene.cloud) for _ in range(4)]
+        for number, job in enumerate(jobs):
+            assert fill(job, f"scoped{number}", 1, 1000) == [202]
         assert fill(scene.main, "new", 2, 1000) == [202, 202]
         assert all(read(scene.main, f"main{number}") for number in range(6))
-        assert [read(scene.pr, f"scoped{number}") for number in range(2)] == [None, None]
+        assert [read(jobs[number], f"scoped{number}0") for number in range(2)] == [None, None]
 
 
 def test_27_an_upload_to_an_own_scope_evicts_no_shared_artifact(

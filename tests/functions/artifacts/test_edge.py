@@ -29,6 +29,7 @@ from tests.faults import answering, error
 from tests.hooks import hooked
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Reply, Sender
+from tests.trust.scene import new_key
 
 EDGE = "https://edge.example.com"
 ALLOWED = "access-control-allow-headers"
@@ -188,9 +189,10 @@ def test_an_own_scope_takes_its_share_of_the_quota(
     protect(cloud)
     option("scoped_share", 30)
     change_state(cloud.team.id, quota_bytes=1000)
-    assert room(cloud.send) == 300
-    cloud.send("PUT", "/v8/artifacts/abc", body=bytes(100))
-    assert room(cloud.send) == 200
+    assert room(cloud.send) == 60
+    for size in (60, 60, 60, 60, 30):
+        assert new_key(cloud)("PUT", "/v8/artifacts/abc", body=bytes(size)).status == 202
+    assert room(cloud.send) == 30
 
 
 def test_an_upload_to_an_own_scope_goes_to_its_key(cloud: Cloud, edge: EdgeRequests) -> None:

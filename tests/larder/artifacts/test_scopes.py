@@ -104,9 +104,9 @@ def test_the_first_upload_of_an_owner_draws_and_is_held_to_the_share(cloud: Clou
     change_state(cloud.team.id, quota_bytes=10_000)
     with protected(cloud):
         scene = make_scene(cloud)
-        assert scene.pr("PUT", "/v8/artifacts/abc", body=bytes(5001)).status == 403
-        put(scene.pr, "abc", bytes(5000))
-        check_totals(cloud, size_bytes=5000, scoped_bytes=5000)
+        assert scene.pr("PUT", "/v8/artifacts/abc", body=bytes(1001)).status == 403
+        put(scene.pr, "abc", bytes(1000))
+        check_totals(cloud, size_bytes=1000, scoped_bytes=1000)
 
 
 def test_the_key_of_an_object_names_its_scope(scene: Scene) -> None:

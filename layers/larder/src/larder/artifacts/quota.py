@@ -1,12 +1,13 @@
 """Reserve storage quota: Larder counts an artifact into the owner's totals before it publishes the artifact."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from larder.artifacts.models import UNPROTECTED, Artifact, Totals, View
-from larder.artifacts.repository.totals import add_to_totals, scoped_share
+from larder.artifacts.repository.totals import add_to_totals, scope_share, scoped_share
+from larder.concurrency import running
 from larder.errors import ScopesFull, StorageFull
 from larder.settings import settings
 from larder.usage.uploads import Uploads
@@ -78,7 +79,7 @@ def room(totals: Totals, quota_bytes: int | None, *, replaces: Artifact | None, 
         used, freed = Totals(), 0
     free = quota_bytes - used.size_bytes
     if view.scope is not None:
-        free = min(free, scoped_share(quota_bytes) - used.scoped_bytes)
+        free = min(free, scoped_share(quota_bytes) - used.scoped_bytes, scope_share(quota_bytes))
     return max(0, min(most, free + freed))
 
 
@@ -102,25 +103,55 @@ def reservation(
     uploads could take the space before it is free. With `evicts`, and if the deployment evicts, Larder frees space.
     """
     held = Reservation(artifact=artifact, replaces=replaces, counted_on=counted_on, view=view)
-    try:
-        if held.shrinks:
-            held.granted = True
-        elif quota_bytes is not None and evicts and settings().evicts:
-            held.granted = _count_by_evicting(held, quota_bytes, now)
-        else:
-            held.granted = held.count(quota_bytes=quota_bytes) is not None
-    except StorageFull:
-        held.storage_full = True
-    except ScopesFull:
-        held.scopes_full = True
-    yield held
+    scope, size_bytes = artifact.upload.scope, held.growth[0]
+    if scope is None or quota_bytes is None or size_bytes <= 0:
+        _reserve(held, quota_bytes, now, evicts=evicts)
+        yield held
+    else:
+        # Imported here: requests start faster without it.
+        from larder.artifacts.repository.scopes import give_budget_back, take_budget
+
+        place = (artifact.upload.owner, scope, size_bytes)
+        with running(take_budget, *place, most=scope_share(quota_bytes), now=now) as taking:
+            _reserve(held, quota_bytes, now, evicts=evicts, may_evict=taking.result)
+        has_budget = taking.result()
+        if not has_budget and held.granted:
+            held.count(times=-1)
+            held.granted = False
+        held.scopes_full |= not has_budget
+        yield held
+        if has_budget and not held.kept:
+            give_budget_back(*place, now=now)
     if held.shrinks and held.kept:
         held.count()
     elif not held.shrinks and held.granted and not held.kept:
         held.count(times=-1)
 
 
-def _count_by_evicting(held: Reservation, quota_bytes: int, now: datetime) -> bool:
+def _reserve(
+    held: Reservation,
+    quota_bytes: int | None,
+    now: datetime,
+    *,
+    evicts: bool,
+    may_evict: Callable[[], bool] = lambda: True,
+) -> None:
+    try:
+        if held.shrinks:
+            held.granted = True
+        elif quota_bytes is not None and evicts and settings().evicts:
+            held.granted = _count_by_evicting(held, quota_bytes, now, may_evict)
+        else:
+            held.granted = held.count(quota_bytes=quota_bytes) is not None
+    except StorageFull:
+        held.storage_full = True
+    except ScopesFull:
+        held.scopes_full = True
+
+
+def _count_by_evicting(
+    held: Reservation, quota_bytes: int, now: datetime, may_evict: Callable[[], bool]
+) -> bool:
     """Returns False if parallel uploads took the space each time.
 
     An upload to an own scope evicts only from own scopes, and does not start the eviction in the background, which may
@@ -133,6 +164,8 @@ def _count_by_evicting(held: Reservation, quota_bytes: int, now: datetime) -> bo
     scoped = held.artifact.upload.scope is not None
     for attempt in range(_ROUNDS):
         if attempt:
+            if not may_evict():
+                raise ScopesFull
             eviction.make_room_for_upload(
                 held.artifact.upload, size_bytes, quota_bytes=quota_bytes, now=now
             )

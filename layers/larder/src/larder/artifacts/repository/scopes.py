@@ -1,7 +1,8 @@
 """The own scopes of an owner: who writes each, and how much it holds.
 
 An upload to a scope of a protected team records it, at most once an hour for each instance. The daily check of the
-totals counts what each own scope holds. Only what people are shown depends on these items.
+totals counts what each own scope holds. Only what people are shown depends on that. How much a scope may store depends
+on the bytes that it has stored in a window.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,11 +13,15 @@ from larder.artifacts.models import Upload
 from larder.artifacts.scopes import OwnScope
 from larder.clock import from_ms, to_ms
 from larder.concurrency import map_concurrently
-from larder.conditions import Condition, begins_with, equals, missing
+from larder.conditions import Condition, at_most, begins_with, equals, missing
+from larder.settings import settings
 from larder.tables import ARTIFACTS, Item, Key, Write, commit
 
 _SCOPE = "#scope#"
 _SHARED = "#shared"
+
+_STORED = "stored#"
+"""Before the number of a window, in an attribute with the bytes that the scope has stored in it."""
 
 _FORGOTTEN_AFTER = timedelta(days=1)
 """An empty scope is deleted after this time. Uploads record their scope more often, so no scope in use is missed."""
@@ -32,6 +37,30 @@ def record_upload(upload: Upload, writer: Actor, name: str | None, *, at: dateti
         return
     writing = {"name": name, "user_id": writer.user_id, "last_upload_at": to_ms(at)}
     commit(ARTIFACTS.update(*_key(upload.owner, upload.scope), set=writing))
+
+
+def take_budget(owner: str, scope: str, size_bytes: int, *, most: int, now: datetime) -> bool:
+    """Count bytes that are stored in an own scope. False, and counts nothing, if the scope has stored too many.
+
+    A scope may store `most` bytes in each window, which is as long as its artifacts are kept. Exact under parallel
+    uploads, because one conditional write checks and counts. Bytes of before are forgotten.
+    """
+    window = _window(now)
+    has_room = missing(f"{_STORED}{window}") | at_most(**{f"{_STORED}{window}": most - size_bytes})
+    forgotten = {f"{_STORED}{window - ago}": None for ago in (1, 2)}
+    added = {f"{_STORED}{window}": size_bytes}
+    if size_bytes > most:
+        return False
+    return commit(ARTIFACTS.update(*_key(owner, scope), set=forgotten, add=added, when=has_room))
+
+
+def give_budget_back(owner: str, scope: str, size_bytes: int, *, now: datetime) -> None:
+    """Count bytes out that were not stored after all."""
+    commit(ARTIFACTS.update(*_key(owner, scope), add={f"{_STORED}{_window(now)}": -size_bytes}))
+
+
+def _window(now: datetime) -> int:
+    return int(now.timestamp()) // (settings().scoped_retention_days * 86_400)
 
 
 def last_shared_upload(owner: str) -> datetime | None:

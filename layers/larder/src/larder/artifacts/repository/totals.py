@@ -118,6 +118,11 @@ def scoped_share(quota_bytes: int) -> int:
     return quota_bytes * settings().scoped_share // 100
 
 
+def scope_share(quota_bytes: int) -> int:
+    """How many bytes one own scope may store in the time for which its artifacts are kept: a fifth of the share."""
+    return scoped_share(quota_bytes) // 5
+
+
 def check_share(totals: Totals, size_bytes: int, share_bytes: int) -> None:
     """Raises ScopesFull if own scopes cannot take so many more bytes."""
     if totals.scoped_bytes + size_bytes > share_bytes:
