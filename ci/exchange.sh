@@ -2,8 +2,8 @@
 # Print a token for the cache, in exchange for the id token on standard input. Needs curl, and no other program but those
 # of every system.
 #
-# TURBO_API is the address of Larder, TURBO_TEAM the id or slug of the team. LARDER_RULE names one of several rules that
-# accept the job. If the exchange fails, the reason is on standard error, and the status is 1.
+# TURBO_API is the address of Larder, TURBO_TEAMID the id of the team. In its place, or as well, TURBO_TEAM can be the slug.
+# LARDER_RULE names one of several rules that accept the job. If the exchange fails, the reason is on standard error, and the status is 1.
 #
 # Nothing that the server sends is printed unchecked: the log of a CI can have commands, and a token becomes a variable.
 set -eu
@@ -11,16 +11,16 @@ LC_ALL=C
 export LC_ALL
 
 : "${TURBO_API:?is not set: the address of Larder, such as https://cache.example.com}"
-: "${TURBO_TEAM:?is not set: the id or slug of the team}"
+: "${TURBO_TEAMID:-${TURBO_TEAM:?is not set, nor is TURBO_TEAMID: the id of the team}}"
 
 case $TURBO_API in
   *[!!-~]*) api=no ;;
   http://* | https://*) api=yes ;;
   *) api=no ;;
 esac
-case $TURBO_TEAM${LARDER_RULE:-} in *[!A-Za-z0-9_-]*) names=no ;; *) names=yes ;; esac
+case ${TURBO_TEAMID:-}${TURBO_TEAM:-}${LARDER_RULE:-} in *[!A-Za-z0-9_-]*) names=no ;; *) names=yes ;; esac
 if [ "$api$names" != yesyes ]; then
-  printf 'No token for the cache: TURBO_API must be an address, TURBO_TEAM and LARDER_RULE ids or slugs.\n' >&2
+  printf 'No token for the cache: TURBO_API must be an address, TURBO_TEAMID and LARDER_RULE ids, TURBO_TEAM a slug.\n' >&2
   exit 1
 fi
 
@@ -28,7 +28,8 @@ fi
 reply=$(curl -sS --max-time 30 --max-filesize 100000 "${TURBO_API%/}/login/oauth/token" \
   --data-urlencode grant_type=urn:ietf:params:oauth:grant-type:token-exchange \
   --data-urlencode subject_token_type=urn:ietf:params:oauth:token-type:id_token \
-  --data-urlencode "team_id_or_slug=$TURBO_TEAM" \
+  --data-urlencode "team_id=${TURBO_TEAMID:-}" \
+  --data-urlencode "team_id_or_slug=${TURBO_TEAM:-}" \
   --data-urlencode "policy_id=${LARDER_RULE:-}" \
   --data-urlencode subject_token@-)
 

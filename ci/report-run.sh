@@ -1,7 +1,7 @@
 #!/bin/sh
 # Report the newest run of `turbo run --summarize` in this folder. Needs curl and node.
 #
-# TURBO_API, TURBO_TEAM and TURBO_TOKEN are those of turbo. Only the fields that Larder reads are sent: no inputs, commands
+# TURBO_API, TURBO_TEAMID or TURBO_TEAM, and TURBO_TOKEN are those of turbo. Only the fields that Larder reads are sent: no inputs, commands
 # or variables of tasks. If something fails, the reason is on standard error, and the job goes on.
 set -u
 
@@ -34,7 +34,7 @@ console.log(JSON.stringify({ id, turboVersion, execution: times(execution), scm:
 '
 # The token comes in a file of its own, because other processes can see the arguments of a program.
 reply=$(node -e "$read_by_larder" "$file" \
-  | curl -sS --max-time 30 --max-filesize 100000 -K /dev/fd/3 "${TURBO_API%/}/v1/runs?slug=${TURBO_TEAM:-}" \
+  | curl -sS --max-time 30 --max-filesize 100000 -K /dev/fd/3 "${TURBO_API%/}/v1/runs?teamId=${TURBO_TEAMID:-}&slug=${TURBO_TEAM:-}" \
     -H "Content-Type: application/json" -H "x-artifact-client-ci: ${LARDER_CI:-}" --data-binary @- 3<<LINES
 header = "Authorization: Bearer $TURBO_TOKEN"
 LINES

@@ -20,7 +20,9 @@ for pause in 1 2 0; do
     # exchange.sh has checked all three: none has more than one line.
     printf '::add-mask::%s\n' "$token"
     printf 'token=%s\n' "$token" >> "$GITHUB_OUTPUT"
-    printf '%s\n' "TURBO_API=$audience" "TURBO_TEAM=$TURBO_TEAM" "TURBO_TOKEN=$token" >> "$GITHUB_ENV"
+    printf '%s\n' "TURBO_API=$audience" "TURBO_TOKEN=$token" >> "$GITHUB_ENV"
+    [ -z "${TURBO_TEAMID:-}" ] || printf '%s\n' "TURBO_TEAMID=$TURBO_TEAMID" >> "$GITHUB_ENV"
+    [ -z "${TURBO_TEAM:-}" ] || printf '%s\n' "TURBO_TEAM=$TURBO_TEAM" >> "$GITHUB_ENV"
     exit 0
   fi
   sleep "$pause"

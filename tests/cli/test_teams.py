@@ -337,6 +337,16 @@ def test_rename_changes_name_and_slug_and_keeps_the_former_slug(
     assert put(cloud, "a1", b"x") == 403
 
 
+def test_only_with_an_option_a_new_team_gets_the_slug_of_a_deleted_one(
+    larder: Larder, cloud: Cloud
+) -> None:
+    larder("teams", "delete", "acme", "--yes")
+    create = ("teams", "create", "--name", "New", "--slug", "acme", "--owner", cloud.user.email)
+    assert larder.refusal(*create) == "another team has the slug acme"
+    made = larder.json(*create, "--reuse-slug")
+    assert (made["slug"], larder.json("teams", "show", "acme")) == ("acme", made)
+
+
 def test_rename_rejects_taken_and_invalid_values(larder: Larder, cloud: Cloud) -> None:
     larder("teams", "create", "--name", "Zed", "--slug", "zed", "--owner", "ada@acme.example")
     assert "nothing to change" in larder.refusal("teams", "rename", "acme", status=2)

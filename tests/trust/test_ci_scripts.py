@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 import yaml
@@ -37,6 +38,7 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.reply = GIVEN
+        self.sent: dict[str, str] = {}
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -44,7 +46,8 @@ class Endpoint:
                 self._send(b'{"count": 1, "value": "a.b.c"}')
 
             def do_POST(self) -> None:  # http.server calls it
-                self.rfile.read(int(self.headers["content-length"]))
+                body = self.rfile.read(int(self.headers["content-length"])).decode()
+                outer.sent = dict(parse_qsl(body, keep_blank_values=True))
                 self._send(outer.reply.encode("latin-1"))
 
             def _send(self, body: bytes) -> None:
@@ -98,6 +101,24 @@ def check_log(text: bytes) -> None:
         assert len(line) < 700
 
 
+def test_jobs_name_the_team_by_its_id(endpoint: Endpoint, tmp_path: Path) -> None:
+    done = exchange(endpoint, tmp_path, TURBO_TEAM="", TURBO_TEAMID="team_1")
+    assert done.stdout == f"{TOKEN}\n".encode()
+    assert (endpoint.sent["team_id"], endpoint.sent["team_id_or_slug"]) == ("team_1", "")
+    _, variables, _ = github(endpoint, tmp_path, team="", team_id="team_2")
+    assert f"TURBO_TOKEN={TOKEN}\nTURBO_TEAMID=team_2\n".encode() in variables
+    assert b"TURBO_TEAM=" not in variables
+    assert (endpoint.sent["team_id"], endpoint.sent["team_id_or_slug"]) == ("team_2", "")
+    gitlab(endpoint, tmp_path, "sh", TURBO_TEAM="", TURBO_TEAMID="team_3")
+    assert (endpoint.sent["team_id"], endpoint.sent["team_id_or_slug"]) == ("team_3", "")
+
+
+def test_a_job_without_a_team_is_refused(endpoint: Endpoint, tmp_path: Path) -> None:
+    done = exchange(endpoint, tmp_path, TURBO_TEAM="")
+    assert (done.returncode != 0, done.stdout) == (True, b"")
+    assert b"TURBO_TEAMID" in done.stderr
+
+
 def exchange(endpoint: Endpoint, cwd: Path, **changed: str) -> subprocess.CompletedProcess[bytes]:
     variables = {"TURBO_API": endpoint.url, "TURBO_TEAM": "acme", **changed}
     return run(["sh", str(CI / "exchange.sh")], variables, cwd)
@@ -128,6 +149,7 @@ def test_another_reply_is_one_plain_line(endpoint: Endpoint, tmp_path: Path, rep
     [
         ("TURBO_TEAM", "acme\nNODE_OPTIONS=x"),
         ("TURBO_TEAM", "acme web"),
+        ("TURBO_TEAMID", "team_1\nNODE_OPTIONS=x"),
         ("TURBO_TEAM", "@/etc/passwd"),
         ("LARDER_RULE", "rule\n::add-mask::x"),
         ("TURBO_API", "{url}\nNODE_OPTIONS=x"),
@@ -143,7 +165,9 @@ def test_inputs_with_other_characters_are_refused(
     check_log(done.stderr)
 
 
-def github(endpoint: Endpoint, folder: Path, team: str = "acme") -> tuple[bytes, bytes, bytes]:
+def github(
+    endpoint: Endpoint, folder: Path, team: str = "acme", team_id: str = ""
+) -> tuple[bytes, bytes, bytes]:
     """Run the action. Returns its log, and what it wrote for the steps after it."""
     action = yaml.safe_load((CI / "github" / "action.yml").read_text())
     (step,) = action["runs"]["steps"]
@@ -154,6 +178,7 @@ def github(endpoint: Endpoint, folder: Path, team: str = "acme") -> tuple[bytes,
         {
             "TURBO_API": f"{endpoint.url}/",
             "TURBO_TEAM": team,
+            "TURBO_TEAMID": team_id,
             "LARDER_RULE": "",
             "GITHUB_ACTION_PATH": str(CI / "github"),
             "GITHUB_ENV": str(folder / "env"),
@@ -174,7 +199,7 @@ def github(endpoint: Endpoint, folder: Path, team: str = "acme") -> tuple[bytes,
 def test_the_action_gives_turbo_three_variables(endpoint: Endpoint, tmp_path: Path) -> None:
     log, variables, output = github(endpoint, tmp_path)
     assert log == f"::add-mask::{TOKEN}\n".encode()
-    expected = f"TURBO_API={endpoint.url}\nTURBO_TEAM=acme\nTURBO_TOKEN={TOKEN}\n"
+    expected = f"TURBO_API={endpoint.url}\nTURBO_TOKEN={TOKEN}\nTURBO_TEAM=acme\n"
     assert variables == expected.encode()
     assert output == f"token={TOKEN}\n".encode()
 
@@ -192,17 +217,22 @@ def test_the_action_writes_no_other_variable(
     check_log(b"\n".join(line for line in log.splitlines() if not line.startswith(own)))
 
 
+def gitlab(endpoint: Endpoint, folder: Path, shell: str, **changed: str) -> bytes:
+    """Run the snippet. Returns its log, and the token that the script sees, after a `<`."""
+    snippet = yaml.safe_load((CI / "gitlab" / "larder.yml").read_text())[".larder"]
+    script = "\n".join([*snippet["before_script"], 'printf "<%s>" "$(printenv TURBO_TOKEN)"'])
+    variables = {"TURBO_API": endpoint.url, "TURBO_TEAM": "acme", "LARDER_ID_TOKEN": "a.b.c"}
+    done = run([shell, "-c", script], {**variables, **changed}, folder)
+    return done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 @pytest.mark.parametrize("reply", [GIVEN, *HOSTILE])
 def test_the_snippet_of_gitlab_takes_nothing_but_a_token(
     endpoint: Endpoint, tmp_path: Path, shell: str, reply: str
 ) -> None:
-    snippet = yaml.safe_load((CI / "gitlab" / "larder.yml").read_text())[".larder"]
-    script = "\n".join([*snippet["before_script"], 'printf "<%s>" "$(printenv TURBO_TOKEN)"'])
     endpoint.reply = reply
-    variables = {"TURBO_API": endpoint.url, "TURBO_TEAM": "acme", "LARDER_ID_TOKEN": "a.b.c"}
-    done = run([shell, "-c", script], variables, tmp_path)
-    log, _, seen = (done.stdout + done.stderr).rpartition(b"<")
+    log, _, seen = gitlab(endpoint, tmp_path, shell).rpartition(b"<")
     assert seen == (f"{TOKEN}>".encode() if reply == GIVEN else b">")
     check_log(log)
 

@@ -167,9 +167,16 @@ def teams() -> None:
     ),
 )
 @click.option("--owner", required=True, metavar="EMAIL", help="The user who owns the team.")
+@click.option(
+    "--reuse-slug",
+    is_flag=True,
+    help="Allow a slug that a deleted or renamed team had. CI of that team may still use it.",
+)
 @unverified_option
 @json_option
-def create(name: str, slug: str, owner: str, unverified: bool, as_json: bool) -> None:
+def create(
+    name: str, slug: str, owner: str, reuse_slug: bool, unverified: bool, as_json: bool
+) -> None:
     """Create a team with its first owner."""
     from larder.teams.teams import create_team
 
@@ -178,7 +185,7 @@ def create(name: str, slug: str, owner: str, unverified: bool, as_json: bool) ->
         instead="create the team with another owner, and invite them with `larder teams invite`",
         unverified=unverified,
     )
-    team = create_team(name, slug, owner_user_id=user.id, now=clock.now())
+    team = create_team(name, slug, owner_user_id=user.id, reuses_slug=reuse_slug, now=clock.now())
     _print_team(team, as_json=as_json)
 
 

@@ -8,9 +8,10 @@ from larder.audit.service import read_entries, token_owner
 from larder.hashing import random_id
 from larder.teams.members import add_member
 from larder.teams.models import Role
+from larder.teams.teams import create_team, delete_team
 from larder.trust.models import Others, RuleChange
 from larder.trust.rules import change_rule, find_rule
-from tests.functions.teams.people import outcome
+from tests.functions.teams.people import newcomer, outcome
 from tests.functions.teams.rules import IDS, made
 from tests.issuer import Issuer, github_claims
 from tests.mailbox import Mailbox, link_in
@@ -114,6 +115,31 @@ def test_the_team_by_its_id_and_by_the_other_names_of_the_field(cloud: Cloud) ->
     for name, team in (("team_id", cloud.team.id), ("teamId", cloud.team.id), ("slug", "acme")):
         form = {"team_id_or_slug": "", name: team}
         assert exchange(github.mint(github_claims()), **form).status == 200
+
+
+def test_a_slug_that_leads_to_another_team_than_the_id_is_refused(cloud: Cloud) -> None:
+    made(cloud)
+    github = issuer()
+    other = create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
+    both = {"team_id_or_slug": "acme", "team_id": cloud.team.id}
+    assert exchange(github.mint(github_claims()), **both).json["larder"]["team"] == "acme"
+    for team_id in (other.id, "team_nosuchteam"):
+        refused = exchange(github.mint(github_claims()), **{**both, "team_id": team_id})
+        assert refused.status == 400
+        assert "no rule of this team" in refused.json["error_description"]
+    twice = {"team_id_or_slug": other.id, "team_id": cloud.team.id}
+    assert exchange(github.mint(github_claims()), **twice).status == 400
+
+
+def test_the_slug_of_a_deleted_team_gives_its_ci_no_token_of_another_team(cloud: Cloud) -> None:
+    made(cloud)
+    github = issuer()
+    assert exchange(github.mint(github_claims())).status == 200
+    delete_team(cloud.team.id, by=None, now=clock.now())
+    mallory = newcomer("mallory")
+    taken = mallory.send("POST", "/v1/teams", json_body={"slug": "acme"})
+    assert outcome(taken) == (409, "slug_taken")
+    assert exchange(github.mint(github_claims())).status == 400
 
 
 def test_the_form_of_the_hosted_services_action(cloud: Cloud) -> None:

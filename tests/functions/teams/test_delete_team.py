@@ -15,7 +15,7 @@ from larder.teams.state import change_state
 from larder.teams.teams import create_team, deleted_teams, find_team
 from tests.faults import just_before, unreachable
 from tests.functions.teams.people import Person, joined, newcomer, outcome
-from tests.requests import Cloud, Reply, Sender
+from tests.requests import Cloud, Reply, Sender, invoke
 
 GONE = (403, "not_a_team_member")
 
@@ -58,7 +58,20 @@ def test_the_team_is_gone_for_everyone_at_the_next_request(
         assert outcome(members) == (404, "team_not_found")
 
 
-def test_its_slugs_are_free_and_old_keys_do_not_reach_the_next_team(
+def test_no_other_team_can_take_its_slugs(cloud: Cloud, ada: Person) -> None:
+    ada.send("PATCH", "/v2/teams/acme", json_body={"slug": "acme-inc"})
+    assert delete(ada, "acme").status == 200
+    invoke("teams.sweep_deleted_teams.handler", {})
+    bob = newcomer()
+    create_team("Bob's", "bobs", owner_user_id=bob.user.id, now=clock.now())
+    for slug in ("acme", "acme-inc"):
+        made = bob.send("POST", "/v1/teams", json_body={"slug": slug})
+        assert outcome(made) == (409, "slug_taken")
+        renamed = bob.send("PATCH", "/v2/teams/bobs", json_body={"slug": slug})
+        assert outcome(renamed) == (409, "slug_taken")
+
+
+def test_old_keys_do_not_reach_a_team_to_which_the_operator_gives_the_slug(
     cloud: Cloud, ada: Person
 ) -> None:
     assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
@@ -67,7 +80,7 @@ def test_its_slugs_are_free_and_old_keys_do_not_reach_the_next_team(
     assert delete(ada, "acme").status == 200
     bob = newcomer()
     for slug in ("acme", "acme-inc"):
-        assert bob.send("POST", "/v1/teams", json_body={"slug": slug}).status == 200
+        create_team(slug, slug, owner_user_id=bob.user.id, reuses_slug=True, now=clock.now())
         assert outcome(Sender(cloud.token, slug=slug)("GET", "/v8/artifacts/abc")) == GONE
         mine = Sender(ada.send.token, slug=slug)
         assert outcome(mine("PUT", "/v8/artifacts/abc", body=b"x")) == GONE
@@ -78,7 +91,7 @@ def test_a_new_team_with_the_same_slug_starts_empty(cloud: Cloud, ada: Person) -
     assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
     change_state(cloud.team.id, quota_bytes=5)
     delete(ada, "acme")
-    create_team("Acme", "acme", owner_user_id=ada.user.id, now=clock.now())
+    create_team("Acme", "acme", owner_user_id=ada.user.id, reuses_slug=True, now=clock.now())
     again = Sender(ada.send.token, slug="acme")
     assert outcome(again("GET", "/v8/artifacts/abc")) == (404, "artifact_not_found")
     assert again("GET", "/v8/artifacts/status").json == {"status": "enabled"}

@@ -5,15 +5,19 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import time_machine
 
 from larder import aws, clock
 from larder.clock import to_ms
+from larder.errors import TeamNotFound
 from larder.instance import restart
+from larder.rate_limits.models import TEAMS_MADE
 from larder.settings import settings
 from larder.teams import repository
 from larder.teams.models import CachingStatus, Role
 from larder.teams.state import change_state
 from larder.teams.teams import MAX_FORMER_SLUGS, TeamChange, change_team, create_team, find_team
+from tests.conftest import SetOption
 from tests.faults import just_before, unreachable
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome
 from tests.requests import Cloud, Reply, Sender
@@ -172,7 +176,9 @@ class TestFormerSlugs:
         reply = ada.send("GET", "/v2/teams/acme-inc")
         assert (reply.json["slug"], reply.json["formerSlugs"]) == ("acme", ["acme-inc"])
 
-    def test_a_freed_slug_no_longer_works_and_can_be_taken(self, cloud: Cloud, ada: Person) -> None:
+    def test_a_slug_that_was_given_up_leads_nowhere_and_no_other_team_can_take_it(
+        self, cloud: Cloud, ada: Person
+    ) -> None:
         assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
         rename(ada, "acme", "acme-inc")
         reply = change(ada, "acme-inc", formerSlugs=[])
@@ -180,7 +186,10 @@ class TestFormerSlugs:
         assert outcome(cloud.send("GET", "/v8/artifacts/abc")) == (403, "not_a_team_member")
         assert ada.send("GET", "/v2/teams/acme").status == 404
         bob = newcomer()
-        assert bob.send("POST", "/v1/teams", json_body={"slug": "acme"}).status == 200
+        made = bob.send("POST", "/v1/teams", json_body={"slug": "acme"})
+        assert outcome(made) == (409, "slug_taken")
+        create_team("Bob's", "bobs", owner_user_id=bob.user.id, now=clock.now())
+        assert outcome(change(bob, "bobs", slug="acme")) == (409, "slug_taken")
         assert outcome(cloud.send("GET", "/v8/artifacts/abc")) == (403, "not_a_team_member")
         assert outcome(cloud.send("PUT", "/v8/artifacts/abc", body=b"x")) == (
             403, "not_a_team_member",
@@ -198,7 +207,8 @@ class TestFormerSlugs:
         assert send("PUT", "/v8/artifacts/abc", body=b"of the first").status == 202
         assert send("GET", "/v8/artifacts/abc").body == b"of the first"
         rename(ada, "acme", "acme-inc", formerSlugs=[])
-        create_team("New", "acme", owner_user_id=ada.user.id, now=clock.now())
+        now = clock.now()
+        create_team("New", "acme", owner_user_id=ada.user.id, reuses_slug=True, now=now)
         assert outcome(send("GET", "/v8/artifacts/abc")) == (404, "artifact_not_found")
         assert send("PUT", "/v8/artifacts/abc", body=b"of the second").status == 202
         assert cloud.send("GET", "/v8/artifacts/abc").status == 403
@@ -220,6 +230,20 @@ class TestFormerSlugs:
         assert team is not None
         assert team.slugs == tuple(slugs[1:])
         assert {found.id for slug in team.slugs if (found := find_team(slug))} == {team.id}
+        made = newcomer().send("POST", "/v1/teams", json_body={"slug": "acme"})
+        assert outcome(made) == (409, "slug_taken")
+        rename(ada, slugs[-1], "acme")
+        assert find_team("acme") == find_team(team.id)
+
+    def test_new_slugs_are_limited_like_new_teams(self, ada: Person, option: SetOption) -> None:
+        option("http_rate_limit_enabled", "true")
+        slugs = ["acme", *(f"acme-{number}" for number in range(TEAMS_MADE.most))]
+        with time_machine.travel(clock.now().replace(minute=0), tick=True):
+            for was, becomes in pairwise(slugs):
+                rename(ada, was, becomes)
+            reply = change(ada, slugs[-1], slug="one-more")
+            assert outcome(reply) == (429, "too_many_requests")
+            rename(ada, slugs[-1], slugs[-2])
 
 
 class TestAtTheSameMoment:
@@ -257,12 +281,13 @@ class TestAtTheSameMoment:
             assert outcome(change(admin, "acme", slug="another")) == (403, "missing_role")
         assert find_team("acme") == cloud.team
 
-    def test_404_if_the_team_was_just_deleted(self, cloud: Cloud, ada: Person) -> None:
+    def test_a_team_that_was_just_deleted_takes_no_slug(self, cloud: Cloud) -> None:
         def deleted() -> None:
             repository.delete_team(cloud.team, by=None, now=clock.now())
 
-        with just_before("dynamodb", "TransactWriteItems", deleted):
-            assert outcome(change(ada, "acme", slug="other")) == (404, "team_not_found")
+        renamed = TeamChange(slug="other")
+        with just_before("dynamodb", "TransactWriteItems", deleted), pytest.raises(TeamNotFound):
+            change_team(cloud.team.id, renamed, by=None, now=clock.now())
         assert find_team("other") is None
 
 

@@ -49,7 +49,7 @@ PREVIEWS = Limit(most=20, window_s=60)
 """Requests with the token of an invitation, without a session. The page sends one when it opens."""
 
 TEAMS_MADE = Limit(most=10, window_s=3600)
-"""Teams that one user creates. Each takes a slug that no one else can have."""
+"""Teams that one user creates, and new slugs of teams. No one else can ever have one of these slugs."""
 
 FAILED_EXCHANGES = Limit(most=30, window_s=60)
 """Id tokens of one client address that are refused. Those that give a key are not counted here."""

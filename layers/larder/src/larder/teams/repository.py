@@ -5,14 +5,16 @@
 | `team_...` | `team` | the team: slugs, name, how many owners it has, caching status, quota, block, protection |
 | `team_...` | `member#<user id>` | a member's role |
 | `team_...` | `rule#<rule id>`, `rules` | a rule for tokens of CI jobs, and how many there are (`larder.trust`) |
-| `slug#<slug>` | `slug` | the team that the slug leads to, as its current or a former slug |
+| `slug#<slug>` | `slug` | the team that the slug leads to, as its current or a former slug; or led to, if `retired` |
 | user id | `personal` | caching status, quota and block of a user without a team |
 | user id | `made` | the teams that the user has created over HTTP |
 | `deleted` | `team_...` | a deleted team that may have data left |
 
 A write that adds or removes an owner changes the team's count of owners in the same transaction. The count protects the
-last owner: if two owners leave at the same time, one of the transactions fails. A team's slugs are claimed and freed in
-one transaction with its item, on condition of its version.
+last owner: if two owners leave at the same time, one of the transactions fails. A team's slugs are claimed and retired
+in one transaction with its item, on condition of its version.
+
+A retired slug leads nowhere, and no other team can take it: CI of the team that had it may still use it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -103,6 +105,12 @@ def read_state(owner: str) -> OwnerState:
 
 def team_of_slug(slug: str) -> str | None:
     claim = TEAMS.get(f"slug#{slug}", "slug")
+    return None if claim is None or claim.get("retired") else str(claim["team_id"])
+
+
+def claimant_of(slug: str) -> str | None:
+    """The id of the team that has or had the slug, so that no other team can take it."""
+    claim = TEAMS.get(f"slug#{slug}", "slug")
     return None if claim is None else str(claim["team_id"])
 
 
@@ -116,8 +124,16 @@ def list_teams() -> list[Team]:
     return sorted((_team(item) for item in TEAMS.scan(equals(sk="team"))), key=lambda one: one.slug)
 
 
-def add_team(team: Team, owner_user_id: str, *also: Write, made: MadeTeams | None = None) -> bool:
+def add_team(
+    team: Team,
+    owner_user_id: str,
+    *also: Write,
+    made: MadeTeams | None = None,
+    reuses_slug: bool = False,
+) -> bool:
     """Store the team, its claim on the slug and its first owner in one transaction. False if the slug is taken.
+
+    With `reuses_slug`, it can be a retired slug of another team.
 
     `also` are other writes of the transaction, here as in the functions below.
 
@@ -141,7 +157,10 @@ def add_team(team: Team, owner_user_id: str, *also: Write, made: MadeTeams | Non
         },
         _member_item(team.id, owner_user_id, Role.OWNER, team.created_at),
     ]
-    writes = [TEAMS.put(item, when=missing("pk")) for item in items]
+    free = missing("pk")
+    writes = [TEAMS.put(item, when=free) for item in items]
+    if reuses_slug:
+        writes[0] = TEAMS.put(items[0], when=free | equals(retired=True))
     if made is not None:
         item = {"pk": made.user_id, "sk": "made", "team_ids": list(made.team_ids)}
         at_version = _at_version(made.version - 1)
@@ -172,8 +191,12 @@ def existing_teams(team_ids: Sequence[str]) -> list[str]:
     return [team_id for team_id in team_ids if team_id in found]
 
 
-def change_team(old: Team, new: Team, *also: Write, by: Member | None) -> bool:
-    """Write the properties that differ, and claim and free slugs, in one transaction.
+def change_team(
+    old: Team, new: Team, *also: Write, by: Member | None, frees_slugs: bool = False
+) -> bool:
+    """Write the properties that differ, and claim and retire slugs, in one transaction.
+
+    With `frees_slugs`, other teams can take the slugs that the team no longer has.
 
     Returns False, and changes nothing, if the team has changed since it was read, a new slug is taken, or `by` no
     longer has the role.
@@ -188,22 +211,23 @@ def change_team(old: Team, new: Team, *also: Write, by: Member | None) -> bool:
     stamp = {"version": old.version + 1, "updated_at": to_ms(new.updated_at)}
     update = TEAMS.update(old.id, "team", set=stamp | changes, when=_is_as_read(old))
     claimed = [
-        TEAMS.put(_slug_item(slug, old.id), when=missing("pk"))
+        TEAMS.put(_slug_item(slug, old.id), when=missing("pk") | equals(team_id=old.id))
         for slug in new.slugs
         if slug not in old.slugs
     ]
-    freed = [slug for slug in old.slugs if slug not in new.slugs]
-    return commit(update, *claimed, *_freeing(old, freed), *standing_by(old.id, by), *also)
+    left = [slug for slug in old.slugs if slug not in new.slugs]
+    leaving = _freeing(old, left) if frees_slugs else _retiring(old, left)
+    return commit(update, *claimed, *leaving, *standing_by(old.id, by), *also)
 
 
 def delete_team(team: Team, *also: Write, by: Member | None, now: datetime) -> bool:
-    """Delete the team's item, free its slugs, and add it to the list of deleted teams.
+    """Delete the team's item, retire its slugs, and add it to the list of deleted teams.
 
     Returns False, and changes nothing, if the team has changed since it was read, or `by` no longer has the role.
     """
     return commit(
         TEAMS.delete(team.id, "team", when=_is_as_read(team)),
-        *_freeing(team, team.slugs),
+        *_retiring(team, team.slugs),
         TEAMS.put({"pk": _DELETED, "sk": team.id, "deleted_at": to_ms(now)}),
         *standing_by(team.id, by),
         *also,
@@ -394,6 +418,13 @@ def _at_version(version: int) -> Condition:
 def _freeing(team: Team, slugs: Iterable[str]) -> list[Write]:
     of_team = equals(team_id=team.id)
     return [TEAMS.delete(f"slug#{slug}", "slug", when=of_team) for slug in slugs]
+
+
+def _retiring(team: Team, slugs: Iterable[str]) -> list[Write]:
+    of_team = equals(team_id=team.id)
+    return [
+        TEAMS.update(f"slug#{slug}", "slug", set={"retired": True}, when=of_team) for slug in slugs
+    ]
 
 
 def _slug_item(slug: str, team_id: str) -> Item:

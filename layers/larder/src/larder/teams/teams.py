@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from larder.tables import Write
 
 MAX_FORMER_SLUGS = 5
-"""The most former slugs that lead to a team. One more frees the oldest."""
+"""The most former slugs that lead to a team. One more retires the oldest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamChange:
     """Changes to a team. None leaves a property as it is.
 
-    `former_slugs` lists the ones to keep. Other teams can then take the rest.
+    `former_slugs` lists the ones to keep. The rest then leads nowhere. Only the operator lets other teams take it.
     """
 
     name: str | None = None
@@ -82,6 +82,7 @@ def create_team(
     *,
     owner_user_id: str,
     limited: bool = False,
+    reuses_slug: bool = False,
     actor: Actor | None = None,
     now: datetime,
 ) -> Team:
@@ -89,6 +90,9 @@ def create_team(
 
     `limited` applies the limit of existing teams that one user has created, and halves the quota for each. Both are
     exact under parallel requests, and do not apply to the operator.
+
+    With `reuses_slug`, the slug can be one that a deleted or renamed team had. It is for the operator: CI of that team
+    may still use it.
 
     Raises InvalidValue, SlugTaken, TeamLimitReached, TryAgain.
     """
@@ -118,9 +122,9 @@ def create_team(
             made = old._replace(team_ids=(*existing, team.id), version=old.version + 1)
             state = repository.new_team_state(protection, earlier=made.earlier)
             team = replace(team, state=state)
-        if repository.add_team(team, owner_user_id, *entries, made=made):
+        if repository.add_team(team, owner_user_id, *entries, made=made, reuses_slug=reuses_slug):
             return team
-        if repository.team_of_slug(team.slug) is not None:
+        if repository.claimant_of(team.slug) is not None:
             raise SlugTaken(team.slug)
     raise TryAgain
 
@@ -156,9 +160,11 @@ def change_team(
         if new == team:
             return new
         new = replace(new, updated_at=now)
-        if repository.change_team(team, new, *_entries(team, new, actor), by=acting):
+        entries = _entries(team, new, actor)
+        frees = by is None and change.former_slugs is not None
+        if repository.change_team(team, new, *entries, by=acting, frees_slugs=frees):
             return replace(new, version=new.version + 1)
-        if repository.team_of_slug(new.slug) not in (None, team_id):
+        if repository.claimant_of(new.slug) not in (None, team_id):
             raise SlugTaken(new.slug)
     raise TryAgain
 
@@ -166,7 +172,7 @@ def change_team(
 def delete_team(
     team_id: str, *, by: Member | None, actor: Actor | None = None, now: datetime
 ) -> Team:
-    """Delete the team and free its slugs, from the next request on. Returns the deleted team.
+    """Delete the team and retire its slugs, from the next request on. Returns the deleted team.
 
     Its other data is deleted later (`deleted_teams`). Raises MissingRole, TeamNotFound, TryAgain.
     """

@@ -44,6 +44,8 @@ def exchange(asked: ExchangeRequest, *, origin: str, client: str, now: datetime)
         verify(token, signing_key(token.issuer, token.kid, origin=origin, now=now), now=now)
         for _ in attempts():
             team = find_team(asked.team)
+            if team is not None and asked.team_id not in (None, team.id):
+                team = None
             rules = [] if team is None else repository.list_of(team.id)
             rules = [rule for rule in rules if rule.issuer == token.issuer]
             match = matching.choose(

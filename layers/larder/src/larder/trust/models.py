@@ -153,10 +153,14 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeRequest:
-    """What a job asks for. `team` is an id or a slug, and `rule_id` chooses between rules that match alike."""
+    """What a job asks for. `team` is an id or a slug, and `rule_id` chooses between rules that match alike.
+
+    With `team_id`, a slug that leads to another team is refused.
+    """
 
     team: str
     id_token: str
+    team_id: str | None = None
     rule_id: str | None = None
     reads_only: bool = False
 

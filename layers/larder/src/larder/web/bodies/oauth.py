@@ -49,7 +49,7 @@ def exchange_form(request: Request) -> ExchangeRequest:
     if not form.get("subject_token"):
         raise InvalidRequest("subject_token", "is required: the id token of your CI")
     return ExchangeRequest(
-        team=_team(form),
+        **_team(form),
         id_token=form["subject_token"],
         rule_id=form.get("policy_id"),
         reads_only=_reads_only(form.get("scope")),
@@ -87,15 +87,16 @@ def _form(request: Request) -> Mapping[str, str]:
     return {name: value for name, value in form.items() if value}
 
 
-def _team(form: Mapping[str, str]) -> str:
-    """The id or slug of the team."""
+def _team(form: Mapping[str, str]) -> dict[str, str]:
+    """The id or slug of the team, and its id if the form has both."""
     named = {form[name] for name in _TEAM_NAMES if name in form}
-    if len(named) != 1:
-        raise InvalidRequest("team_id_or_slug", "must name one team, by its id or slug")
-    (team,) = named
-    if not names_a_team(team) and not SLUG.fullmatch(team):
+    ids = [one for one in named if names_a_team(one)]
+    slugs = [one for one in named if SLUG.fullmatch(one)]
+    if len(ids) + len(slugs) < len(named):
         raise InvalidRequest("team_id_or_slug", "must be the id or the slug of a team")
-    return team
+    if not named or len(ids) > 1 or len(slugs) > 1:
+        raise InvalidRequest("team_id_or_slug", "must name one team, by its id, its slug or both")
+    return {"team": (*slugs, *ids)[0], **({"team_id": ids[0]} if ids else {})}
 
 
 def _reads_only(scope: str | None) -> bool:

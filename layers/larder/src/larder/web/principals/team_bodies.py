@@ -59,12 +59,14 @@ from larder.web.principals.team import (
 
 
 def team_editor(change: SentTeamChange, token: BearerToken, request: Request) -> TeamPrincipal:
-    """Raises MissingRole, MissingPermission."""
+    """Raises MissingRole, MissingPermission, TooManyRequests: a new slug counts like a new team."""
     needs = {**(WRITE if change.renames else {}), **(MANAGE_ARTIFACTS if change.caching else {})}
     principal = team_principal(token, needs, request)
     if not change.is_open_to(principal.member.role):
         raise MissingRole(None if change.caching is None else OWNERS_ONLY)
     check_not_blocked(principal.team.state)
+    if change.slug not in (None, *principal.team.slugs):
+        take_if_counted(f"teams-made#{principal.user_id}", TEAMS_MADE, now=clock.now())
     return principal
 
 

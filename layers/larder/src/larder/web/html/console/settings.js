@@ -38,7 +38,7 @@ function TeamName({ scope, reload }) {
   };
   const free = async (slug) => {
     const { problem } = await call("PATCH", `/v2/teams/${team.id}`, { formerSlugs: team.formerSlugs.filter((one) => one !== slug) });
-    announce(problem ?? "The slug is free.");
+    announce(problem ?? "The slug is given up.");
     reload();
   };
   return html`<${Card} title="Team">
@@ -48,7 +48,7 @@ function TeamName({ scope, reload }) {
     <//>
     ${team.formerSlugs.length > 0 && html`<h3>Former slugs</h3>
       <ul class="plain">${team.formerSlugs.map((slug) => html`<li key=${slug}><code>${slug}</code> <${Button} kind="second small" aria-label=${`Give up the slug ${slug}`} onClick=${() => free(slug)}>Give up<//></li>`)}</ul>
-      <p class="soft">Another team can take a slug that you give up. Builds that still use it then fail to find this team.</p>`}
+      <p class="soft">Builds that still use a slug that you give up do not find this team. No other team can take it.</p>`}
   <//>`;
 }
 
