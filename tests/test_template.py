@@ -781,7 +781,7 @@ FOR_ANYBODY = {
 """Functions without authentication."""
 
 
-COUNTED_BY_USER = {"CreateTeam", "InviteMembers"}
+COUNTED_BY_USER = {"CreateTeam", "InviteMembers", "UpdateTeam"}
 """Functions with rate limits per signed-in user."""
 
 

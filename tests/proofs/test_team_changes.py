@@ -316,7 +316,7 @@ def test_a_team_that_is_deleted_while_users_join_has_no_members(overlap: Overlap
 
 
 @every_overlap
-def test_a_team_that_is_deleted_and_renamed_leaves_no_slug_behind(
+def test_the_slugs_of_a_team_that_is_deleted_and_renamed_lead_nowhere(
     overlap: Overlap,
 ) -> None:
     team, owner = make()
@@ -326,9 +326,10 @@ def test_a_team_that_is_deleted_and_renamed_leaves_no_slug_behind(
     assert done[0].answer == "done"
     assert {one.answer for one in done[1:]} <= {"done", TeamNotFound.__name__}
     assert all(find_team(one) is None for one in (team.id, team.slug, *wanted))
-    # Other teams can take each slug.
+    with pytest.raises(SlugTaken):
+        create_team("Other", team.slug, owner_user_id=random_id(), now=clock.now())
     for one in (team.slug, *wanted):
-        create_team("Other", one, owner_user_id=random_id(), now=clock.now())
+        create_team("Other", one, owner_user_id=random_id(), reuses_slug=True, now=clock.now())
 
 
 @every_overlap
