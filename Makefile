@@ -33,7 +33,14 @@ EMULATOR := .tools/emulator/.ready
 .PHONY: help
 help: ## list the commands
 	@awk -v use=" setup serve demo larder deploy smoke edge-tools cost growth " 'BEGIN {FS = ":.*## "} \
-		/^[a-z0-9-]+:.*## / {lines[index(use, " " $$1 " ") > 0] = lines[index(use, " " $$1 " ") > 0] sprintf("  make %-19s %s\n", $$1, $$2)} \
+		function wrapped(text,  words, i, n, line, all) { \
+			n = split(text, words, " "); \
+			for (i = 1; i <= n; i++) { \
+				if (length(line " " words[i]) > 72) {all = all line sprintf("\n%27s", ""); line = words[i]} \
+				else line = line (line ? " " : "") words[i]} \
+			return all line} \
+		/^[a-z0-9-]+:.*## / {group = index(use, " " $$1 " ") > 0; \
+			lines[group] = lines[group] sprintf("  make %-19s %s\n", $$1, wrapped($$2))} \
 		END {printf "Use Larder:\n%s\nDevelop Larder:\n%s", lines[1], lines[0]}' Makefile
 	@echo
 	@echo "PYTHON=python3.12 chooses the interpreter (CPython 3.11 or newer). By default, the first suitable one is used."
@@ -42,7 +49,7 @@ help: ## list the commands
 setup: $(READY) ## install everything for development (the other commands do it when needed)
 
 .PHONY: serve
-serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; EDGE=0 leaves out the edge; RUNTIME=1 runs the output of `make build`, as Lambda does; ENGINE=dynamodb-local keeps the tables in AWS's own engine (needs Java); THROTTLE=2000/5000 and CONCURRENCY=10 refuse requests as AWS does
+serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; EDGE=1 adds the edge; RUNTIME=1 runs the output of `make build`, as Lambda does; ENGINE=dynamodb-local keeps the tables in AWS's own engine (needs Java); THROTTLE=2000/5000 and CONCURRENCY=10 refuse requests as AWS does
 	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" RUNTIME="$(RUNTIME)" ENGINE="$(ENGINE)" EDGE="$(EDGE)" THROTTLE="$(THROTTLE)" CONCURRENCY="$(CONCURRENCY)" exec .venv/bin/python -m local serve
 
 .PHONY: demo

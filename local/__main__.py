@@ -100,11 +100,10 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         " (CONCURRENCY, no limit)",
     )
     parser.add_argument(
-        "--no-edge",
-        dest="edge",
-        action="store_false",
-        default=os.environ.get("EDGE") != "0",
-        help="leave out the stand-in for the CloudFront distribution of docs/edge.md (EDGE=0)",
+        "--edge",
+        action="store_true",
+        default=os.environ.get("EDGE") == "1",
+        help="add the stand-in for the CloudFront distribution of docs/edge.md (EDGE=1). Deployments need Edge=true",
     )
     parser.add_argument(
         "--end-with-parent",

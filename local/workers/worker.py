@@ -148,7 +148,12 @@ def _find(name: str) -> Handler:
 
 def _create_clients() -> None:
     clients = sys.modules.get("larder.aws")
-    if clients is not None:
+    if clients is None:
+        return
+    from larder.settings import SettingsError
+
+    # The function that checks the options reports an invalid one.
+    with contextlib.suppress(SettingsError):
         clients.dynamodb()
         clients.lambda_()
         clients.s3()

@@ -32,7 +32,6 @@ def limits() -> Limits:
 def test_the_company_stores_the_documented_amount() -> None:
     team = COMPANY.team
     assert team.stored_artifacts == pytest.approx(10_000_000, rel=0.001)
-    assert team.stored_artifacts * team.average_bytes == pytest.approx(50e12, rel=0.001)
 
 
 def test_the_peak_counts_requests_to_the_api(book: Book) -> None:
@@ -74,7 +73,6 @@ def test_limits_are_listed_in_the_order_they_are_reached(limits: Limits, book: B
         grown = Company(
             engineers=round(COMPANY.engineers / load.share),
             artifacts=round(COMPANY.artifacts / load.share),
-            stored_bytes=round(COMPANY.stored_bytes / load.share),
             peak=load.reached_at,
         )
         share = {one.bound: one.share for one in loads(grown, limits, book)}[load.bound]
@@ -150,13 +148,6 @@ def test_the_documentation_has_the_output_of_the_command() -> None:
         for one in report["limits"]
     ]
     assert cells(table)[1:] == expected
-    paid = documented.partition("<!-- make growth: cost -->")[2].partition("<!-- end -->")[0]
-    shown = {row[0]: row[1] for row in cells(paid)[1:]}
-    labels = {"traffic": "traffic out of AWS, not in the total"}
-    assert shown == {
-        labels.get(line, line): f"{amount:,.2f}"
-        for line, amount in report["dollars_a_month"].items()
-    }
 
 
 def test_the_documentation_has_a_remedy_for_each_limit(limits: Limits) -> None:
@@ -166,22 +157,21 @@ def test_the_documentation_has_a_remedy_for_each_limit(limits: Limits) -> None:
             assert bound.name in documented
 
 
-def test_bars_and_rows() -> None:
+def test_a_row_for_each_limit() -> None:
     shown = run(growth)
-    assert re.search(r"ThrottlingRate of the stack\s+option\s+2,000\s+2,000 ", shown)
-    assert "at 2,000 requests per second" in shown
-    assert "1,000 engineers" in shown
+    assert re.search(r"ThrottlingRate of the stack\s+2,000\s+2,000 ", shown)
+    assert "At 2,000 requests per second" in shown
+    assert max(map(len, shown.splitlines())) <= 126
 
 
 def test_a_small_company_is_far_from_every_limit(limits: Limits, book: Book) -> None:
-    small = Company(
-        engineers=50, artifacts=90_000, stored_bytes=180_000_000_000, peak=50, busiest_key=1
-    )
+    small = Company(engineers=50, artifacts=90_000, peak=50, busiest_key=1)
     assert max(load.share for load in loads(small, limits, book)) < 0.3
 
 
 @pytest.mark.parametrize(
-    "options", [("--peak", "100"), ("--busiest-key", "5"), ("--hits", "50"), ("--stored", "1TB")]
+    "options",
+    [("--peak", "100"), ("--busiest-key", "5"), ("--hits", "50"), ("--artifacts", "1000000")],
 )
 def test_options_change_the_estimate(options: tuple[str, str]) -> None:
     usual = json.loads(run(growth, "--json"))

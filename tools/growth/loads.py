@@ -18,7 +18,6 @@ class Company:
 
     engineers: int = 1_000
     artifacts: int = 10_000_000
-    stored_bytes: int = 50_000_000_000_000
     peak: float = 2_000.0
     """Requests to the API per second, at the peak."""
     busiest_key: float = 0.8
@@ -27,17 +26,12 @@ class Company:
 
     @property
     def team(self) -> Team:
-        """A team for `make cost` whose builds store this many artifacts and bytes."""
+        """A team for `make cost` whose builds store this many artifacts."""
         usual = Team(engineers=self.engineers, hit_share=self.hit_share)
         uploads = self.artifacts * DAYS_A_MONTH / usual.retention_days
         tasks_a_day = uploads / (1 - self.hit_share) / (usual.tasks / usual.tasks_a_day)
-        average = self.stored_bytes / self.artifacts
-        large = (average - usual.small_share * usual.small_bytes) / (1 - usual.small_share)
         return Team(
-            engineers=self.engineers,
-            tasks_a_day=round(tasks_a_day),
-            hit_share=self.hit_share,
-            large_bytes=max(round(large), usual.small_bytes),
+            engineers=self.engineers, tasks_a_day=round(tasks_a_day), hit_share=self.hit_share
         )
 
 

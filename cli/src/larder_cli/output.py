@@ -5,6 +5,7 @@ is shown as `1.5 kB` under `size`.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -84,6 +85,10 @@ def print_record(record: Record, *, as_json: bool) -> None:
     _console().print(table)
 
 
+_NUMBER = re.compile(r"-?[0-9][0-9,]*(\.[0-9]+)?")
+"""A number as text, such as 1,234.50."""
+
+
 def print_table(
     records: Sequence[Record],
     columns: Iterable[str],
@@ -153,9 +158,14 @@ def _marks(console: "Console") -> Sequence[tuple[str, str]]:
 
 
 def _justify(records: Sequence[Record], name: str) -> Literal["left", "right"]:
-    values = [record[name] for record in records if record[name] is not None]
-    numbers = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
-    return "right" if values and numbers else "left"
+    values = [record[name] for record in records if record[name] not in (None, "")]
+    return "right" if values and all(map(_is_number, values)) else "left"
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(value) is not None
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _label(name: str) -> str:

@@ -98,7 +98,10 @@ class InvalidApiKey(LarderError):
 
 
 class MissingOrNullOrigin(LarderError):
-    message = "The request has no origin. Send an Origin header, or send no cookies."
+    message = (
+        "The request has no origin. Send an Origin header, or send neither cookies nor a Sec-Fetch-Mode header,"
+        " which Node adds."
+    )
 
 
 class InvalidOrigin(LarderError):
