@@ -303,6 +303,7 @@ def test_an_invited_user_signs_up_and_joins(
     server.larder("teams", "invite", server.team, email, "--role", "DEVELOPER")
     invitation = link_in(mail_to(server, email)[0])
     page.open(invitation)
+    assert "token" not in page.url
     # Most invited people have no account yet.
     page.wait_for_heading("Create an account")
     assert f"The operator invites you to the team {server.team} as a developer." in page.text()

@@ -1,4 +1,6 @@
 const token = query.get("token");
+// Remove the token from the address bar and the history. Links in emails still lead back with it: `here`.
+if (token !== null) history.replaceState(null, "", location.pathname);
 let session = "";
 let email = "";
 

@@ -80,7 +80,7 @@ function Password({ user, reload }) {
       <${PasswordField} label="Current password" name="currentPassword" />
       <${PasswordField} label="New password" name="newPassword" isNew />
       <${Check} label="Sign out all other sessions" name="others" defaultChecked />
-      <${Check} label="Delete all of your API keys" name="keys" />
+      <${Check} label="Delete all your API keys" name="keys" />
     <//>
   <//>`;
 }
@@ -125,15 +125,15 @@ function Sessions({ user, session, reload }) {
 }
 
 /** Some things need a session that began within a day: sign in once more, and end the session before. */
-function ConfirmIdentity({ user, session, why = "see where you are signed in", action = "Show the sessions", cancel, done }) {
+function ConfirmIdentity({ user, session, cancel, done }) {
   const act = async ({ password }) => {
     const { problem } = await call("POST", "/api/auth/sign-in/email", { email: user.email, password, rememberMe: true });
     if (problem) return { problem, field: "password" };
     await call("POST", "/api/auth/revoke-session", { token: session.token });
     await done();
   };
-  return html`<p>You signed in more than a day ago. Enter your password to ${why}.</p>
-    <${Form} kind="second" action=${action} busy="Signing in …" act=${act} cancel=${cancel}>
+  return html`<p>You signed in more than a day ago. Enter your password to go on.</p>
+    <${Form} kind="second" action="Continue" busy="Signing in …" act=${act} cancel=${cancel}>
       <${Username} user=${user} />
       <${PasswordField} label="Password" name="password" />
     <//>`;

@@ -77,7 +77,7 @@ function Console() {
     return html`<main class="wide page"><h1>Console</h1>${problem ? html`<${Problem} text=${problem} again=${load} />` : html`<${Loading} />`}</main>`;
   return html`<${Frame} path=${path} user=${user} session=${session} operator=${operator} teams=${teams} reload=${load} />
     ${asked && html`<${Dialog} title="Confirm that it is you" close=${() => answer(false)}>
-      <${ConfirmIdentity} user=${user} session=${session} why="continue" action="Continue" cancel=${() => answer(false)} done=${async () => {
+      <${ConfirmIdentity} user=${user} session=${session} cancel=${() => answer(false)} done=${async () => {
         await load();
         answer(true);
       }} />

@@ -26,7 +26,7 @@ function tokenLines(provider, team) {
     github: [
       "permissions: {contents: read, id-token: write}",
       "steps:",
-      "  - uses: actions/checkout@v5",
+      "  - uses: actions/checkout@de0fac2e4500dabe0009e67214ff5f5447ce83dd",
       "  - run: npm ci",
       "  - uses: ./.github/larder/github",
       `    with: {api: "${home}", team_id: ${team.id}}`,
