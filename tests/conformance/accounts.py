@@ -1,10 +1,9 @@
 """The statements of email and password."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
-from tests.conformance.statement import Ask, Says, Statement
+from tests.conformance.statement import Ask, case
 
 EMAIL, PASSWORD = "bob@example.com", "correct horse battery staple"
 
@@ -23,25 +22,6 @@ def sign_up(**more: Any) -> Ask:
 
 def sign_in(**more: Any) -> Ask:
     return post("/sign-in/email", **{"email": EMAIL, "password": PASSWORD, **more})
-
-
-def case(
-    id: str,
-    text: str,
-    *asks: Ask,
-    status: int = 200,
-    row: str | None = None,
-    options: Mapping[str, object] | None = None,
-    **says: Any,
-) -> Statement:
-    return Statement(
-        id=id,
-        text=text,
-        asks=asks,
-        says=Says(status=status, **says),
-        row=row,
-        options=options or {},
-    )
 
 
 WHO = get("/get-session")

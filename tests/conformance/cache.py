@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from tests.conformance.statement import Ask, Says, Statement, Who
+from tests.conformance.statement import Ask, Who, case
 
 V8 = "/v8/artifacts"
 HASH = f"{V8}/08e4547d5347b63f"
@@ -26,12 +26,6 @@ def put(body: bytes = b"artifact", /, *, to: str = HASH, **headers: str) -> Ask:
 
 def _named(headers: dict[str, str]) -> dict[str, str]:
     return {name.replace("_", "-"): value for name, value in headers.items()}
-
-
-def case(
-    id: str, text: str, *asks: Ask, status: int, row: str | None = None, **says: Any
-) -> Statement:
-    return Statement(id=id, text=text, asks=asks, says=Says(status=status, **says), row=row)
 
 
 def events(*sent: Any, **headers: str) -> Ask:

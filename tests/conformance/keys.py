@@ -1,10 +1,9 @@
 """The statements of API key management."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
-from tests.conformance.statement import Ask, Says, Statement, Who
+from tests.conformance.statement import Ask, Who, case
 
 API = "/api/auth/api-key"
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
@@ -34,25 +33,6 @@ def get(by: Who = "user", id: str = "{0[id]}") -> Ask:
 
 def update(by: Who = "user", **changes: Any) -> Ask:
     return ask("update", by=by, json={"keyId": "{0[id]}", **changes})
-
-
-def case(
-    id: str,
-    text: str,
-    *asks: Ask,
-    status: int = 200,
-    row: str | None = None,
-    options: Mapping[str, object] | None = None,
-    **says: Any,
-) -> Statement:
-    return Statement(
-        id=id,
-        text=text,
-        asks=asks,
-        says=Says(status=status, **says),
-        row=row,
-        options=options or {},
-    )
 
 
 VALID = {"valid": True, "error": None, "key": {"id": str}}

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 Who = Literal["key", "user", "other", "operator", "nobody", "browser"]
@@ -58,6 +59,20 @@ class Statement:
     says: Says
     options: Mapping[str, object] = field(default_factory=dict)
     row: str | None = None
+
+
+def case(
+    id: str,
+    text: str,
+    *asks: Ask,
+    status: int = 200,
+    row: str | None = None,
+    options: Mapping[str, object] = MappingProxyType({}),
+    **says: Any,
+) -> Statement:
+    """A statement, with the members of `Says` as arguments."""
+    said = Says(status=status, **says)
+    return Statement(id=id, text=text, asks=asks, says=said, row=row, options=options)
 
 
 def matches(pattern: Any, value: Any) -> bool:
