@@ -291,6 +291,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         # functions/usage
         "GET /v1/storage": by_session(),
         "GET /v1/runs": by_key(query="from=2026-11-01&to=2026-11-21"),
+        "DELETE /v1/runs": by_session(query=f"reporter={n.key_id}"),
         "POST /v1/runs": by_key(
             headers={"x-artifact-client-ci": "GITHUB_ACTIONS"},
             json={

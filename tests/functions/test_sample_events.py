@@ -17,6 +17,7 @@ from larder.accounts.sessions import start_session
 from larder.api_keys import repository
 from larder.artifacts.models import ArtifactHash, PendingUpload, parse_object_key
 from larder.artifacts.repository import index
+from larder.clock import to_ms
 from larder.trust import repository as rule_store
 from larder.trust.models import NewRule
 from larder.trust.rules import create_rule
@@ -28,7 +29,7 @@ from tests.functions.api_keys.people import verified
 from tests.local.stub_service import eventually
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, invoke
-from tools.generate.events import FOLDER, NOW, OWNER
+from tools.generate.events import FOLDER, NOW, OWNER, SAMPLES
 
 TEMPLATE = load_template(environ={})
 EVENTS = sorted(path.stem for path in FOLDER.iterdir())
@@ -45,6 +46,8 @@ def sample(name: str, cloud: Cloud) -> dict[str, Any]:
         (NAMES.key_id, cloud.key.id),
         (NAMES.key, cloud.token),
         (OWNER, cloud.team.id),
+        # A run that is too old is refused.
+        (str(SAMPLES.run_started_ms), str(to_ms(clock.now()))),
     ):
         text = text.replace(sample, real)
     event: dict[str, Any] = json.loads(text)

@@ -384,6 +384,16 @@ def record_run(s: Subject) -> Play:
     assert [run["id"] for run in runs] == [sent["id"]]
 
 
+@scenario("DELETE /v1/runs")
+def delete_runs(s: Subject) -> Play:
+    s.send("POST", "/v1/runs", json_body=valid("POST /v1/runs").json)
+    yield lambda: s.send("DELETE", f"/v1/runs?reporter={s.key.id}")
+    yield None
+    # A request that fails can be sent again.
+    assert s.send("DELETE", f"/v1/runs?reporter={s.key.id}").status == 200
+    assert s.send("GET", "/v1/runs").json["runs"] == []
+
+
 @scenario("GET /v1/runs")
 def list_runs(s: Subject) -> Play:
     s.send("POST", "/v1/runs", json_body=valid("POST /v1/runs").json)

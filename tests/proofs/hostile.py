@@ -161,6 +161,7 @@ ABOUT_A_TEAM = [
     "POST /v8/artifacts/events",
     "GET /v1/runs",
     "POST /v1/runs",
+    "DELETE /v1/runs",
     "GET /v1/usage",
     "GET /v1/usage/by",
     "GET /v1/storage",

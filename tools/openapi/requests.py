@@ -320,6 +320,15 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         ),
         _query("before", _ANY_TEXT, "`next` of the previous page."),
     ),
+    runs_query.runs_to_delete: (
+        _query("id", _ANY_TEXT, "The id of the run to delete. Needs `startedAt`."),
+        _query("startedAt", _ANY_TEXT, "`startedAt` of the run."),
+        _query(
+            "reporter",
+            _ANY_TEXT,
+            "In place of `id`: the id of a key, session, user or rule. Its newest 200 runs are deleted.",
+        ),
+    ),
     credential_bodies.new_password: (
         _query("token", _ANY_TEXT, "The token of the link, if the body has none."),
     ),

@@ -87,6 +87,13 @@ class Run:
         return f"{to_ms(self.started_at):012x}#{self.id}"
 
 
+class DeletedRuns(NamedTuple):
+    """How many runs were deleted, and whether the reporter may have more."""
+
+    runs: int
+    has_more: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFigures:
     """What became of one task of one package in several runs.

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from larder.actor import Actor
 from larder.clock import from_ms, to_epoch_seconds, to_ms
-from larder.conditions import between, equals, missing
+from larder.conditions import begins_with, between, equals, exists, missing
 from larder.runs.models import (
     MAX_NAME,
     Run,
@@ -73,6 +73,39 @@ def read_page(
     return RunsPage(
         runs=kept, before=None if last is None else str(last["day"]).removeprefix(_PREFIX)
     )
+
+
+def find_reporter(owner: str, place: str) -> Actor | None:
+    """Who reported the run. None if there is no such run."""
+    item = USAGE.get(owner, f"{_PREFIX}{place}")
+    return None if item is None else Actor(item["key_id"], item.get("user_id"))
+
+
+def places_of(owner: str, reporter: str, *, most: int, pages: int) -> tuple[list[str], bool]:
+    """The places of the newest runs of a key, session, user or rule, and whether there may be more."""
+    found: list[str] = []
+    after = None
+    for _ in range(pages):
+        items, after = USAGE.page(
+            equals(owner=owner) & begins_with(day=_PREFIX),
+            consistent=True,
+            backwards=True,
+            only=("owner", "day", "key_id", "user_id"),
+            after=after,
+        )
+        found += [
+            str(item["day"]).removeprefix(_PREFIX)
+            for item in items
+            if reporter in (item["key_id"], item.get("user_id"))
+        ]
+        if len(found) > most or after is None:
+            break
+    return found[:most], len(found) > most or after is not None
+
+
+def delete(owner: str, place: str) -> bool:
+    """False if there is no such run any more."""
+    return commit(USAGE.delete(owner, f"{_PREFIX}{place}", when=exists("owner")))
 
 
 def _place(moment: datetime) -> str:

@@ -2,12 +2,15 @@
 
 import json
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 
-from larder.errors import InvalidValue
+from larder.actor import Actor
+from larder.concurrency import map_concurrently
+from larder.errors import InvalidValue, MissingRole
 from larder.rate_limits.models import REPORTED_BYTES, RUNS_REPORTED
 from larder.rate_limits.service import take_if_counted
 from larder.runs import repository
-from larder.runs.models import Run, RunFigures, RunsPage, add_up, sum_of
+from larder.runs.models import DeletedRuns, Run, RunFigures, RunsPage, add_up, sum_of
 from larder.settings import settings
 
 MAX_FIGURE_RUNS = 1_000
@@ -18,6 +21,9 @@ MAX_FIGURE_TASKS = 60_000
 
 MAX_FIGURE_PAGES = 10
 """The most pages that figures are made of. DynamoDB ends a page at 1 MB."""
+
+MAX_DELETED = 200
+"""The most runs that one request deletes."""
 
 MAX_AHEAD = timedelta(minutes=5)
 """How far a run can have started in the future, because clocks differ."""
@@ -76,6 +82,35 @@ def read_first_runs(
     )
     shown = runs[:limit]
     return RunsPage(runs=shown, before=shown[-1].place if has_more else None), figures
+
+
+def delete_runs(
+    owner: str, *, place: str | None, reporter: str | None, of: Actor | None
+) -> DeletedRuns:
+    """Delete the run at a place, or the newest ones of a reporter.
+
+    `of` is the reporter whose runs the caller may delete, None for all. Its user counts only for a session: keys of one
+    user, and jobs of one rule, cannot delete each other's. Raises MissingRole.
+    """
+    if place is not None:
+        by = repository.find_reporter(owner, place)
+        if by is None:
+            return DeletedRuns(0)
+        if of is not None and by.credential_id != of.credential_id and not _is_user(of, by.user_id):
+            raise MissingRole
+        return DeletedRuns(int(repository.delete(owner, place)))
+    reporter = reporter or ""
+    if of is not None and reporter != of.credential_id and not _is_user(of, reporter):
+        raise MissingRole
+    places, has_more = repository.places_of(
+        owner, reporter, most=MAX_DELETED, pages=MAX_FIGURE_PAGES
+    )
+    deleted = map_concurrently(partial(repository.delete, owner), places)
+    return DeletedRuns(sum(deleted), has_more=has_more)
+
+
+def _is_user(of: Actor, user_id: str | None) -> bool:
+    return user_id is not None and of.user_id == user_id
 
 
 def _moments(first: date, last: date) -> tuple[datetime, datetime]:

@@ -14,6 +14,9 @@ MAX_RUNS = 100
 DEFAULT_RUNS = 20
 
 _NUMBER = re.compile(r"[0-9]{1,3}")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_RUN_ID = re.compile(r"[A-Za-z0-9]{1,64}")
+_MOMENT = re.compile(r"[0-9]{1,14}")
 _PLACE = re.compile(r"[0-9a-f]{12}#[A-Za-z0-9]{1,64}")
 
 
@@ -39,5 +42,33 @@ def runs_query(_token: BearerToken, request: Request) -> RunsQuery:
     period = parse_period(query.get("from"), query.get("to"))
     return RunsQuery(period=period, limit=int(limit), before=before)
 
+
+@dataclass(frozen=True, slots=True)
+class RunsToDeleteQuery:
+    """The run at a place, or runs of a reporter."""
+
+    place: str | None
+    reporter: str | None
+
+
+def runs_to_delete(_token: BearerToken, request: Request) -> RunsToDeleteQuery:
+    """`id` and `startedAt` of a run, or `reporter`. Raises InvalidRequest."""
+    check_parameters(request, "id", "startedAt", "reporter")
+    query = request.query_parameters or {}
+    id, started_at, reporter = (query.get(name) for name in ("id", "startedAt", "reporter"))
+    if (reporter is None) == (id is None):
+        raise InvalidRequest("id", "or reporter must be there, and not both")
+    if reporter is not None:
+        if not _ID.fullmatch(reporter):
+            raise InvalidRequest("reporter", "must be the id of a key, session, user or rule")
+        return RunsToDeleteQuery(None, reporter)
+    if id is None or not _RUN_ID.fullmatch(id):
+        raise InvalidRequest("id", "must be the id of a run")
+    if started_at is None or not _MOMENT.fullmatch(started_at):
+        raise InvalidRequest("startedAt", "must be the startedAt of the run")
+    return RunsToDeleteQuery(f"{int(started_at):012x}#{id}", None)
+
+
+RunsToDelete = Annotated[RunsToDeleteQuery, Depends(runs_to_delete)]
 
 RunsAsked = Annotated[RunsQuery, Depends(runs_query)]

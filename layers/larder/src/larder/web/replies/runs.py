@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import NotRequired, TypedDict
 
 from larder.clock import Milliseconds, to_iso_date, to_ms
-from larder.runs.models import Run, RunFigures, RunsPage, TaskFigures, Totals
+from larder.runs.models import DeletedRuns, Run, RunFigures, RunsPage, TaskFigures, Totals
 from larder.usage.models import Period
 from larder.web.replies.artifacts import WriterJson
 from larder.web.replies.usage import PeriodJson
@@ -19,6 +19,13 @@ class RecordedRunJson(TypedDict):
     id: str
     recorded: bool
     tasks: int
+
+
+class DeletedRunsJson(TypedDict):
+    """How many runs are deleted. If `hasMore`, the reporter may have more: send the request again."""
+
+    deleted: int
+    hasMore: bool
 
 
 class RunJson(TypedDict):
@@ -104,6 +111,10 @@ class RunsJson(PeriodJson, TypedDict):
 
 def recorded_run_json(run: Run, *, recorded: bool) -> RecordedRunJson:
     return {"id": run.id, "recorded": recorded, "tasks": run.totals.tasks}
+
+
+def deleted_runs_json(deleted: DeletedRuns) -> DeletedRunsJson:
+    return {"deleted": deleted.runs, "hasMore": deleted.has_more}
 
 
 def runs_json(period: Period, page: RunsPage, figures: RunFigures | None) -> RunsJson:

@@ -36,7 +36,7 @@ function RunsView({ scope }) {
         ? html`<${Card}><${Empty} title="No runs in this period"><p>Let CI report its runs after turbo. Only reported runs appear here.</p><//><${Lines} text=${runLines(scope)} /><//>`
         : html`<${RunFigures} figures=${data.figures} />
             <${Tasks} key=${path} figures=${data.figures} />
-            <${RunsList} key=${`runs ${path}`} path=${path} first=${data} />`} />`;
+            <${RunsList} key=${`runs ${path}`} path=${path} first=${data} scope=${scope} reload=${runs.reload} />`} />`;
 }
 
 function RunFigures({ figures }) {
@@ -88,9 +88,10 @@ function TaskBars({ rows }) {
   </li>`)}</ul>`;
 }
 
-function RunsList({ path, first }) {
+function RunsList({ path, first, scope, reload }) {
   // The places of the pages up to this one. The first page is loaded already.
   const [places, setPlaces] = useState([""]);
+  const [deleting, setDeleting] = useState(null);
   const place = places.at(-1);
   const page = useLoad(place ? `${path}&before=${encodeURIComponent(place)}` : `first ${path}`, place ? undefined : async () => ({ data: first, problem: null }));
   return html`<${Card} title="Runs"><${Loaded} of=${page} lines=${8} show=${({ runs, pagination }) => html`
@@ -102,9 +103,28 @@ function RunsList({ path, first }) {
       { title: "Ran", number: true, cell: ({ tasks }) => formats.number.format(tasks) },
       { title: "From a cache", number: true, cell: (row) => rateText(hitShare({ ...row, runs: row.tasks })) },
       { title: "Took", number: true, cell: ({ durationMs }) => durationText(durationMs) },
+      ...(scope.manages ? [{ title: "", cell: (row) => html`<${Button} kind="second small" aria-label=${`Delete the run ${row.id}`} onClick=${() => setDeleting(row)}>Delete<//>` }] : []),
     ]} />
+    ${deleting && html`<${DeleteRun} scope=${scope} row=${deleting} close=${(done) => (setDeleting(null), done && reload())} />`}
     <div class="end">
       ${places.length > 1 && html`<${Button} onClick=${() => setPlaces(places.slice(0, -1))}>Newer<//>`}
       ${pagination.next !== null && html`<${Button} onClick=${() => setPlaces([...places, pagination.next])}>Older<//>`}
     </div>`} /><//>`;
+}
+
+function DeleteRun({ scope, row, close }) {
+  const act = async ({ all }) => {
+    const what = all ? `reporter=${row.reporter.id}` : `id=${row.id}&startedAt=${row.startedAt}`;
+    for (let more = true; more; ) {
+      const { data, problem } = await call("DELETE", `/v1/runs?${scope.query}&${what}`);
+      if (problem) return problem;
+      more = data.hasMore;
+    }
+    announce(all ? "The runs are deleted." : "The run is deleted.");
+    close(true);
+  };
+  return html`<${Confirm} title="Delete the run?" action="Delete" busy="Deleting …" act=${act} close=${() => close()}
+    more=${html`<${Check} label="Delete all runs that this key or job has reported" name="all" />`}>
+    <p>The run of <${Time} at=${row.startedAt} /> no longer counts. Its artifacts stay.</p>
+  <//>`;
 }

@@ -1,0 +1,22 @@
+"""DELETE /v1/runs"""
+
+from larder.runs import service
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.principals.runs import RunDeleter
+from larder.web.queries.runs import RunsToDelete
+from larder.web.replies.runs import DeletedRunsJson, deleted_runs_json
+from larder.web.responses import JsonResponse, json_response
+
+app = vercel_api()
+
+
+@app.delete("/v1/runs")
+def delete_runs(asked: RunsToDelete, deleter: RunDeleter) -> JsonResponse[DeletedRunsJson]:
+    """DELETE /v1/runs: delete a reported run, or the newest ones of a reporter."""
+    deleted = service.delete_runs(
+        deleter.owner, place=asked.place, reporter=asked.reporter, of=deleter.only_of
+    )
+    return json_response(deleted_runs_json(deleted))
+
+
+handler = lambda_handler(app)
