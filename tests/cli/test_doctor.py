@@ -205,6 +205,12 @@ CASES = (
         stored=(100, 4_600_000, 5_000_000),
     ),
     Case(
+        *("preflight-off", "turbo.json:1", "1 of 2 artifacts in .turbo/cache is over 4.5 MB"),
+        PREFLIGHT_LINE,
+        cache={"preflight": False},
+        stored=(100, 5_000_000),
+    ),
+    Case(
         *("preflight-off", "TURBO_PREFLIGHT", "Preflight is off.", PREFLIGHT_LINE),
         variables={"TURBO_PREFLIGHT": "0"},
         others=frozenset({"hidden-setting"}),

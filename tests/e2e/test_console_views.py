@@ -577,6 +577,88 @@ def test_rules_caches_and_contested_artifacts(
     assert page.errors() == []
 
 
+def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: httpx.Client) -> None:
+    slug = f"names-{secrets.token_hex(4)}"
+    made = console.sent(api, "/v1/teams", {"name": "Names", "slug": slug})
+    rules = f"/v1/teams/{slug}/rules"
+    rule = {"provider": "github", "repository": "acme/web", "name": "main-of-web", "protect": False}
+    id = console.sent(api, rules, rule)["id"]
+    seed.artifacts(server, made["id"], 1, [("a" * 32, id)])
+    table = server.table("LARDER_ARTIFACTS_TABLE")
+    (first,) = (
+        one
+        for one in server.items("LARDER_ARTIFACTS_TABLE")
+        if one["owner"] == made["id"] and "upload_id" in one
+    )
+    now = round(time.time() * 1000)
+    first |= {"created_at": now, "uploaded_at": now, "duration_ms": 77_400, "ci": "GITHUB_ACTIONS"}
+    table.put_item(Item=first)
+    scope = "c" + "a" * 26
+    table.put_item(Item=first | {"hash": f"{first['hash']}.{scope}"})
+    table.put_item(
+        Item={
+            "owner": made["id"],
+            "hash": f"#scope#{scope}",
+            "name": "acme/web pull_request refs/pull/7/merge",
+            "user_id": id,
+            "last_upload_at": now,
+        }
+    )
+
+    page.look(width=1280)
+    page.open(f"{server.url}/console/t/{slug}/artifacts")
+    page.wait_for_text("main-of-web")
+    page.wait_for_text("1 min 17 s")
+    # The search is one line, with all its fields.
+    tops = "[...document.querySelectorAll('form[role=search] :is(input, select, [type=submit])')]"
+    tops += ".map((one) => Math.round(one.getBoundingClientRect().top))"
+    page.wait_until(f"return {tops}.length === 7")
+    assert page.run(f"return Math.max(...{tops}) - Math.min(...{tops})") < 10
+    page.choose("Written by", "main-of-web")
+    page.choose("Cache", "CI job acme/web PR\u00a07")
+    page.press("Search")
+    page.wait_until("return document.querySelectorAll('td').length === 9")
+    page.wait_for_text("acme/web PR 7")
+    page.press("Details")
+    page.wait_until(f"return {DIALOG}?.innerText.includes('main-of-web')")
+    page.keys(Keys.ESCAPE)
+
+    # Pages of no team keep the tabs of the last one.
+    for path, heading in (("account", "Your account"), ("new-team", "Create a team")):
+        page.run(
+            f"const link = document.createElement('a'); link.href = '/console/{path}';"
+            "document.body.append(link); link.click(); link.remove();"
+        )
+        page.wait_for_heading(heading)
+        assert page.run("return document.querySelector('[aria-label=Cache]').value") == (
+            f"/console/t/{slug}"
+        )
+        assert "Protection" in page.run("return document.querySelector('nav').innerText")
+        assert page.run("return document.querySelector('nav [aria-current]')") is None
+
+    # Adding a rule says so, and rules that differ only in the issuer look different.
+    page.press("Protection")
+    page.wait_for_heading("Protection")
+    page.press("Add a rule")
+    page.choose("CI", "GitLab CI")
+    page.type("Repository", "acme/web")
+    page.press("Add the rule")
+    page.wait_for_text("The rule is added")
+    page.press("Close")
+    table = server.table("LARDER_TEAMS_TABLE")
+    (stored,) = (one for one in server.items("LARDER_TEAMS_TABLE") if one["sk"].endswith(id))
+    other = id[:-4] + "0000"
+    table.put_item(
+        Item=stored
+        | {"sk": stored["sk"].replace(id, other), "issuer": "https://github.acme.example"}
+    )
+    page.press("Overview")
+    page.press("Protection")
+    page.wait_for_text("https://github.acme.example")
+    assert "https://token.actions" not in page.text()
+    assert page.errors() == []
+
+
 DRAWN = """
 const real = window.fetch;
 window.drawing = {};

@@ -228,7 +228,8 @@ def _preflight(client: Client, artifacts: Artifacts) -> Iterator[Finding]:
     too_large = artifacts.over(MAX_BODY_BYTES)
     found = "Preflight is off."
     if too_large:
-        found += f" {too_large} of {len(artifacts.sizes)} artifacts in {artifacts.where} are over 4.5 MB."
+        verb = "is" if too_large == 1 else "are"
+        found += f" {too_large} of {len(artifacts.sizes)} artifacts in {artifacts.where} {verb} over 4.5 MB."
     # Signed artifacts work with preflight only if the deployment has the edge.
     id = "signature-without-preflight" if client.is_on("signature") else "preflight-off"
     yield Finding(id=id, where=where, found=found, paste=PREFLIGHT_LINE)

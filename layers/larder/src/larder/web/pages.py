@@ -9,9 +9,9 @@ start of other endpoints.
 """
 
 import base64
-import gzip
 import hashlib
 import re
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -57,8 +57,11 @@ _POLICY = (
 _PLACEHOLDER = re.compile(r"\{\{([a-z_-]+)\}\}")
 COMMENTS = re.compile(r"^ *(?://.*|/\*\*(?:.|\n)*?\*/)\n", re.MULTILINE)
 _INDENTATION = re.compile(r"^ +", re.MULTILINE)
+_LINE_BREAKS = re.compile(r"(?<=[;{}>,(\[])\n|\n(?=[.?:})\]<])")
 _STYLE_SPACES = re.compile(r"\s*([{};])\s*|([:,])\s+")
+_MADE_FROM = re.compile(r" `make vendor-console` made it from .*")
 _LEAST_COMPRESSED = 1000
+_GZIP_BITS = 31
 _TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
 
 
@@ -141,7 +144,9 @@ def _compressed(reply: Reply, event: dict[str, Any]) -> Reply:
 @cache
 def _gzip(text: str) -> str:
     """The compressed text in base64. Only a deployment changes these texts, so an instance compresses each once."""
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    # With memLevel 7, in place of 8, the console is 100 bytes smaller.
+    packer = zlib.compressobj(9, wbits=_GZIP_BITS, memLevel=7)
+    return base64.b64encode(packer.compress(text.encode()) + packer.flush()).decode()
 
 
 @cache
@@ -177,12 +182,16 @@ def assembled(
 
 
 def script_text(name: str) -> str:
-    """A script without its lines of comments and its indentation, which are an eighth of the compressed console.
+    """A script without its lines of comments, its indentation, and line breaks that neither script nor markup needs.
 
-    A line of a text that begins with `//` or spaces would lose these, too. Bundled libraries keep their licences.
+    They are an eighth of the compressed console. A line of a text that begins with `//` or spaces would lose these,
+    and one that ends with a comma its break, too. Bundled libraries keep their licences,
+    without the hashes of what they were made from.
     """
     text = _file(name)
-    return text if name.endswith("vendor.js") else _INDENTATION.sub("", COMMENTS.sub("", text))
+    if name.endswith("vendor.js"):
+        return _MADE_FROM.sub("", text)
+    return _LINE_BREAKS.sub("", _INDENTATION.sub("", COMMENTS.sub("", text)))
 
 
 def style_text(name: str) -> str:

@@ -62,16 +62,6 @@ const ACTION_WORDS = {
   rule_pinned: (_, subject) => html`The first job fixed the repository of the rule ${subject}`,
 };
 
-/** The names of keys, members and rules by their ids. */
-async function loadActivityNames(scope) {
-  const [names, rules] = await Promise.all([
-    loadNames(scope),
-    scope.team ? call("GET", `/v1/teams/${scope.team.id}/rules`) : { data: null },
-  ]);
-  for (const { id, name } of rules.data?.rules ?? []) names.data.set(id, name);
-  return names;
-}
-
 /** A name, or the beginning of an id that has none. Hashes are shown as they are. */
 function Subject({ entry, names }) {
   if (entry.action.startsWith("removal_")) return html`<${RemovalTarget} of=${targetOfSubject(entry.subject)} names=${names} />`;
@@ -109,7 +99,7 @@ function Activity({ scope }) {
   const loaded = useLoad(
     `/v1/audit?${scope.query}&limit=${ACTIVITY_LENGTH}${before && `&before=${before}`}${actions ? `&action=${actions.join(",")}` : ""}`,
   );
-  const names = useLoad(`names of the activity ${scope.path}`, () => loadActivityNames(scope)).data ?? new Map();
+  const names = useLoad(`names of the activity ${scope.path}`, () => loadNames(scope)).data ?? new Map();
   const choose = ({ target }) => {
     setStarts([""]);
     setKind(target.value);

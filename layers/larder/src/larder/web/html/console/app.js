@@ -96,6 +96,10 @@ function Frame({ path, teams, ...shared }) {
   const shown = scope && viewsOf(scope).find((one) => one.path === view);
   const other = { account: [Account, "Your account"], "new-team": [NewTeam, "Create a team"] }[view === "" ? place : ""];
   const [View, title] = shown ? [shown.view, shown.title] : (other ?? [NotFound, "Page not found"]);
+  // Pages of no team keep the tabs of the team before.
+  const last = useRef(teams[0]?.id);
+  if (scope) last.current = scope.team?.id;
+  const around = scope ?? (other ? scopeOf(teams.find(({ id }) => id === last.current) ?? null, user) : null);
   const isFirst = useRef(true);
   useEffect(() => {
     if (place === "") return;
@@ -109,7 +113,7 @@ function Frame({ path, teams, ...shared }) {
   }, [path, title]);
   if (place === "") return html`<main class="wide page"><${Loading} /></main>`;
   return html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
-    <${Bar} scope=${scope} place=${place} teams=${teams} user=${user} view=${view} />
+    <${Bar} scope=${around} place=${place} teams=${teams} user=${user} view=${scope && view} />
     <main id="main" class="wide page">
       <${View} key=${`${place} ${team?.id} ${view}`} view=${view} scope=${scope} ...${shared} />
     </main>

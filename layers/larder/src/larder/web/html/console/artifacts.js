@@ -2,12 +2,18 @@
 
 const PAGE_LENGTH = 20;
 
-async function loadNames({ team, manages }) {
-  const [keys, members] = await Promise.all([
+/** The names of keys, members and rules by their ids. */
+async function loadNames({ team }) {
+  const [keys, members, rules] = await Promise.all([
     team ? loadAll(`/v1/teams/${team.id}/keys`, "keys", "offset") : loadOwnKeys(),
     team ? loadMembers(team) : { data: [] },
+    team ? call("GET", `/v1/teams/${team.id}/rules`) : { data: null },
   ]);
-  const named = [...(members.data ?? []).map(({ uid, name }) => [uid, name]), ...(keys.data ?? []).map(({ id, name, start }) => [id, name ?? start])];
+  const named = [
+    ...(members.data ?? []).map(({ uid, name }) => [uid, name]),
+    ...(keys.data ?? []).map(({ id, name, start }) => [id, name ?? start]),
+    ...(rules.data?.rules ?? []).map(({ id, name }) => [id, name]),
+  ];
   return { data: new Map(named), problem: null };
 }
 
@@ -111,7 +117,7 @@ function ArtifactsFilter({ names, scopes, search }) {
 /** A hash in a table. Those of turbo stay on one line. */
 const Hash = ({ of }) => html`<code class=${of.length > 20 ? "" : "whole"}>${of}</code>`;
 
-/** The name of the key or the user that wrote an artifact. Sessions have none. */
+/** The name of the key, the rule or the user that wrote an artifact. */
 const writerName = ({ writer }, names) => writer && (names.get(writer.id) ?? names.get(writer.userId));
 
 function Writer({ row, names }) {

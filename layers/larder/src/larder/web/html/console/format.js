@@ -25,11 +25,12 @@ function bytesText(bytes) {
   return `${value < 10 ? formats.tenths.format(value) : formats.number.format(Math.round(value))}\u00a0${units[power]}`;
 }
 
-/** Milliseconds in the two largest units: 1 d 19 h. */
+/** Milliseconds in the two largest units, as the command line shows them: 1 min 17 s. */
 function durationText(ms) {
-  if (ms < MINUTE) return `${formats.tenths.format(ms / SECOND)} s`;
-  if (ms < HOUR) return `${Math.round(ms / MINUTE)} min`;
-  if (ms < DAY) return `${Math.floor(ms / HOUR)} h ${Math.floor((ms % HOUR) / MINUTE)} min`;
+  if (ms < 59_500) return `${formats.tenths.format(ms / SECOND)} s`;
+  ms = Math.round(ms / SECOND) * SECOND;
+  if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min ${Math.floor((ms % MINUTE) / SECOND)} s`;
+  if (ms < 2 * DAY) return `${Math.floor(ms / HOUR)} h ${Math.floor((ms % HOUR) / MINUTE)} min`;
   return `${formats.number.format(Math.floor(ms / DAY))} d ${Math.floor((ms % DAY) / HOUR)} h`;
 }
 

@@ -28,8 +28,13 @@ async function loadKeys({ team, manages }) {
   const rows = records.map((record) => keyRow(record, record, names));
   const known = new Set(records.map(({ id }) => id));
   const others = (bound?.data ?? []).filter(({ id }) => !known.has(id)).map((key) => keyRow(key, null, names));
+  for (const row of rows) row.isReplaced = rows.some((other) => isSuccessor(other, row));
   return { data: [...rows, ...others].sort((one, other) => one.createdAt - other.createdAt), problem: null };
 }
+
+/** Whether a rotation has made a key from the row: it has the same name, and the row ends since then. */
+const isSuccessor = (other, { name, createdAt, expiresAt, record }) =>
+  expiresAt !== null && other.name === name && other.createdAt > createdAt && Math.abs(new Date(record.updatedAt) - other.createdAt) < MINUTE;
 
 const keyRow = (key, record, names) => ({
   id: key.id,
@@ -86,7 +91,7 @@ function KeysTable({ rows, scope, open, turn }) {
     {
       title: "",
       cell: (row) => html`<div class="buttons">
-        ${row.record && canRotate(row.record) && html`<${Button} kind="second small" aria-label=${`Rotate ${label(row)}`} onClick=${() => open({ what: RotateKey, row })}>Rotate<//>`}
+        ${row.record && !row.isReplaced && canRotate(row.record) && html`<${Button} kind="second small" aria-label=${`Rotate ${label(row)}`} onClick=${() => open({ what: RotateKey, row })}>Rotate<//>`}
         ${row.record && html`<${Button} kind="second small" aria-label=${`Turn ${row.enabled ? "off" : "on"} ${label(row)}`} onClick=${() => turn(row)}>${row.enabled ? "Turn off" : "Turn on"}<//>`}
         <${Button} kind="second small" aria-label=${`Delete ${label(row)}`} onClick=${() => open({ what: DeleteKey, row })}>Delete<//>
       </div>`,
@@ -99,6 +104,7 @@ function KeyState({ row }) {
   if (!row.enabled) return html`<${Tag} kind="bad">off<//>`;
   const { remaining } = row.record ?? {};
   if (remaining === 0) return html`<${Tag} kind="bad">used up<//>`;
+  if (row.isReplaced) return html`<${Tag} kind="warn">replaced, ends ${relativeText(row.expiresAt)}<//>`;
   if (row.expiresAt && row.expiresAt < Date.now() + SOON_DAYS * DAY) return html`<${Tag} kind="warn">expires soon<//>`;
   return Number.isInteger(remaining) ? html`<${Tag}>${countText(remaining, "use", "uses")} left<//>` : null;
 }

@@ -127,7 +127,7 @@ const BuildsTable = ({ columns, ...rest }) => html`<${Table} label="Where builds
 
 function BuildsByKey({ scope, days }) {
   const loaded = useLoad(`/v1/usage/by?${scope.query}&what=key&from=${dayBefore(days - 1)}`);
-  const names = useLoad(`names of the builds ${scope.path}`, () => loadActivityNames(scope)).data ?? new Map();
+  const names = useLoad(`names of the builds ${scope.path}`, () => loadNames(scope)).data ?? new Map();
   const nameOf = (id) => (id === "" ? "All others" : (names.get(id) ?? `${id.slice(0, 8)}…`));
   const columns = [
     { title: "Key or rule", cell: ({ id }) => html`<${Name} of=${nameOf(id)} />` },

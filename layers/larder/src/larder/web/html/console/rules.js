@@ -14,6 +14,9 @@ const PROVIDERS = {
 
 const OTHER_JOBS = { scope: "A cache of their own", read: "Read only", refuse: "No token" };
 
+/** Other issuers are shown, because rules of the same name can differ in them. */
+const HOSTED = ["https://token.actions.githubusercontent.com", "https://gitlab.com", "https://agent.buildkite.com"];
+
 const RULE_STATES = {
   pending: ["warn", "pending"],
   expired: ["bad", "expired"],
@@ -54,7 +57,7 @@ const shortRef = (ref) => ref.replace(/^refs\/heads\//, "");
 function Rules({ scope, rules, open }) {
   const columns = [
     { title: "Name", cell: (rule) => html`<strong><${Name} of=${rule.name} /></strong> <${RuleState} rule=${rule} />` },
-    { title: "Jobs of", cell: (rule) => html`${PROVIDERS[rule.provider]?.name ?? rule.provider}${rule.repository && html`: <${Name} of=${rule.repository} />`}` },
+    { title: "Jobs of", cell: (rule) => html`${PROVIDERS[rule.provider]?.name ?? rule.provider}${rule.repository && html`: <${Name} of=${rule.repository} />`}${!HOSTED.includes(rule.issuer) && html`<br /><span class="soft"><${Name} of=${rule.issuer} /></span>`}` },
     { title: "Trusted", cell: (rule) => html`<${Name} of=${trustedText(rule.trusted)} />` },
     { title: "Others get", cell: ({ others }) => OTHER_JOBS[others] ?? others },
     { title: "Made by", cell: ({ createdBy }) => html`<${Name} of=${makerText(createdBy)} />` },
@@ -168,7 +171,7 @@ function TrustFields({ provider, trusted }) {
 
 const LifetimeField = ({ seconds }) => html`<${Field} label="A token is valid for" name="lifetimeSeconds">
   <option value="">${seconds ? `${durationText(seconds * SECOND)}, as now` : "The time that the operator has set"}</option>
-  ${[900, 3600, 7200, 21_600].map((value) => html`<option value=${value}>${durationText(value * SECOND)}</option>`)}
+  ${[900, 3600, 7200, 21_600].map((value) => html`<option value=${value}>${value / 60} min</option>`)}
 <//>`;
 
 const OthersField = ({ chosen }) => html`<${Field} label="Other jobs, such as pull requests, get" name="others">
@@ -182,7 +185,7 @@ const RefsField = ({ trusted }) => html`<${Field} label="Trusted branches" name=
 function CreateRule({ scope, close }) {
   const [provider, setProvider] = useState("github");
   const [made, setMade] = useState(null);
-  if (made) return html`<${RuleLines} scope=${scope} rule=${made} close=${() => close(true)} />`;
+  if (made) return html`<${RuleLines} scope=${scope} rule=${made} isNew close=${() => close(true)} />`;
   const { repository, refs, pinned } = PROVIDERS[provider];
   const act = async (fields) => {
     const [pins, trusted] = [pairsOf(fields.pinned), sentTrust(fields, true)];
@@ -278,9 +281,9 @@ function DeleteRule({ scope, rule, close }) {
   <//>`;
 }
 
-function RuleLines({ scope, rule, close }) {
+function RuleLines({ scope, rule, isNew, close }) {
   return html`<${Dialog} title="Lines for your CI" close=${() => close()}>
-    ${rule.teamProtected && html`<p class="notice" role="status">The rule is added, and the team is protected. Its builds start from an empty cache once.</p>`}
+    ${isNew && html`<p class="notice" role="status">The rule is added${rule.teamProtected ? ", and the team is protected. Its builds start from an empty cache once" : ""}.</p>`}
     ${!rule.teamProtected && !scope.isProtected && html`<p class="notice warning">The team is not protected, so every job writes what everyone reads.</p>`}
     <p>${{
       github: "Copy the folder ci of Larder to .github/larder in your repository. Then:",

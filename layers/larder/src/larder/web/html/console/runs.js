@@ -3,7 +3,6 @@
 const RUN_PERIODS = [1, 7, 30];
 const RUNS_LENGTH = 20;
 const TASKS_LENGTH = 20;
-const BARS = 10;
 const FEW_RUNS = 3;
 
 const hitsOf = ({ localHits, remoteHits }) => localHits + remoteHits;
@@ -33,7 +32,7 @@ function RunsView({ scope }) {
     <//>
     <${Loaded} of=${runs} lines=${8} show=${(data) =>
       data.figures.runs === 0
-        ? html`<${Card}><${Empty} title="No runs in this period"><p>Let CI report its runs after turbo. Only reported runs appear here.</p><//><${Lines} text=${runLines(scope)} /><//>`
+        ? html`<${Card}><${Empty} title="No runs in this period"><p>Let CI report its runs after turbo. Only reported runs appear here.</p><//><${Lines} text=${runLines(scope)} wraps /><//>`
         : html`<${RunFigures} figures=${data.figures} />
             <${Tasks} key=${path} figures=${data.figures} />
             <${RunsList} key=${`runs ${path}`} path=${path} first=${data} scope=${scope} reload=${runs.reload} />`} />`;
@@ -63,8 +62,7 @@ function Tasks({ figures }) {
   <//>`;
   return html`<${Card} title="Tasks" actions=${choice}>
     ${rows.length === 0 && html`<p class="soft">${order === "uncached" ? `No task ran ${FEW_RUNS} times.` : "Every task came from a cache."}</p>`}
-    ${rows.length > 0 && html`<${Legend} /><${TaskBars} rows=${rows.slice(0, BARS)} />
-      <${Table} label="Tasks" rows=${rows.slice(0, shown)} id=${taskName} columns=${[
+    ${rows.length > 0 && html`<${Table} label="Tasks" rows=${rows.slice(0, shown)} id=${taskName} columns=${[
         { title: "Task", cell: (row) => html`<${Name} of=${taskName(row)} />` },
         { title: "Runs", number: true, cell: ({ runs }) => formats.number.format(runs) },
         { title: "From a cache", number: true, cell: (row) => rateText(hitShare(row)) },
@@ -76,16 +74,6 @@ function Tasks({ figures }) {
       ${figures.count > figures.tasks.length && html`<p class="soft">These are the ${formats.number.format(figures.tasks.length)} tasks with the most build time, of ${formats.number.format(figures.count)}.</p>`}
       ${rows.length > shown && html`<div class="end"><${Button} onClick=${() => setShown(shown + TASKS_LENGTH)}>More tasks<//></div>`}`}
   <//>`;
-}
-
-/** What became of each task, as bars whose length is the number of its runs. The table below has the same figures. */
-function TaskBars({ rows }) {
-  const most = Math.max(...rows.map(({ runs }) => runs));
-  const parts = (row) => [["local", row.localHits], ["remote", row.remoteHits], ["built", row.built]];
-  return html`<ul class="bars">${rows.map((row) => html`<li key=${taskName(row)}>
-    <span><${Name} of=${taskName(row)} /> <span class="soft">${durationText(row.builtMs)} built</span></span>
-    <span class="bar-line" aria-hidden="true">${parts(row).map(([kind, count]) => count > 0 && html`<i class=${kind} style=${{ width: `${(100 * count) / most}%` }}></i>`)}</span>
-  </li>`)}</ul>`;
 }
 
 function RunsList({ path, first, scope, reload }) {

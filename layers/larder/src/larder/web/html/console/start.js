@@ -23,7 +23,7 @@ function CiLines({ scope, secret }) {
 }
 
 function Start({ scope }) {
-  const [key, setKey] = useState(null);
+  const [hasKey, setHasKey] = useState(false);
   const [isCreating, setCreating] = useState(false);
   const link = scope.team ? `turbo link --yes --scope ${scope.team.slug}` : "turbo link";
   return html`<${Card} title="1. On your computer">
@@ -32,8 +32,8 @@ function Start({ scope }) {
     <//>
     ${scope.team && html`<${Card} title="2. In CI">
       <p>Create a key, and set three variables. Store the key as a secret of your CI.</p>
-      <${CiLines} scope=${scope} secret=${key ?? "<the key>"} />
-      ${key === null && html`<${Button} kind="second" onClick=${() => setCreating(true)}>Create a key<//>`}
+      <${CiLines} scope=${scope} secret="<the key>" />
+      ${!hasKey && html`<${Button} kind="second" onClick=${() => setCreating(true)}>Create a key<//>`}
     <//>`}
     <${Card} title=${`${scope.team ? 3 : 2}. Build twice`}>
       <p>Add this line to <code>turbo.json</code>. Without it, artifacts over 4.5 MB are not cached.</p>
@@ -44,7 +44,7 @@ function Start({ scope }) {
     <//>
     ${isCreating && html`<${CreateKey} scope=${scope} close=${(made) => {
       setCreating(false);
-      if (made) setKey(made);
+      if (made) setHasKey(true);
     }} />`}`;
 }
 

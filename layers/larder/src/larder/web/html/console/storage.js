@@ -39,7 +39,7 @@ const WAYS_TO_DIVIDE = [
 /** What takes the space, as the last daily check found it. */
 function StorageParts({ scope }) {
   const loaded = useLoad(`/v1/storage?${scope.query}`);
-  const names = useLoad(`names of the storage ${scope.path}`, () => loadActivityNames(scope)).data ?? new Map();
+  const names = useLoad(`names of the storage ${scope.path}`, () => loadNames(scope)).data ?? new Map();
   const [way, setWay] = useState("ages");
   const [key, , title, nameOf] = WAYS_TO_DIVIDE.find(([name]) => name === way) ?? [];
   const choice = html`<${Field} label="Storage" value=${way} onChange=${({ target }) => setWay(target.value)}>
