@@ -1,6 +1,7 @@
 """`/_local/sign-in` in front of the gateway: the link in the banner, which signs a browser in to the console.
 
-The link works once, and only for a browser on this machine. Any other request to it continues at the sign-in page.
+The link works once, and only for a browser on this machine. Any other request to it continues at the sign-in page,
+which says that the link was used.
 """
 
 from __future__ import annotations
@@ -41,10 +42,12 @@ class SignInLink:
         if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != PATH:
             await self._app(scope, receive, send)
             return
-        response = RedirectResponse("/sign-in?next=/console", 303)
+        takes = self._takes(scope)
+        path = "/sign-in?next=/console"
+        response = RedirectResponse(path if takes else f"{path}&error=link_used", 303)
         response.headers["cache-control"] = "no-store"
         response.headers["referrer-policy"] = "no-referrer"
-        if self._takes(scope) and (cookie := await self._session()):
+        if takes and (cookie := await self._session()):
             response.set_cookie(_COOKIE, cookie, httponly=True, samesite="lax")
         await response(scope, receive, send)
 

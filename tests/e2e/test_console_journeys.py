@@ -117,6 +117,30 @@ def test_from_the_link_in_the_banner_to_full_turbo(
     page.wait_for_text("50%")
 
 
+def test_an_invited_person_signs_up_and_opens_the_link_in_the_mail(
+    server: LocalCloud, page: Browser
+) -> None:
+    page.open(f"{server.url}/_local/sign-in?token=used")
+    page.wait_for_text("This link was used. It works once.")
+
+    carol = Person("Carol")
+    server.larder("teams", "invite", server.team, carol.email, "--role", "DEVELOPER")
+    page.open(link_to(server, carol.email, "/join?"))
+    page.wait_for_heading("Create an account")
+    page.type("Your name", carol.name)
+    page.type("Email address", carol.email)
+    page.type("Password", carol.password)
+    page.press("Create account")
+    page.wait_for_heading("Check your email")
+    assert carol.email in page.text()
+    page.open(link_to(server, carol.email, "verify-email"))
+    page.wait_for_heading("Join the team?")
+    page.press("Join the team")
+    page.wait_for_heading("Welcome to the team")
+    page.press("Open the console")
+    page.wait_until(f"return location.pathname === '/console/t/{server.team}'")
+
+
 def test_a_team_from_its_first_key_to_its_end(
     server: LocalCloud, page: Browser, tmp_path: Path
 ) -> None:

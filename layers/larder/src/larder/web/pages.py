@@ -57,7 +57,8 @@ _POLICY = (
 _PLACEHOLDER = re.compile(r"\{\{([a-z_-]+)\}\}")
 COMMENTS = re.compile(r"^ *(?://.*|/\*\*(?:.|\n)*?\*/)\n", re.MULTILINE)
 _INDENTATION = re.compile(r"^ +", re.MULTILINE)
-_LINE_BREAKS = re.compile(r"(?<=[;{}>,(\[])\n|\n(?=[.?:})\]<])")
+# Not after `}` and not before `.`: attributes in markup can stand there.
+_LINE_BREAKS = re.compile(r"(?<=[;{>,(\[])\n|\n(?=[})\]<])")
 _STYLE_SPACES = re.compile(r"\s*([{};])\s*|([:,])\s+")
 _MADE_FROM = re.compile(r" `make vendor-console` made it from .*")
 _LEAST_COMPRESSED = 1000
@@ -86,6 +87,7 @@ def common_values(title: str) -> dict[str, str]:
         "product": options.product_name,
         "base_url": options.base_url,
         "signs_in": truth(options.enable_email_and_password),
+        "mails_sign_up": truth(options.send_verification_on_sign_up),
         "signs_up": truth(options.enable_email_and_password and options.sign_up_policy != "closed"),
         "shortest_password": str(options.minimum_password_length),
         "longest_password": str(options.maximum_password_length),

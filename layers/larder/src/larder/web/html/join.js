@@ -7,7 +7,8 @@ let email = "";
 const ROLES = { OWNER: "an owner", ADMIN: "an admin", MEMBER: "a member", DEVELOPER: "a developer", VIEWER: "a viewer" };
 let invitation = null;
 
-async function refresh({ moves = true } = {}) {
+/** `isNew` is after a sign-up: to join, users have to show first that they receive mail. */
+async function refresh({ moves = true, isNew = false } = {}) {
   if (!token) return show("no-invitation", { moves });
   if (invitation === null) {
     const { status, data, problem } = await request("POST", "/v1/teams/invitation", { token });
@@ -30,7 +31,9 @@ async function refresh({ moves = true } = {}) {
     email = data.user.email;
     fill("invitation-email", email);
     fill("prove-email", email);
-    show("invitation", { moves });
+    if (!isNew || data.user.emailVerified) show("invitation", { moves });
+    else if (options.mailsSignUp === "true") mailSent(email);
+    else show("prove");
   }
 }
 
@@ -45,6 +48,7 @@ onSubmit("invitation-form", async () => {
   fill("joined-team", data.name);
   fill("joined-slug", data.slug);
   fill("joined-role", data.role);
+  element("joined-console").href = `/console/t/${data.slug}`;
   show("joined");
 });
 

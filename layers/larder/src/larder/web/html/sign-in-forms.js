@@ -1,6 +1,9 @@
 // Sign-in, sign-up and sign-out, for pages that include sign-in-forms.html. Each page defines `refresh`: it finds out who is
 // signed in and shows the right section. It runs when the page opens and after each sign-in or sign-out.
 
+/** What `/_local/sign-in` of the local cloud leads to, the second time. */
+const LINK_USED = "This link was used. It works once. Sign in with your password, or start make serve again for a new link.";
+
 // Links in emails lead back with `account`, because a user who gets one has an account.
 let hasAccount = query.has("account");
 let firstForm = "sign-in";
@@ -9,7 +12,7 @@ let firstForm = "sign-in";
 function showSignIn(reason, { moves, isNew = false }) {
   const isDeadLink = query.has("error");
   for (const place of document.querySelectorAll("[data-reason]")) place.textContent = reason;
-  fill("sign-in-notice", isDeadLink ? "The link has expired or is incomplete. Sign in to get a new one." : "");
+  fill("sign-in-notice", query.get("error") === "link_used" ? LINK_USED : "The link has expired or is incomplete. Sign in to get a new one.");
   element("sign-in-notice").hidden = !isDeadLink;
   element("to-sign-up").hidden = options.signsUp !== "true";
   firstForm = isNew && !hasAccount && options.signsUp === "true" ? "sign-up" : "sign-in";
@@ -50,7 +53,7 @@ onSubmit("sign-up-form", async ({ name, email, password }) => {
   const { status, data, problem } = await request("POST", "/api/auth/sign-up/email", body);
   element("sign-up-taken").hidden = status !== 422;
   if (problem) return { problem, field: status === 422 ? "email" : undefined };
-  return data.token === null ? mailSent(email) : refresh();
+  return data.token === null ? mailSent(email) : refresh({ isNew: true });
 });
 
 function mailSent(email) {
