@@ -60,6 +60,7 @@ _INDENTATION = re.compile(r"^ +", re.MULTILINE)
 # Not after `}` and not before `.`: attributes in markup can stand there.
 _LINE_BREAKS = re.compile(r"(?<=[;{>,(\[])\n|\n(?=[})\]<])")
 _STYLE_SPACES = re.compile(r"\s*([{};])\s*|([:,])\s+")
+_CLOSING = re.compile(r"</[a-z0-9]+>")
 _MADE_FROM = re.compile(r" `make vendor-console` made it from .*")
 _LEAST_COMPRESSED = 1000
 _GZIP_BITS = 31
@@ -193,7 +194,9 @@ def script_text(name: str) -> str:
     text = _file(name)
     if name.endswith("vendor.js"):
         return _MADE_FROM.sub("", text)
-    return _LINE_BREAKS.sub("", _INDENTATION.sub("", COMMENTS.sub("", text)))
+    # Markup in a script is of htm, which closes any element with `<//>`.
+    short = _CLOSING.sub("<//>", _INDENTATION.sub("", COMMENTS.sub("", text)))
+    return _LINE_BREAKS.sub("", short)
 
 
 def style_text(name: str) -> str:
