@@ -119,7 +119,7 @@ def test_it_expires(cloud: Cloud, option: SetOption) -> None:
         (summary("tasks.0.cache.timeSaved", -1), "tasks.0.cache.timeSaved: Input should be"),
         (summary(tasks=[task()] * 5_001), "tasks: List should have at most 5000"),
         (
-            summary("execution.startTime", to_ms(clock.now() + timedelta(minutes=6))),
+            summary("execution.startTime", to_ms(clock.now() + timedelta(days=1))),
             "execution.startTime: must not be in the future",
         ),
         (
@@ -132,6 +132,12 @@ def test_400_names_the_field_and_the_rule(cloud: Cloud, body: Any, message: str)
     reply = report(cloud.send, body)
     assert (reply.status, reply.code) == (400, "bad_request")
     assert reply.message.startswith(message)
+
+
+@pytest.mark.parametrize(("minutes", "status"), [(4, 200), (6, 400)])
+def test_a_run_starts_at_most_five_minutes_ahead(cloud: Cloud, minutes: int, status: int) -> None:
+    started_ms = to_ms(clock.now() + timedelta(minutes=minutes))
+    assert report(cloud.send, summary("execution.startTime", started_ms)).status == status
 
 
 def test_400_for_a_body_that_is_not_json(cloud: Cloud) -> None:
