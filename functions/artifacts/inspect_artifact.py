@@ -34,14 +34,14 @@ def inspect_artifact(
             limit=asked.limit,
             now=now,
         )
-        return json_response(artifacts_json(page, with_scope=True))
+        return json_response(artifacts_json(page, with_scope=True, view=principal.view))
     entry = management.read_in_scope(
         principal.owner, artifact_hash, parse_scope(asked.wanted.scope), principal.entry
     )
     artifact = management.inspect_artifact(
         entry, view=principal.view, quota_bytes=principal.quota_bytes, now=now
     )
-    return json_response(artifact_json(artifact, with_scope=asked.names_scope))
+    return json_response(artifact_json(artifact, with_scope=asked.names_scope, view=principal.view))
 
 
 handler = lambda_handler(app)

@@ -15,9 +15,14 @@ app = cache_api()
 def list_artifacts(asked: ArtifactsAsked, principal: CacheManager) -> JsonResponse[ArtifactsJson]:
     """GET /v1/artifacts: list the artifacts of the team or the user, a page at a time. Filters find some of them."""
     page = search.list_artifacts(
-        principal.owner, asked.wanted, after=asked.after, limit=asked.limit, now=clock.now()
+        principal.owner,
+        asked.wanted,
+        view=principal.view,
+        after=asked.after,
+        limit=asked.limit,
+        now=clock.now(),
     )
-    return json_response(artifacts_json(page, with_scope=asked.names_scope))
+    return json_response(artifacts_json(page, with_scope=asked.names_scope, view=principal.view))
 
 
 handler = lambda_handler(app)

@@ -9,8 +9,8 @@ from larder.artifacts.removals import carry_out
 from larder.artifacts.repository.sweep_queue import read_removal
 from larder.audit.service import read_entries
 from tests.direct_uploads import announce, offer, put_object
-from tests.requests import Sender
-from tests.trust.scene import CLEAN, POISON, Scene, put, read
+from tests.requests import Cloud, Sender
+from tests.trust.scene import CLEAN, POISON, Scene, make_scene, protected, put, read
 
 
 @pytest.fixture
@@ -138,3 +138,29 @@ def test_32_everything_in_a_scope_is_deleted_while_the_pull_request_uploads(
         for entry in read_entries(cloud.team.id, limit=100, now=clock.now()).entries
     ]
     assert {("removal_asked", stored), ("removal_done", stored)} <= {*actions}
+
+
+@pytest.mark.parametrize("order", ["hash", "uploaded"])
+def test_what_protection_hides_is_listed_only_on_request(
+    cloud: Cloud, manage: Sender, order: str
+) -> None:
+    put(cloud.send, "abc", POISON)
+    put(cloud.send, "def", POISON)
+    scene = make_scene(cloud)
+    with protected(cloud):
+        put(scene.main, "new", CLEAN)
+
+        def hashes(query: str) -> dict[str, bool]:
+            found = manage("GET", f"/v1/artifacts?order={order}{query}").json["artifacts"]
+            return {one["hash"]: one.get("hidden", False) for one in found}
+
+        assert hashes("") == {"new": False}
+        assert hashes("&hidden=true") == {"abc": True, "def": True, "new": False}
+        assert manage("GET", "/v1/artifacts?hidden=1").status == 400
+        assert manage("GET", "/v1/artifacts/abc").json["hidden"] is True
+
+        # Building a hidden one again replaces nothing that anyone reads.
+        put(scene.main, "abc", CLEAN)
+        assert hashes("") == {"new": False, "abc": False}
+        entries = read_entries(cloud.team.id, limit=50, now=clock.now()).entries
+        assert "artifact_replaced" not in [entry.action for entry in entries]

@@ -195,6 +195,11 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
             {"type": "string", "enum": [one.value for one in Order], "default": Order.HASH.value},
             "By hash, or the newest first.",
         ),
+        _query(
+            "hidden",
+            {"type": "string", "enum": ["true"]},
+            "Also those that readers do not see, because the team hides them.",
+        ),
     ),
     audit_query.audit_query: (
         _query(

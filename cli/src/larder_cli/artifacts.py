@@ -18,7 +18,7 @@ from larder_cli.users import require_user
 
 if TYPE_CHECKING:
     from larder.artifacts.lists import Wanted
-    from larder.artifacts.models import Artifact, ArtifactHash
+    from larder.artifacts.models import Artifact, ArtifactHash, View
     from larder.audit.models import Action
 
 _PAGE = 100
@@ -105,6 +105,11 @@ def artifacts() -> None:
     show_default=True,
     help="Sort by hash, or by the time of the upload, newest first.",
 )
+@click.option(
+    "--hidden",
+    is_flag=True,
+    help="List also what readers do not see, such as what was stored before the team was protected.",
+)
 @json_option
 def list_(
     owner: str,
@@ -116,6 +121,7 @@ def list_(
     since: datetime | None,
     until: datetime | None,
     order: str,
+    hidden: bool,
     as_json: bool,
 ) -> None:
     """List the artifacts of TEAM or EMAIL. The options select some of them.
@@ -123,7 +129,7 @@ def list_(
     TIME is a day or a time, such as 2026-11-21T14:00, in UTC if it names no zone.
     """
     from larder.artifacts.lists import ALL_SCOPES, Order, Wanted
-    from larder.artifacts.models import is_hash, parse_scope
+    from larder.artifacts.models import is_hash, parse_scope, view_of
 
     if scope not in (None, ALL_SCOPES):
         parse_scope(scope)
@@ -139,16 +145,20 @@ def list_(
         ci=ci,
         since=since,
         until=until,
+        hidden=hidden,
     )
+    view = view_of(found.state.protection, None, may_replace=False)
     records = []
-    for artifact in _first(found.id, limit, wanted):
-        named = {} if scope is None else {"scope": artifact.upload.scope_name}
-        records.append({**_record(artifact), **named})
+    for artifact in _first(found.id, limit, wanted, view):
+        named: Record = {} if scope is None else {"scope": artifact.upload.scope_name}
+        shown: Record = {"hidden": not view.shows(artifact)} if hidden else {}
+        records.append({**_record(artifact), **named, **shown})
     print_table(
         records,
         (
             "hash",
             *(["scope"] if scope else []),
+            *(["hidden"] if hidden else []),
             "size_bytes",
             "created_at",
             "expires_at",
@@ -446,14 +456,14 @@ def _require_order(since: datetime | None, until: datetime | None) -> None:
         raise click.UsageError("--from must be before --until")
 
 
-def _first(owner: str, limit: int, wanted: "Wanted") -> list["Artifact"]:
+def _first(owner: str, limit: int, wanted: "Wanted", view: "View") -> list["Artifact"]:
     from larder.artifacts.search import list_artifacts
 
     found: list[Artifact] = []
     after: str | None = ""
     while after is not None and len(found) < limit:
         size = min(_PAGE, limit - len(found))
-        page = list_artifacts(owner, wanted, after=after, limit=size, now=clock.now())
+        page = list_artifacts(owner, wanted, view=view, after=after, limit=size, now=clock.now())
         found.extend(page.artifacts)
         after = page.following
     return found

@@ -126,7 +126,10 @@ def _replacement(reservation: Reservation, now: datetime) -> "Entry | None":
     artifact, replaces, view = reservation.artifact, reservation.replaces, reservation.view
     if replaces is None:
         return None
-    in_shared = view.is_protected and artifact.upload.scope is None and view.shows(replaces)
+    in_shared = view.is_protected and artifact.upload.scope is None
+    if in_shared and not view.shows(replaces):
+        # No one reads it.
+        return None
     if replaces.writer == artifact.writer and not in_shared:
         return None
     # Imported here because cache requests start faster without it.

@@ -37,7 +37,8 @@ class Wanted:
     """The artifacts to list. None and an empty prefix select all.
 
     `scope` is SHARED_SCOPE, ALL_SCOPES or the id of an own scope. `writer` is the id of a key, session, user or rule,
-    and `ci` the name of a CI vendor. `since` is included, `until` is not.
+    and `ci` the name of a CI vendor. `since` is included, `until` is not. With `hidden`, also those that the team hides
+    from readers, such as what was stored before it was protected.
     """
 
     order: Order = Order.HASH
@@ -47,3 +48,4 @@ class Wanted:
     ci: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    hidden: bool = False

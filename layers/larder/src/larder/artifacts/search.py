@@ -1,28 +1,44 @@
 """List artifacts, for members who manage them."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from larder.artifacts import expiry
 from larder.artifacts.lists import ALL_SCOPES, ArtifactPage, Order, Wanted
-from larder.artifacts.models import Artifact, ArtifactHash, IndexEntry
+from larder.artifacts.models import UNPROTECTED, Artifact, ArtifactHash, IndexEntry, View
 from larder.artifacts.repository import by_upload, pages
+from larder.clock import EPOCH
+from larder.teams.models import SHARED_SCOPE
 from larder.usage.vendors import ci_vendor
 
 SEARCH_PAGES = 10
 SEARCH_PAGE_LENGTH = 200
 """How many artifacts one request reads at most, to find those that it wants."""
 
+_BEGINS_AHEAD = timedelta(minutes=1)
+"""More than the seconds by which an upload can be stored before it begins (`View.begins`)."""
+
 
 def list_artifacts(
-    owner: str, wanted: Wanted, *, after: str, limit: int, now: datetime
+    owner: str,
+    wanted: Wanted,
+    *,
+    view: View = UNPROTECTED,
+    after: str,
+    limit: int,
+    now: datetime,
 ) -> ArtifactPage:
     """A page of the owner's artifacts, without those past their retention.
 
-    A search reads up to SEARCH_PAGES pages. A list that needs none reads one, and artifacts of other scopes count
-    towards `limit`.
+    `view` is what readers see of the shared scope. A search reads up to SEARCH_PAGES pages. A list that needs none
+    reads one, and artifacts of other scopes count towards `limit`.
     """
-    searches = _searches(wanted)
+    hides = not wanted.hidden and (view.trusted_from > EPOCH or view.requires_tag)
+    if hides and wanted.order is Order.UPLOADED and wanted.scope == SHARED_SCOPE:
+        # What was hidden when the team was protected is older.
+        since = max(wanted.since or EPOCH, view.trusted_from - _BEGINS_AHEAD)
+        wanted, hides = replace(wanted, since=since), view.requires_tag
+    searches = hides or _searches(wanted)
     found: list[Artifact] = []
     read = 0
     following: str | None = after
@@ -31,6 +47,8 @@ def list_artifacts(
         read += page.read
         for artifact in page.artifacts:
             if not expiry.visible(artifact, now) or not _is_wanted(artifact, wanted):
+                continue
+            if not wanted.hidden and not view.shows(artifact):
                 continue
             found.append(artifact)
             if searches and len(found) == limit:

@@ -65,7 +65,7 @@ def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
     """Raises InvalidRequest."""
     check_parameters(
         request,
-        *("limit", "cursor", "scope", "prefix", "writer", "ci", "from", "until", "order"),
+        *("limit", "cursor", "scope", "prefix", "writer", "ci", "from", "until", "order", "hidden"),
     )
     query = request.query_parameters or {}
     limit = _limit(request)
@@ -81,7 +81,10 @@ def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
     ci = query.get("ci")
     if ci is not None and not is_ci(ci):
         raise InvalidRequest("ci", f"must hold 1 to {MAX_CI_LENGTH} printable ASCII characters")
+    if query.get("hidden", "true") != "true":
+        raise InvalidRequest("hidden", "must be true, or not be there")
     wanted = Wanted(
+        hidden="hidden" in query,
         order=Order(order),
         scope=scope or SHARED_SCOPE,
         prefix=prefix,

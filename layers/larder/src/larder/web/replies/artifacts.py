@@ -1,11 +1,11 @@
 """Artifacts in replies to those who manage them."""
 
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from larder.actor import Actor
 from larder.artifacts.expiry import expires_at
 from larder.artifacts.lists import ArtifactPage
-from larder.artifacts.models import Artifact, Contested
+from larder.artifacts.models import UNPROTECTED, Artifact, Contested, View
 from larder.clock import Milliseconds, to_ms
 from larder.web.queries.artifacts import cursor_of
 
@@ -29,7 +29,8 @@ class ArtifactJson(TypedDict):
     """`scope`, `sha256` and `contested` are there if the query names a scope.
 
     `scope` is `shared` or the id of an own scope. `sha256` is null if the body did not pass through a function into the
-    shared scope of a protected team.
+    shared scope of a protected team. `hidden` is there if readers do not see the artifact: it was stored before the
+    team was protected, or lacks the signature that the team requires.
     """
 
     hash: str
@@ -47,6 +48,7 @@ class ArtifactJson(TypedDict):
     createdAt: Milliseconds
     expiresAt: Milliseconds
     lastUsedAt: Milliseconds | None
+    hidden: NotRequired[Literal[True]]
 
 
 class CursorJson(TypedDict):
@@ -66,7 +68,9 @@ class ArtifactsJson(TypedDict):
     pagination: CursorJson
 
 
-def artifact_json(artifact: Artifact, *, with_scope: bool) -> ArtifactJson:
+def artifact_json(
+    artifact: Artifact, *, with_scope: bool, view: View = UNPROTECTED
+) -> ArtifactJson:
     metadata = artifact.metadata
     body: ArtifactJson = {
         "hash": artifact.upload.hash,
@@ -82,6 +86,8 @@ def artifact_json(artifact: Artifact, *, with_scope: bool) -> ArtifactJson:
         "expiresAt": to_ms(expires_at(artifact)),
         "lastUsedAt": None if artifact.last_used_at is None else to_ms(artifact.last_used_at),
     }
+    if not view.shows(artifact):
+        body["hidden"] = True
     if with_scope:
         body["scope"] = artifact.upload.scope_name
         body["sha256"] = artifact.sha256
@@ -89,9 +95,13 @@ def artifact_json(artifact: Artifact, *, with_scope: bool) -> ArtifactJson:
     return body
 
 
-def artifacts_json(page: ArtifactPage, *, with_scope: bool) -> ArtifactsJson:
+def artifacts_json(
+    page: ArtifactPage, *, with_scope: bool, view: View = UNPROTECTED
+) -> ArtifactsJson:
     return {
-        "artifacts": [artifact_json(each, with_scope=with_scope) for each in page.artifacts],
+        "artifacts": [
+            artifact_json(each, with_scope=with_scope, view=view) for each in page.artifacts
+        ],
         "pagination": {
             "count": len(page.artifacts),
             "next": cursor_of(page.following),

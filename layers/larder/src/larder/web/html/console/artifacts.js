@@ -31,7 +31,8 @@ const PERIODS_STORED = [
 /** The query of the filter. */
 function filterQuery({ scope, prefix, writer, ci, hours, order }) {
   const named = {
-    scope,
+    scope: scope === "hidden" ? "" : scope,
+    hidden: scope === "hidden" ? "true" : "",
     prefix,
     writer,
     ci,
@@ -70,7 +71,7 @@ function Artifacts({ scope, user }) {
       <${Button} onClick=${() => setOpen({ what: DeleteEverything })}>Delete all<//>
     </div><//>
     <${Removals} key=${removals} scope=${scope} names=${names} removed=${loaded.reload} />
-    <${Card}><${ArtifactsFilter} names=${names} scopes=${scopes} search=${search} /><//>
+    <${Card}><${ArtifactsFilter} team=${scope.team} names=${names} scopes=${scopes} search=${search} /><//>
     <${Card}>
       <${Loaded} of=${loaded} lines=${8} show=${({ artifacts, pagination: { next, read } }) => html`
         ${artifacts.length > 0
@@ -88,7 +89,7 @@ function Artifacts({ scope, user }) {
     ${open && html`<${open.what} scope=${scope} user=${user} row=${open.row} names=${names} close=${close} />`}`;
 }
 
-function ArtifactsFilter({ names, scopes, search }) {
+function ArtifactsFilter({ team, names, scopes, search }) {
   return html`<${Form} class="in-a-row" role="search" kind="second" action="Search" busy="Searching …" act=${search}>
     <${Field} label="Hash begins with" name="prefix" type="search" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="128" />
     <${Field} label="Written by" name="writer">
@@ -102,8 +103,9 @@ function ArtifactsFilter({ names, scopes, search }) {
     <${Field} label="Stored" name="hours">
       ${PERIODS_STORED.map(([hours, text]) => html`<option value=${hours}>${text}</option>`)}
     <//>
-    ${scopes.length > 0 && html`<${Field} label="Cache" name="scope">
+    ${team && html`<${Field} label="Cache" name="scope">
       <option value="">Shared</option>
+      <option value="hidden">Shared and hidden</option>
       <option value="all">All</option>
       ${scopes.map((one) => html`<option value=${one.id}>${scopeText(one, names)}</option>`)}
     <//>`}
@@ -135,7 +137,7 @@ function ArtifactsTable({ rows, names, scopes, open }) {
     return isOwn(row) ? (of ? scopeText(of, names) : visible(row.scope)) : "Shared";
   };
   return html`<${Table} label="Artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
-    { title: "Hash", cell: (row) => html`<${Hash} of=${row.hash} />` },
+    { title: "Hash", cell: (row) => html`<${Hash} of=${row.hash} />${row.hidden && html` <${Tag} kind="warn">hidden<//>`}` },
     rows.some(isOwn) && { title: "Cache", cell: (row) => html`<bdi>${cacheOf(row)}</bdi>` },
     { title: "Size", number: true, cell: ({ size }) => bytesText(size) },
     { title: "Task took", number: true, cell: ({ taskDurationMs }) => (taskDurationMs === null ? "–" : durationText(taskDurationMs)) },
@@ -164,7 +166,8 @@ function ArtifactDetails({ scope, row, names, close }) {
     ["Signature", row.tag && html`<code>${visible(row.tag)}</code>`],
     ["Stored", formats.moment.format(row.createdAt)],
     ["Expires", formats.moment.format(row.expiresAt)],
-  ];
+    row.hidden && ["Hidden from builds", "Stored before the team was protected, or not signed"],
+  ].filter(Boolean);
   return html`<${Dialog} title="Artifact" close=${() => close()}>
     <dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value || html`<span class="soft">Not known</span>`}</dd></div>`)}</dl>
     <div class="end">
