@@ -136,6 +136,10 @@ def _grants_of(operation: str, arguments: dict[str, Any]) -> set[Grant]:
         return {("s3:ListBucketVersions", "ArtifactsBucket.Arn")}
     if operation == "GetSecretValue":
         return {("secretsmanager:GetSecretValue", "SigningSecret")}
+    if operation == "CopyObject":
+        source = arguments["CopySource"]
+        read = (f"s3:GetObject{_versioned(source)}", _objects(source))
+        return {read, ("s3:PutObject", _objects(arguments))}
     if operation in ("PutObject", "DeleteObject"):
         return {(f"s3:{operation}{_versioned(arguments)}", _objects(arguments))}
     if operation == "BatchGetItem":

@@ -1573,6 +1573,22 @@ def sweep_expired(s: Subject) -> Play:
     sweep_on(s, timedelta(days=31))
 
 
+@scenario("SweepArtifacts", variant="of an artifact in use")
+def sweep_renews(s: Subject) -> Play:
+    artifact = made()
+    stored_before(s, artifact)
+    with later(timedelta(days=20)):
+        check_artifact(s, artifact)
+    with later(timedelta(days=31)):
+        yield lambda: function(SWEEP)
+        yield None
+        run_again_after_a_fault(s)
+        check_artifact(s, artifact)
+    sweep_on(s, timedelta(days=31))
+    with later(timedelta(days=33)):
+        check_artifact(s, artifact)
+
+
 @scenario("SweepArtifacts", variant="of a removal")
 def sweep_removal(s: Subject) -> Play:
     stored_before(s, made())

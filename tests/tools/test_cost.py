@@ -77,7 +77,7 @@ def test_renewed_artifacts_are_copied_and_stored_for_longer(book: Book) -> None:
     assert renewed.renewals == pytest.approx(11_000 / 4)
     before, after = bill(team, book).lines, bill(renewed, book).lines
     assert after["stored artifacts"] == pytest.approx(before["stored artifacts"] * 1.25)
-    copies = 11_000 / 4 * (5 + 0.40 + 1.00) / MILLION
+    copies = 11_000 / 4 * (5 + 5 + 0.40 + 1.00) / MILLION
     assert after["requests to the bucket"] - before["requests to the bucket"] == pytest.approx(
         copies
     )

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 import pytest
+import time_machine
 
 from larder import aws, clock
 from larder.artifacts import rebuild_index, service, storage, sweep
@@ -16,7 +17,7 @@ from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, upload, versions
 from tests.faults import answering, error
 from tests.proofs.aws_calls import Calls, counted
-from tests.requests import Cloud, Sender
+from tests.requests import Cloud, Sender, invoke
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -185,6 +186,18 @@ def test_the_event_of_the_copy_changes_nothing(cloud: Cloud, renewed: datetime) 
     announce(key, reason="CopyObject")
     assert len(versions()) == 2
     assert read(cloud, renewed) == BODY
+
+
+def test_the_function_may_copy_and_delete_the_former_version(cloud: Cloud) -> None:
+    now = clock.now()
+    cloud.store(HASH, body=BODY, now=now - 31 * DAY)
+    read(cloud, now - 5 * DAY)
+    invoke("artifacts.sweep_artifacts.handler", {})
+    assert len(versions()) == 2
+    with time_machine.travel(now + HOUR):
+        invoke("artifacts.sweep_artifacts.handler", {})
+    assert len(versions()) == 1
+    assert read(cloud, now + HOUR) == BODY
 
 
 def test_a_copy_that_is_not_in_the_index_yet_is_used_again(cloud: Cloud) -> None:

@@ -40,9 +40,9 @@ def record(owner: str, run: Run, *, writer: str, now: datetime) -> bool:
     """
     kept = timedelta(days=settings().run_retention_days)
     if run.started_at > now + MAX_AHEAD:
-        raise InvalidValue("execution.startTime", "must not be in the future")
+        raise InvalidValue("execution.start_time", "must not be in the future")
     if run.started_at < now - kept:
-        raise InvalidValue("execution.startTime", f"must be within the last {kept.days} days")
+        raise InvalidValue("execution.start_time", f"must be within the last {kept.days} days")
     item = repository.item_of(owner, run, expires_at=now + kept)
     size = len(json.dumps(item))
     # First, so that one writer cannot use up what is the owner's.
