@@ -64,7 +64,7 @@ def github_job(
     action = yaml.safe_load((CI / "github" / "action.yml").read_text())
     (step,) = action["runs"]["steps"]
     assert step["shell"] == "bash"
-    inputs = {"api": cloud.url, "team": cloud.team, "rule": ""}
+    inputs = {"api": cloud.url, "team": cloud.team, "team_id": "", "rule": ""}
     variables = {
         name: inputs[value.removeprefix("${{ inputs.").removesuffix(" }}")]
         for name, value in step["env"].items()
