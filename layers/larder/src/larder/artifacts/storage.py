@@ -175,21 +175,13 @@ def delete_version(upload: Upload, version: str) -> None:
     )
 
 
-def delete_other_versions(upload: Upload, version: str) -> None:
-    """Delete every version of the object but this one: the former one, and copies that were made twice."""
-    for key, versions in _listed(upload.object_key):
-        if key == upload.object_key:
-            for other in versions:
-                if other.id != version:
-                    delete_version(upload, other.id)
-
-
-def delete(upload: Upload) -> None:
-    """Delete every version of the object, and its delete markers, so that nothing of it is stored any more."""
+def delete(upload: Upload, *, keep: str | None = None) -> None:
+    """Delete every version of the object and its delete markers, except the version `keep`."""
     for key, versions in _listed(upload.object_key):
         if key == upload.object_key:
             for version in versions:
-                delete_version(upload, version.id)
+                if version.id != keep:
+                    delete_version(upload, version.id)
 
 
 def list_uploads() -> Iterator[StoredUpload]:

@@ -168,7 +168,7 @@ def _sweep_artifact(artifact: Artifact, report: SweepReport, now: datetime) -> N
     if not visible(artifact, now):
         report.expired += delete_from_index(artifact, now=now)
     elif former := artifact.former_version:
-        storage.delete_other_versions(artifact.upload, artifact.version)
+        storage.delete(artifact.upload, keep=artifact.version)
         index.end_renewal(artifact, former)
     elif not needs_renewal(artifact, now):
         postpone_sweep(artifact, now=now)
