@@ -1,5 +1,6 @@
 """The built layer fits Lambda: arm64, Python 3.13, the versions of the lock file, no boto3."""
 
+import json
 import re
 import tomllib
 from importlib.metadata import distributions
@@ -81,7 +82,18 @@ def test_the_code_equals_the_source_tree(layer: Path) -> None:
 def test_it_has_the_handlers_and_no_package_has_the_name_of_their_folder(
     layer: Path, folder: str
 ) -> None:
-    assert files(layer / folder) == files(ROOT / "functions" / folder)
+    document = {"openapi.json"}
+    built, source = files(layer / folder), files(ROOT / "functions" / folder)
+    assert built.keys() == source.keys()
+    assert all(built[name] == source[name] for name in source.keys() - document)
+
+
+def test_the_openapi_document_is_that_of_the_documentation_without_white_space(
+    layer: Path,
+) -> None:
+    built = (layer / "pages" / "openapi.json").read_text()
+    document = json.loads((ROOT / "docs" / "openapi.json").read_text())
+    assert built == json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def test_the_layer_stays_small(layer: Path) -> None:

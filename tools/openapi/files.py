@@ -1,5 +1,5 @@
-"""The generated files: the document in docs/, a compact copy for the function that serves it, and the methods of each
-path for the function that handles requests without a route.
+"""The generated files: the document in docs/, and the methods of each path for the function that handles requests
+without a route. functions/pages has a link to the document, in place of which `make build` puts a compact copy.
 """
 
 from __future__ import annotations
@@ -37,11 +37,6 @@ def files() -> dict[Path, str]:
     """The text of each generated file."""
     return {
         ROOT / "docs" / "openapi.json": json.dumps(document(), indent=2) + "\n",
-        # Lines let git merge it. Without indentation, they add 9% to the reply.
-        ROOT / "functions" / "pages" / "openapi.json": json.dumps(
-            document(), indent=0, separators=(",", ":")
-        )
-        + "\n",
         ROOT / "functions" / "pages" / "routes.json": json.dumps(methods_by_path(), indent=2)
         + "\n",
     }
