@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.handler_cpu import Case, Event, HandlerCpu, measure
-from larder import clock
+from larder import aws, clock
 from larder.accounts.service import create_user
 from larder.actor import Actor
 from larder.api_keys.changes import NewKey
@@ -100,6 +100,9 @@ def layer_on(data: Path) -> Iterator[dict[str, str]]:
     """The layer in this process, on the stores of the local cloud in the folder `data`. Yields its variables."""
     described = json.loads((data / "cloud.json").read_text())
     before = dict(os.environ)
+    # As in Lambda: variables of this machine would send the calls by boto3.
+    for name in aws.ONLY_BOTO3_KNOWS:
+        os.environ.pop(name, None)
     os.environ.update(described["environment"])
     forget()
     try:

@@ -114,7 +114,9 @@ def environment(
     if not os.environ.get("ENGINE"):
         monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "under-test")
     aws_client = os.environ.get(environment_name("aws_client"), "")
-    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+    # Variables of this machine would send the functions' calls by boto3.
+    for name in ("AWS_ENDPOINT_URL_S3", *aws.ONLY_BOTO3_KNOWS):
+        monkeypatch.delenv(name, raising=False)
     if dynamodb_local:
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_local)
     for name, value in template().environment.items():

@@ -1,7 +1,9 @@
 """What GET /v1/runs costs if a team has reported many runs with as many tasks as a report may have."""
 
 import base64
+import json
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from time import process_time
@@ -17,6 +19,9 @@ from tests.requests import Cloud
 RUNS = 1_000
 MOST_BYTES = 1_000_000
 MOST_CPU_S = 0.3
+"""On a machine that decodes the yardstick in `YARDSTICK_S`. A slower one gets more, so that only the code counts."""
+YARDSTICK = json.dumps(list(range(200_000)))
+YARDSTICK_S = 0.012
 ATTEMPTS = 5
 
 
@@ -52,6 +57,16 @@ def large_run(*, hostile: bool) -> Run:
     )
 
 
+def cpu_s(call: Callable[[], object], *, enough: float = 0) -> float:
+    """The CPU time of the fastest of several calls. The first one that is fast enough ends them."""
+    spent: list[float] = []
+    while not spent or (min(spent) > enough and len(spent) < ATTEMPTS):
+        before = process_time()
+        call()
+        spent.append(process_time() - before)
+    return min(spent)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("hostile", [False, True], ids=["usual names", "long names"])
 def test_a_thousand_large_runs_are_listed_in_little_time(
@@ -65,13 +80,12 @@ def test_a_thousand_large_runs_are_listed_in_little_time(
         place = replace(one, id=f"x{number}", started_at=clock.now() - timedelta(seconds=number))
         assert repository.add({**item, "day": f"run#{place.place}"})
     path = f"/v1/runs?from={(clock.now() - timedelta(days=1)).date()}&limit=100"
-    spent: list[float] = []
     reply = new_team.send("GET", path)
-    while (not spent or min(spent) > MOST_CPU_S) and len(spent) < ATTEMPTS:
-        before = process_time()
-        reply = new_team.send("GET", path)
-        spent.append(process_time() - before)
+    most = MOST_CPU_S * max(1, cpu_s(lambda: json.loads(YARDSTICK)) / YARDSTICK_S)
+    spent = cpu_s(lambda: new_team.send("GET", path), enough=most)
     runs, bytes_sent = reply.json["figures"]["runs"], len(reply.body)
-    report_lines.append(f"GET /v1/runs of {runs} runs: {min(spent):.2f} s CPU, {bytes_sent} bytes")
+    report_lines.append(
+        f"GET /v1/runs of {runs} runs: {spent:.2f} of {most:.2f} s CPU, {bytes_sent} bytes"
+    )
     assert bytes_sent < MOST_BYTES
-    assert min(spent) < MOST_CPU_S
+    assert spent < most

@@ -257,7 +257,7 @@ def test_functions_use_the_wire_unless_only_boto3_can(
     environment: pytest.MonkeyPatch, variables: dict[str, str | None], by_wire: bool
 ) -> None:
     # A developer's machine may have a proxy.
-    for name in ("AWS_LAMBDA_FUNCTION_NAME", *aws._ONLY_BOTO3_KNOWS):
+    for name in ("AWS_LAMBDA_FUNCTION_NAME", *aws.ONLY_BOTO3_KNOWS):
         environment.delenv(name, raising=False)
     environment.setenv("LARDER_AWS_CLIENT", "")
     for name, value in variables.items():

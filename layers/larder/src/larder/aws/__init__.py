@@ -37,7 +37,7 @@ __all__ = ["ClientError", "error_code"]
 Item = dict[str, Any]
 """An item or a key with plain Python values: str, int, bool, None, list, dict, set of str."""
 
-_ONLY_BOTO3_KNOWS = (
+ONLY_BOTO3_KNOWS = (
     "AWS_CA_BUNDLE",
     "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
     "AWS_USE_DUALSTACK_ENDPOINT",
@@ -54,7 +54,7 @@ def _by_wire() -> bool:
     """Whether this process uses larder.aws.wire."""
     environ = os.environ
     in_lambda = "AWS_LAMBDA_FUNCTION_NAME" in environ and "AWS_ACCESS_KEY_ID" in environ
-    if not in_lambda or any(environ.get(name) for name in _ONLY_BOTO3_KNOWS):
+    if not in_lambda or any(environ.get(name) for name in ONLY_BOTO3_KNOWS):
         return False
     return settings.settings().aws_client == "wire"
 
