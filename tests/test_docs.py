@@ -121,6 +121,9 @@ def broken_citations(file: Path) -> Iterator[str]:
     for match in UNPUBLISHED.finditer(without_links(text)):
         yield match[0]
     for path, anchor, heading in documents(text):
+        # What a command writes.
+        if path.startswith("dist/"):
+            continue
         cited = next(
             (p for p in (ROOT / path, DOCS / path, file.parent / path) if p.exists()), None
         )

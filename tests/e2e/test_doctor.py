@@ -180,4 +180,6 @@ def test_turbo_reads_its_settings_where_doctor_does(
         assert findings - not_sent == expected, (variables.keys(), link)
         mark = local_cloud.log_size()
         turbo.build(replace(newest, remote_cache=variables), repository)
-        assert bool(local_cloud.requests_since(mark)) == asks, (variables.keys(), link)
+        # The cloud can log doctor's own request late.
+        asked = {one.path for one in local_cloud.requests_since(mark)} - {"/api/auth/ok"}
+        assert bool(asked) == asks, (variables.keys(), link)

@@ -1,6 +1,6 @@
 """Events and invocations of functions without a route: twice, at the same time, out of order, or lost.
 
-Each delivery is a function that checks what its docstring says. docs/faults.md shows that text.
+Each delivery is a function that checks what its docstring says. The report of `make faults` shows that text.
 """
 
 from collections.abc import Callable

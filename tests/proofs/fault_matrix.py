@@ -1,6 +1,6 @@
-"""Runs each scenario of fault_scenarios with every fault at every call, and writes docs/faults.md.
+"""Runs each scenario of fault_scenarios with every fault at every call, and writes a report.
 
-    python -m tests.proofs.fault_matrix --write docs/faults.md --workers 2
+    python -m tests.proofs.fault_matrix --write dist/faults.md --workers 2
 
 A run prints every cell that has none of the outcomes of fault_page, and then fails.
 """
@@ -14,7 +14,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import asdict, dataclass, field
@@ -34,9 +34,9 @@ from larder.settings import settings
 from larder.tables import ARTIFACTS, IDENTITY, TEAMS, commit
 from larder.web.log import logger
 from tests.default_template import template
-from tests.proofs.fault_deliveries import AT_ONCE, DELIVERIES
+from tests.proofs.fault_deliveries import DELIVERIES
 from tests.proofs.fault_deliveries import run as deliver
-from tests.proofs.fault_page import COLUMNS, NOT_RUN, render, rows_of
+from tests.proofs.fault_page import COLUMNS, NOT_RUN, render
 from tests.proofs.fault_proxy import FAULTS, SERVICES, Call, Fault, Plan, Request, Way
 from tests.proofs.fault_scenarios import SCENARIOS, Scenario
 from tests.proofs.fault_world import (
@@ -510,12 +510,12 @@ def _deliver(number: int) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", type=Path, help="the page to write")
+    parser.add_argument("--write", type=Path, help="the report to write")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument(
         "--only",
         action="append",
-        help="run only scenarios and deliveries whose name contains this, and keep the other rows; can be repeated",
+        help="run only scenarios and deliveries whose name contains this; can be repeated",
     )
     parser.add_argument(
         "--fault",
@@ -540,7 +540,9 @@ def main() -> int:
         number for number, one in enumerate(DELIVERIES) if any(text in str(one) for text in wanted)
     ]
     if not to_do:
-        parser.error(f"no scenario has a name with {wanted}: docs/faults.md lists them")
+        parser.error(
+            f"no scenario has a name with {wanted}: tests/proofs/fault_scenarios.py has them"
+        )
     failures = []
     with tempfile.TemporaryDirectory() as folder:
         context = multiprocessing.get_context("spawn")
@@ -560,9 +562,8 @@ def main() -> int:
     print(f"{len(cells)} cells, {dict(Counter(cell.outcome for cell in cells))}")
     print(f"{len(failures)} unexplained, {time.monotonic() - began:.0f} s")
     if arguments.write and not failures:
-        kept = rows_of(arguments.write) if arguments.only else {}
-        ran = [results[number] for number in sorted(results)]
-        arguments.write.write_text(_page(ran, kept))
+        arguments.write.parent.mkdir(exist_ok=True)
+        arguments.write.write_text(_page([results[number] for number in sorted(results)]))
     return 1 if failures else 0
 
 
@@ -592,24 +593,14 @@ def _report(result: Result) -> None:
     sys.stdout.flush()
 
 
-def _page(results: list[Result], kept: Mapping[str, str]) -> str:
-    """Render the page from these results and the kept rows."""
+def _page(results: list[Result]) -> str:
     cells: dict[str, dict[str, Counter[str]]] = {result.scenario: {} for result in results}
     for result in results:
         for cell in result.cells:
             cells[cell.scenario].setdefault(cell.fault, Counter())[cell.outcome] += 1
-    for result in results:
         for fault in COLUMNS.keys() - set(result.faults):
             cells[result.scenario][fault] = Counter({NOT_RUN: 1})
-    return render(
-        map(str, SCENARIOS),
-        {result.scenario: len(result.calls) for result in results},
-        cells,
-        {str(one): sorted(one.done_before) for one in SCENARIOS if one.done_before},
-        DELIVERIES,
-        AT_ONCE,
-        kept,
-    )
+    return render({result.scenario: len(result.calls) for result in results}, cells, DELIVERIES)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Tests that a store or the function fails in the middle of a request.
 
-`make faults` runs every fault at every call of every request, and writes docs/faults.md. Here every request gets a few
+`make faults` runs every fault at every call of every request. Here every request gets a few
 faults, which FAULT_SEED chooses. Events and invocations come twice, at the same time, out of order or not at all.
 """
 
@@ -18,8 +18,9 @@ import pytest
 from larder.instance import restart
 from tests.default_template import template
 from tests.proofs import fault_page
-from tests.proofs.fault_deliveries import AT_ONCE, DELIVERIES, Delivery, run
+from tests.proofs.fault_deliveries import DELIVERIES, Delivery, run
 from tests.proofs.fault_matrix import OUTCOMES, run_scenario, sweep_and_check
+from tests.proofs.fault_page import NOT_RUN
 from tests.proofs.fault_proxy import FAULTS, SILENT, Call, Fault
 from tests.proofs.fault_scenarios import SCENARIOS, Scenario, made, put
 from tests.proofs.fault_world import FUNCTION_S, Subject, World, running
@@ -77,7 +78,7 @@ def test_delivery(one: Delivery, world: World, left: list[Subject]) -> None:
     left.append(run(world, one))
 
 
-# The page ----------------------------------------------------------------------------------------
+# The report and docs/faults.md ----------------------------------------------------------------------------------------
 
 
 def names() -> list[str]:
@@ -93,67 +94,26 @@ def test_every_route_and_function_has_a_scenario(name: str) -> None:
     assert name in {scenario.route for scenario in SCENARIOS}
 
 
-def test_the_page_has_a_row_for_every_scenario() -> None:
-    assert list(fault_page.rows_of(PAGE)) == [str(scenario) for scenario in SCENARIOS]
-
-
-def test_the_page_has_the_texts_of_its_template() -> None:
-    rows = fault_page.rows_of(PAGE)
-    refusals = {str(one): sorted(one.done_before) for one in SCENARIOS if one.done_before}
-    page = fault_page.render(rows, {}, {}, refusals, DELIVERIES, AT_ONCE, rows)
-    assert PAGE.read_text() == page
-
-
-def test_the_page_has_no_cell_that_was_not_run() -> None:
-    rows = fault_page.rows_of(PAGE).values()
-    assert [row for row in rows if "| ? " in row] == []
-
-
-def test_a_run_of_one_scenario_keeps_the_rows_of_the_others() -> None:
-    rows = fault_page.rows_of(PAGE)
-    name, *others = rows
-    page = fault_page.render(
-        rows,
-        {name: 1},
-        {name: {"500": Counter({"503": 2, "no answer, done": 1})}},
-        {},
-        DELIVERIES,
-        2,
-        {other: rows[other] for other in others},
-    )
-    ((_, cells),) = (line.split(" | ", 1) for line in page.splitlines() if f"| `{name}` |" in line)
-    assert cells.startswith("1 | - | - | 503 2, none, done 1 | - |")
-    assert [rows[other] in page for other in others] == [True] * len(others)
-
-
-def test_a_scenario_that_has_no_row_gets_one_in_the_next_run() -> None:
-    rows = fault_page.rows_of(PAGE)
-    name = next(iter(rows))
-    others = {other: row for other, row in rows.items() if other != name}
-    page = fault_page.render(rows, {}, {}, {}, DELIVERIES, 2, others)
-    assert f"| `{name}` | 0 | ? | ? |" in page
-    assert "| ? | Not run when this page was made. |" in page
-
-
-def test_the_cells_are_counted_from_all_rows() -> None:
-    rows = fault_page.rows_of(PAGE)
-    counts = [
-        re.findall(r"below: ([\d,]+) cells", page)
-        for page in (PAGE.read_text(), fault_page.render(rows, {}, {}, {}, DELIVERIES, 2, rows))
-    ]
-    assert counts[0] == counts[1] != []
-
-
-def test_the_page_has_every_delivery() -> None:
-    deliveries = [(one.function, one.how, one.outcome) for one in DELIVERIES]
-    assert fault_page.deliveries_of(PAGE) == deliveries
+def test_the_report_counts_the_outcomes_of_each_fault() -> None:
+    name = str(SCENARIOS[0])
+    outcomes = {"500": Counter({"503": 2, "no answer, done": 1}), "late": Counter({NOT_RUN: 1})}
+    page = fault_page.render({name: 3}, {name: outcomes}, DELIVERIES)
+    assert "\n3 cells:" in page
+    row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+    assert row.startswith(f"| `{name}` | 3 | - | - | 503 2, none, done 1 | - |")
+    assert row.count("| ? |") == 1
 
 
 def test_every_fault_and_every_outcome_is_explained() -> None:
     assert set(fault_page.SIGNS) == OUTCOMES
     assert {fault.name for fault in FAULTS} <= fault_page.COLUMNS.keys()
+
+
+def test_the_documentation_lists_every_refusal_of_a_repeated_request() -> None:
+    listed = re.findall(r"^\| (\d+) `(\w+)` \|", PAGE.read_text(), re.MULTILINE)
     refusals = {one for scenario in SCENARIOS for one in scenario.done_before}
-    assert refusals == fault_page.DONE.keys()
+    assert {(int(status), code) for status, code in listed} == refusals
+    assert len(listed) == len(refusals)
 
 
 # The real time-outs ------------------------------------------------------------------------------
