@@ -5,7 +5,7 @@ from larder.accounts.team_notices import notify_owners_of_protection
 from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.bodies.api_keys import ProtectsTeam, SentNewKey
+from larder.web.bodies.api_keys import ProtectsTeam, SentNewKey, SentRotation
 from larder.web.key_notice import notify_if_never_expires, notify_if_trusted
 from larder.web.mail_context import RequestMailContext
 from larder.web.powertools.resolver import Request
@@ -26,6 +26,7 @@ app = better_auth_api()
 def create_api_key(
     new: SentNewKey,
     protects: ProtectsTeam,
+    rotation: SentRotation,
     principal: KeyMaker,
     request: Request,
     mail_context: RequestMailContext,
@@ -37,11 +38,14 @@ def create_api_key(
         principal,
         new,
         trust=trust,
+        rotation=rotation,
         fresh=is_fresh(principal),
         ctx=request_context(request),
         now=now,
     )
     audit("key_created", principal.actor, owner=key.user_id, subject=key.id)
+    if rotation is not None:
+        audit("key_rotated", principal.actor, owner=key.user_id, subject=rotation.key_id)
     if trust.protects and key.team_id is not None:
         audit("protection_set", principal.actor, owner=key.team_id, subject="protected")
         notify_owners_of_protection(key.team_id, mail_context)

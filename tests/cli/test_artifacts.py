@@ -274,7 +274,18 @@ def test_audit_shows_roles(larder: Larder, cloud: Cloud) -> None:
     larder("users", "create", "--email", "bob@acme.example", "--name", "Bob")
     larder("teams", "add-member", "acme", "bob@acme.example", "--role", "viewer")
     shown = larder.json("artifacts", "audit", "acme")
-    assert ("member_added", "VIEWER") in {(one["action"], one["role"]) for one in shown}
+    added = ("member_added", "VIEWER", "Bob")
+    assert added in {(one["action"], one["role"], one["name"]) for one in shown}
+
+
+def test_audit_names_a_rotated_key_that_is_gone(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json("keys", "rotate", cloud.key.id, "--overlap", "0")
+    (rotated,) = larder.json("artifacts", "audit", "acme", "--action", "key_rotated")
+    assert (rotated["subject"], rotated["name"]) == (cloud.key.id, cloud.key.name)
+    assert rotated["successor"] == made["id"]
+    assert "key_rotated" in larder("artifacts", "audit", "acme").stdout
+    (created,) = larder.json("artifacts", "audit", "acme", "--action", "key_created")
+    assert created["subject"] == cloud.key.id
 
 
 def test_an_address_stands_for_artifacts_without_a_team(

@@ -236,6 +236,17 @@ def test_a_team_from_its_first_key_to_its_end(
         other.wait_for_heading("Page not found")
         assert other.errors() == []
 
+    page.press("Activity")
+    page.wait_for_heading("Activity")
+    page.wait_for_text("Deleted the key ci")
+    page.wait_for_text(f"Invited {grace.email} as Viewer")
+    did = page.run(
+        "return [...document.querySelectorAll('tbody tr td:first-child')].map((one) => one.innerText)"
+    )
+    assert [one for one in did if "the key ci" in one] == [
+        f"{what} the key ci" for what in ("Deleted", "Changed", "Rotated", "Created")
+    ]
+
     page.press("Settings")
     page.wait_for_heading("Settings")
     page.press("Delete the team")

@@ -11,6 +11,7 @@ from larder.accounts.service import create_user, find_user_by_email
 from larder.accounts.sessions import start_session
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, find_key, list_keys, rotate_key
+from larder.audit.models import Action
 from larder.audit.service import read_entries
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee
@@ -209,11 +210,12 @@ class TestKeys:
         old, _ = create_key(NewKey(user_id=ada.id), now=now)
         made = rotate_key(old.id, overlap_s=overlap_s, now=now)
         assert made is not None
-        assert {*audited(ada.id, "key_created", "key_rotated")} == {
+        assert audited(ada.id, "key_created", "key_rotated", "key_changed", "key_deleted") == [
             ("key_created", old.id, None, None),
-            ("key_created", made[0].id, None, None),
             ("key_rotated", old.id, None, None),
-        }
+        ]
+        newest, _ = read_entries(ada.id, actions=list(Action), limit=2, now=now).entries
+        assert newest.details == {"successor": made[0].id}
 
     def test_turbo_login(self, cloud: Cloud) -> None:
         session, token = session_of(cloud.user)

@@ -31,7 +31,7 @@ from larder.accounts.sign_in import SignIn, sign_in
 from larder.api_keys import repository as key_store
 from larder.api_keys import service as keys
 from larder.api_keys.changes import NewKey
-from larder.api_keys.models import TRUST, RateLimit, Refill
+from larder.api_keys.models import TRUST, ApiKey, RateLimit, Refill
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.removals import ask_removal
 from larder.artifacts.repository import index
@@ -638,6 +638,25 @@ def create_trusted_key(s: Subject) -> Play:
     assert bool(read_protection(s.team.id).on) == bool(trusted), "not in one transaction"
     yield None
     assert read_protection(s.team.id).on
+
+
+@scenario(f"POST /api/auth{KEY}/create", variant="that replaces another")
+def rotate_key(s: Subject) -> Play:
+    token = s.session()
+    old, _ = s.new_key(name="old")
+    body = {"name": "new", "replaces": old.id}
+
+    def successors() -> list[ApiKey]:
+        return [key for key in keys.list_keys(s.user.id) if key.name == "new"]
+
+    yield lambda: s.ask("POST", f"{KEY}/create", body, token=token)
+    stored = key_store.get(old.key_hash)
+    assert stored is not None
+    assert (stored.expires_at is not None) == bool(successors()), "not in one transaction"
+    replies = yield None
+    assert isinstance(replies, list)
+    assert 1 <= len(successors()) <= s.times_sent
+    assert _valid(verify(s, replies[-1].json["key"]))
 
 
 @scenario(f"POST /api/auth{KEY}/update")

@@ -386,5 +386,5 @@ def test_metadata_does_not_make_a_use_more_expensive(
 def test_only_a_new_expiry_writes_to_an_index(new_team: Cloud) -> None:
     """Shows that the test of a use would see it."""
     with charged() as seen:
-        repository.set_expiry(new_team.key.key_hash, clock.now() + MINUTE, now=clock.now())
+        commit(repository.ending(new_team.key, clock.now() + MINUTE, now=clock.now()))
     assert list(seen[0]["GlobalSecondaryIndexes"]) == ["by_expiry"]

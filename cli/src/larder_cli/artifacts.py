@@ -404,7 +404,7 @@ def audit(owner: str, limit: int, named: Sequence[str], as_json: bool) -> None:
     id, name = _audited_owner(owner)
     print_table(
         _newest(id, limit, actions),
-        ("at", "action", "subject", "role", "artifacts", "size_bytes", "by"),
+        ("at", "action", "subject", "name", "role", "artifacts", "size_bytes", "by"),
         empty=f"the audit of {name} is empty",
         as_json=as_json,
     )
@@ -547,11 +547,13 @@ def _audited_owner(owner: str) -> tuple[str, str]:
 
 
 def _newest(owner: str, limit: int, actions: Collection["Action"]) -> list[Record]:
-    """`by` is the user's email address, or the id of a user who no longer exists.
+    """`name` is that of the subject, if it has or had one.
 
-    Without a user it is what was used, such as a link, and without that the operator.
+    `by` is the user's email address, or the id of a user who no longer exists. Without a user it is what was used,
+    such as a link, and without that the operator.
     """
     from larder.accounts.activity import read_activity
+    from larder.audit.models import ABOUT_USERS
 
     records: list[Record] = []
     before = None
@@ -562,11 +564,14 @@ def _newest(owner: str, limit: int, actions: Collection["Action"]) -> list[Recor
             id = entry.actor.user_id if entry.actor else None
             known = None if id is None else page.users.get(id)
             credential_id = entry.actor.credential_id if entry.actor else None
+            member = page.users.get(entry.subject) if entry.action in ABOUT_USERS else None
             records.append(
                 {
                     "at": entry.at,
                     "action": entry.action.value,
                     "subject": entry.subject,
+                    "name": entry.name or (member.name if member else None),
+                    "successor": entry.details.get("successor"),
                     "role": entry.role,
                     "artifacts": entry.artifacts,
                     "size_bytes": entry.size_bytes,

@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from larder import clock
+from larder.api_keys.models import ApiKey
 from larder.api_keys.service import find_key
+from larder.audit.service import read_entries
 from larder.hashing import hash_key
 from larder.teams.models import Role
 from tests.conftest import SetOption
+from tests.faults import just_before
 from tests.functions.api_keys import hostile
 from tests.functions.api_keys.people import API, member, refused, signed_in, stored_keys
 from tests.proofs.aws_calls import counted
@@ -25,6 +29,12 @@ def create(send: Sender, **body: Any) -> Reply:
 def made(reply: Reply) -> Any:
     assert reply.status == 200, reply.body
     return reply.json
+
+
+def key_of(id: str) -> ApiKey:
+    key = find_key(id)
+    assert key is not None
+    return key
 
 
 def test_a_key_is_created_and_shown_once(ada: Sender, cloud: Cloud) -> None:
@@ -178,6 +188,79 @@ def test_400_for_a_field_that_would_choose_other_keys(
 def test_the_default_configuration_can_be_named(ada: Sender) -> None:
     record = made(create(ada, configId="default", organizationId=None))
     assert record["configId"] == "default"
+
+
+def test_a_rotation_ends_the_old_key_and_has_one_entry(ada: Sender, cloud: Cloud) -> None:
+    old = made(create(ada, name="ci", teamId=cloud.team.id))
+    sent_at = clock.now()
+    new = made(create(ada, name="ci", teamId=cloud.team.id, replaces=old["id"], overlap=3600))
+    ends_at = key_of(old["id"]).expires_at
+    assert ends_at is not None
+    assert timedelta(0) <= ends_at - sent_at - timedelta(hours=1) < timedelta(minutes=1)
+    for owner in (cloud.user.id, cloud.team.id):
+        newest, before, *_ = read_entries(owner, limit=9, now=clock.now()).entries
+        assert (newest.action, newest.subject, newest.name) == ("key_rotated", old["id"], "ci")
+        assert newest.details == {"successor": new["id"]}
+        assert (before.action, before.subject) == ("key_created", old["id"])
+
+
+def test_an_overlap_never_extends_the_old_key(ada: Sender) -> None:
+    old = made(create(ada, expiresIn=86_400))
+    ends_at = key_of(old["id"]).expires_at
+    made(create(ada, replaces=old["id"], overlap=7 * 86_400))
+    assert key_of(old["id"]).expires_at == ends_at
+
+
+def test_a_rotation_asks_again_if_the_old_key_changes_meanwhile(ada: Sender) -> None:
+    old = made(create(ada))
+    before = stored_keys()
+
+    def change() -> None:
+        assert (
+            ada("POST", f"{API}/update", json_body={"keyId": old["id"], "name": "b"}).status == 200
+        )
+
+    with just_before("dynamodb", "TransactWriteItems", change):
+        assert create(ada, replaces=old["id"]).status == 503
+    assert key_of(old["id"]).expires_at is None
+    assert len(stored_keys()) == len(before)
+
+
+def test_only_own_keys_of_the_same_team_are_replaced(
+    ada: Sender, mallory: Sender, cloud: Cloud
+) -> None:
+    before = stored_keys()
+    assert refused(create(mallory, replaces=cloud.key.id)) == (404, "KEY_NOT_FOUND")
+    assert refused(create(ada, replaces="x")) == (404, "KEY_NOT_FOUND")
+    bound = made(create(ada, teamId=cloud.team.id))
+    reply = create(ada, replaces=bound["id"])
+    assert refused(reply) == (400, "VALIDATION_ERROR")
+    assert reply.json["message"].endswith(
+        "replaces] must be a key of the same user and team as the new one"
+    )
+    assert key_of(bound["id"]).expires_at is None
+    assert len(stored_keys()) == len(before) + 1
+
+
+def test_a_key_replaces_no_key_that_it_could_not_create(
+    ada: Sender, cloud: Cloud, option: SetOption
+) -> None:
+    option("session_for_api_keys", "true")
+    strong = made(create(ada, permissions={"artifacts": ["read", "manage"]}))
+    weak = {"x-api-key": made(create(ada, permissions={"artifacts": ["read"]}))["key"]}
+    body = {"replaces": strong["id"], "permissions": {"artifacts": ["read"]}}
+    reply = Sender(None)("POST", PATH, json_body=body, headers=weak)
+    assert refused(reply) == (403, "PERMISSION_NOT_HELD")
+    assert key_of(strong["id"]).expires_at is None
+
+
+@pytest.mark.parametrize("overlap", [59, 30 * 86_400 + 1, 60.5, "60"])
+def test_400_for_an_overlap_out_of_bounds(ada: Sender, cloud: Cloud, overlap: object) -> None:
+    before = stored_keys()
+    reply = create(ada, replaces=cloud.key.id, overlap=overlap)
+    assert refused(reply) == (400, "VALIDATION_ERROR")
+    assert "[body.overlap]" in reply.json["message"]
+    assert stored_keys() == before
 
 
 @pytest.mark.parametrize("name", hostile.NOT_JSON)

@@ -153,6 +153,36 @@ def test_a_key_needs_teams_read(cloud: Cloud, owner: Person) -> None:
     assert outcome(other("GET", AUDIT)) == (403, "missing_permission")
 
 
+def test_deleted_things_keep_their_names(cloud: Cloud, owner: Person, mailbox: Mailbox) -> None:
+    preset = {"provider": "github", "repository": "acme/web"}
+    rule = owner.send("POST", "/v1/teams/acme/rules", json_body=preset).json
+    assert owner.send("DELETE", f"/v1/teams/acme/rules/{rule['id']}").status == 200
+    new = {"name": "deploy", "teamId": cloud.team.id}
+    key = owner.send("POST", "/api/auth/api-key/create", json_body=new).json["id"]
+    assert owner.send("DELETE", f"/v1/teams/acme/keys/{key}").status == 200
+    invitee = {"email": "bob@acme.example", "role": "DEVELOPER"}
+    assert owner.send("POST", "/v2/teams/acme/members", json_body=[invitee]).status == 200
+    (invited,) = audit(owner, "action=member_invited")["entries"]
+    assert owner.send("DELETE", f"/v1/teams/acme/members/{invited['subject']}").status == 200
+    entries = reversed(audit(owner)["entries"])
+    shown = {one["action"]: (one["subject"], one["subjectName"]) for one in entries}
+    assert shown["rule_added"] == shown["rule_removed"] == (rule["id"], rule["name"])
+    assert shown["key_created"] == shown["key_deleted"] == (key, "deploy")
+    name = (invited["subject"], "bob@acme.example")
+    assert shown["member_invited"] == shown["invitation_withdrawn"] == name
+
+
+def test_a_rotation_names_the_new_key(cloud: Cloud, owner: Person) -> None:
+    new = {"name": "ci", "teamId": cloud.team.id}
+    path = "/api/auth/api-key/create"
+    old = owner.send("POST", path, json_body=new).json["id"]
+    successor = owner.send("POST", path, json_body={**new, "replaces": old}).json["id"]
+    rotated, created = audit(owner)["entries"][:2]
+    assert (rotated["action"], rotated["subject"]) == ("key_rotated", old)
+    assert (rotated["subjectName"], rotated["successor"]) == ("ci", successor)
+    assert (created["subject"], created["successor"]) == (old, None)
+
+
 def test_another_team_is_refused(cloud: Cloud) -> None:
     stranger = newcomer("eve")
     reply = stranger.send("GET", f"{AUDIT}?slug=acme")

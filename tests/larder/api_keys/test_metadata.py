@@ -177,7 +177,7 @@ def last_use(key: ApiKey, now: datetime) -> None:
 
 
 def expiry(key: ApiKey, now: datetime) -> None:
-    assert repository.set_expiry(key.key_hash, now, now=now)
+    assert commit(repository.ending(key, now, now=now))
     assert delete_expired_keys(now=now + timedelta(seconds=1)) == 1
 
 

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from larder.tables import Write
 
 
-def created(key: ApiKey, actor: Actor | None, *, replaces: ApiKey | None = None) -> "list[Write]":
-    entries = _entries(Action.KEY_CREATED, key, actor)
-    if replaces is not None:
-        entries += _entries(Action.KEY_ROTATED, replaces, actor)
-    return entries
+def created(key: ApiKey, actor: Actor | None) -> "list[Write]":
+    return _entries(Action.KEY_CREATED, key, actor)
+
+
+def rotated(old: ApiKey, new: ApiKey, actor: Actor | None) -> "list[Write]":
+    return _entries(Action.KEY_ROTATED, old, actor, successor=new.id)
 
 
 def changed(key: ApiKey, actor: Actor | None) -> "list[Write]":
@@ -26,7 +27,10 @@ def deleted(key: ApiKey, actor: Actor | None) -> "list[Write]":
     return _entries(Action.KEY_DELETED, key, actor)
 
 
-def _entries(action: Action, key: ApiKey, actor: Actor | None) -> "list[Write]":
+def _entries(action: Action, key: ApiKey, actor: Actor | None, **details: str) -> "list[Write]":
     """One for the user of the key, and one for its team, so that each of them finds it."""
     owners = [key.user_id] if key.team_id is None else [key.user_id, key.team_id]
-    return [audited(owner, action, key.id, actor) for owner in owners]
+    return [
+        audited(owner, action, key.id, actor, name=key.name or key.start, details=details)
+        for owner in owners
+    ]

@@ -27,6 +27,14 @@ class NewKey:
     rate_limit: RateLimit | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotation:
+    """The id of the key that a new key replaces, and for how many seconds it still works."""
+
+    key_id: str
+    overlap_s: int
+
+
 class Unset(Enum):
     """Distinguishes a property that does not change from one that is set to None."""
 

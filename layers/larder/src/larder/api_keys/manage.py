@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from larder.api_keys import audited, repository
-from larder.api_keys.changes import KeyChanges, NewKey, Unset
+from larder.api_keys.changes import KeyChanges, NewKey, Rotation, Unset
 from larder.api_keys.grants import check_grant, check_reach, held, raised, within
 from larder.api_keys.models import TRUST, ApiKey, Refill
 from larder.api_keys.principals import Principal
@@ -16,7 +16,13 @@ from larder.api_keys.rules import (
     check_name,
     check_permissions,
 )
-from larder.api_keys.service import prepare_key, revoke_key, store_key
+from larder.api_keys.service import (
+    MILLISECOND,
+    end_after,
+    prepare_key,
+    revoke_key,
+    store_key,
+)
 from larder.concurrency import attempts
 from larder.errors import (
     InvalidValue,
@@ -31,7 +37,6 @@ from larder.teams import protection
 from larder.teams.protection import FirstTrust
 
 _ID = re.compile(r"[A-Za-z0-9]{32}")
-_MILLISECOND = timedelta(milliseconds=1)
 _NO_TRUST = FirstTrust()
 _TRUST_IS_FOR_NEW = (
     "only a new key can get artifacts: trust, because jobs that are not trusted may have this one"
@@ -43,16 +48,19 @@ def grant_key(
     new: NewKey,
     *,
     trust: FirstTrust = _NO_TRUST,
+    rotation: Rotation | None = None,
     fresh: bool = False,
     ctx: RequestContext | None = None,
     now: datetime,
 ) -> tuple[ApiKey, str]:
     """Create a key. Returns the record and the secret key, which cannot be read again.
 
+    With `rotation`, it replaces another key of the same user and team, which then ends. One transaction does both.
+
     Without `permissions`, the key gets the deployment's default, limited to what the principal holds. `ctx` is the
     request, for functions of the integrator. `trust` is what `first_trust` says of the key. `fresh` is whether the user
     has signed in recently, which a key with more than the cache needs requires. Raises InvalidValue, PermissionNotHeld,
-    NotATeamMember, SessionNotFresh, SessionRequired, KeyLimitReached.
+    NotATeamMember, SessionNotFresh, SessionRequired, KeyLimitReached, KeyNotFound, TryAgain.
     """
     if not _ID.fullmatch(new.user_id):
         raise InvalidValue("user_id", "there is no such user")
@@ -65,9 +73,26 @@ def grant_key(
     check_grant(principal, key, holds)
     _check_fresh(principal, None, key, fresh)
     maker = principal.user if principal.user_id == key.user_id else None
-    stored = store_key(key, maker=maker, actor=principal.actor, also=trust.writes)
+    old = None if rotation is None else _replaced(principal, rotation, key)
+    stored = store_key(
+        key,
+        maker=maker,
+        actor=principal.actor,
+        replaces=old,
+        ending=[end_after(old, rotation.overlap_s, now=now)] if old and rotation else [],
+        also=trust.writes,
+    )
     protection.confirm(trust)
     return stored, raw
+
+
+def _replaced(principal: Principal, rotation: Rotation, new: ApiKey) -> ApiKey:
+    """The key that the new one replaces. Raises InvalidValue, KeyNotFound, PermissionNotHeld, NotATeamMember."""
+    old = _find(principal, rotation.key_id)
+    check_reach(principal, old)
+    if (old.user_id, old.team_id) != (new.user_id, new.team_id):
+        raise InvalidValue("replaces", "must be a key of the same user and team as the new one")
+    return old
 
 
 def first_trust(principal: Principal, new: NewKey, *, protect: bool) -> FirstTrust:
@@ -141,7 +166,7 @@ def _check_fresh(principal: Principal, before: ApiKey | None, after: ApiKey, fre
 
 def _apply(key: ApiKey, changes: KeyChanges, now: datetime) -> ApiKey:
     """Apply and check the changes. `updated_at` always increases, so two changes never have the same time."""
-    changed = replace(key, updated_at=max(now, key.updated_at + _MILLISECOND))
+    changed = replace(key, updated_at=max(now, key.updated_at + MILLISECOND))
     if changes.name is not None:
         check_name(changes.name)
         changed = replace(changed, name=changes.name)

@@ -465,10 +465,20 @@ def change(old: ApiKey, new: ApiKey, *also: Write) -> ApiKey | None:
     return get(old.key_hash)
 
 
-def set_expiry(key_hash: str, expires_at: datetime, *, now: datetime) -> bool:
-    """False if the key does not exist."""
+def ending(key: ApiKey, expires_at: datetime, *, now: datetime) -> Write:
+    """The write that gives a key another expiry. It fails if the key has changed since it was read."""
     changes = {"expires_at": to_ms(expires_at), "expiring": EXPIRING, "updated_at": to_ms(now)}
-    return commit(API_KEYS.update(key_hash, set=changes, when=exists("key_hash")))
+    return API_KEYS.update(key.key_hash, set=changes, when=_unchanged(key))
+
+
+def deleting(key: ApiKey) -> tuple[Write, Write]:
+    """The writes that delete a key and its metadata. They fail if the key has changed since it was read."""
+    return _delete_both(key.key_hash, _unchanged(key))
+
+
+def _unchanged(key: ApiKey) -> Condition:
+    """Each change gives the key another time. Uses do not."""
+    return equals(updated_at=to_ms(key.updated_at))
 
 
 def get(key_hash: str) -> ApiKey | None:

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 CLEAN_UP_SECONDS = 10
 """The least time between two automatic deletions of expired keys (docs/clients/better-auth.md#allowance-and-refill)."""
 
+MILLISECOND = timedelta(milliseconds=1)
+"""A change of a key is at least this much later than the one before, so that two never have the same time."""
+
 _DELETED_BY_A_REQUEST = 20
 """The most expired keys that one request deletes. The hourly sweep deletes all."""
 
@@ -161,6 +164,7 @@ def store_key(
     actor: Actor | None = None,
     limited: bool = True,
     replaces: ApiKey | None = None,
+    ending: "Sequence[Write]" = (),
     also: "Sequence[Write]" = (),
 ) -> ApiKey:
     """Store a key, and return it with its user's password version.
@@ -170,20 +174,28 @@ def store_key(
     `maker` is the user of the session that creates a key for itself. Raises NotSignedIn if all sessions of the user
     have ended since the session was checked, so that a password reset that deletes keys does not miss this one.
 
-    `replaces` is the key that this one replaces. `also` are other writes of the transaction. Raises KeyLimitReached
-    unless `limited` is False.
+    `replaces` is the key that this one replaces, and `ending` the writes that end it, in the same transaction. Raises
+    TryAgain if it has changed. `also` are other writes of the transaction. Raises KeyLimitReached unless `limited` is
+    False.
     """
     from larder.api_keys import audited
 
     generation = None if maker is None else maker.session_generation
-    entries = audited.created(key, actor, replaces=replaces)
+    entries = (
+        audited.created(key, actor) if replaces is None else audited.rotated(replaces, key, actor)
+    )
+    writes = (*entries, *ending, *also)
     for _ in attempts():
         version = maker.password_version if maker else repository.password_version_of(key.user_id)
         if version is None:
             raise InvalidValue("user_id", "there is no such user")
         stored = replace(key, password_version=version)
-        if repository.add(stored, *entries, *also, generation=generation, limited=limited):
+        if repository.add(stored, *writes, generation=generation, limited=limited):
             return stored
+        if replaces is not None:
+            current = repository.get(replaces.key_hash)
+            if current is None or current.updated_at != replaces.updated_at:
+                raise TryAgain
         if repository.get(key.key_hash) is not None:
             raise SettingsError(f"{settings().key_generator} returned a key that exists already")
         if maker is not None:
@@ -258,7 +270,7 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
 
     The new key has the same user, team, name, prefix, permissions, scope, metadata, limits and remaining uses, and the
     full lifetime again. With an overlap, each of the two keys has the remaining uses; without one, they are exact.
-    Returns None if no key has this id. Raises InvalidValue.
+    Returns None if no key has this id. Raises InvalidValue, TryAgain.
     """
     if overlap_s < 0:
         raise InvalidValue("overlap", "must be 0 or a positive number of seconds")
@@ -274,21 +286,22 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
         last = repository.disable(old.key_hash, now=now)
         if last is None or (last.remaining == 0 and last.refill is None):
             return None
-        created = _create_successor(last, now)
-        repository.delete(old.key_hash)
-        return created
-    created = _create_successor(old, now)
+        return _create_successor(last, repository.deleting(last), now)
+    return _create_successor(old, [end_after(old, overlap_s, now=now)], now)
+
+
+def end_after(key: ApiKey, overlap_s: int, *, now: datetime) -> "Write":
+    """The write that lets a key work for `overlap_s` more seconds, but not longer than its own expiry."""
     end = now + timedelta(seconds=overlap_s)
-    if old.expires_at is None or old.expires_at > end:
-        repository.set_expiry(old.key_hash, end, now=now)
-    return created
+    expires_at = end if key.expires_at is None else min(key.expires_at, end)
+    return repository.ending(key, expires_at, now=max(now, key.updated_at + MILLISECOND))
 
 
-def _create_successor(old: ApiKey, now: datetime) -> tuple[ApiKey, str]:
+def _create_successor(old: ApiKey, ending: "Sequence[Write]", now: datetime) -> tuple[ApiKey, str]:
     """Not limited, so that the keys of a user who has the most can be rotated."""
     key, raw = prepare_key(_successor(repository.with_metadata(old), now), now=now)
     key = replace(key, scope=old.own_scope)
-    return store_key(key, limited=False, replaces=old), raw
+    return store_key(key, limited=False, replaces=old, ending=ending), raw
 
 
 def _successor(old: ApiKey, now: datetime) -> NewKey:

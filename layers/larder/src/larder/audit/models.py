@@ -31,7 +31,7 @@ class Action(StrEnum):
     """`subject` is the id of the key. A key of a team has two entries: that of its user, and that of the team."""
     KEY_CHANGED = "key_changed"
     KEY_ROTATED = "key_rotated"
-    """Another key replaced this one, with an entry of its own."""
+    """A new key replaced this one. `details` have its id, `successor`. It has no `key_created`."""
     KEY_DELETED = "key_deleted"
     KEYS_DELETED = "keys_deleted"
     """A password reset deleted all keys of the user."""
@@ -96,7 +96,9 @@ class Entry:
     """One action. `id` sorts by time. `artifacts` and `size_bytes` count what it removed.
 
     `actor` is None for an operator at the command line. AWS authenticates them, so Larder does not know the user.
-    `role` is the role that a member got or lost. `details` say more about a key of a CI job.
+    `name` is the name of the subject at that time, for keys, rules and, as an address, invitations. They may be deleted
+    since. Users are found by their id, so that their names end with their accounts.
+    `role` is the role that a member got or lost. `details` say more about the key of a CI job, and about a rotation.
     """
 
     id: str
@@ -107,6 +109,7 @@ class Entry:
     actor: Actor | None
     artifacts: int = 0
     size_bytes: int = 0
+    name: str | None = None
     role: str | None = None
     details: Mapping[str, str] = field(default_factory=dict)
 

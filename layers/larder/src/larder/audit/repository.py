@@ -39,6 +39,7 @@ def put(entry: Entry) -> Write:
         "credential_id": entry.actor.credential_id if entry.actor else None,
         "artifacts": entry.artifacts,
         "size_bytes": entry.size_bytes,
+        "name": entry.name,
         "role": entry.role,
         "details": dict(entry.details) or None,
         "expires_at": to_epoch_seconds(entry.at + kept),
@@ -56,6 +57,7 @@ def _entry(item: Item) -> Entry:
         actor=_actor(item),
         artifacts=item["artifacts"],
         size_bytes=item["size_bytes"],
+        name=item.get("name"),
         role=item.get("role"),
         details=item.get("details", {}),
     )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from larder.tables import Write
 
 
+_NO_DETAILS: Mapping[str, str] = {}
 _READ_AT_ONCE = 100
 
 MOST_READ = 10 * _READ_AT_ONCE
@@ -47,10 +48,18 @@ def make_entry(
 
 
 def audited(
-    owner: str, action: Action, subject: str, actor: Actor | None, *, role: str | None = None
+    owner: str,
+    action: Action,
+    subject: str,
+    actor: Actor | None,
+    *,
+    name: str | None = None,
+    role: str | None = None,
+    details: Mapping[str, str] = _NO_DETAILS,
 ) -> "Write":
     """The write of an entry, for the transaction of the action. `owner` is the user or team that it is about."""
-    return repository.put(make_entry(owner, action, subject, actor, role=role, now=clock.now()))
+    entry = make_entry(owner, action, subject, actor, role=role, now=clock.now())
+    return repository.put(replace(entry, name=name, details=details))
 
 
 def issued(key_id: str, rule_id: str, actor: Actor, details: Mapping[str, str]) -> "Write":

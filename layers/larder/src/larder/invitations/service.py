@@ -62,7 +62,14 @@ def create_invitations(
     ]
     addresses = {invitation.address for invitation in created}
     entries = [
-        audited(team_id, Action.MEMBER_INVITED, one.id, actor, role=one.role.value)
+        audited(
+            team_id,
+            Action.MEMBER_INVITED,
+            one.id,
+            actor,
+            name=one.email,
+            role=one.role.value,
+        )
         for one in created
     ]
     for _ in attempts():
@@ -110,10 +117,17 @@ def withdraw(
             raise MemberNotFound
         if acting is not None:
             check_manages(acting.role, found[0].role)
-        role = found[0].role.value
-        entry = audited(team_id, Action.INVITATION_WITHDRAWN, invitation_id, actor, role=role)
-        if repository.delete(found[0], entry, by=acting):
-            return found[0]
+        one = found[0]
+        entry = audited(
+            team_id,
+            Action.INVITATION_WITHDRAWN,
+            one.id,
+            actor,
+            name=one.email,
+            role=one.role.value,
+        )
+        if repository.delete(one, entry, by=acting):
+            return one
     raise TryAgain
 
 

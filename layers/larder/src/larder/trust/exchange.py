@@ -94,7 +94,7 @@ def _issue(
     actor = Actor(key.id, rule.id)
     entries = [issued(key.id, rule.id, actor, {"team": team.id, "scope": match.scope, **run})]
     if match.pins is not None:
-        entries.append(audited(team.id, Action.RULE_PINNED, rule.id, actor))
+        entries.append(audited(team.id, Action.RULE_PINNED, rule.id, actor, name=rule.name))
     failed = repository.exchange(key, spent, rule, *counted, *entries, pins=match.pins, now=now)
     if spent in failed:
         raise IdTokenSpent

@@ -87,7 +87,7 @@ def create_rule(
     rule = _made(team_id, new, origin=origin, now=now)
     rule = replace(rule, created_by=OPERATOR if by is None else by.user_id)
     check_accepted(rule.issuer, origin=origin)
-    entry = audited(team_id, Action.RULE_ADDED, rule.id, actor)
+    entry = audited(team_id, Action.RULE_ADDED, rule.id, actor, name=rule.name)
     for _ in attempts():
         acting = _acting(team_id, by)
         version = repository.version_of_all(team_id)
@@ -116,7 +116,6 @@ def change_rule(
 
     Raises InvalidValue, RuleExists, RuleNotFound, MissingRole, TeamNotFound, TryAgain.
     """
-    entry = audited(team_id, Action.RULE_CHANGED, rule_id, actor)
     for _ in attempts():
         acting = _acting(team_id, by)
         old = find_rule(team_id, rule_id)
@@ -126,6 +125,7 @@ def change_rule(
         if new.enabled and not (old.enabled and matching.do_the_same(old, new)):
             version = repository.version_of_all(team_id)
             _check_alone(new, repository.list_of(team_id), now)
+        entry = audited(team_id, Action.RULE_CHANGED, rule_id, actor, name=new.name)
         if repository.change(old, new, entry, by=acting, rules_version=version):
             return new
     raise TryAgain
@@ -135,10 +135,10 @@ def delete_rule(
     team_id: str, rule_id: str, *, by: Member | None, actor: Actor | None = None
 ) -> Rule:
     """Delete a rule, and end its tokens. Raises RuleNotFound, MissingRole, TeamNotFound, TryAgain."""
-    entry = audited(team_id, Action.RULE_REMOVED, rule_id, actor)
     for _ in attempts():
         acting = _acting(team_id, by)
         rule = find_rule(team_id, rule_id)
+        entry = audited(team_id, Action.RULE_REMOVED, rule_id, actor, name=rule.name)
         if repository.delete(rule, entry, by=acting):
             return rule
     raise TryAgain

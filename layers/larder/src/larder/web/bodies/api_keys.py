@@ -11,7 +11,7 @@ from pydantic import (
     StringConstraints,
 )
 
-from larder.api_keys.changes import UNSET, KeyChanges, NewKey, Unset
+from larder.api_keys.changes import UNSET, KeyChanges, NewKey, Rotation, Unset
 from larder.api_keys.models import Permissions, RateLimit, Refill
 from larder.api_keys.rules import MAX_WORD_LENGTH
 from larder.api_keys.service import default_rate_limit
@@ -27,6 +27,9 @@ from larder.web.request_context import request_context
 
 MAX_PERMISSIONS = 20
 """How many actions one verification can require. One condition checks them all."""
+
+MAX_OVERLAP_S = 30 * 86_400
+"""How long a replaced key can still work. At least a minute, so that a caller whose reply got lost can ask again."""
 
 _Word = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_LENGTH)]
 _Permissions = dict[str, list[str]]
@@ -75,6 +78,8 @@ class _Create(_Limits):
     permissions: _Permissions | None = None
     teamId: Annotated[str, AfterValidator(parse_team_id)] | None = None  # noqa: N815
     protect: bool = True
+    replaces: str | None = None
+    overlap: Annotated[int, BeforeValidator(_whole), Field(ge=60, le=MAX_OVERLAP_S)] = 86_400
 
 
 class _Update(_Limits):
@@ -165,6 +170,13 @@ def protects_team(body: Annotated[_Create, Depends(_create_body)]) -> bool:
     return body.protect
 
 
+def rotation(body: Annotated[_Create, Depends(_create_body)]) -> Rotation | None:
+    """`{"replaces"?, "overlap"?}`: the key that the new one replaces."""
+    if body.replaces is None:
+        return None
+    return Rotation(key_id=body.replaces, overlap_s=body.overlap)
+
+
 def sent_update(body: Annotated[_Update, Depends(_update_body)], principal: KeyMaker) -> SentUpdate:
     """`{"keyId", ...}` with the changes. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
     _check_server_only(body, principal)
@@ -233,4 +245,5 @@ VerifyBody = Annotated[KeyToVerify, Depends(verify_body)]
 SentNewKey = Annotated[NewKey, Depends(new_key)]
 SentKeyUpdate = Annotated[SentUpdate, Depends(sent_update)]
 ProtectsTeam = Annotated[bool, Depends(protects_team)]
+SentRotation = Annotated[Rotation | None, Depends(rotation)]
 NamedKey = Annotated[str, Depends(named_key)]

@@ -23,8 +23,9 @@ class AuditActorJson(TypedDict):
 class AuditEntryJson(TypedDict):
     """One action. `actor` is null for an operator. `subject` is the id of what was changed.
 
-    `subjectName` is the name of the subject if it is a user with an account. `artifacts` and `sizeBytes` count what was
-    deleted. `role` is the role that a member got or lost.
+    `subjectName` is the name of the subject: that of a key or rule at that time, the address of an invitation, and the
+    name of a user who has an account. `successor` is the id of the new key of a rotation. `artifacts` and `sizeBytes`
+    count what was deleted. `role` is the role that a member got or lost.
     """
 
     id: str
@@ -32,6 +33,7 @@ class AuditEntryJson(TypedDict):
     action: Action
     subject: str
     subjectName: str | None
+    successor: str | None
     actor: AuditActorJson | None
     role: str | None
     artifacts: int
@@ -64,7 +66,8 @@ def _entry_json(entry: Entry, activity: Activity) -> AuditEntryJson:
         "at": to_ms(entry.at),
         "action": entry.action,
         "subject": entry.subject,
-        "subjectName": _name(subject),
+        "subjectName": entry.name or _name(subject),
+        "successor": entry.details.get("successor"),
         "actor": None if entry.actor is None else _actor_json(entry.actor, activity),
         "role": entry.role,
         "artifacts": entry.artifacts,

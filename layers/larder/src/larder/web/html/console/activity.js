@@ -47,8 +47,8 @@ const ACTION_WORDS = {
   block_lifted: () => "Lifted the block",
   quota_set: (entry) => (entry.subject === "default" ? "Set the default quota" : `Set the quota to ${bytesText(Number(entry.subject))}`),
   protection_set: (entry) => (entry.subject.includes("protected=true") ? "Set the protection: on" : "Set the protection: off"),
-  member_invited: (entry) => `Invited someone as ${roleText(entry.role)}`,
-  invitation_withdrawn: (entry) => `Withdrew an invitation as ${roleText(entry.role)}`,
+  member_invited: (entry, subject) => html`Invited ${subject} as ${roleText(entry.role)}`,
+  invitation_withdrawn: (entry, subject) => html`Withdrew the invitation of ${subject} as ${roleText(entry.role)}`,
   member_added: (entry, subject) => html`${subject} joined as ${roleText(entry.role)}`,
   member_removed: (entry, subject) => html`${subject} left, was ${roleText(entry.role)}`,
   role_changed: (entry, subject) => html`Made ${subject} ${roleText(entry.role)}`,
@@ -99,7 +99,10 @@ function Activity({ scope }) {
   const loaded = useLoad(
     `/v1/audit?${scope.query}&limit=${ACTIVITY_LENGTH}${before && `&before=${before}`}${actions ? `&action=${actions.join(",")}` : ""}`,
   );
-  const names = useLoad(`names of the activity ${scope.path}`, () => loadNames(scope)).data ?? new Map();
+  const living = useLoad(`names of the activity ${scope.path}`, () => loadNames(scope)).data ?? [];
+  // What was deleted is named by its entries.
+  const named = (loaded.data?.entries ?? []).filter(({ subjectName }) => subjectName);
+  const names = new Map([...named.map(({ subject, subjectName }) => [subject, subjectName]), ...living]);
   const choose = ({ target }) => {
     setStarts([""]);
     setKind(target.value);

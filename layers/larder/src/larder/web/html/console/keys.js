@@ -152,13 +152,12 @@ function CreateKey({ scope, close }) {
 }
 
 /** The key is shown only here, so the dialog closes only when the user says that they have stored it. */
-function NewKey({ scope, secret, problem, protects, close }) {
+function NewKey({ scope, secret, protects, close }) {
   const [isStored, setStored] = useState(false);
   const [isAsked, setAsked] = useState(false);
   return html`<${Dialog} title="Your new key" stays close=${close}>
     <p>Copy it now. It is not shown again.</p>
     <${Lines} text=${secret} label="Copy the key" wraps />
-    ${problem && html`<${Problem} text=${problem} />`}
     ${protects && html`<p class="notice">The team is now protected: only trusted keys and jobs write what everyone reads. Its builds start from an empty cache once.</p>`}
     ${scope.team && html`<details><summary>What to set in CI</summary><${CiLines} scope=${scope} secret=${secret} /></details>`}
     <${Check} label="I have stored the key" checked=${isStored} onChange=${({ target }) => setStored(target.checked)} />
@@ -167,13 +166,12 @@ function NewKey({ scope, secret, problem, protects, close }) {
   <//>`;
 }
 
-/** Create a key like the old one, and then let the old one expire. A failure in between leaves both valid. */
+/** Create a key like the old one, which ends later. One request does both. */
 function RotateKey({ scope, row, close }) {
   const [made, setMade] = useState(null);
-  if (made) return html`<${NewKey} scope=${scope} secret=${made.key} problem=${made.problem} close=${() => close(true)} />`;
+  if (made) return html`<${NewKey} scope=${scope} secret=${made.key} close=${() => close(true)} />`;
   const { record } = row;
   const lifetime = record.expiresAt === null ? null : Math.round((row.expiresAt - row.createdAt) / SECOND);
-  const choosesExpiry = isTrue(own.keysChooseExpiry);
   const act = async ({ overlap }) => {
     const { data, problem } = await call("POST", "/api/auth/api-key/create", {
       ...(record.name !== null && { name: record.name }),
@@ -181,21 +179,21 @@ function RotateKey({ scope, row, close }) {
       ...(record.metadata !== null && { metadata: record.metadata }),
       permissions: record.permissions,
       ...(scope.team && { teamId: scope.team.id }),
-      ...(choosesExpiry && lifetime !== null && { expiresIn: lifetime }),
+      ...(isTrue(own.keysChooseExpiry) && lifetime !== null && { expiresIn: lifetime }),
+      replaces: row.id,
+      overlap: Number(overlap),
     });
     if (problem) return problem;
-    if (!choosesExpiry) return setMade({ key: data.key, problem: "The old key still works. Delete it when builds use the new one." });
-    const old = await call("POST", "/api/auth/api-key/update", { keyId: row.id, expiresIn: Number(overlap) });
-    setMade({ key: data.key, problem: old.problem && `The old key still works: ${old.problem}` });
+    setMade(data);
   };
   return html`<${Dialog} title="Rotate the key" close=${() => close()}>
     <p>You get a new key with the same name and permissions as <strong><${Name} of=${row.name ?? row.start ?? row.id} /></strong>.</p>
     <${Form} action="Rotate the key" busy="Rotating the key …" cancel=${() => close()} act=${act}>
-      ${choosesExpiry && html`<${Field} label="The old key works for" name="overlap">
+      <${Field} label="The old key works for" name="overlap">
         <option value="3600">1 hour</option>
         <option value="86400" selected>1 day</option>
         <option value="604800">7 days</option>
-      <//>`}
+      <//>
     <//>
   <//>`;
 }
