@@ -3,7 +3,7 @@
 from typing import TypedDict
 
 from larder.web.app import lambda_handler, vercel_api
-from larder.web.principals.cache import Authenticated
+from larder.web.principals.authenticate import Authenticated
 from larder.web.replies.clients import TokenJson, token_json
 from larder.web.responses import JsonResponse, json_response
 

@@ -5,7 +5,7 @@ from typing import TypedDict
 from larder.accounts.service import find_user
 from larder.errors import Unauthenticated
 from larder.web.app import lambda_handler, vercel_api
-from larder.web.principals.cache import Authenticated
+from larder.web.principals.authenticate import Authenticated
 from larder.web.replies.clients import ClientUserJson, client_user_json
 from larder.web.responses import JsonResponse, json_response
 

@@ -3,7 +3,7 @@
 from typing import TypedDict
 
 from larder.web.app import lambda_handler, vercel_api
-from larder.web.principals.cache import Authenticated, revoke_credential
+from larder.web.principals.authenticate import Authenticated, revoke_credential
 from larder.web.responses import JsonResponse, json_response
 
 app = vercel_api()

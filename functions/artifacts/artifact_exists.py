@@ -4,7 +4,7 @@ from larder import clock
 from larder.artifacts import service
 from larder.web.app import HIT_OR_MISS, cache_api, lambda_handler
 from larder.web.artifact_responses import ArtifactHead, artifact_head
-from larder.web.principals.cache import CacheReader
+from larder.web.principals.authorize import CacheReader
 
 app = cache_api()
 

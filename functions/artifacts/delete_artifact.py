@@ -9,7 +9,7 @@ from larder.teams.models import SHARED_SCOPE
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit_entry
 from larder.web.parameters import NamedHash
-from larder.web.principals.cache import CacheManager
+from larder.web.principals.authorize import CacheManager
 from larder.web.queries.artifacts import ScopeAsked
 from larder.web.responses import JsonResponse, json_response
 

@@ -4,7 +4,7 @@ from larder import clock
 from larder.artifacts import removals
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit_entry
-from larder.web.principals.cache import CacheManager
+from larder.web.principals.authorize import CacheManager
 from larder.web.queries.artifacts import RemovalTarget
 from larder.web.replies.removals import AcceptedRemovalJson, removal_json
 from larder.web.responses import AcceptedResponse, accepted_response

@@ -1,7 +1,7 @@
 """GET /v8/artifacts/status"""
 
 from larder.web.app import cache_api, lambda_handler
-from larder.web.principals.cache import CacheMember
+from larder.web.principals.authorize import CacheMember
 from larder.web.replies.cache import CachingStatusJson
 from larder.web.responses import JsonResponse, json_response
 

@@ -6,7 +6,7 @@ from larder.artifacts.lists import ALL_SCOPES
 from larder.artifacts.models import parse_scope
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import NamedHash
-from larder.web.principals.cache import CacheManager
+from larder.web.principals.authorize import CacheManager
 from larder.web.queries.artifacts import ArtifactAsked
 from larder.web.replies.artifacts import (
     ArtifactJson,

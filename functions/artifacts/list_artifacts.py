@@ -3,7 +3,7 @@
 from larder import clock
 from larder.artifacts import search
 from larder.web.app import cache_api, lambda_handler
-from larder.web.principals.cache import CacheManager
+from larder.web.principals.authorize import CacheManager
 from larder.web.queries.artifacts import ArtifactsAsked
 from larder.web.replies.artifacts import ArtifactsJson, artifacts_json
 from larder.web.responses import JsonResponse, json_response

@@ -2,7 +2,7 @@
 
 from larder.artifacts import removals
 from larder.web.app import cache_api, lambda_handler
-from larder.web.principals.cache import CacheManager
+from larder.web.principals.authorize import CacheManager
 from larder.web.queries.artifacts import RemovalsAsked
 from larder.web.replies.removals import RemovalsJson, removals_json
 from larder.web.responses import JsonResponse, json_response

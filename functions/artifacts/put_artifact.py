@@ -7,7 +7,7 @@ from larder.web.app import cache_api, lambda_handler
 from larder.web.artifact_responses import artifact_url
 from larder.web.parameters import Body, Metadata, NamedHash
 from larder.web.powertools.resolver import Request
-from larder.web.principals.cache import CacheWriter
+from larder.web.principals.authorize import CacheWriter
 from larder.web.responses import AcceptedResponse, accepted_response
 
 app = cache_api()

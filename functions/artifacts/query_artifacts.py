@@ -4,7 +4,7 @@ from larder import clock
 from larder.artifacts import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.bodies.cache import QueryHashes
-from larder.web.principals.cache import CacheReader
+from larder.web.principals.authorize import CacheReader
 from larder.web.replies.cache import QueryJson, query_json
 from larder.web.responses import JsonResponse, json_response
 

@@ -6,7 +6,7 @@ from larder.usage.events import Reporter
 from larder.web.app import cache_api, lambda_handler
 from larder.web.bodies.cache import Events
 from larder.web.parameters import Client
-from larder.web.principals.cache import UsageReporter
+from larder.web.principals.authorize import UsageReporter
 from larder.web.responses import EmptyResponse, empty_response
 
 app = cache_api()

@@ -5,7 +5,7 @@ from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.bodies.cache import CachingToSet
 from larder.web.parameters import NoOtherParameters
-from larder.web.principals.cache import CachingOwner
+from larder.web.principals.authorize import CachingOwner
 from larder.web.replies.cache import CachingStatusJson
 from larder.web.responses import JsonResponse, json_response
 

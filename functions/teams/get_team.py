@@ -3,7 +3,7 @@
 from larder.errors import TeamNotFound
 from larder.teams import members
 from larder.web.app import lambda_handler, vercel_api
-from larder.web.principals.cache import Authenticated
+from larder.web.principals.authenticate import Authenticated
 from larder.web.replies.clients import TeamJson, team_json
 from larder.web.responses import JsonResponse, json_response
 

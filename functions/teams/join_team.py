@@ -6,7 +6,7 @@ from larder.errors import TeamNotFound
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
 from larder.web.bodies.teams import InvitationToken
-from larder.web.principals.cache import Authenticated
+from larder.web.principals.authenticate import Authenticated
 from larder.web.principals.team_bodies import Joiner
 from larder.web.replies.teams import JoinedTeamJson, joined_json
 from larder.web.responses import JsonResponse, json_response

@@ -3,7 +3,7 @@
 from larder import clock
 from larder.accounts import activity
 from larder.web.app import lambda_handler, vercel_api
-from larder.web.principals.cache import AuditReader
+from larder.web.principals.authorize import AuditReader
 from larder.web.queries.audit import AuditAsked
 from larder.web.replies.audit import AuditJson, audit_json
 from larder.web.responses import JsonResponse, json_response

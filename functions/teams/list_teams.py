@@ -2,7 +2,7 @@
 
 from larder.teams import members
 from larder.web.app import lambda_handler, vercel_api
-from larder.web.principals.cache import Authenticated
+from larder.web.principals.authenticate import Authenticated
 from larder.web.queries.teams import TeamsAsked
 from larder.web.replies.clients import TeamsJson, teams_json
 from larder.web.responses import JsonResponse, json_response

@@ -3,7 +3,7 @@
 from larder.artifacts import space
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import NoOtherParameters
-from larder.web.principals.cache import CacheManager
+from larder.web.principals.authorize import CacheManager
 from larder.web.replies.storage import StorageJson, storage_json
 from larder.web.responses import JsonResponse, json_response
 

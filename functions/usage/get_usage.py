@@ -3,7 +3,7 @@
 from larder import clock
 from larder.usage import service
 from larder.web.app import lambda_handler, vercel_api
-from larder.web.principals.cache import UsageReader
+from larder.web.principals.authorize import UsageReader
 from larder.web.queries.usage import PeriodAsked
 from larder.web.replies.usage import UsageJson, usage_json
 from larder.web.responses import JsonResponse, json_response

@@ -2,7 +2,7 @@
 
 from larder.usage import service
 from larder.web.app import cache_api, lambda_handler
-from larder.web.principals.cache import CacheManager
+from larder.web.principals.authorize import CacheManager
 from larder.web.queries.usage import PeriodByKeyAsked
 from larder.web.replies.usage import UsageByJson, usage_by_key_json
 from larder.web.responses import JsonResponse, json_response

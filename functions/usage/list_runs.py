@@ -3,7 +3,7 @@
 from larder import clock
 from larder.runs import service
 from larder.web.app import lambda_handler, vercel_api
-from larder.web.principals.cache import UsageReader
+from larder.web.principals.authorize import UsageReader
 from larder.web.queries.runs import RunsAsked
 from larder.web.replies.runs import RunsJson, runs_json
 from larder.web.responses import JsonResponse, json_response

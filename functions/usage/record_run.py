@@ -5,7 +5,7 @@ from larder.runs import service
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.bodies.runs import SentRun
 from larder.web.parameters import NoOtherParameters
-from larder.web.principals.cache import RunReporter
+from larder.web.principals.authorize import RunReporter
 from larder.web.replies.runs import RecordedRunJson, recorded_run_json
 from larder.web.responses import JsonResponse, json_response
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from larder.actor import Actor
-from larder.errors import InvalidValue
+from larder.errors import InvalidValue, PaymentMissing, SoftBlocked
 from larder.teams import repository
 from larder.teams.audited import audited_lazily
 from larder.teams.models import Block, CachingStatus, Membership, OwnerState
@@ -14,10 +14,18 @@ if TYPE_CHECKING:
 MAX_REASON_LENGTH = 200
 """The longest reason for a block. Clients print it in one line."""
 
+_BLOCKS = {Block.SOFT: SoftBlocked, Block.PAYMENT: PaymentMissing}
+
 
 def read_state(owner: str) -> OwnerState:
     """The state of a team, or of a user's own cache."""
     return repository.read_state(owner)
+
+
+def check_not_blocked(state: OwnerState) -> None:
+    """Raises SoftBlocked, PaymentMissing."""
+    if state.block is not None:
+        raise _BLOCKS[state.block](state.block_reason)
 
 
 def standing_of(owner: str, user_id: str) -> Membership:

@@ -22,7 +22,7 @@ from larder.web.bodies.raw import broken_rules, sent_json
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, Client
 from larder.web.powertools.resolver import Depends, Request
-from larder.web.principals.cache import RunReporter
+from larder.web.principals.authorize import RunReporter
 
 _MAX_TEXT = 255
 _MAX_TIME_MS = 10**14

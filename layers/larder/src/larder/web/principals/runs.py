@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 from larder.actor import Actor
 from larder.errors import ReadOnly
 from larder.web.powertools.resolver import Depends
-from larder.web.principals.cache import UsageReporter
+from larder.web.principals.authorize import UsageReporter
 
 
 class Deleter(NamedTuple):

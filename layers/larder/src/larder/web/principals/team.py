@@ -35,10 +35,11 @@ from larder.errors import (
 )
 from larder.teams.members import find_membership
 from larder.teams.models import Member, Team
+from larder.teams.state import check_not_blocked
 from larder.web.log import logger
 from larder.web.parameters import BearerToken, Token
 from larder.web.powertools.resolver import Depends, Request
-from larder.web.principals.cache import authenticate, check_not_blocked
+from larder.web.principals.authenticate import authenticate
 
 _READ: Permissions = {"teams": ("read",)}
 WRITE: Permissions = {"teams": ("write",)}

@@ -32,7 +32,7 @@ from larder.errors import (
 from larder.rate_limits.models import TEAMS_MADE
 from larder.rate_limits.service import take_if_counted
 from larder.settings import settings
-from larder.teams.state import standing_of
+from larder.teams.state import check_not_blocked, standing_of
 from larder.trust.models import RuleChange
 from larder.web.bodies.rules import SentNewRule, SentRuleChange
 from larder.web.bodies.teams import (
@@ -45,7 +45,7 @@ from larder.web.bodies.teams import (
 )
 from larder.web.parameters import BearerToken
 from larder.web.powertools.resolver import Depends, Request
-from larder.web.principals.cache import Authenticated, authenticate, check_not_blocked
+from larder.web.principals.authenticate import Authenticated, authenticate
 from larder.web.principals.fresh import check_fresh
 from larder.web.principals.team import (
     MANAGE_ARTIFACTS,

@@ -12,7 +12,8 @@ from larder.artifacts import edge
 from larder.web.build_clients import DirectUploads, direct_uploads
 from larder.web.parameters import BearerToken, NamedTeam, bearer_token, team_query
 from larder.web.powertools.resolver import Depends, Request
-from larder.web.principals.cache import CachePrincipal, cache_reader, cache_writer, is_bound
+from larder.web.principals.authorize import cache_reader, cache_writer
+from larder.web.principals.prefetch import CachePrincipal, is_bound
 
 
 def downloader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:

@@ -21,7 +21,7 @@ from larder.teams.models import SHARED_SCOPE
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters, named_hash
 from larder.web.powertools.resolver import Depends, Request
-from larder.web.principals.cache import CacheManager
+from larder.web.principals.authorize import CacheManager
 
 MAX_ARTIFACTS = 100
 DEFAULT_ARTIFACTS = 20

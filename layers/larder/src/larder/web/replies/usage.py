@@ -5,7 +5,7 @@ from typing import TypedDict
 from larder.clock import IsoDate, to_iso_date
 from larder.teams.models import Block, CachingStatus
 from larder.usage.models import Day, Figures, Period, Usage, UsageByKey, without_ci
-from larder.web.principals.cache import CachePrincipal
+from larder.web.principals.prefetch import CachePrincipal
 
 
 class FiguresJson(TypedDict):

@@ -1,22 +1,4 @@
-"""Authenticate and authorize cache requests: the principals that handlers name in their signatures.
-
-| Type | The principal |
-|---|---|
-| `Authenticated` | has a valid key or session token, for any team |
-| `CacheMember` | has a valid key or session token and, if the request names a team, is a member of it |
-| `UsageReporter` | can report cache usage events: any permission on `artifacts` |
-| `RunReporter` | can report runs: permission `artifacts: write`, and a role that writes |
-| `UsageReader` | can read usage figures: permission `artifacts: read`, even if the owner is blocked |
-| `CacheReader` | can read artifacts: permission `artifacts: read`, and caching is neither disabled nor paused |
-| `CacheWriter` | can write artifacts: permission `artifacts: write`, a role that writes, and a quota that is not full |
-| `AuditReader` | can read the audit, even if the owner is blocked: `teams: read`, owner or admin |
-| `CachingOwner` | can disable and enable caching: permission `artifacts: manage`, and owner of the team |
-| `CacheManager` | can list and delete artifacts, even if caching is off: `artifacts: manage`, owner or admin |
-
-Keys have permissions. For a session, only the role in the team counts.
-
-In a protected team, only trusted keys write what everyone reads. Every other credential writes a scope of its own
-(docs/protection.md). Nothing in the request chooses the scope.
+"""Authenticate a cache request, and read what it needs of its owner and artifact.
 
 A request needs two sequential round trips to AWS: one reads the key, then one consistent batch reads everything else.
 An instance remembers which team a key acted for, and then reads the key in the same batch. What it remembers only
@@ -29,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import NamedTuple
 
 from larder import clock
 from larder.api_keys.models import CACHE_ACTIONS, ApiKey, Permissions
@@ -40,7 +22,6 @@ from larder.api_keys.verification import (
     note_use_if_due,
     reading_presented,
     verify_counted_key,
-    verify_key,
     verify_read_key,
 )
 from larder.artifacts.caching import (
@@ -57,49 +38,13 @@ from larder.artifacts.models import (
     view_of,
 )
 from larder.concurrency import running
-from larder.errors import (
-    OWNERS_ONLY,
-    CachingDisabled,
-    CachingOverLimit,
-    CachingPaused,
-    MissingPermission,
-    MissingRole,
-    NotATeamMember,
-    PaymentMissing,
-    ReadOnly,
-    SessionRequired,
-    SoftBlocked,
-    Unauthenticated,
-    UnprovenCannotStore,
-)
+from larder.errors import NotATeamMember, Unauthenticated
 from larder.instance import Remembered
-from larder.teams.models import (
-    Block,
-    CachingStatus,
-    Membership,
-    OwnerState,
-    People,
-    is_team_id,
-)
+from larder.teams.models import CachingStatus, Membership, is_team_id
 from larder.teams.slugs import team_of_slug
 from larder.web.log import logger
-from larder.web.parameters import (
-    BearerToken,
-    NamedTeam,
-    TeamQuery,
-    Token,
-    named_hash,
-)
-from larder.web.powertools.resolver import Depends, Request
-
-if TYPE_CHECKING:
-    from larder.accounts.models import Session, User
-
-_BLOCKS = {Block.SOFT: SoftBlocked, Block.PAYMENT: PaymentMissing}
-_SWITCHED_OFF = {
-    CachingStatus.DISABLED: CachingDisabled,
-    CachingStatus.PAUSED: CachingPaused,
-}
+from larder.web.parameters import TeamQuery, Token
+from larder.web.principals.authenticate import authenticate, key_principal, session_principal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,203 +120,13 @@ class _Holder(NamedTuple):
 _known: Remembered[tuple[Token, TeamQuery], _Known] = Remembered(4000)
 
 
-def authenticated(token: BearerToken) -> Principal:
-    return authenticate(token, {}, now=clock.now())
-
-
-def authenticate(
-    token: Token, needs: Permissions, *, now: datetime, checked_later: bool = False
-) -> Principal:
-    """The principal of the token. `needs` applies to keys only: for a session the user's role decides.
-
-    The token of a CI job is refused: it stands for no user.
-
-    With `checked_later`, the caller calls `check_not_ended` of the principal.
-
-    Raises Unauthenticated, MissingPermission, RateLimited.
-    """
-    if not token.is_session:
-        key = verify_key(token.hash, needs, now=now, checked_later=checked_later)
-        if key.rule_id is not None:
-            raise Unauthenticated
-        return _key_principal(key)
-    # Imported here, because builds use keys and start faster without the account modules.
-    from larder.accounts.sessions import find_session_of
-
-    return _session_principal(find_session_of(token.hash, now=now))
-
-
-def _key_principal(key: ApiKey) -> Principal:
-    logger().append_keys(key_id=key.id)
-    return Principal(credential=key)
-
-
-def _session_principal(found: "tuple[Session, User] | None") -> Principal:
-    """Raises Unauthenticated."""
-    if found is None:
-        raise Unauthenticated
-    session, user = found
-    logger().append_keys(session_id=session.id)
-    return Principal(credential=session, user=user)
-
-
-def check_not_blocked(state: OwnerState) -> None:
-    """Raises SoftBlocked, PaymentMissing."""
-    if state.block is not None:
-        raise _BLOCKS[state.block](state.block_reason)
-
-
-def revoke_credential(principal: Principal) -> None:
-    """Delete the key or session of a request. It is invalid from the next request on."""
-    credential = principal.credential
-    # Imported here, because only one function revokes a credential.
-    if isinstance(credential, ApiKey):
-        from larder.api_keys.service import revoke_key
-
-        revoke_key(credential, actor=principal.actor)
-        return
-    from larder.accounts.sessions import revoke_session
-
-    revoke_session(credential.user_id, credential.token_hash, actor=principal.actor)
-
-
-def cache_member(token: BearerToken, team: NamedTeam) -> CachePrincipal:
-    return _principal(token, team, None, {}, totals=True)
-
-
-def usage_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
-    principal = _principal(token, team, None, {}, totals=False)
-    if not principal.artifact_actions:
-        raise MissingPermission(
-            "This token needs the permission artifacts: read or artifacts: write."
-        )
-    return principal
-
-
-def run_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
-    """Raises ReadOnly."""
-    principal = _principal(token, team, None, {"artifacts": ("write",)}, totals=False)
-    _require_writing_role(principal)
-    return principal
-
-
-def usage_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
-    needs = {"artifacts": ("read",)}
-    return _principal(token, team, None, needs, totals=True, even_blocked=True)
-
-
-def audit_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
-    """Raises SessionRequired for a user's own audit: it has their sign-ins, and keys are in the environment of builds.
-
-    Also raises MissingRole.
-    """
-    needs = {"teams": ("read",)}
-    principal = _principal(token, team, None, needs, totals=False, even_blocked=True)
-    if principal.membership.role is not None and not principal.membership.role.manages_members:
-        raise MissingRole
-    if principal.team_id is None and principal.key is not None:
-        raise SessionRequired
-    return principal
-
-
-def cache_reader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
-    principal = _principal(token, team, named_hash(request), {"artifacts": ("read",)}, totals=False)
-    _require_caching(principal)
-    _require_trust(principal)
-    return principal
-
-
-def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
-    principal = _principal(token, team, named_hash(request), {"artifacts": ("write",)}, totals=True)
-    _require_writing_role(principal)
-    _require_caching(principal)
-    _require_trust(principal)
-    if (
-        principal.view.is_protected
-        and principal.writes_as_user
-        and _people(principal) is People.READ
-    ):
-        raise ReadOnly
-    if principal.quota_bytes == 0:
-        # Only an address that is not proven leads to a quota of 0.
-        raise UnprovenCannotStore
-    if principal.caching is CachingStatus.OVER_LIMIT:
-        raise CachingOverLimit
-    return principal
-
-
-def cache_manager(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
-    principal = _principal(
-        token, team, named_hash(request), {"artifacts": ("manage",)}, totals=False
-    )
-    if principal.membership.role is not None and not principal.membership.role.manages_artifacts:
-        raise MissingRole
-    return principal
-
-
-def caching_owner(token: BearerToken, team: NamedTeam) -> CachePrincipal:
-    principal = _principal(token, team, None, {"artifacts": ("manage",)}, totals=True)
-    if principal.membership.role is not None and not principal.membership.role.owns_team:
-        raise MissingRole(OWNERS_ONLY)
-    return principal
-
-
-def is_bound(token: Token, team: TeamQuery) -> bool:
-    """Whether the token is a key of one team."""
-    if token.is_session:
-        return False
-    if known := _known.get((token, team)):
-        return known.bound_to is not None
-    key = find_presented(token.hash)
-    return key is not None and key.team_id is not None
-
-
-def _require_writing_role(principal: CachePrincipal) -> None:
-    """Raises ReadOnly for viewers."""
-    if principal.membership.role is not None and not principal.membership.role.writes_cache:
-        raise ReadOnly
-
-
-def _require_caching(principal: CachePrincipal) -> None:
-    if error := _SWITCHED_OFF.get(principal.membership.state.caching):
-        raise error
-
-
-def _people(principal: CachePrincipal) -> People:
-    return principal.membership.state.protection.people
-
-
-def _require_trust(principal: CachePrincipal) -> None:
-    """Raises MissingRole for a key that writes the shared scope if its user no longer may."""
-    key, role = principal.key, principal.membership.role
-    if not principal.view.is_protected or key is None or not key.may_trust:
-        return
-    if role is None or not role.names_trusted:
-        raise MissingRole(
-            "This key is trusted, but its user is no longer an owner or admin of the team."
-        )
-
-
-def _principal(
-    token: Token,
-    team: TeamQuery,
-    hash: ArtifactHash | None,
-    needs: Permissions,
-    *,
-    totals: bool,
-    even_blocked: bool = False,
-) -> CachePrincipal:
-    if hash is not None:
-        logger().append_keys(hash=hash)
-    principal = _member(token, team, hash, needs, totals=totals)
-    if not even_blocked:
-        check_not_blocked(principal.membership.state)
-    return principal
-
-
-def _member(
+def prefetch(
     token: Token, team: TeamQuery, hash: ArtifactHash | None, needs: Permissions, *, totals: bool
 ) -> CachePrincipal:
+    """The principal of the token, with what the request's batch has read: `totals` and the artifact only if asked for.
+
+    Raises Unauthenticated, MissingPermission, ReadOnly, RateLimited, NotATeamMember.
+    """
     now = clock.now()
     known, holder = _known.get((token, team)), None
     if known is None:
@@ -400,6 +155,16 @@ def _member(
     admitted = _admitted(principal, known.owner, items, view, now)
     _known[token, team] = known._replace(own_scope=view.scope)
     return admitted
+
+
+def is_bound(token: Token, team: TeamQuery) -> bool:
+    """Whether the token is a key of one team."""
+    if token.is_session:
+        return False
+    if known := _known.get((token, team)):
+        return known.bound_to is not None
+    key = find_presented(token.hash)
+    return key is not None and key.team_id is not None
 
 
 def _items(known: _Known, hash: ArtifactHash | None, *, totals: bool) -> RequestItems:
@@ -441,7 +206,7 @@ def _verified_with_items(
         from larder.accounts.sessions import if_valid, reading_session
 
         found, items = read_all(reading_session(known.user_id, token.hash), *where)
-        return _session_principal(if_valid(found, now=now)), items
+        return session_principal(if_valid(found, now=now)), items
     if known_as_counted(token.hash):
         with running(read_items) as reading_items:
             key = verify_counted_key(token.hash, needs, now=now)
@@ -453,14 +218,14 @@ def _verified_with_items(
         note_use_if_due(token.hash, needs, now=now)
         read, items = read_all(reading_presented(token.hash), *where)
         key = verify_read_key(token.hash, read, needs, now=now)
-    return _key_principal(key), items
+    return key_principal(key), items
 
 
 def _verified(token: Token, key: ApiKey | None, needs: Permissions, *, now: datetime) -> Principal:
     """The principal of a token that was just looked up."""
     if token.is_session:
         return authenticate(token, needs, now=now)
-    return _key_principal(verify_read_key(token.hash, key, needs, now=now))
+    return key_principal(verify_read_key(token.hash, key, needs, now=now))
 
 
 def _look_up(token: Token, team: TeamQuery) -> _Holder:
@@ -538,15 +303,3 @@ def _owner(user_id: str, bound_to: str | None, team: TeamQuery, slug_team: str |
 
 def _needs_slug(team: TeamQuery) -> bool:
     return team.slug is not None and team.team_id is None
-
-
-Authenticated = Annotated[Principal, Depends(authenticated)]
-CacheMember = Annotated[CachePrincipal, Depends(cache_member)]
-UsageReporter = Annotated[CachePrincipal, Depends(usage_reporter)]
-AuditReader = Annotated[CachePrincipal, Depends(audit_reader)]
-RunReporter = Annotated[CachePrincipal, Depends(run_reporter)]
-UsageReader = Annotated[CachePrincipal, Depends(usage_reader)]
-CacheReader = Annotated[CachePrincipal, Depends(cache_reader)]
-CacheWriter = Annotated[CachePrincipal, Depends(cache_writer)]
-CachingOwner = Annotated[CachePrincipal, Depends(caching_owner)]
-CacheManager = Annotated[CachePrincipal, Depends(cache_manager)]

@@ -1,0 +1,181 @@
+"""Authorize cache requests: the principals that handlers name in their signatures.
+
+| Type | The principal |
+|---|---|
+| `CacheMember` | has a valid key or session token and, if the request names a team, is a member of it |
+| `UsageReporter` | can report cache usage events: any permission on `artifacts` |
+| `RunReporter` | can report runs: permission `artifacts: write`, and a role that writes |
+| `UsageReader` | can read usage figures: permission `artifacts: read`, even if the owner is blocked |
+| `CacheReader` | can read artifacts: permission `artifacts: read`, and caching is neither disabled nor paused |
+| `CacheWriter` | can write artifacts: permission `artifacts: write`, a role that writes, and a quota that is not full |
+| `AuditReader` | can read the audit, even if the owner is blocked: `teams: read`, owner or admin |
+| `CachingOwner` | can disable and enable caching: permission `artifacts: manage`, and owner of the team |
+| `CacheManager` | can list and delete artifacts, even if caching is off: `artifacts: manage`, owner or admin |
+
+Keys have permissions. For a session, only the role in the team counts.
+
+In a protected team, only trusted keys write what everyone reads. Every other credential writes a scope of its own
+(docs/protection.md). Nothing in the request chooses the scope.
+"""
+
+from typing import Annotated
+
+from larder.api_keys.models import Permissions
+from larder.artifacts.models import ArtifactHash
+from larder.errors import (
+    OWNERS_ONLY,
+    CachingDisabled,
+    CachingOverLimit,
+    CachingPaused,
+    MissingPermission,
+    MissingRole,
+    ReadOnly,
+    SessionRequired,
+    UnprovenCannotStore,
+)
+from larder.teams.models import CachingStatus, People
+from larder.teams.state import check_not_blocked
+from larder.web.log import logger
+from larder.web.parameters import BearerToken, NamedTeam, TeamQuery, Token, named_hash
+from larder.web.powertools.resolver import Depends, Request
+from larder.web.principals.prefetch import CachePrincipal, prefetch
+
+_SWITCHED_OFF = {
+    CachingStatus.DISABLED: CachingDisabled,
+    CachingStatus.PAUSED: CachingPaused,
+}
+
+
+def cache_member(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    return _principal(token, team, None, {}, totals=True)
+
+
+def usage_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    principal = _principal(token, team, None, {}, totals=False)
+    if not principal.artifact_actions:
+        raise MissingPermission(
+            "This token needs the permission artifacts: read or artifacts: write."
+        )
+    return principal
+
+
+def run_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    """Raises ReadOnly."""
+    principal = _principal(token, team, None, {"artifacts": ("write",)}, totals=False)
+    _require_writing_role(principal)
+    return principal
+
+
+def usage_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    needs = {"artifacts": ("read",)}
+    return _principal(token, team, None, needs, totals=True, even_blocked=True)
+
+
+def audit_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    """Raises SessionRequired for a user's own audit: it has their sign-ins, and keys are in the environment of builds.
+
+    Also raises MissingRole.
+    """
+    needs = {"teams": ("read",)}
+    principal = _principal(token, team, None, needs, totals=False, even_blocked=True)
+    if principal.membership.role is not None and not principal.membership.role.manages_members:
+        raise MissingRole
+    if principal.team_id is None and principal.key is not None:
+        raise SessionRequired
+    return principal
+
+
+def cache_reader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
+    principal = _principal(token, team, named_hash(request), {"artifacts": ("read",)}, totals=False)
+    _require_caching(principal)
+    _require_trust(principal)
+    return principal
+
+
+def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
+    principal = _principal(token, team, named_hash(request), {"artifacts": ("write",)}, totals=True)
+    _require_writing_role(principal)
+    _require_caching(principal)
+    _require_trust(principal)
+    if (
+        principal.view.is_protected
+        and principal.writes_as_user
+        and _people(principal) is People.READ
+    ):
+        raise ReadOnly
+    if principal.quota_bytes == 0:
+        # Only an address that is not proven leads to a quota of 0.
+        raise UnprovenCannotStore
+    if principal.caching is CachingStatus.OVER_LIMIT:
+        raise CachingOverLimit
+    return principal
+
+
+def cache_manager(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
+    principal = _principal(
+        token, team, named_hash(request), {"artifacts": ("manage",)}, totals=False
+    )
+    if principal.membership.role is not None and not principal.membership.role.manages_artifacts:
+        raise MissingRole
+    return principal
+
+
+def caching_owner(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    principal = _principal(token, team, None, {"artifacts": ("manage",)}, totals=True)
+    if principal.membership.role is not None and not principal.membership.role.owns_team:
+        raise MissingRole(OWNERS_ONLY)
+    return principal
+
+
+def _require_writing_role(principal: CachePrincipal) -> None:
+    """Raises ReadOnly for viewers."""
+    if principal.membership.role is not None and not principal.membership.role.writes_cache:
+        raise ReadOnly
+
+
+def _require_caching(principal: CachePrincipal) -> None:
+    if error := _SWITCHED_OFF.get(principal.membership.state.caching):
+        raise error
+
+
+def _people(principal: CachePrincipal) -> People:
+    return principal.membership.state.protection.people
+
+
+def _require_trust(principal: CachePrincipal) -> None:
+    """Raises MissingRole for a key that writes the shared scope if its user no longer may."""
+    key, role = principal.key, principal.membership.role
+    if not principal.view.is_protected or key is None or not key.may_trust:
+        return
+    if role is None or not role.names_trusted:
+        raise MissingRole(
+            "This key is trusted, but its user is no longer an owner or admin of the team."
+        )
+
+
+def _principal(
+    token: Token,
+    team: TeamQuery,
+    hash: ArtifactHash | None,
+    needs: Permissions,
+    *,
+    totals: bool,
+    even_blocked: bool = False,
+) -> CachePrincipal:
+    if hash is not None:
+        logger().append_keys(hash=hash)
+    principal = prefetch(token, team, hash, needs, totals=totals)
+    if not even_blocked:
+        check_not_blocked(principal.membership.state)
+    return principal
+
+
+CacheMember = Annotated[CachePrincipal, Depends(cache_member)]
+UsageReporter = Annotated[CachePrincipal, Depends(usage_reporter)]
+AuditReader = Annotated[CachePrincipal, Depends(audit_reader)]
+RunReporter = Annotated[CachePrincipal, Depends(run_reporter)]
+UsageReader = Annotated[CachePrincipal, Depends(usage_reader)]
+CacheReader = Annotated[CachePrincipal, Depends(cache_reader)]
+CacheWriter = Annotated[CachePrincipal, Depends(cache_writer)]
+CachingOwner = Annotated[CachePrincipal, Depends(caching_owner)]
+CacheManager = Annotated[CachePrincipal, Depends(cache_manager)]
