@@ -85,7 +85,7 @@ reply. *Warm* is one of the next replies. A ratio is Larder's figure divided by 
 The CPU time of one warm call of a handler, in one process, divided by what botocore takes for its calls to AWS alone.
 On both sides, AWS's replies come from memory: building, signing and parsing count, the network does not. The calls
 alone are made with botocore's defaults, one after another; handlers make them without botocore
-([decision 78](decisions/0078-calls-of-builds-without-botocore.md)). Presigning the URL of a redirect is not a call to
+([decision](decisions/aws-client.md)). Presigning the URL of a redirect is not a call to
 AWS, so it counts only for the handler. The limit is 1.
 
 {cpu_table}

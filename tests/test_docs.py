@@ -101,7 +101,7 @@ def test_pages_show_the_line_with_which_every_artifact_is_cached(page: str) -> N
 UNPUBLISHED = re.compile(
     r"\bspec(?:ification)? ?\d+|\(reference: |\(design: |\bdecision \d+|\(00\d\d\)", re.IGNORECASE
 )
-"""Citations of sources outside the repository. A decision is cited by a link, with its number in brackets."""
+"""Citations of sources outside the repository. A decision is cited by a link."""
 
 WRITTEN_BY_HAND = {".py", ".yaml", ".toml", ".html", ".js", ".mjs", ""}
 

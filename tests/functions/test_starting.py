@@ -18,13 +18,13 @@ SENDER = "accounts.send_account_email"
 RESOLVER = "aws_lambda_powertools.event_handler.api_gateway"
 NEVER = {"asyncio", "boto3", "botocore", "email_validator", "jmespath", "xml.etree"}
 CONNECTIONS = {"http.client", "ssl", "urllib.request"}
-"""To fetch the keys of an issuer. Calls to AWS do without them (docs/decisions/0078)."""
+"""To fetch the keys of an issuer. Calls to AWS do without them (docs/decisions/aws-client.md)."""
 TOKENS = {"cryptography", "jwt"}
 BODIES = {"email", "pydantic"}
 """pydantic imports email."""
 
 MOST_DATA_CLASSES = 28
-"""In a function of the cache. Making one takes half a millisecond (docs/decisions/0111)."""
+"""In a function of the cache. Making one takes half a millisecond (docs/decisions/cold-starts.md)."""
 
 
 def takes_json(module: str) -> bool:
@@ -42,7 +42,7 @@ def takes_json(module: str) -> bool:
 def unneeded(module: str) -> set[str]:
     """The modules that take long to import, and that the function does not need."""
     slow = {*NEVER, *BODIES, *CONNECTIONS, *TOKENS}
-    # Bodies of the cache are parsed by hand (docs/decisions/0030).
+    # Bodies of the cache are parsed by hand (docs/decisions/cold-starts.md).
     if takes_json(module) and not module.startswith("artifacts."):
         slow -= BODIES
     if module == EXCHANGE:

@@ -1,7 +1,7 @@
 """Every function under its own role: the permissions that it uses, and the calls that are refused.
 
-The emulator refuses most calls itself. It does not check two permissions (docs/decisions/0023), so this module checks
-them with the same policies: to learn that an object is missing, and to send mail from an address.
+The emulator refuses most calls itself. It does not check two permissions (docs/decisions/testing.md), so this module
+checks them with the same policies: to learn that an object is missing, and to send mail from an address.
 """
 
 import os

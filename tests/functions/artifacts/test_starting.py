@@ -1,4 +1,4 @@
-"""Functions that builds wait for do not load eviction, removal and the sweep (docs/decisions/0030)."""
+"""Functions that builds wait for do not load eviction, removal and the sweep (docs/decisions/cold-starts.md)."""
 
 from local.template import load_template
 from tests.loaded import loaded_by

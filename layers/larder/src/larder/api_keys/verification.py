@@ -92,7 +92,7 @@ def verify_presented(
 
     Only a key with an allowance or a rate limit takes a write. What an instance remembers of a key selects the items to
     read, so that all calls are made at once. A key that it does not know is looked up first, so that a made-up one
-    costs no write (docs/decisions/0104-a-key-without-limits-is-only-read.md).
+    costs no write (docs/decisions/api-keys.md).
     """
     if key_hash is None or (key_hash not in _known and find_presented(key_hash) is None):
         return _INVALID

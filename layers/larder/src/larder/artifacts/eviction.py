@@ -1,4 +1,4 @@
-"""Evict the least recently used artifacts when the quota is full (docs/decisions/0021).
+"""Evict the least recently used artifacts when the quota is full (docs/decisions/quota.md).
 
 The stored bytes never exceed the quota. Above 95 % of the quota, Larder starts the function RemoveArtifacts, which
 evicts until a tenth is free. An upload that still finds the quota full evicts a few artifacts itself.

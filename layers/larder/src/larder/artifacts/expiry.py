@@ -1,4 +1,4 @@
-"""How long an artifact is kept (docs/decisions/0127-retention-counts-from-the-last-use.md)."""
+"""How long an artifact is kept (docs/decisions/retention.md)."""
 
 from datetime import datetime, timedelta
 

@@ -129,7 +129,7 @@ class Upload:
     `scope` is the own scope that it goes to, None for the shared one.
 
     The id of a direct upload also names its writer: `<id>.<key or session>.<user>`. The name of the object is the only
-    information that S3 keeps for one (docs/decisions/0020-a-direct-uploads-object-names-its-writer.md). That of a CI
+    information that S3 keeps for one (docs/decisions/objects.md). That of a CI
     job in a protected team ends with `-` and the version of its rule.
     """
 

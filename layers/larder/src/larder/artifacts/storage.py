@@ -1,7 +1,7 @@
 """The bucket: one object per upload. Each carries its metadata, so that the index can be rebuilt from the bucket.
 
 The bucket keeps versions. An artifact names the version of its object, because a client can upload to the same URL
-again (docs/decisions/0047-an-artifact-names-a-version.md).
+again (docs/decisions/objects.md).
 """
 
 from collections.abc import Callable, Iterator

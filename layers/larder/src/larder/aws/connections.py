@@ -1,7 +1,7 @@
 """HTTP/1.1 over kept connections, each of which carries one request at a time.
 
 http.client would do the same, but it imports the package `email` to parse headers, and takes twice as long for a call
-(docs/decisions/0078).
+(docs/decisions/aws-client.md).
 """
 
 import select

@@ -1,9 +1,9 @@
 """The calls that builds wait for, by the standard library alone.
 
 Importing botocore and creating its clients takes most of a cold start, and its layers most of a warm request
-(docs/decisions/0078). This module sends the same requests, retries them by the rules of botocore's standard mode, and
-returns and raises the same. tests/larder/aws/test_alike.py holds the two clients to that. A client passes calls that it
-does not have to boto3's.
+(docs/decisions/aws-client.md). This module sends the same requests, retries them by the rules of botocore's standard
+mode, and returns and raises the same. tests/larder/aws/test_alike.py holds the two clients to that. A client passes
+calls that it does not have to boto3's.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Verify id tokens: JSON web tokens that an issuer has signed (RFC 7519, RFC 7515).
 
 Only the function that exchanges tokens imports this module: PyJWT and cryptography are in a layer of its own
-(docs/decisions/0081-pyjwt-in-a-layer-of-the-exchange.md).
+(docs/decisions/ci-tokens.md).
 """
 
 import json

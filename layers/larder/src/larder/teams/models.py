@@ -17,7 +17,7 @@ OPERATOR = "operator"
 """In place of the id of the user who added a rule: the operator did."""
 
 RULE_ID_PREFIX = "rule_"
-"""No user's id begins with this. So an id says whether a person or a rule acts (docs/decisions/0080)."""
+"""No user's id begins with this. So an id says whether a person or a rule acts (docs/decisions/ci-tokens.md)."""
 
 RULE_ID = re.compile(rf"{RULE_ID_PREFIX}[A-Za-z0-9]{{27}}")
 """The form of the ids of rules. They are as long as those of users."""

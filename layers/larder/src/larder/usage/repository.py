@@ -2,7 +2,7 @@
 
 Days are UTC, written YYYY-MM-DD. Batches have a time to live; the figures stay. Only one transaction at a time can
 change an item, so a day has 16 parts, which readers add up: builds that end at the same moment use different ones
-(docs/decisions/0068). A batch counts in the part that is the last digit of its id.
+(docs/decisions/usage.md). A batch counts in the part that is the last digit of its id.
 
 Each figure is an attribute with its name, and for each CI vendor another one, `ci.<vendor>.<name>`. `ci_vendors` is the
 set of these vendors, which has at most MAX_CI_VENDORS. `(owner, "<hour>#<key id>#<part>")` counts the events that a key

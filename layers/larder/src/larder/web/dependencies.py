@@ -1,7 +1,7 @@
 """Dependency injection for handlers: computes the values of `Depends`, each once per request.
 
 Powertools can do the same, but reads the annotations of every dependency on every request. That takes longer than a
-call to AWS (docs/decisions/0034). Here signatures are read once.
+call to AWS (docs/decisions/cold-starts.md). Here signatures are read once.
 """
 
 from collections.abc import Callable, Mapping

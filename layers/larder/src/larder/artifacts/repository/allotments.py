@@ -1,4 +1,4 @@
-"""The allotments of owners: how `MaxStoredBytes` limits what a deployment stores (docs/decisions/0056).
+"""The allotments of owners: how `MaxStoredBytes` limits what a deployment stores (docs/decisions/quota.md).
 
 One item counts the bytes that are allotted to all owners; draws keep it within `MaxStoredBytes`. An owner's totals hold
 the owner's part in `allotted_bytes`, and in `free_bytes` what is left of it. An upload takes its bytes from there with
@@ -6,7 +6,7 @@ the write that counts it. Only an upload that finds too few bytes there draws mo
 items.
 
 The last tenth of the limit is for owners who store less than a thousandth of it, so that others cannot keep them from
-storing anything (docs/decisions/0121).
+storing anything (docs/decisions/quota.md).
 """
 
 from collections.abc import Mapping

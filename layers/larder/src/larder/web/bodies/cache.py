@@ -1,7 +1,7 @@
 """JSON bodies of the cache API, parsed and checked.
 
 Without pydantic, unlike the bodies of all other endpoints: it would take a quarter of these functions' cold start
-(docs/decisions/0030).
+(docs/decisions/cold-starts.md).
 """
 
 import re

@@ -2,7 +2,7 @@
 
 Importing a package of Powertools imports all of its modules: the events of thirty services, the resolvers of six kinds
 of API with asyncio, the tracer, and jmespath. They would take 100 of the 250 ms in which a function of the cache starts
-(docs/decisions/0078-calls-of-builds-without-botocore.md). So this module puts the packages into `sys.modules` without
+(docs/decisions/aws-client.md). So this module puts the packages into `sys.modules` without
 running their code. That runs when something else of a package is used, as by an integrator's function.
 """
 

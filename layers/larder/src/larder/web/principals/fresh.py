@@ -2,7 +2,7 @@
 
 These are keys with more than the cache needs, rules, the protection of a team, and its owners and admins. Otherwise, a
 stolen session or key could make a credential that stays trusted after the session has ended, or the key is deleted
-(docs/decisions/0113-only-a-fresh-session-makes-what-is-trusted.md).
+(docs/decisions/ci-tokens.md).
 """
 
 from larder import clock

@@ -4,7 +4,7 @@ A request needs two sequential round trips to AWS: one reads the key, then one c
 An instance remembers which team a key acted for, and then reads the key in the same batch. What it remembers only
 selects the items to read: decisions use their current values. A key with an allowance or a rate limit is verified by
 one conditional write, which runs in parallel with the batch. For a session, the lookup of its user already says which
-items to read (docs/decisions/0079-a-known-key-is-read-with-the-rest.md).
+items to read (docs/decisions/round-trips.md).
 """
 
 from contextlib import suppress
