@@ -17,7 +17,7 @@ from larder.actor import Actor
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata
-from larder.artifacts.service import store
+from larder.artifacts.uploads import store
 from larder.teams.teams import create_team
 from local.template import Function
 from tests.catalogue import TURBO, valid

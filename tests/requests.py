@@ -16,7 +16,7 @@ from larder.accounts.models import User
 from larder.accounts.sessions import start_session
 from larder.actor import Actor
 from larder.api_keys.models import ApiKey
-from larder.artifacts import service as artifacts
+from larder.artifacts import uploads
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata
 from larder.signing import sign
 from larder.teams.models import Team
@@ -191,7 +191,7 @@ class Cloud:
 
     def store(self, hash: str, body: bytes = b"artifact", *, now: datetime) -> None:
         """Store a new artifact of the team, as if it were uploaded at that time."""
-        artifacts.store(
+        uploads.store(
             self.team.id,
             ArtifactHash(hash),
             body,

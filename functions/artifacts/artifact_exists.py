@@ -1,7 +1,7 @@
 """HEAD /v8/artifacts/{hash}"""
 
 from larder import clock
-from larder.artifacts import service
+from larder.artifacts import reads
 from larder.web.app import HIT_OR_MISS, cache_api, lambda_handler
 from larder.web.artifact_responses import ArtifactHead, artifact_head
 from larder.web.principals.authorize import CacheReader
@@ -12,7 +12,7 @@ app = cache_api()
 @app.route("/v8/artifacts/<artifact_hash>", method="HEAD")
 def artifact_exists(principal: CacheReader, artifact_hash: str) -> ArtifactHead:
     """HEAD /v8/artifacts/{hash}: check that the artifact is stored. The reply has the headers of GET."""
-    artifact = service.find_for_use(
+    artifact = reads.find_for_use(
         principal.entry,
         principal.own,
         view=principal.view,

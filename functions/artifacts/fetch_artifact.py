@@ -1,7 +1,7 @@
 """GET /v8/artifacts/{hash}"""
 
 from larder import clock
-from larder.artifacts import service
+from larder.artifacts import reads
 from larder.web.app import HIT_OR_MISS, cache_api, lambda_handler
 from larder.web.artifact_responses import (
     ArtifactRedirect,
@@ -21,14 +21,14 @@ def fetch_artifact(
 ) -> ArtifactResponse | ArtifactRedirect:
     """GET /v8/artifacts/{hash}: get the artifact, or a redirect to S3 or the edge."""
     now = clock.now()
-    artifact = service.find(
+    artifact = reads.find(
         principal.entry,
         principal.own,
         view=principal.view,
         quota_bytes=principal.quota_bytes,
         now=now,
     )
-    content = service.fetch(artifact, now=now)
+    content = reads.fetch(artifact, now=now)
     if isinstance(content, bytes):
         return artifact_response(artifact, content, scoped=principal.view.is_protected)
     return redirect(artifact, content, scoped=principal.view.is_protected)

@@ -1,6 +1,6 @@
 """OPTIONS on the paths of the cache"""
 
-from larder.artifacts import service
+from larder.artifacts import uploads
 from larder.web.app import cache_api, lambda_handler
 from larder.web.artifact_responses import (
     AUTHORIZATION_ALLOWED,
@@ -31,7 +31,7 @@ def preflight(
     """OPTIONS /v8/artifacts/{hash}: get the URL for an announced request. An upload goes straight to S3."""
     if principal is None:
         return preflight_response()
-    url = service.offer_upload(
+    url = uploads.offer_upload(
         principal.owner,
         artifact_hash,
         writer=principal.actor,

@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from larder.artifacts import service
+from larder.artifacts import uploads
 from larder.web.app import cache_api, lambda_handler
 from larder.web.artifact_responses import artifact_url
 from larder.web.parameters import Body, Metadata, NamedHash
@@ -26,7 +26,7 @@ def put_artifact(
     request: Request,
 ) -> AcceptedResponse[StoredArtifactJson]:
     """PUT /v8/artifacts/{hash}: store an artifact that fits through a function, up to about 4.5 MB."""
-    service.store_in_view(
+    uploads.store_in_view(
         principal.owner,
         artifact_hash,
         body,

@@ -1,7 +1,7 @@
 """POST /v8/artifacts"""
 
 from larder import clock
-from larder.artifacts import service
+from larder.artifacts import reads
 from larder.web.app import cache_api, lambda_handler
 from larder.web.bodies.cache import QueryHashes
 from larder.web.principals.authorize import CacheReader
@@ -14,7 +14,7 @@ app = cache_api()
 @app.post("/v8/artifacts")
 def query_artifacts(hashes: QueryHashes, principal: CacheReader) -> JsonResponse[QueryJson]:
     """POST /v8/artifacts: get the size, duration and tag of each hash, or null if it is not stored."""
-    result = service.query(
+    result = reads.query(
         principal.owner,
         hashes,
         view=principal.view,

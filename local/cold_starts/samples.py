@@ -29,7 +29,7 @@ from larder.actor import Actor
 from larder.api_keys.changes import NewKey
 from larder.api_keys.models import ApiKey
 from larder.api_keys.service import create_key
-from larder.artifacts import service as artifacts
+from larder.artifacts import uploads
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata
 from larder.teams.models import Team
 from larder.teams.teams import create_team
@@ -92,7 +92,7 @@ def make_sample_user(*, has_artifact: bool) -> SampleUser:
     key, token = create_key(new, now=now)
     if has_artifact:
         metadata = ArtifactMetadata(duration_ms=1234)
-        artifacts.store(
+        uploads.store(
             *(team.id, HASH, BODY, metadata),
             writer=Actor(key.id, account.user.id),
             replaces=None,
@@ -141,7 +141,7 @@ def _upload(sample_user: SampleUser) -> dict[str, Any]:
     """A direct upload whose object exists; its key and size."""
     now = datetime.now(tz=UTC)
     writer = Actor(sample_user.key.id, sample_user.user.id)
-    url = artifacts.offer_upload(sample_user.team.id, HASH, writer=writer, now=now) or ""
+    url = uploads.offer_upload(sample_user.team.id, HASH, writer=writer, now=now) or ""
     put = urllib.request.Request(url, data=BODY, method="PUT")  # noqa: S310 - this machine's S3
     put.add_header("content-type", "application/octet-stream")
     urllib.request.build_opener(urllib.request.ProxyHandler({})).open(put, timeout=10).close()

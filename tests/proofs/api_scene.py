@@ -28,7 +28,7 @@ from larder.actor import Actor
 from larder.api_keys.changes import NewKey
 from larder.api_keys.models import Permissions
 from larder.api_keys.service import create_key
-from larder.artifacts import service as artifacts
+from larder.artifacts import uploads
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
@@ -269,7 +269,7 @@ def new_user(name: str) -> User:
 
 def store(owner: str, hash: str, user: User, *, now: datetime | None = None) -> None:
     """Store an artifact that requests can read."""
-    artifacts.store(
+    uploads.store(
         owner,
         ArtifactHash(hash),
         b"an artifact" * 10,

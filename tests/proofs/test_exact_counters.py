@@ -27,7 +27,7 @@ import pytest
 
 from larder import aws, clock
 from larder.actor import Actor
-from larder.artifacts import eviction, removals, service
+from larder.artifacts import eviction, reads, removals, uploads
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
 from larder.artifacts.repository import index
@@ -157,7 +157,7 @@ class Requests:
             self.outcomes[kind] += 1
 
     def _upload(self, hash: ArtifactHash, body: bytes, writer: Actor) -> None:
-        service.store(
+        uploads.store(
             self._owner,
             hash,
             body,
@@ -169,7 +169,7 @@ class Requests:
         )
 
     def _direct(self, hash: ArtifactHash, body: bytes, writer: Actor) -> None:
-        url = service.offer_upload(self._owner, hash, writer=writer, now=clock.now())
+        url = uploads.offer_upload(self._owner, hash, writer=writer, now=clock.now())
         assert url is not None
         assert self._http.put(url, content=body).status_code == 200
 
@@ -186,8 +186,8 @@ class Requests:
     def _read(self, hash: ArtifactHash) -> None:
         # The next day, so that each read records a use if the team evicts.
         now = clock.now()
-        artifact = service.find(read_entry(self._owner, hash), quota_bytes=self._quota, now=now)
-        service.fetch(artifact, now=now + timedelta(days=1))
+        artifact = reads.find(read_entry(self._owner, hash), quota_bytes=self._quota, now=now)
+        reads.fetch(artifact, now=now + timedelta(days=1))
 
     def _remove(self, writer: str) -> None:
         removals.ask_removal(self._owner, writer, by=self._by, now=clock.now())

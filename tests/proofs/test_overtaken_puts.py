@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import finalize, service, storage, sweep
+from larder.artifacts import finalize, storage, sweep, uploads
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
@@ -28,7 +28,7 @@ BODY = b"x" * 100
 
 
 def store(cloud: Cloud, quota: int | None, body: bytes = BODY) -> Artifact:
-    return service.store(
+    return uploads.store(
         cloud.team.id,
         HASH,
         body,

@@ -11,7 +11,7 @@ import pytest
 
 from larder import clock
 from larder.actor import Actor
-from larder.artifacts import service
+from larder.artifacts import reads, uploads
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
@@ -148,7 +148,7 @@ def test_64_writers_and_readers_inside_the_service(new_team: Cloud) -> None:
             entry = read_entry(owner, hash)
             if entry.artifact is None:
                 continue
-            body = service.fetch(entry.artifact, now=clock.now())
+            body = reads.fetch(entry.artifact, now=clock.now())
             assert isinstance(body, bytes)
             metadata = entry.artifact.metadata
             written.find(Seen.of(body, metadata.tag, metadata.duration_ms or 0))
@@ -162,7 +162,7 @@ def test_64_writers_and_readers_inside_the_service(new_team: Cloud) -> None:
 
 def store(owner: str, artifact: Stamped) -> None:
     hash = ArtifactHash(HASH)
-    service.store(
+    uploads.store(
         owner,
         hash,
         artifact.body,

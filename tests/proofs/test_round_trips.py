@@ -21,7 +21,7 @@ from larder.api_keys.service import create_key, revoke_key
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Upload
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
-from larder.artifacts.service import store
+from larder.artifacts.uploads import store
 from larder.concurrency import submit
 from larder.hashing import time_ordered_id
 from larder.instance import restart

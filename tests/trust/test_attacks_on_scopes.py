@@ -13,7 +13,7 @@ from larder.actor import Actor
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, prepare_key, rotate_key, store_key
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata
-from larder.artifacts.service import store
+from larder.artifacts.uploads import store
 from larder.teams.members import add_member
 from larder.teams.models import People, Role
 from larder.teams.protection import ProtectionChange, change_protection

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.artifacts import service, sweep
+from larder.artifacts import sweep, uploads
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository import index
@@ -37,7 +37,7 @@ def entries(owner: str) -> list[Entry]:
 
 
 def store(cloud: Cloud, body: bytes) -> None:
-    service.store(
+    uploads.store(
         cloud.team.id,
         HASH,
         body,

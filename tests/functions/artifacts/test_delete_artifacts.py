@@ -10,7 +10,7 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
-from larder.artifacts import service, sweep
+from larder.artifacts import sweep, uploads
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository.index import read_entry, stored_by
 from larder.artifacts.repository.totals import read_totals
@@ -97,7 +97,7 @@ def test_uploads_after_the_request_stay(
     delete(manage, bob.key.id)
     later = clock.now() + 2 * HOUR
     for hash in ("b", "new"):
-        service.store(
+        uploads.store(
             stored.team.id,
             ArtifactHash(hash),
             b"again",

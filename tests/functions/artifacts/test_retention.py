@@ -6,7 +6,7 @@ import pytest
 import time_machine
 
 from larder import aws, clock
-from larder.artifacts import rebuild_index, service, storage, sweep
+from larder.artifacts import reads, rebuild_index, storage, sweep, uploads
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals, View
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
@@ -65,8 +65,8 @@ def made(calls: Calls, operation: str) -> int:
 def read(cloud: Cloud, now: datetime) -> bytes:
     """Restore the artifact, as a build does."""
     entry = index.read_entry(cloud.team.id, HASH)
-    artifact = service.find(entry, quota_bytes=None, now=now)
-    body = service.fetch(artifact, now=now)
+    artifact = reads.find(entry, quota_bytes=None, now=now)
+    body = reads.fetch(artifact, now=now)
     assert isinstance(body, bytes)
     return body
 
@@ -122,7 +122,7 @@ def test_an_early_use_counts_too_if_the_deployment_notes_each_day(
 def test_an_artifact_of_an_own_scope_has_its_own_shorter_retention(cloud: Cloud) -> None:
     start = clock.now()
     scope = "kAbc"
-    service.store(
+    uploads.store(
         cloud.team.id,
         HASH,
         BODY,
@@ -137,8 +137,8 @@ def test_an_artifact_of_an_own_scope_has_its_own_shorter_retention(cloud: Cloud)
     for day in range(0, 100, 3):
         today = start + day * DAY
         entry = index.read_entry(cloud.team.id, HASH, scope)
-        artifact = service.find_for_use(entry, quota_bytes=None, now=today)
-        assert service.fetch(artifact, now=today) == BODY
+        artifact = reads.find_for_use(entry, quota_bytes=None, now=today)
+        assert reads.fetch(artifact, now=today) == BODY
         sweep.sweep(now=today + HOUR)
         bucket.end_of_day(day)
     assert sweep.sweep(now=start + 105 * DAY).expired == 0

@@ -7,7 +7,7 @@ from threading import Barrier
 from typing import Any
 
 from larder import aws, clock
-from larder.artifacts import service, sweep
+from larder.artifacts import sweep, uploads
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.allotments import set_counted
 from larder.artifacts.repository.index import discarded_put, read_entry
@@ -133,7 +133,7 @@ def test_the_function_settles_arrived_uploads_and_deletes_the_others(
 ) -> None:
     yesterday = clock.now() - DAY - HOUR
     for hash in (ArtifactHash("a1"), ArtifactHash("a2")):
-        service.offer_upload(cloud.team.id, hash, writer=cloud.writer, now=yesterday)
+        uploads.offer_upload(cloud.team.id, hash, writer=cloud.writer, now=yesterday)
     pending = read_entry(cloud.team.id, ArtifactHash("a1")).pending
     assert pending is not None
     put_object(pending.upload.object_key, b"artifact")

@@ -8,7 +8,7 @@ import pytest
 from larder import clock
 from larder.accounts.sessions import start_session
 from larder.actor import Actor
-from larder.artifacts import service, sweep
+from larder.artifacts import sweep, uploads
 from larder.artifacts.breakdown import MOST_PARTS, Collector, Seen
 from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, View
 from larder.artifacts.repository.breakdowns import read_breakdown
@@ -31,7 +31,7 @@ def store(
     ci: str | None = None,
     view: View = UNPROTECTED,
 ) -> None:
-    service.store(
+    uploads.store(
         cloud.team.id,
         ArtifactHash(hash),
         b"x" * size,

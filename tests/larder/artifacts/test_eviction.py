@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.artifacts import eviction, finalize, rebuild_index, service, sweep
+from larder.artifacts import eviction, finalize, reads, rebuild_index, sweep, uploads
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import sum_index
@@ -47,7 +47,7 @@ def check_books(cloud: Cloud) -> None:
 
 
 def store(cloud: Cloud, hash: str, size: int = 100, *, now: datetime | None = None) -> Artifact:
-    return service.store(
+    return uploads.store(
         cloud.team.id,
         ArtifactHash(hash),
         b"x" * size,
@@ -77,7 +77,7 @@ def size(cloud: Cloud) -> int:
 
 def use(cloud: Cloud, hash: str, now: datetime) -> None:
     entry = index.read_entry(cloud.team.id, ArtifactHash(hash))
-    service.find_for_use(entry, quota_bytes=QUOTA, now=now)
+    reads.find_for_use(entry, quota_bytes=QUOTA, now=now)
 
 
 def make_room(cloud: Cloud, **more: Any) -> eviction.EvictionReport:
@@ -473,7 +473,7 @@ def test_a_use_that_cannot_be_recorded_does_not_fail_the_read(team: Cloud) -> No
     artifact = index.read_entry(team.team.id, ArtifactHash("b")).artifact
     assert artifact is not None
     with unreachable("dynamodb", "UpdateItem"):
-        assert service.fetch(artifact, now=clock.now()) == b"x" * 100
+        assert reads.fetch(artifact, now=clock.now()) == b"x" * 100
 
 
 def test_a_use_of_a_replaced_artifact_is_not_recorded(team: Cloud) -> None:
@@ -486,7 +486,7 @@ def test_a_use_of_a_replaced_artifact_is_not_recorded(team: Cloud) -> None:
 
 @pytest.mark.usefixtures("refusing")
 def test_without_eviction_no_use_is_recorded_and_no_artifact_listed(cloud: Cloud) -> None:
-    service.store(
+    uploads.store(
         cloud.team.id,
         ArtifactHash("b"),
         b"artifact",

@@ -5,7 +5,7 @@ correct in the end. A botocore hook runs the other writer between two calls.
 import pytest
 
 from larder import clock
-from larder.artifacts import finalize, service, storage
+from larder.artifacts import finalize, reads, storage, uploads
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
 from larder.artifacts.repository import index
 from larder.artifacts.repository.sweep_queue import due_items
@@ -21,7 +21,7 @@ HASH = ArtifactHash("abc")
 
 
 def store(cloud: Cloud, body: bytes, replaces: Artifact | None = None) -> Artifact:
-    return service.store(
+    return uploads.store(
         cloud.team.id,
         HASH,
         body,
@@ -38,11 +38,11 @@ def seen(cloud: Cloud) -> bytes | None:
     now = clock.now()
     try:
         entry = index.read_entry(cloud.team.id, HASH)
-        artifact = service.find(entry, quota_bytes=None, now=now)
+        artifact = reads.find(entry, quota_bytes=None, now=now)
     except ArtifactNotFound:
         assert read_totals(cloud.team.id) == Totals()
         return None
-    body = service.fetch(artifact, now=now)
+    body = reads.fetch(artifact, now=now)
     assert isinstance(body, bytes)
     assert read_totals(cloud.team.id) == Totals(size_bytes=len(body), artifacts=1)
     return body
@@ -160,7 +160,7 @@ def test_the_sweep_deletes_an_upload_that_was_refused(cloud: Cloud, size: int) -
     storage.put(upload, b"x" * size, ArtifactMetadata(), None)
     entry = index.read_entry(cloud.team.id, HASH)
     with pytest.raises(ArtifactNotFound):
-        service.find(entry, quota_bytes=1_000, now=now)
+        reads.find(entry, quota_bytes=1_000, now=now)
     change_state(cloud.team.id, quota_bytes=1_000)
     assert finalize.commit(upload, now=now) is None
     assert list(due_items(now=now)) == []

@@ -6,7 +6,7 @@ import pytest
 
 from larder import clock
 from larder.actor import Actor
-from larder.artifacts import finalize, service, sweep
+from larder.artifacts import finalize, sweep, uploads
 from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
 from larder.artifacts.removal_targets import EVERYTHING
 from larder.artifacts.removals import delete_target
@@ -28,7 +28,7 @@ def store(
     owner: str | None = None,
     replaces: Artifact | None = None,
 ) -> Artifact:
-    return service.store(
+    return uploads.store(
         owner or cloud.team.id,
         ArtifactHash(hash),
         body,

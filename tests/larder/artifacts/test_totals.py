@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import rebuild_index, removals, service, sweep
+from larder.artifacts import rebuild_index, removals, sweep
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
@@ -17,6 +17,7 @@ from larder.artifacts.models import (
 from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import sum_index
 from larder.artifacts.repository.totals import read_totals
+from larder.artifacts.uploads import store
 from larder.settings import settings
 from larder.teams.state import change_state
 from tests.conftest import SetOption
@@ -125,7 +126,7 @@ def an_object_that_is_gone(cloud: Cloud) -> None:
 
 def expiry(cloud: Cloud) -> None:
     for hash in ("old", "older"):
-        service.store(
+        store(
             cloud.team.id,
             ArtifactHash(hash),
             b"x" * 70,

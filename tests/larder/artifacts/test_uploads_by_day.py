@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import rebuild_index, service, sweep
+from larder.artifacts import rebuild_index, sweep, uploads
 from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
@@ -26,7 +26,7 @@ THAT_DAY = NOON.date()
 def store(
     cloud: Cloud, hash: str, body: bytes, *, now: datetime = NOON, quota: int | None = None
 ) -> None:
-    service.store(
+    uploads.store(
         cloud.team.id,
         ArtifactHash(hash),
         body,

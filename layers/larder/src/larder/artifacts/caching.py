@@ -1,6 +1,6 @@
 """The caching status, and what a request to the cache reads of its owner. Every function of the cache imports this.
 
-`service` has the rest of what builds do.
+`reads` and `uploads` have the rest of what builds do.
 """
 
 from typing import TYPE_CHECKING, TypeVar

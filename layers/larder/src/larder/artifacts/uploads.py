@@ -1,11 +1,11 @@
-"""Store, find, fetch and query artifacts, and offer direct uploads.
+"""Store artifacts from request bodies, and offer direct uploads.
 
 An artifact exists when its index item points to a complete object. Each upload has its own object, so a client can
 finish reading an artifact that is being replaced. docs/architecture.md describes the order of the writes, and what a
 crash leaves behind.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,36 +14,25 @@ from hashlib import sha256
 
 from larder.actor import Actor
 from larder.artifacts import edge, quota, storage
-from larder.artifacts.expiry import is_shown, retention
-from larder.artifacts.finalize import (
-    delete_from_index,
-    keeps,
-    publish_or_discard,
-    report_kept,
-    settle,
-)
+from larder.artifacts.expiry import is_shown
+from larder.artifacts.finalize import keeps, publish_or_discard, report_kept
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
     UNPROTECTED,
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
-    DownloadUrl,
     IndexEntry,
     PendingUpload,
-    QueryResult,
     Totals,
     Upload,
     View,
-    index_key,
-    is_hash,
     same_upload,
 )
 from larder.artifacts.quota import Reservation
 from larder.artifacts.repository import index
-from larder.concurrency import attempts, running, submit_outer
+from larder.concurrency import attempts, running
 from larder.errors import (
-    ArtifactNotFound,
     CachingOverLimit,
     LargerThanQuota,
     MakingRoom,
@@ -58,8 +47,6 @@ from larder.settings import settings
 
 _NOTHING = IndexEntry()
 _NOTHING_STORED = Totals()
-_NOTED_AGAIN_AFTER = timedelta(days=1)
-"""To evict by last use, record the use of an artifact again after this time."""
 _RECORDED_AGAIN_AFTER = timedelta(hours=1)
 """Record an upload to a scope of a protected team again only after this time."""
 
@@ -264,140 +251,3 @@ def _recording_scope(
     with suppress(TryAgain):
         recording.result()
         _recorded[place] = now
-
-
-def find_for_use(
-    entry: IndexEntry,
-    own: IndexEntry = _NOTHING,
-    *,
-    view: View = UNPROTECTED,
-    quota_bytes: int | None,
-    now: datetime,
-) -> Artifact:
-    """Find an artifact and record its use. Raises ArtifactNotFound."""
-    artifact = find(entry, own, view=view, quota_bytes=quota_bytes, now=now)
-    with _noting_use(artifact, now):
-        return artifact
-
-
-def find(
-    entry: IndexEntry,
-    own: IndexEntry = _NOTHING,
-    *,
-    view: View = UNPROTECTED,
-    quota_bytes: int | None,
-    now: datetime,
-) -> Artifact:
-    """Find the artifact that the reader sees, after settling a direct upload that arrived. Raises ArtifactNotFound.
-
-    `entry` is that of the shared scope, which comes first, and `own` that of the scope of `view`.
-    """
-    artifact = _find(entry, own, view=view, quota_bytes=quota_bytes, now=now)
-    if artifact is None:
-        raise ArtifactNotFound
-    return artifact
-
-
-def _find(
-    entry: IndexEntry,
-    own: IndexEntry = _NOTHING,
-    *,
-    view: View,
-    quota_bytes: int | None,
-    now: datetime,
-) -> Artifact | None:
-    for each in (entry, own):
-        artifact = settle(each, view=view, quota_bytes=quota_bytes, now=now)
-        if is_shown(artifact, view, now):
-            return artifact
-    return None
-
-
-def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
-    """Return the bytes of a small artifact, or the URL of a large one.
-
-    For a tagged artifact without the edge, small means that it fits into a function's reply: S3 cannot return the tag,
-    which clients need to verify the signature. Raises ArtifactNotFound, and deletes the artifact from the index, if the
-    object is missing or incomplete.
-    """
-    with _noting_use(artifact, now):
-        if url := _download_url(artifact):
-            return url
-        body = artifact.body
-        if body is None:
-            body = storage.get(artifact.upload, artifact.version, artifact.size_bytes)
-    if body is None:
-        delete_from_index(artifact, now=now)
-        raise ArtifactNotFound
-    return body
-
-
-def _download_url(artifact: Artifact) -> DownloadUrl | None:
-    """Where to download an artifact that a function should not return."""
-    options, size_bytes = settings(), artifact.size_bytes
-    if size_bytes > options.inline_download_bytes and (url := edge.download_address(artifact)):
-        return url
-    limit = options.inline_limit_bytes if artifact.metadata.tag else options.inline_download_bytes
-    return storage.download_url(artifact.upload, artifact.version) if size_bytes > limit else None
-
-
-@contextmanager
-def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None]:
-    """Record a use of the artifact while the block runs, if the last one is old enough.
-
-    An error in recording it does not fail the block.
-    """
-    again_after = _noted_again_after(artifact)
-    last = artifact.last_used_at or artifact.created_at
-    if again_after is None or now - last < again_after:
-        yield
-        return
-    with running(index.note_use, artifact, at=now) as noting:
-        yield
-    with suppress(TryAgain):
-        noting.result()
-
-
-def _noted_again_after(artifact: Artifact) -> timedelta | None:
-    """How old the last recorded use must be to record another. None to record none."""
-    if settings().evicts:
-        return _NOTED_AGAIN_AFTER
-    return retention(artifact) * 2 / 3 if settings().counts_uses else None
-
-
-def query(
-    owner: str,
-    hashes: Sequence[str],
-    *,
-    view: View = UNPROTECTED,
-    quota_bytes: int | None,
-    now: datetime,
-) -> QueryResult:
-    """Look up many hashes at once. An invalid hash counts as not stored. `failed` holds the hashes without a result."""
-    asked = dict.fromkeys(hashes)
-    valid = [ArtifactHash(hash) for hash in asked if is_hash(hash)]
-    # Both keys of a hash are next to each other, so that a failed batch concerns few hashes.
-    scopes = (None,) if view.scope is None else (None, view.scope)
-    keys = [index_key(hash, scope) for hash in valid for scope in scopes]
-    entries, failed_keys = index.read_entries(owner, keys)
-    find_in_view = partial(_find, view=view, quota_bytes=quota_bytes, now=now)
-    finding: dict[ArtifactHash, Callable[[], Artifact | None]] = {}
-    failed: set[ArtifactHash] = set()
-    for hash in valid:
-        of_hash = [index_key(hash, scope) for scope in scopes]
-        if not failed_keys.isdisjoint(of_hash):
-            failed.add(hash)
-            continue
-        of_scopes = [entries[key] for key in of_hash]
-        if any(entry.pending is not None for entry in of_scopes):
-            # Settling an upload can submit a call.
-            finding[hash] = submit_outer(find_in_view, *of_scopes).result
-        else:
-            finding[hash] = partial(find_in_view, *of_scopes)
-    found: dict[str, Artifact | None] = {hash: None for hash in asked if not is_hash(hash)}
-    for hash, find_artifact in finding.items():
-        try:
-            found[hash] = find_artifact()
-        except TryAgain:
-            failed.add(hash)
-    return QueryResult(found, frozenset(failed))
