@@ -32,7 +32,7 @@ EMULATOR := .tools/emulator/.ready
 
 .PHONY: help
 help: ## list the commands
-	@awk -v use=" setup serve demo larder deploy smoke edge-tools cost growth " 'BEGIN {FS = ":.*## "} \
+	@awk -v use=" setup serve demo larder deploy smoke edge-tools cost " 'BEGIN {FS = ":.*## "} \
 		function wrapped(text,  words, i, n, line, all) { \
 			n = split(text, words, " "); \
 			for (i = 1; i <= n; i++) { \
@@ -101,10 +101,6 @@ faults: $(READY) ## test every fault at every AWS call of every request, and wri
 .PHONY: cost
 cost: $(SERVE_READY) ## estimate the monthly cost: ARGS="--engineers 20 --large 5MB"
 	@.venv/bin/python -m tools.cost $(ARGS)
-
-.PHONY: growth
-growth: $(SERVE_READY) ## estimate which limit a large company reaches first: ARGS="--engineers 200 --peak 300"
-	@.venv/bin/python -m tools.growth $(ARGS)
 
 .PHONY: capacity
 capacity: $(READY) ## measure each request's use of the tables, with 100 and with 100,000 stored items of each kind (about 10 minutes; needs Java 17 and npm)

@@ -57,9 +57,9 @@ def test_links_to_headings_have_existing_targets(page: Path) -> None:
         assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
 
 
-def test_the_top_of_operations_lists_its_sections_in_order() -> None:
-    page = DOCS / "operations.md"
-    top, *sections = page.read_text().split("\n## ")
+@pytest.mark.parametrize("page", ["deploy.md", "operations.md"])
+def test_the_top_of_a_long_page_lists_its_sections_in_order(page: str) -> None:
+    top, *sections = (DOCS / page).read_text().split("\n## ")
     listed = re.findall(r"\(#([\w-]+)\)", top)
     headings = [section.partition("\n")[0].lower().replace(" ", "-") for section in sections]
     assert [anchor for anchor in listed if anchor in headings] == headings
@@ -79,7 +79,7 @@ def test_every_table_has_a_heading_and_the_same_cells_in_each_row(page: Path) ->
 CITED_DOCUMENT = re.compile(
     r"(?<![\w./*-])([\w./-]+\.md)(?![\w/])(?:#([\w-]*\w))?(?:, ([A-Z][\w ]*\w)\b(?!\.\w))?"
 )
-"""`docs/clients/turbo.md#preflight`, or `docs/operations.md, Custom domain`, in a comment or message."""
+"""`docs/clients/turbo.md#preflight`, or `docs/deploy.md, Custom domain`, in a comment or message."""
 
 PAGES_OF_TURBO = (
     "README.md",
@@ -156,15 +156,15 @@ def test_cited_documents_and_headings_exist() -> None:
 
 def test_broken_citations_are_found(tmp_path: Path) -> None:
     file = tmp_path / "module.py"
-    good = "docs/clients/turbo.md#preflight and docs/operations.md, Custom domain."
+    good = "docs/clients/turbo.md#preflight and docs/deploy.md, Custom domain."
     bad = [
         "spec 2",
         "(reference: ",
         "decision 12",
         "(0039)",
         "turbo-client.md",
-        "docs/api.md#nothing",
-        "docs/api.md, None",
+        "docs/usage.md#nothing",
+        "docs/usage.md, None",
     ]
     file.write_text(f"{good}\n" + "\n".join(bad))
     assert sorted(broken_citations(file)) == sorted(bad)

@@ -1,6 +1,6 @@
 """A deployed stack that replaces a local cloud: the same address, log, team and key, for the tests of tests/e2e.
 
-`larder --stack` creates accounts, as in docs/operations.md. The tests and `larder --local` read the data folder of a
+`larder --stack` creates accounts, as in docs/deploy.md. The tests and `larder --local` read the data folder of a
 local cloud. Here it has the same files, which lead to the stack's tables and bucket.
 """
 

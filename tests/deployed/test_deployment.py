@@ -327,7 +327,7 @@ def layers_of(stack: Stack) -> list[str]:
 
 
 def test_a_deletion_leaves_nothing(stack: Stack) -> None:
-    """As docs/operations.md says: end the protection, empty the bucket, then delete the stack."""
+    """As docs/deploy.md says: end the protection, empty the bucket, then delete the stack."""
     resources = stack.resources()
     stack.deploy({**PROD, "ProtectData": "false"})
     s3 = stack.emulator.client("s3")

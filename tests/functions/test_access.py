@@ -2,7 +2,7 @@
 
 The tables are the contract; turbo reacts to the codes (docs/clients/turbo.md#status-codes).
 
-A new endpoint gets a row in TABLE and a row in docs/caching-status.md. Its request comes from tests/catalogue.py.
+A new endpoint gets a row in TABLE and a row in docs/teams.md. Its request comes from tests/catalogue.py.
 """
 
 import re
@@ -318,8 +318,8 @@ def test_every_endpoint_is_in_the_table() -> None:
 
 
 def documented() -> dict[str, list[str]]:
-    """The rows of the table in docs/caching-status.md: for each endpoint, the effect of each state."""
-    page = Path(__file__).parents[2] / "docs" / "caching-status.md"
+    """The rows of the table in docs/teams.md: for each endpoint, the effect of each state."""
+    page = Path(__file__).parents[2] / "docs" / "teams.md"
     _, _, section = page.read_text().partition("## Behavior of each endpoint")
     lines = re.findall(r"^\| `([A-Z]+ /\S+)` \|(.*)\|$", section, re.MULTILINE)
     return {endpoint: [cell.strip() for cell in cells.split("|")] for endpoint, cells in lines}

@@ -23,11 +23,13 @@ from larder.settings import settings
 from tests.faults import refusing
 from tests.hooks import hooked
 from tests.requests import Cloud, Sender
-from tools.cost.bill import read_book
-from tools.growth.loads import Company, rates, read_limits
+from tools.cost.bill import Team, read_book
 
 READS_A_SECOND, WRITES_A_SECOND = 3_000, 1_000
 """Of one partition: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html"""
+
+WITH_A_KEY = ("small_hit", "redirected_hit", "miss", "offer", "status", "events")
+"""The kinds of requests of tools/cost/prices.toml that check a key."""
 
 USES_A_SECOND = 2_000
 MOST_FUNCTIONS = 100
@@ -85,12 +87,12 @@ def pause(random: Random, attempt: int) -> float:
 
 
 def busy_ms() -> float:
-    """The time of an average request with a key, from the model of `make growth`."""
-    book, takes = read_book(), read_limits().takes["one_key"]
-    kinds = {kind: rate for kind, rate in rates(Company(), book).items() if kind in takes}
-    uses = book.uses["requests"]
-    return sum(rate * uses[kind]["milliseconds"] for kind, rate in kinds.items()) / sum(
-        kinds.values()
+    """The time of an average request with a key, from the model of `make cost`."""
+    uses = read_book().uses["requests"]
+    requests = Team(engineers=1_000).requests
+    counts = {kind: requests[kind] for kind in WITH_A_KEY}
+    return sum(count * uses[kind]["milliseconds"] for kind, count in counts.items()) / sum(
+        counts.values()
     )
 
 

@@ -1,14 +1,16 @@
-"""The capacity that each request takes from each table and index, for `make cost` and `make growth`.
+"""The capacity that each request takes from each table and index, for `make cost`.
 
 Only AWS's own engine counts capacity as AWS does: ENGINE=dynamodb-local, which `make capacity` sets. A request for a
 missing item counts as one read, which that engine does not count in a batch.
 """
 
 import os
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -29,7 +31,6 @@ from tests.requests import Cloud
 from tests.trust.exchanging import exchange
 from tests.trust.scene import new_key, protect
 from tools.cost.bill import read_book
-from tools.growth.loads import read_limits
 
 pytestmark = [
     pytest.mark.slow,
@@ -131,7 +132,8 @@ def units_of_expiry(cloud: Cloud) -> Units:
 def test_requests_take_the_units_that_the_cost_model_expects(
     requests: dict[str, Units], report_lines: list[str]
 ) -> None:
-    options, takes = settings(), read_limits().takes
+    options = settings()
+    takes = tomllib.loads(Path(__file__).with_name("capacity.toml").read_text())
     places = {
         ("keys", options.api_keys_table),
         ("identity", options.identity_table),

@@ -1,4 +1,4 @@
-"""`make cost`: the arithmetic, the prices, and the table in docs/operations.md."""
+"""`make cost`: the arithmetic, the prices, and the table in docs/deploy.md."""
 
 import json
 import re
@@ -190,7 +190,7 @@ def cells(text: str) -> list[list[str]]:
 
 
 def test_the_documentation_has_the_output_of_the_command() -> None:
-    documented = (ROOT / "docs" / "operations.md").read_text()
+    documented = (ROOT / "docs" / "deploy.md").read_text()
     table = documented.partition("<!-- make cost -->")[2].partition("<!-- end -->")[0]
     *shown, note = run(cost).splitlines()
     assert "us-east-1" in note

@@ -83,7 +83,7 @@ def test_a_new_bucket_is_refused_with_each_missing_setting_and_its_commands_suff
 
 
 def test_the_lines_in_the_documentation_suffice(bucket: Bucket) -> None:
-    section = (ROOT / "docs" / "operations.md").read_text().partition("### Use an existing bucket")
+    section = (ROOT / "docs" / "organization.md").read_text().partition("## Use an existing bucket")
     lines = section[2].partition("bucket=acme-build-cache\n")[2].partition("```")[0]
     one_each = re.sub(r"\\?\n(?! *aws )", " ", lines)
     obey(bucket.s3, one_each.replace("'$bucket'", NAME).replace("$bucket", NAME))

@@ -27,7 +27,7 @@ _FEW = (
     "new accounts do: see ConcurrentExecutions of `aws lambda get-account-settings`"
 )
 _BY_STATUS_OF_THE_GATEWAY = {
-    403: "the domain is not mapped to this API, or a firewall blocks it: docs/operations.md, Custom domain",
+    403: "the domain is not mapped to this API, or a firewall blocks it: docs/deploy.md, Custom domain",
     404: _NO_LARDER,
     429: "the API throttles requests: raise ThrottlingRate and ThrottlingBurst",
     500: f"the function failed, or the API may not invoke it: read its log (docs/operations.md, ApiFailing). {_FEW}",

@@ -203,7 +203,7 @@ class Settings:
     )
     run_retention_days: int = _option(
         30,
-        "How many days reported [runs](runs.md) are kept.",
+        "How many days reported [runs](usage.md#runs) are kept.",
         group="cache",
         minimum=1,
         maximum=3650,

@@ -146,7 +146,7 @@ def reset() -> None:
 
 def presign(method: str, url: str, *, expires_s: int) -> str:
     """This uses botocore's signer without a client, because a client's presigning is slower, and by default uses SigV2
-    or a global host (docs/limits.md#presigned-urls).
+    or a global host (docs/architecture.md#presigned-urls).
     """
     with _making:
         credentials = _session().get_credentials()

@@ -102,7 +102,7 @@ class CachingStatus(StrEnum):
 
 
 class Block(StrEnum):
-    """Why the operator blocked an owner. Requests for its artifacts get 402 (docs/caching-status.md)."""
+    """Why the operator blocked an owner. Requests for its artifacts get 402 (docs/teams.md#caching-status)."""
 
     SOFT = "soft_block"
     PAYMENT = "payment_missing"

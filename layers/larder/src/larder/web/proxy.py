@@ -1,7 +1,7 @@
 """Refuses requests that did not come through the proxy in front of the API, if there has to be one.
 
 Behind a proxy, clients are counted by the address that it reports. A client that calls the API directly could report
-any address, so the proxy adds a secret to each request (docs/operations.md#your-own-proxy). Every function with a route
+any address, so the proxy adds a secret to each request (docs/deploy.md#your-own-proxy). Every function with a route
 begins with this check, so it imports neither botocore nor the resolver.
 """
 

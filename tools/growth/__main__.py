@@ -1,3 +1,0 @@
-from tools.growth.command import growth
-
-growth(prog_name="make growth")
