@@ -4,6 +4,7 @@ from larder import clock
 from larder.artifacts import management, search
 from larder.artifacts.lists import ALL_SCOPES
 from larder.artifacts.models import parse_scope
+from larder.trust.jobs import jobs_of
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import NamedHash
 from larder.web.principals.authorize import CacheManager
@@ -13,6 +14,7 @@ from larder.web.replies.artifacts import (
     ArtifactsJson,
     artifact_json,
     artifacts_json,
+    writers_of,
 )
 from larder.web.responses import JsonResponse, json_response
 
@@ -34,14 +36,18 @@ def inspect_artifact(
             limit=asked.limit,
             now=now,
         )
-        return json_response(artifacts_json(page, with_scope=True, view=principal.view))
+        jobs = jobs_of(principal.owner, writers_of(page.artifacts))
+        return json_response(artifacts_json(page, with_scope=True, view=principal.view, jobs=jobs))
     entry = management.read_in_scope(
         principal.owner, artifact_hash, parse_scope(asked.wanted.scope), principal.entry
     )
     artifact = management.inspect_artifact(
         entry, view=principal.view, quota_bytes=principal.quota_bytes, now=now
     )
-    return json_response(artifact_json(artifact, with_scope=asked.names_scope, view=principal.view))
+    jobs = jobs_of(principal.owner, writers_of([artifact]))
+    return json_response(
+        artifact_json(artifact, with_scope=asked.names_scope, view=principal.view, jobs=jobs)
+    )
 
 
 handler = lambda_handler(app)

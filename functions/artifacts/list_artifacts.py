@@ -2,10 +2,11 @@
 
 from larder import clock
 from larder.artifacts import search
+from larder.trust.jobs import jobs_of
 from larder.web.app import cache_api, lambda_handler
 from larder.web.principals.authorize import CacheManager
 from larder.web.queries.artifacts import ArtifactsAsked
-from larder.web.replies.artifacts import ArtifactsJson, artifacts_json
+from larder.web.replies.artifacts import ArtifactsJson, artifacts_json, writers_of
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
@@ -22,7 +23,10 @@ def list_artifacts(asked: ArtifactsAsked, principal: CacheManager) -> JsonRespon
         limit=asked.limit,
         now=clock.now(),
     )
-    return json_response(artifacts_json(page, with_scope=asked.names_scope, view=principal.view))
+    jobs = jobs_of(principal.owner, writers_of(page.artifacts))
+    return json_response(
+        artifacts_json(page, with_scope=asked.names_scope, view=principal.view, jobs=jobs)
+    )
 
 
 handler = lambda_handler(app)

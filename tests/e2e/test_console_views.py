@@ -594,7 +594,22 @@ def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: htt
     first |= {"created_at": now, "uploaded_at": now, "duration_ms": 77_400, "ci": "GITHUB_ACTIONS"}
     table.put_item(Item=first)
     scope = "c" + "a" * 26
-    table.put_item(Item=first | {"hash": f"{first['hash']}.{scope}"})
+    table.put_item(Item=first | {"hash": f"{first['hash']}.{scope}", "writer": "b" * 32})
+    for key, ref in (("a" * 32, "refs/heads/main"), ("b" * 32, "refs/pull/7/merge")):
+        url = f"https://ci.acme.example/{ref}"
+        server.table("LARDER_AUDIT_TABLE").put_item(
+            Item={
+                "owner": f"token#{key}",
+                "id": "0" * 28,
+                "at": now,
+                "action": "token_issued",
+                "subject": id,
+                "artifacts": 0,
+                "size_bytes": 0,
+                "details": {"team": made["id"], "ref": ref, "url": url},
+                "expires_at": round(time.time()) + 3600,
+            }
+        )
     table.put_item(
         Item={
             "owner": made["id"],
@@ -614,14 +629,28 @@ def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: htt
     tops += ".map((one) => Math.round(one.getBoundingClientRect().top))"
     page.wait_until(f"return {tops}.length === 7")
     assert page.run(f"return Math.max(...{tops}) - Math.min(...{tops})") < 10
+    page.wait_for_text("main-of-web on main")
     page.choose("Written by", "main-of-web")
     page.choose("Cache", "CI job acme/web PR\u00a07")
     page.press("Search")
     page.wait_until("return document.querySelectorAll('td').length === 9")
     page.wait_for_text("acme/web PR 7")
     page.press("Details")
-    page.wait_until(f"return {DIALOG}?.innerText.includes('main-of-web')")
-    page.keys(Keys.ESCAPE)
+    page.wait_until(f"return {DIALOG}?.innerText.includes('main-of-web on PR\u00a07')")
+    assert "https://ci.acme.example/refs/pull/7/merge" in page.run(
+        f"return {DIALOG}.querySelector('a[rel]').href"
+    )
+    # The writer leads to all that it has stored, which the filter then shows.
+    page.run(f"{DIALOG}.querySelector('a[href^=\"/console\"]').click()")
+    page.wait_until(
+        "return document.querySelector('[name=writer]').selectedOptions[0].text"
+        ".startsWith('main-of-web on PR\u00a07, ')"
+    )
+    page.wait_until("return document.querySelectorAll('tbody tr').length === 1")
+    assert page.run("return document.querySelector('[name=scope]').value") == "all"
+    page.run("history.back()")
+    page.wait_until("return location.search === ''")
+    page.wait_for_text("main-of-web on main")
 
     # Pages of no team keep the tabs of the last one.
     for path, heading in (("account", "Your account"), ("new-team", "Create a team")):

@@ -19,6 +19,7 @@ from tests.direct_uploads import PREFLIGHT, announce, offer, put_object
 from tests.functions.teams.people import outcome
 from tests.issuer import GITLAB, Issuer, github_claims, gitlab_claims
 from tests.larder.artifacts.test_rebuild_index import lose
+from tests.proofs.aws_calls import counted
 from tests.requests import Sender
 from tests.trust.conftest import Trusting, made_rule
 from tests.trust.exchanging import revoke
@@ -76,6 +77,35 @@ def test_a_scope_has_the_name_of_its_job(safe: Trusting, manage: Sender, preflig
     (scope,) = manage("GET", "/v1/teams/acme/scopes").json["scopes"]
     assert (scope["kind"], scope["userId"]) == ("ci", safe.rule.id)
     assert scope["name"] == "acme/web pull_request refs/pull/7/merge"
+
+
+@preflight_or_not
+def test_an_artifact_names_the_job_that_wrote_it(
+    safe: Trusting, manage: Sender, preflight: bool
+) -> None:
+    put(safe.token(**PULL), "abc", POISON, preflight=preflight)
+    put(safe.token(), "abc", CLEAN, preflight=preflight)
+    put(session(safe.cloud), "of-ada", POISON)
+    listed = manage("GET", "/v1/artifacts?scope=all").json["artifacts"]
+    jobs = {one["scope"][0]: one["writer"].get("job") for one in listed}
+    assert (jobs["s"]["repository"], jobs["s"]["ref"]) == ("acme/web", "refs/heads/main")
+    assert (jobs["c"]["event"], jobs["c"]["ref"]) == ("pull_request", "refs/pull/7/merge")
+    assert jobs["s"]["url"].startswith("https://github.com/acme/web/actions/runs/")
+    assert jobs["u"] is None
+    assert manage("GET", "/v1/artifacts/abc").json["writer"]["job"] == jobs["s"]
+    everywhere = manage("GET", "/v1/artifacts/abc?scope=all").json["artifacts"]
+    assert [one["writer"]["job"] for one in everywhere] == [jobs["s"], jobs["c"]]
+
+
+def test_a_list_reads_the_jobs_of_its_writers_at_once(safe: Trusting, manage: Sender) -> None:
+    assert manage("GET", "/v1/artifacts").status == 200
+    with counted() as without:
+        assert manage("GET", "/v1/artifacts").status == 200
+    for number in range(3):
+        put(safe.token(), f"a{number}", CLEAN)
+    with counted() as calls:
+        assert manage("GET", "/v1/artifacts").json["pagination"]["count"] == 3
+    assert len(calls.made) == len(without.made) + 1
 
 
 @preflight_or_not

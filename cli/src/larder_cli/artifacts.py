@@ -253,12 +253,11 @@ def writer(team: str, id: str, as_json: bool) -> None:
     This is a run of a CI job, or an API key.
     """
     from larder.api_keys.service import find_key
-    from larder.audit.service import read_entries, token_owner
+    from larder.audit.service import tokens
 
     found = require_team(team)
-    issued = read_entries(token_owner(id), limit=1, now=clock.now()).entries
-    if issued and issued[0].details.get("team") == found.id:
-        entry = issued[0]
+    entry = tokens([id]).get(id)
+    if entry is not None and entry.details.get("team") == found.id:
         job = {name: value for name, value in entry.details.items() if name != "team"}
         record = {"writer": id, "kind": "ci", "rule": entry.subject, "issued_at": entry.at, **job}
         print_record(record, as_json=as_json)

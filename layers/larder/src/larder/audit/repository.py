@@ -1,5 +1,6 @@
 """The audit table: `(owner, id)` is one entry, in order of time. Nothing in this module changes or deletes entries."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from larder.actor import Actor
@@ -24,6 +25,11 @@ def read_page(owner: str, *, before: str | None, limit: int, now: datetime) -> P
         entries=tuple(_entry(item) for item in kept),
         next_before=None if last is None else str(last["id"]),
     )
+
+
+def read_many(keys: Sequence[tuple[str, str]]) -> list[Entry]:
+    """The entries that exist, by their owners and ids."""
+    return [_entry(item) for item in AUDIT.get_many(keys)]
 
 
 def put(entry: Entry) -> Write:

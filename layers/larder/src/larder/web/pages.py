@@ -59,6 +59,10 @@ COMMENTS = re.compile(r"^ *(?://.*|/\*\*(?:.|\n)*?\*/)\n", re.MULTILINE)
 _INDENTATION = re.compile(r"^ +", re.MULTILINE)
 # Not after `}` and not before `.`: attributes in markup can stand there.
 _LINE_BREAKS = re.compile(r"(?<=[;{>,(\[])\n|\n(?=[})\]<])")
+# Operators and braces that are in no text that a page shows, except for the `{{ }}` of GitHub.
+_SPACES = re.compile(
+    r" (?P<operator>=>|[=!]==|&&|\|\||\?\?|[<>]=|[=?:]) |(?<=[^{]\{) | (?=\}(?!\}))"
+)
 _STYLE_SPACES = re.compile(r"\s*([{};])\s*|([:,])\s+")
 _CLOSING = re.compile(r"</[a-z0-9]+>")
 _MADE_FROM = re.compile(r" `make vendor-console` made it from .*")
@@ -185,7 +189,7 @@ def assembled(
 
 
 def script_text(name: str) -> str:
-    """A script without its lines of comments, its indentation, and line breaks that neither script nor markup needs.
+    """A script without its lines of comments, its indentation, and spaces and line breaks that it does not need.
 
     They are an eighth of the compressed console. A line of a text that begins with `//` or spaces would lose these,
     and one that ends with a comma its break, too. Bundled libraries keep their licences,
@@ -196,7 +200,7 @@ def script_text(name: str) -> str:
         return _MADE_FROM.sub("", text)
     # Markup in a script is of htm, which closes any element with `<//>`.
     short = _CLOSING.sub("<//>", _INDENTATION.sub("", COMMENTS.sub("", text)))
-    return _LINE_BREAKS.sub("", short)
+    return _SPACES.sub(lambda found: found["operator"] or "", _LINE_BREAKS.sub("", short))
 
 
 def style_text(name: str) -> str:

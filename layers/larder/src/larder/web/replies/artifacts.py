@@ -1,5 +1,6 @@
 """Artifacts in replies to those who manage them."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NotRequired, TypedDict
 
 from larder.actor import Actor
@@ -10,11 +11,24 @@ from larder.clock import Milliseconds, to_ms
 from larder.web.queries.artifacts import cursor_of
 
 
+class JobJson(TypedDict):
+    """What a CI job built, as its id token said. `url` is the page of its run."""
+
+    repository: str | None
+    ref: str | None
+    event: str | None
+    url: str | None
+
+
 class WriterJson(TypedDict):
-    """What uploaded an artifact. `id` is the id of the key or session."""
+    """What uploaded an artifact. `id` is the id of the key or session.
+
+    `job` is there for the token of a CI job, in lists of artifacts, while the audit has it. `userId` is then its rule.
+    """
 
     id: str
     userId: str | None
+    job: NotRequired[JobJson]
 
 
 class ContestedJson(TypedDict):
@@ -68,8 +82,21 @@ class ArtifactsJson(TypedDict):
     pagination: CursorJson
 
 
+Jobs = Mapping[str, Mapping[str, str]]
+"""What is known of CI jobs, by the ids of their keys."""
+
+_NO_JOBS: Jobs = {}
+
+
+def writers_of(artifacts: Iterable[Artifact]) -> Iterator[Actor | None]:
+    """Those of the artifacts, and of the uploads that contest them."""
+    for one in artifacts:
+        yield one.writer
+        yield one.contested.writer if one.contested else None
+
+
 def artifact_json(
-    artifact: Artifact, *, with_scope: bool, view: View = UNPROTECTED
+    artifact: Artifact, *, with_scope: bool, view: View = UNPROTECTED, jobs: Jobs = _NO_JOBS
 ) -> ArtifactJson:
     metadata = artifact.metadata
     body: ArtifactJson = {
@@ -81,7 +108,7 @@ def artifact_json(
         "dirtyHash": metadata.dirty_hash,
         "ci": metadata.ci,
         "interactive": metadata.interactive,
-        "writer": None if artifact.writer is None else writer_json(artifact.writer),
+        "writer": None if artifact.writer is None else writer_json(artifact.writer, jobs),
         "createdAt": to_ms(artifact.created_at),
         "expiresAt": to_ms(expires_at(artifact)),
         "lastUsedAt": None if artifact.last_used_at is None else to_ms(artifact.last_used_at),
@@ -91,16 +118,17 @@ def artifact_json(
     if with_scope:
         body["scope"] = artifact.upload.scope_name
         body["sha256"] = artifact.sha256
-        body["contested"] = _contested_json(artifact.contested)
+        body["contested"] = _contested_json(artifact.contested, jobs)
     return body
 
 
 def artifacts_json(
-    page: ArtifactPage, *, with_scope: bool, view: View = UNPROTECTED
+    page: ArtifactPage, *, with_scope: bool, view: View = UNPROTECTED, jobs: Jobs = _NO_JOBS
 ) -> ArtifactsJson:
     return {
         "artifacts": [
-            artifact_json(each, with_scope=with_scope, view=view) for each in page.artifacts
+            artifact_json(each, with_scope=with_scope, view=view, jobs=jobs)
+            for each in page.artifacts
         ],
         "pagination": {
             "count": len(page.artifacts),
@@ -110,15 +138,24 @@ def artifacts_json(
     }
 
 
-def _contested_json(contested: Contested | None) -> ContestedJson | None:
+def _contested_json(contested: Contested | None, jobs: Jobs) -> ContestedJson | None:
     if contested is None:
         return None
     return {
         "at": to_ms(contested.at),
-        "writer": None if contested.writer is None else writer_json(contested.writer),
+        "writer": None if contested.writer is None else writer_json(contested.writer, jobs),
         "sha256": contested.sha256,
     }
 
 
-def writer_json(writer: Actor) -> WriterJson:
-    return {"id": writer.credential_id, "userId": writer.user_id}
+def writer_json(writer: Actor, jobs: Jobs = _NO_JOBS) -> WriterJson:
+    body: WriterJson = {"id": writer.credential_id, "userId": writer.user_id}
+    job = jobs.get(writer.credential_id)
+    if job is not None:
+        body["job"] = {
+            "repository": job.get("repository"),
+            "ref": job.get("ref"),
+            "event": job.get("event"),
+            "url": job.get("url"),
+        }
+    return body

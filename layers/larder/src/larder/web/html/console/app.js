@@ -35,11 +35,11 @@ let showPath = () => {};
 
 /** Show another view. Its address goes into the browser's history. */
 function go(path, { replaces = false } = {}) {
-  if (path !== location.pathname) history[replaces ? "replaceState" : "pushState"](null, "", path);
+  if (path !== location.pathname + location.search) history[replaces ? "replaceState" : "pushState"](null, "", path);
   showPath(path);
 }
 
-addEventListener("popstate", () => showPath(location.pathname));
+addEventListener("popstate", () => showPath(location.pathname + location.search));
 addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
   if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -50,13 +50,13 @@ addEventListener("click", (event) => {
 
 /** The team and the view that a path names: `/console/t/web/keys`. */
 function partsOf(path) {
-  const [, , place = "", ...rest] = path.replace(/\/$/, "").split("/");
+  const [, , place = "", ...rest] = path.replace(/\/?(\?.*)?$/, "").split("/");
   if (place === "t") return { place, slug: rest[0], view: rest[1] ?? "" };
   return { place, view: rest[0] ?? "" };
 }
 
 function Console() {
-  const [path, setPath] = useState(location.pathname);
+  const [path, setPath] = useState(location.pathname + location.search);
   showPath = setPath;
   const [state, setState] = useState({ user: null, problem: null });
   const [asked, setAsked] = useState(null);
@@ -115,7 +115,7 @@ function Frame({ path, teams, ...shared }) {
   return html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <${Bar} scope=${around} place=${place} teams=${teams} user=${user} view=${scope && view} />
     <main id="main" class="wide page">
-      <${View} key=${`${place} ${team?.id} ${view}`} view=${view} scope=${scope} ...${shared} />
+      <${View} key=${`${place} ${team?.id} ${view} ${path.split("?")[1]}`} view=${view} scope=${scope} ...${shared} />
     </main>
     <p id="announced" class="announced" role="status"></p>`;
 }

@@ -28,6 +28,9 @@ const PERIODS_STORED = [
   ["168", "Last 7 days"],
 ];
 
+/** The address of the artifacts that a filter finds. */
+const artifactsPath = (scope, filter) => `${scope.path}/artifacts?${new URLSearchParams(filter)}`;
+
 /** The query of the filter. */
 function filterQuery({ scope, prefix, writer, ci, hours, order }) {
   const named = {
@@ -48,10 +51,16 @@ function filterQuery({ scope, prefix, writer, ci, hours, order }) {
 function Artifacts({ scope, user }) {
   // The cursors of the pages up to this one. The first page has none.
   const [cursors, setCursors] = useState([""]);
-  const [filter, setFilter] = useState(filterQuery(NO_FILTER));
+  // A link to this view can name a filter.
+  const first = useRef({ ...NO_FILTER, ...Object.fromEntries(new URLSearchParams(location.search)) }).current;
+  const [filter, setFilter] = useState(filterQuery(first));
   const cursor = cursors.at(-1);
   const loaded = useLoad(`/v1/artifacts?${scope.query}&limit=${PAGE_LENGTH}${filter}${cursor && `&cursor=${cursor}`}`);
   const names = useLoad(`names ${scope.path}`, () => loadNames(scope)).data ?? new Map();
+  // The CI jobs that were on a page until now, to choose from.
+  const jobs = useRef(new Map(first.writer && [[first.writer, `${first.writer.slice(0, 8)}…`]])).current;
+  for (const row of loaded.data?.artifacts ?? [])
+    if (row.writer?.job) jobs.set(row.writer.id, `${writerText(row, names)}, ${relativeText(row.createdAt)}`);
   const scopes = useLoad(`own scopes of ${scope.path}`, () => (scope.team ? loadScopes(scope) : Promise.resolve({ data: [] }))).data ?? [];
   const [open, setOpen] = useState(null);
   const [removals, setRemovals] = useState(0);
@@ -71,11 +80,11 @@ function Artifacts({ scope, user }) {
       <${Button} onClick=${() => setOpen({ what: DeleteEverything })}>Delete all<//>
     </div><//>
     <${Removals} key=${removals} scope=${scope} names=${names} removed=${loaded.reload} />
-    <${Card}><${ArtifactsFilter} team=${scope.team} names=${names} scopes=${scopes} search=${search} /><//>
+    <${Card}><${ArtifactsFilter} team=${scope.team} first=${first} names=${new Map([...jobs, ...names])} scopes=${scopes} search=${search} /><//>
     <${Card}>
       <${Loaded} of=${loaded} lines=${8} show=${({ artifacts, pagination: { next, read } }) => html`
         ${artifacts.length > 0
-          ? html`<${ArtifactsTable} rows=${artifacts} names=${names} scopes=${scopes} open=${setOpen} />`
+          ? html`<${ArtifactsTable} rows=${artifacts} scope=${scope} names=${names} scopes=${scopes} open=${setOpen} />`
           : next !== null
             ? html`<p>None of these ${formats.number.format(read)} artifacts. There are more to search.</p>`
             : isFiltered || cursors.length > 1
@@ -89,12 +98,12 @@ function Artifacts({ scope, user }) {
     ${open && html`<${open.what} scope=${scope} user=${user} row=${open.row} names=${names} close=${close} />`}`;
 }
 
-function ArtifactsFilter({ team, names, scopes, search }) {
+function ArtifactsFilter({ team, first, names, scopes, search }) {
   return html`<${Form} class="in-a-row" role="search" kind="second" action="Search" busy="Searching …" act=${search}>
-    <${Field} label="Hash begins with" name="prefix" type="search" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="128" />
+    <${Field} label="Hash begins with" name="prefix" defaultValue=${first.prefix} type="search" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="128" />
     <${Field} label="Written by" name="writer">
       <option value="">Anyone</option>
-      ${[...names].map(([id, name]) => html`<option value=${id}>${visible(name)}</option>`)}
+      ${[...names].map(([id, name]) => html`<option key=${id} value=${id} selected=${id === first.writer}>${visible(name)}</option>`)}
     <//>
     <${Field} label="CI" name="ci">
       <option value="">Any</option>
@@ -106,7 +115,7 @@ function ArtifactsFilter({ team, names, scopes, search }) {
     ${team && html`<${Field} label="Cache" name="scope">
       <option value="">Shared</option>
       <option value="hidden">Shared and hidden</option>
-      <option value="all">All</option>
+      <option value="all" selected=${first.scope === "all"}>All</option>
       ${scopes.map((one) => html`<option value=${one.id}>${scopeText(one, names)}</option>`)}
     <//>`}
     <${Field} label="Order" name="order">
@@ -119,17 +128,20 @@ function ArtifactsFilter({ team, names, scopes, search }) {
 /** A hash in a table. Those of turbo stay on one line. */
 const Hash = ({ of }) => html`<code class=${of.length > 20 ? "" : "whole"}>${of}</code>`;
 
-/** The name of the key, the rule or the user that wrote an artifact. */
-const writerName = ({ writer }, names) => writer && (names.get(writer.id) ?? names.get(writer.userId));
+/** The key, the rule or the user that wrote an artifact, and what a CI job built: ci on main. */
+function writerText({ writer: { id, userId, job } }, names) {
+  const name = names.get(id) ?? names.get(userId) ?? (job ? "CI job" : `${id.slice(0, 8)}…`);
+  return job?.ref ? `${name} on ${jobText(job.ref)}` : name;
+}
 
-function Writer({ row, names }) {
+/** Leads to everything that the writer has stored. */
+function Writer({ row, scope, names }) {
   if (row.writer === null) return html`<span class="soft">Unknown</span>`;
-  const name = writerName(row, names);
-  return html`${name ? html`<${Name} of=${name} />` : html`<span class="soft">${row.writer.id.slice(0, 8)}…</span>`}
+  return html`<a href=${artifactsPath(scope, { writer: row.writer.id, ...(scope.team && { scope: "all" }) })}><${Name} of=${writerText(row, names)} /></a>
     ${row.ci && html` <${Tag}><${Name} of=${ciText(row.ci)} /><//>`}`;
 }
 
-function ArtifactsTable({ rows, names, scopes, open }) {
+function ArtifactsTable({ rows, scope, names, scopes, open }) {
   const evicts = isTrue(own.evicts);
   const isOwn = ({ scope }) => scope !== undefined && scope !== "shared";
   const cacheOf = (row) => {
@@ -141,7 +153,7 @@ function ArtifactsTable({ rows, names, scopes, open }) {
     rows.some(isOwn) && { title: "Cache", cell: (row) => html`<bdi>${cacheOf(row)}</bdi>` },
     { title: "Size", number: true, cell: ({ size }) => bytesText(size) },
     { title: "Task took", number: true, cell: ({ taskDurationMs }) => (taskDurationMs === null ? "–" : durationText(taskDurationMs)) },
-    { title: "Written by", cell: (row) => html`<${Writer} row=${row} names=${names} />` },
+    { title: "Written by", cell: (row) => html`<${Writer} row=${row} scope=${scope} names=${names} />` },
     { title: "Stored", cell: ({ createdAt }) => html`<${Time} at=${createdAt} />` },
     evicts && { title: "Last used", cell: ({ lastUsedAt }) => html`<${Time} at=${lastUsedAt} none="–" />` },
     { title: "Expires", cell: ({ expiresAt }) => html`<${Time} at=${expiresAt} />` },
@@ -160,7 +172,8 @@ function ArtifactDetails({ scope, row, names, close }) {
   if (isPurge) return html`<${DeleteWritten} scope=${scope} row=${row} names=${names} close=${close} />`;
   const facts = [
     ["Hash", html`<code>${row.hash}</code>`],
-    ["Written by", html`<${Writer} row=${row} names=${names} />`],
+    ["Written by", html`<${Writer} row=${row} scope=${scope} names=${names} />`],
+    row.writer?.job && ["Run", /^https:/.test(row.writer.job.url) && html`<a href=${row.writer.job.url} rel="noreferrer">${visible(row.writer.job.url)}</a>`],
     ["Commit", row.sha && html`<code>${visible(row.sha)}</code>`],
     ["Uncommitted changes", row.dirtyHash && html`<code>${visible(row.dirtyHash)}</code>`],
     ["Signature", row.tag && html`<code>${visible(row.tag)}</code>`],
@@ -197,7 +210,7 @@ function DeleteWritten({ scope, row, names, close }) {
     close(true);
   };
   return html`<${Confirm} title="Delete all from this writer?" word=${scope.word} action="Delete the artifacts" busy="Deleting …" act=${act} close=${() => close()}>
-    <p>This deletes every artifact that <strong><${Name} of=${writerName(row, names) ?? row.writer.id} /></strong> has stored until now. It takes some minutes, and continues if you leave this page.</p>
+    <p>This deletes every artifact that <strong><${Name} of=${writerText(row, names)} /></strong> has stored until now. It takes some minutes, and continues if you leave this page.</p>
     <p>Turn off or delete the key first, so that it stores nothing more.</p>
   <//>`;
 }

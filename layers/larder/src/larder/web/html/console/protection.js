@@ -162,7 +162,7 @@ function ContestedArtifacts({ scope, names }) {
     ${scan && html`<p role="status" class="soft">${countText(scan.count, "artifact", "artifacts")} ${scan.isDone ? "checked." : "checked so far …"}</p>`}
     ${scan?.problem && html`<${Problem} text=${scan.problem} again=${start} />`}
     ${scan?.isDone && scan.contested.length === 0 && html`<p>None is contested.</p>`}
-    ${scan?.contested.length > 0 && html`<${ContestedTable} rows=${scan.contested} names=${names} open=${setOpen} />`}
+    ${scan?.contested.length > 0 && html`<${ContestedTable} rows=${scan.contested} scope=${scope} names=${names} open=${setOpen} />`}
     ${open && html`<${DeleteArtifact} scope=${scope} row=${open} close=${close} />`}
   <//>`;
 }
@@ -188,10 +188,10 @@ const ScopesTable = ({ rows, names, open }) => html`<${Table} label="Own caches"
   { title: "", cell: (row) => html`<${Button} kind="second small" aria-label=${`Delete the cache ${row.id}`} onClick=${() => open(row)}>Delete<//>` },
 ]} />`;
 
-const ContestedTable = ({ rows, names, open }) => html`<${Table} label="Contested artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
+const ContestedTable = ({ rows, scope, names, open }) => html`<${Table} label="Contested artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
   { title: "Hash", cell: (row) => html`<${Hash} of=${row.hash} />` },
-  { title: "Written by", cell: (row) => html`<${Writer} row=${row} names=${names} />` },
-  { title: "Other upload by", cell: (row) => html`<${Writer} row=${{ writer: row.contested.writer, ci: null }} names=${names} />` },
+  { title: "Written by", cell: (row) => html`<${Writer} row=${row} scope=${scope} names=${names} />` },
+  { title: "Other upload by", cell: (row) => html`<${Writer} row=${{ writer: row.contested.writer, ci: null }} scope=${scope} names=${names} />` },
   { title: "Last tried", cell: (row) => html`<${Time} at=${row.contested.at} />` },
   { title: "", cell: (row) => html`<${Button} kind="second small" aria-label=${`Delete ${row.hash}`} onClick=${() => open(row)}>Delete<//>` },
 ]} />`;

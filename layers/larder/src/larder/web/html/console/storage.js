@@ -51,7 +51,7 @@ function StorageParts({ scope }) {
       storage === null
         ? html`<p class="soft">The daily check has not run yet.</p>`
         : html`${way === "largest"
-              ? html`<${LargestTable} rows=${storage.largest} names=${names} />`
+              ? html`<${LargestTable} rows=${storage.largest} scope=${scope} names=${names} />`
               : html`<${PartsTable} rows=${storage[key]} all=${storage} title=${title} nameOf=${(row) => nameOf(row, names)} />`}
             <p class="soft">Checked <${Time} at=${storage.checkedAt} />.${storage.scopedBytes > 0 && ` ${bytesText(storage.scopedBytes)} of it is in own scopes.`}${
               storage.neverRead && ` ${partText({ artifacts: storage.neverRead.artifacts, sizeBytes: storage.neverRead.storedBytes })} were never read.`}</p>`} />
@@ -65,10 +65,10 @@ const PartsTable = ({ rows, all, title, nameOf }) => html`<${Table} label="What 
   { title: "Share", number: true, cell: ({ storedBytes }) => (all.storedBytes ? formats.percent.format(storedBytes / all.storedBytes) : "–") },
 ]} />`;
 
-const LargestTable = ({ rows, names }) => html`<${Table} label="The largest artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
+const LargestTable = ({ rows, scope: at, names }) => html`<${Table} label="The largest artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
   { title: "Hash", cell: ({ hash }) => html`<${Hash} of=${hash} />` },
   { title: "Size", number: true, cell: ({ size }) => bytesText(size) },
   rows.some(({ scope }) => scope !== "shared") && { title: "Scope", cell: ({ scope }) => html`<code>${visible(scope)}</code>` },
-  { title: "Written by", cell: (row) => html`<${Writer} row=${row} names=${names} />` },
+  { title: "Written by", cell: (row) => html`<${Writer} row=${row} scope=${at} names=${names} />` },
   { title: "Stored", cell: ({ createdAt }) => html`<${Time} at=${createdAt} />` },
 ].filter(Boolean)} />`;
