@@ -311,7 +311,7 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
         _query(
             "what",
             {"type": "string", "enum": ["key"]},
-            "What the figures are divided by.",
+            "The dimension to group by.",
             required=True,
         ),
         *_PERIOD,

@@ -24,7 +24,7 @@ def own_scope(user_id: str, key: ApiKey | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """A user, authenticated by an API key or a session. With the token of a rule, a CI job of a team.
+    """The authenticated caller: a user, or a CI job with a token from a rule.
 
     `user` is set if the request has read the user: always with a session, and with a key only under `/api/auth`.
     """

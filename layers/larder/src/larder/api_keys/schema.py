@@ -35,7 +35,7 @@ _ATTRIBUTES = {
 _FIXED = frozenset(
     {
         *("key_hash", "id", "user_id", "team_id", "created_at", "expires_at", "expiring"),
-        *("password_version", "has_metadata", "scope"),
+        *("password_version", "has_metadata"),
         *("has_allowance", "refill_at", "window_ends_at", "not_before"),
         *("scope", "rule_id", "rule_version", "rule_team", "run", "uses"),
     }

@@ -59,7 +59,8 @@ def vercel_api(*, no_route: type[LarderError] = PathNotFound) -> APIGatewayHttpR
 def cache_api(error_headers: Mapping[str, str] | None = None) -> APIGatewayHttpResolver:
     """The same for an endpoint of artifacts: the parameter is a hash. Every error reply has `error_headers`."""
     return _vercel_api(
-        lambda: InvalidRequest("hash", "must be 1 to 128 letters and digits"), error_headers
+        lambda: InvalidRequest("hash", "must be 1 to 128 letters, digits, hyphens and underscores"),
+        error_headers,
     )
 
 
