@@ -72,7 +72,6 @@ def new_team(bodies: Mapping[str, bytes]) -> Team:
             ArtifactMetadata(),
             writer=Actor(key.id, owner.id),
             replaces=None,
-            quota_bytes=None,
             now=now,
         )
     return Team(slug, token)

@@ -46,5 +46,5 @@ def upload_late(owner: str) -> None:
     aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"late")
     upload = parse_object_key(key)
     assert isinstance(upload, Upload)
-    finalize.commit(upload, now=clock.now())
+    finalize.finalize(upload, now=clock.now())
     assert read_totals(owner).artifacts == 1

@@ -198,7 +198,6 @@ class Cloud:
             ArtifactMetadata(),
             writer=self.writer,
             replaces=None,
-            quota_bytes=None,
             now=now,
         )
 

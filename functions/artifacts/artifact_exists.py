@@ -16,7 +16,6 @@ def artifact_exists(principal: CacheReader, artifact_hash: str) -> ArtifactHead:
         principal.entry,
         principal.own,
         view=principal.view,
-        quota_bytes=principal.quota_bytes,
         now=clock.now(),
     )
     return artifact_head(artifact, scoped=principal.view.is_protected)

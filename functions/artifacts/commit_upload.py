@@ -16,7 +16,7 @@ def commit_upload(object_key: str, version: str) -> None:
     if upload is None:
         logger().warning("object with a foreign key", extra={"object_key": object_key})
         return
-    if not finalize.commit_version(upload, version, now=clock.now()):
+    if not finalize.finalize_version(upload, version, now=clock.now()):
         logger().warning(
             "deleted an object that would replace a published one",
             extra={

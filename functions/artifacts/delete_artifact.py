@@ -34,7 +34,6 @@ def delete_artifact(
         by=principal.actor,
         scope=own_scope,
         view=principal.view,
-        quota_bytes=principal.quota_bytes,
         now=clock.now(),
     )
     audit_entry(entry)

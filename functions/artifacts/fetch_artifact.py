@@ -25,7 +25,6 @@ def fetch_artifact(
         principal.entry,
         principal.own,
         view=principal.view,
-        quota_bytes=principal.quota_bytes,
         now=now,
     )
     content = reads.fetch(artifact, now=now)

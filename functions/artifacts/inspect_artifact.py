@@ -41,9 +41,7 @@ def inspect_artifact(
     entry = management.read_in_scope(
         principal.owner, artifact_hash, parse_scope(asked.wanted.scope), principal.entry
     )
-    artifact = management.inspect_artifact(
-        entry, view=principal.view, quota_bytes=principal.quota_bytes, now=now
-    )
+    artifact = management.inspect_artifact(entry, view=principal.view, now=now)
     jobs = jobs_of(principal.owner, writers_of([artifact]))
     return json_response(
         artifact_json(artifact, with_scope=asked.names_scope, view=principal.view, jobs=jobs)

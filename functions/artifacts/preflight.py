@@ -39,7 +39,6 @@ def preflight(
         entry=principal.entry,
         own=principal.own,
         totals=principal.totals,
-        quota_bytes=principal.quota_bytes,
         by_edge_only=client is DirectUploads.BY_EDGE,
         now=principal.asked_at,
     )

@@ -35,7 +35,6 @@ def put_artifact(
         entry=principal.entry,
         own=principal.own,
         view=principal.view,
-        quota_bytes=principal.quota_bytes,
         now=principal.asked_at,
     )
     return accepted_response({"urls": [artifact_url(request, artifact_hash, principal.team_id)]})

@@ -18,7 +18,6 @@ def query_artifacts(hashes: QueryHashes, principal: CacheReader) -> JsonResponse
         principal.owner,
         hashes,
         view=principal.view,
-        quota_bytes=principal.quota_bytes,
         now=clock.now(),
     )
     return json_response(query_json(result))

@@ -96,7 +96,6 @@ def make_sample_user(*, has_artifact: bool) -> SampleUser:
             *(team.id, HASH, BODY, metadata),
             writer=Actor(key.id, account.user.id),
             replaces=None,
-            quota_bytes=None,
             now=now,
         )
     return SampleUser(account.user, team, key, token)

@@ -276,7 +276,6 @@ def store(owner: str, hash: str, user: User, *, now: datetime | None = None) -> 
         ArtifactMetadata(duration_ms=1234, tag="dGFn", sha="abc123"),
         writer=Actor("fuzz", user.id),
         replaces=None,
-        quota_bytes=None,
         now=now or clock.now(),
     )
 

@@ -314,7 +314,7 @@ def fetch_noting(s: Subject) -> Play:
 
 
 @scenario(GET, variant="of an upload that has just arrived")
-def fetch_settling(s: Subject) -> Play:
+def fetch_finalizing(s: Subject) -> Play:
     artifact = made(2_000, signed=False)
     upload(offer(s), artifact[0])
     s.lose_events()
@@ -339,7 +339,7 @@ def exists_with_known_key(s: Subject) -> Play:
 
 
 @scenario(HEAD, variant="of an upload that has just arrived and replaces another")
-def exists_settling(s: Subject) -> Play:
+def exists_finalizing(s: Subject) -> Play:
     before, after = made(), made(2_000, signed=False)
     stored_before(s, before)
     upload(offer(s), after[0])

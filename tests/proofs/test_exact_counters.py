@@ -29,7 +29,7 @@ from larder import aws, clock
 from larder.actor import Actor
 from larder.artifacts import eviction, reads, removals, uploads
 from larder.artifacts.management import delete_artifact
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, View
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
@@ -164,7 +164,7 @@ class Requests:
             ArtifactMetadata(),
             writer=writer,
             replaces=read_entry(self._owner, hash).artifact,
-            quota_bytes=self._quota,
+            view=View(quota_bytes=self._quota),
             now=clock.now(),
         )
 
@@ -179,14 +179,16 @@ class Requests:
             hash,
             read_entry(self._owner, hash),
             by=self._by,
-            quota_bytes=self._quota,
+            view=View(quota_bytes=self._quota),
             now=clock.now(),
         )
 
     def _read(self, hash: ArtifactHash) -> None:
         # The next day, so that each read records a use if the team evicts.
         now = clock.now()
-        artifact = reads.find(read_entry(self._owner, hash), quota_bytes=self._quota, now=now)
+        artifact = reads.find(
+            read_entry(self._owner, hash), view=View(quota_bytes=self._quota), now=now
+        )
         reads.fetch(artifact, now=now + timedelta(days=1))
 
     def _remove(self, writer: str) -> None:
@@ -259,7 +261,7 @@ def test_parallel_evictions_free_no_more_than_one_would(seed: int) -> None:
     quota_bytes = sum(sizes.values())
     aim_bytes = quota_bytes - quota_bytes // 10 - 200_000
     done = all_at_once(
-        [lambda: make_room(owner, quota_bytes, quota_bytes - aim_bytes)] * EVICTORS,
+        [lambda: free_space(owner, quota_bytes, quota_bytes - aim_bytes)] * EVICTORS,
         Overlap(held=False, seed=seed),
     )
     totals = read_totals(owner)
@@ -284,11 +286,11 @@ def fill(owner: str, source: random.Random) -> dict[str, int]:
         assert index.publish(artifact, replaces=None, now=now)
         index.note_use(artifact, at=used_at)
         sizes[str(hash)] = size
-    add_to_totals(owner, sum(sizes.values()), len(sizes), quota_bytes=None)
+    add_to_totals(owner, sum(sizes.values()), len(sizes))
     return sizes
 
 
-def make_room(owner: str, quota_bytes: int, needed_bytes: int) -> eviction.EvictionReport:
-    return eviction.make_room(
+def free_space(owner: str, quota_bytes: int, needed_bytes: int) -> eviction.EvictionReport:
+    return eviction.free_space(
         owner, quota_bytes=quota_bytes, needed_bytes=needed_bytes, now=clock.now()
     )

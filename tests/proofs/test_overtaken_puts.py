@@ -13,7 +13,7 @@ import pytest
 
 from larder import aws, clock
 from larder.artifacts import finalize, storage, sweep, uploads
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, View
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.errors import CachingOverLimit, TryAgain
@@ -35,7 +35,7 @@ def store(cloud: Cloud, quota: int | None, body: bytes = BODY) -> Artifact:
         ArtifactMetadata(),
         writer=cloud.writer,
         replaces=read_entry(cloud.team.id, HASH).artifact,
-        quota_bytes=quota,
+        view=View(quota_bytes=quota),
         now=clock.now(),
     )
 
@@ -92,11 +92,11 @@ def test_an_early_event_does_not_bypass_the_quota(cloud: Cloud) -> None:
 def test_an_event_publishes_once_the_quota_has_room(
     cloud: Cloud,
 ) -> None:
-    add_to_totals(cloud.team.id, 100, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, 100, 1)
     change_state(cloud.team.id, quota_bytes=150)
 
     def others_go_and_the_event_comes() -> None:
-        add_to_totals(cloud.team.id, -100, -1, quota_bytes=None)
+        add_to_totals(cloud.team.id, -100, -1)
         newest_object_is_announced()
 
     # By then, the function was refused and has discarded its object.
@@ -114,12 +114,12 @@ class TestAFunctionThatCrashedBetweenStoringAndPublishing:
         """Its object. Its hundred bytes stay in the totals until the sweep compares them."""
         upload = Upload(owner=cloud.team.id, hash=HASH, id=time_ordered_id(clock.now()))
         storage.put(upload, BODY, ArtifactMetadata(), cloud.writer)
-        add_to_totals(cloud.team.id, 100, 1, quota_bytes=None)
+        add_to_totals(cloud.team.id, 100, 1)
         return upload
 
     def test_its_artifact_is_published_if_there_is_room(self, cloud: Cloud, left: Upload) -> None:
         change_state(cloud.team.id, quota_bytes=200)
-        assert finalize.commit(left, now=clock.now()) is not None
+        assert finalize.finalize(left, now=clock.now()) is not None
         assert cloud.send("GET", f"/v8/artifacts/{HASH}").body == BODY
 
     def test_without_room_the_event_waits_and_then_discards_it(
@@ -127,8 +127,8 @@ class TestAFunctionThatCrashedBetweenStoringAndPublishing:
     ) -> None:
         change_state(cloud.team.id, quota_bytes=199)
         with pytest.raises(TryAgain):
-            finalize.commit(left, now=clock.now())
-        assert finalize.commit(left, now=clock.now() + timedelta(minutes=1)) is None
+            finalize.finalize(left, now=clock.now())
+        assert finalize.finalize(left, now=clock.now() + timedelta(minutes=1)) is None
         assert read_totals(cloud.team.id) == Totals(size_bytes=100, artifacts=1)
         sweep.sweep(now=clock.now() + timedelta(hours=1))
         assert object_keys() == []

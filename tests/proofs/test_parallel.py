@@ -169,7 +169,6 @@ def store(owner: str, artifact: Stamped) -> None:
         ArtifactMetadata(duration_ms=artifact.duration_ms, tag=artifact.tag),
         writer=Actor("a-key"),
         replaces=read_entry(owner, hash).artifact,
-        quota_bytes=None,
         now=clock.now(),
     )
 

@@ -161,7 +161,6 @@ def put(cloud: Cloud, hash: str, body: bytes, *, now: datetime | None = None) ->
         ArtifactMetadata(),
         writer=cloud.writer,
         replaces=None,
-        quota_bytes=None,
         now=now or clock.now(),
     )
 
@@ -443,7 +442,7 @@ def test_round_trips_of_a_deployment_that_evicts(
     assert len(removal_jobs) == ("95" in name)
 
 
-SETTLING = 3
+FINALIZING = 3
 """The additional round trips to publish a finished direct upload: read the object, count it in, publish it."""
 
 KEEPING_THE_BODY = 1
@@ -455,7 +454,7 @@ LOOKING = 1
 
 @pytest.mark.parametrize(
     ("body", "trips", "fetched"),
-    [(LARGE, SETTLING, 302), (SMALL, SETTLING + KEEPING_THE_BODY, 200)],
+    [(LARGE, FINALIZING, 302), (SMALL, FINALIZING + KEEPING_THE_BODY, 200)],
     ids=["large", "small"],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -471,11 +470,11 @@ def test_the_first_reader_of_a_direct_upload_publishes_it(
     assert replies[-1].status == 404
     assert waiting.sequential == 1 + LOOKING, waiting.steps
     put_object(key, body)
-    settling = measure(lambda: replies.append(request_(stored.send)))
+    finalizing = measure(lambda: replies.append(request_(stored.send)))
     assert replies[-1].status == (fetched if method == "GET" else 200)
-    assert settling.sequential == 1 + trips, settling.steps
-    settled = measure(lambda: replies.append(request_(stored.send)))
-    assert settled.sequential == 1, settled.steps
+    assert finalizing.sequential == 1 + trips, finalizing.steps
+    finalized = measure(lambda: replies.append(request_(stored.send)))
+    assert finalized.sequential == 1, finalized.steps
 
 
 def test_a_query_publishes_direct_uploads_in_parallel(stored: Cloud) -> None:
@@ -485,7 +484,7 @@ def test_a_query_publishes_direct_uploads_in_parallel(stored: Cloud) -> None:
     calls = measure(lambda: stored.send("POST", "/v8/artifacts", json_body={"hashes": hashes}))
     assert all(read_entry(stored.team.id, ArtifactHash(hash)).artifact for hash in hashes)
     # Single writes to the owner's totals do not wait for each other.
-    assert calls.sequential == 2 + SETTLING, calls.steps
+    assert calls.sequential == 2 + FINALIZING, calls.steps
 
 
 @pytest.mark.parametrize("token", TRUSTED_TOKENS)
@@ -499,12 +498,12 @@ def test_the_trust_in_a_writer_is_checked_while_the_object_is_looked_up(
     keys = [upload(main, hash, LARGE) for hash in hashes]
     warm_up(stored.send)
     first = measure(lambda: stored.send("GET", "/v8/artifacts/read"))
-    assert first.sequential == 1 + SETTLING, first.steps
+    assert first.sequential == 1 + FINALIZING, first.steps
     query = {"hashes": ["queried"]}
     queried = measure(lambda: stored.send("POST", "/v8/artifacts", json_body=query))
-    assert queried.sequential == 2 + SETTLING, queried.steps
+    assert queried.sequential == 2 + FINALIZING, queried.steps
     event = partial(announce, keys[-1], version=versions_of(keys[-1])[0].id)
-    assert measure(event).sequential == 2 + SETTLING
+    assert measure(event).sequential == 2 + FINALIZING
     assert all(read_entry(stored.team.id, ArtifactHash(hash)).artifact for hash in hashes)
 
 
@@ -512,7 +511,7 @@ def test_the_event_of_an_upload_publishes_it_once(stored: Cloud) -> None:
     key = upload(stored.send, "direct", LARGE)
     # Read the upload's entry and the owner's quota, then publish as a reader would.
     event = partial(announce, key, version=versions_of(key)[0].id)
-    assert measure(event).sequential == 2 + SETTLING
+    assert measure(event).sequential == 2 + FINALIZING
     assert measure(event).sequential == 2
 
 

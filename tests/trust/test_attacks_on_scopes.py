@@ -250,7 +250,6 @@ def test_23_an_upload_that_began_before_the_switch_does_not_count(unprotected: S
         ArtifactMetadata(),
         writer=Actor(cloud.key.id, cloud.user.id),
         replaces=None,
-        quota_bytes=None,
         now=now,
     )
     assert read(unprotected.main, "abc") is None

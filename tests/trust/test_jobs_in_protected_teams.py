@@ -306,17 +306,17 @@ def test_29_a_token_ends_with_its_rule(safe: Trusting, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "settled_by"),
+    ("how", "finalized_by"),
     [*((how, "event") for how in LOSES_TRUST), ("disabled", "reader"), ("disabled", "query")],
 )
 def test_29_an_upload_that_was_offered_ends_with_its_rule(
-    safe: Trusting, how: str, settled_by: str
+    safe: Trusting, how: str, finalized_by: str
 ) -> None:
     key = offer(safe.token(), "abc")
     end_rule(safe, how)
     put_object(key, POISON)
     laptop = session(safe.cloud)
-    match settled_by:
+    match finalized_by:
         case "event":
             announce(key)
         case "reader":

@@ -147,7 +147,7 @@ def list_(
         until=until,
         hidden=hidden,
     )
-    view = view_of(found.state.protection, None, may_replace=False)
+    view = view_of(found.state, None)
     records = []
     for artifact in _first(found.id, limit, wanted, view):
         named: Record = {} if scope is None else {"scope": artifact.upload.scope_name}
@@ -419,8 +419,7 @@ def _inspect(owner: Owner, hash: "ArtifactHash", scope: str | None) -> "Artifact
     try:
         return management.inspect_artifact(
             index.read_entry(owner.id, hash, scope),
-            view=view_of(owner.state.protection, scope, may_replace=False),
-            quota_bytes=owner.state.quota_bytes,
+            view=view_of(owner.state, scope),
             now=clock.now(),
         )
     except ArtifactNotFound:
@@ -481,8 +480,7 @@ def _delete(owner: Owner, hashes: Sequence[str], scope: str | None) -> list[Reco
             index.read_entry(owner.id, hash, scope),
             by=None,
             scope=scope,
-            view=view_of(owner.state.protection, scope, may_replace=False),
-            quota_bytes=owner.state.quota_bytes,
+            view=view_of(owner.state, scope),
             now=clock.now(),
         )
         records.append({"hash": hash, "deleted": entry is not None})

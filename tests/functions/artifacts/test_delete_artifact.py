@@ -44,16 +44,13 @@ def store(cloud: Cloud, body: bytes) -> None:
         ArtifactMetadata(),
         writer=cloud.writer,
         replaces=read_entry(cloud.team.id, HASH).artifact,
-        quota_bytes=None,
         now=clock.now(),
     )
 
 
 def delete(cloud: Cloud) -> Entry | None:
     entry = read_entry(cloud.team.id, HASH)
-    return delete_artifact(
-        cloud.team.id, HASH, entry, by=cloud.writer, quota_bytes=None, now=clock.now()
-    )
+    return delete_artifact(cloud.team.id, HASH, entry, by=cloud.writer, now=clock.now())
 
 
 def test_the_artifact_is_deleted_subtracted_and_its_object_swept(
@@ -141,7 +138,9 @@ def test_an_artifact_can_be_deleted_while_caching_is_disabled(
     assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
 
 
-def test_an_upload_that_arrived_but_is_not_settled_is_deleted(cloud: Cloud, manage: Sender) -> None:
+def test_an_upload_that_arrived_but_is_not_finalized_is_deleted(
+    cloud: Cloud, manage: Sender
+) -> None:
     key = upload(cloud.send, "abc", b"straight to S3")
     assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
     announce(key)

@@ -104,7 +104,6 @@ def test_uploads_after_the_request_stay(
             ArtifactMetadata(),
             writer=bob.writer,
             replaces=read_entry(stored.team.id, ArtifactHash(hash)).artifact,
-            quota_bytes=None,
             now=later,
         )
     do(removal_jobs)

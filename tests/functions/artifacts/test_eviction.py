@@ -88,7 +88,6 @@ def test_the_sweep_audits_what_it_evicts(cloud: Cloud, removal_jobs: list[dict[s
         ArtifactMetadata(),
         writer=cloud.writer,
         replaces=None,
-        quota_bytes=None,
         now=now - 2 * HOUR,
     )
     removals.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=now - HOUR)

@@ -207,7 +207,7 @@ def artifact_is_replaced(scene: Scene) -> None:
 def artifact_is_deleted(scene: Scene) -> None:
     hash = ArtifactHash("small")
     entry = read_entry(scene.team.id, hash)
-    delete_artifact(scene.team.id, hash, entry, by=None, quota_bytes=None, now=clock.now())
+    delete_artifact(scene.team.id, hash, entry, by=None, now=clock.now())
 
 
 Memories = list[tuple[instance.Remembered[Any, Any], dict[Any, Any]]]

@@ -69,7 +69,7 @@ def test_an_interrupted_removal_keeps_its_count(
         upload = Upload(owner=owner, hash=hash, id=f"{to_ms(now):012x}{number:016x}")
         artifact = Artifact(upload=upload, size_bytes=2, created_at=now, writer=writer)
         assert index.publish(artifact, replaces=None, now=now)
-    add_to_totals(owner, 202, 101, quota_bytes=None)
+    add_to_totals(owner, 202, 101)
     delete(manage, writer=writer.credential_id)
     looks = iter([True, False])
     removals.do_job(owner, writer.credential_id, now=clock.now(), has_time=lambda: next(looks))

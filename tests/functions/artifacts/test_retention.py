@@ -65,7 +65,7 @@ def made(calls: Calls, operation: str) -> int:
 def read(cloud: Cloud, now: datetime) -> bytes:
     """Restore the artifact, as a build does."""
     entry = index.read_entry(cloud.team.id, HASH)
-    artifact = reads.find(entry, quota_bytes=None, now=now)
+    artifact = reads.find(entry, now=now)
     body = reads.fetch(artifact, now=now)
     assert isinstance(body, bytes)
     return body
@@ -130,14 +130,13 @@ def test_an_artifact_of_an_own_scope_has_its_own_shorter_retention(cloud: Cloud)
         writer=cloud.writer,
         replaces=None,
         view=View(scope=scope, is_protected=True),
-        quota_bytes=None,
         now=start,
     )
     bucket = Bucket()
     for day in range(0, 100, 3):
         today = start + day * DAY
         entry = index.read_entry(cloud.team.id, HASH, scope)
-        artifact = reads.find_for_use(entry, quota_bytes=None, now=today)
+        artifact = reads.find_for_use(entry, now=today)
         assert reads.fetch(artifact, now=today) == BODY
         sweep.sweep(now=today + HOUR)
         bucket.end_of_day(day)

@@ -79,13 +79,15 @@ def test_an_upload_that_never_arrives_is_deleted_after_a_day(cloud: Cloud) -> No
     assert read_entry(cloud.team.id, ArtifactHash("abc")).pending is None
 
 
-def test_the_sweep_settles_an_upload_whose_event_was_lost(cloud: Cloud) -> None:
+def test_the_sweep_finalizes_an_upload_whose_event_was_lost(cloud: Cloud) -> None:
     upload(cloud.send, "abc", b"artifact")
-    assert sweep.sweep(now=clock.now() + DAY + HOUR) == SweepReport(uploads_settled=1)
+    assert sweep.sweep(now=clock.now() + DAY + HOUR) == SweepReport(uploads_finalized=1)
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
-def test_an_upload_that_arrives_after_it_was_deleted_is_settled_by_its_event(cloud: Cloud) -> None:
+def test_an_upload_that_arrives_after_it_was_deleted_is_finalized_by_its_event(
+    cloud: Cloud,
+) -> None:
     key = offer(cloud.send, "abc")
     sweep.sweep(now=clock.now() + DAY + HOUR)
     put_object(key, b"late")
@@ -128,7 +130,7 @@ def test_the_function_stops_in_time_and_leaves_the_rest_to_the_next_sweep(cloud:
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is None
 
 
-def test_the_function_settles_arrived_uploads_and_deletes_the_others(
+def test_the_function_finalizes_arrived_uploads_and_deletes_the_others(
     cloud: Cloud,
 ) -> None:
     yesterday = clock.now() - DAY - HOUR
@@ -154,7 +156,7 @@ def test_the_function_deletes_the_object_of_an_expired_artifact(cloud: Cloud) ->
 def test_the_second_check_corrects_totals_after_a_crash(cloud: Cloud) -> None:
     now = clock.now()
     cloud.store("abc", now=now)
-    add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, 500, 1)
     assert sweep.sweep(now=now) == SweepReport()
     assert sweep.sweep(now=now + HOUR) == SweepReport(totals_corrected=1)
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
@@ -163,9 +165,9 @@ def test_the_second_check_corrects_totals_after_a_crash(cloud: Cloud) -> None:
 def test_an_upload_in_progress_is_not_counted_as_drift(cloud: Cloud) -> None:
     now = clock.now()
     cloud.store("a1", now=now)
-    add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, 500, 1)
     sweep.sweep(now=now)
-    add_to_totals(cloud.team.id, -500, -1, quota_bytes=None)
+    add_to_totals(cloud.team.id, -500, -1)
     assert sweep.sweep(now=now + HOUR) == SweepReport()
     assert sweep.sweep(now=now + 2 * HOUR) == SweepReport()
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
@@ -175,7 +177,7 @@ def test_correct_totals_are_checked_once_a_day(cloud: Cloud) -> None:
     now = clock.now()
     cloud.store("abc", now=now)
     sweep.sweep(now=now)
-    add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, 500, 1)
     for hours in range(1, 24):
         assert sweep.sweep(now=now + hours * HOUR) == SweepReport()
     sweep.sweep(now=now + DAY)
@@ -192,8 +194,8 @@ def swept(log: StringIO) -> dict[str, Any]:
 def test_drift_of_the_totals_is_a_metric(cloud: Cloud, log: StringIO) -> None:
     cloud.store("abc", now=clock.now())
     sweep.sweep(now=clock.now() - 2 * HOUR)
-    add_to_totals(cloud.team.id, -500, -2, quota_bytes=None)
-    add_to_totals(cloud.user.id, 70, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, -500, -2)
+    add_to_totals(cloud.user.id, 70, 1)
     # The previous sweep has detected the drift of the user's totals.
     sweep.sweep(now=clock.now() - HOUR)
     invoke("artifacts.sweep_artifacts.handler", {})
@@ -213,7 +215,7 @@ def test_drift_of_the_totals_is_a_metric(cloud: Cloud, log: StringIO) -> None:
 def test_totals_that_are_too_low_count_as_drift_like_ones_that_are_too_high(cloud: Cloud) -> None:
     now = clock.now()
     cloud.store("abc", now=now)
-    add_to_totals(cloud.team.id, -5, -1, quota_bytes=None)
+    add_to_totals(cloud.team.id, -5, -1)
     first, second = sweep.sweep(now=now), sweep.sweep(now=now + HOUR)
     assert (first.totals_checked, first.totals_drifting, first.totals_corrected) == (1, 1, 0)
     assert (second.totals_checked, second.totals_drifting, second.totals_corrected) == (1, 0, 1)
@@ -225,7 +227,7 @@ def test_an_owner_whose_index_is_too_large_for_one_sweep_is_skipped_for_a_day(cl
     now = clock.now()
     set_counted()
     cloud.store("abc", now=now)
-    add_to_totals(cloud.team.id, 5, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, 5, 1)
     # There is time to start with the owner's totals, but not to read the items that they sum up.
     looks = iter([True])
     out_of_time = sweep.sweep(now=now, has_time=lambda: next(looks, False))
@@ -245,7 +247,7 @@ def test_a_sweep_without_work_reports_no_metric(cloud: Cloud, log: StringIO) -> 
 def test_a_check_that_conflicts_with_an_eviction_is_retried(cloud: Cloud) -> None:
     now = clock.now()
     cloud.store("abc", now=now)
-    add_to_totals(cloud.team.id, 500, 1, quota_bytes=None)
+    add_to_totals(cloud.team.id, 500, 1)
     sweep.sweep(now=now)
     with answering("dynamodb", "UpdateItem", error("TransactionConflictException"), times=1):
         assert sweep.sweep(now=now + HOUR).totals_corrected == 1

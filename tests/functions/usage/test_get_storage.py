@@ -39,7 +39,6 @@ def store(
         writer=writer or cloud.writer,
         replaces=None,
         view=view,
-        quota_bytes=None,
         now=at or clock.now(),
     )
 

@@ -10,10 +10,16 @@ from larder.artifacts import rebuild_index, sweep
 from larder.artifacts.models import Totals
 from larder.artifacts.repository.allotments import (
     delete_with_allotment,
+    draw,
     read_allotted,
-    settle_allotment,
+    reconcile_allotment,
 )
-from larder.artifacts.repository.totals import add_to_totals, read_totals, totals_key
+from larder.artifacts.repository.totals import (
+    add_to_totals,
+    read_totals,
+    totals_key,
+    try_add_to_totals,
+)
 from larder.errors import StorageFull
 from larder.settings import settings
 from larder.tables import ARTIFACTS, Item, commit
@@ -33,7 +39,9 @@ DAY = timedelta(days=1)
 def count(owner: str, size_bytes: int, *, quota_bytes: int | None = None) -> Totals | None:
     today = clock.now().date()
     uploaded = (today, Uploads(count=1, size_bytes=size_bytes))
-    return add_to_totals(owner, size_bytes, 1, quota_bytes=quota_bytes, uploaded=uploaded)
+    return try_add_to_totals(
+        owner, size_bytes, 1, quota_bytes=quota_bytes, uploaded=uploaded, draw=draw
+    )
 
 
 def put(send: Sender, hash: str, size_bytes: int) -> str:
@@ -168,7 +176,7 @@ def test_data_of_an_older_version_is_counted_by_the_first_sweep(option: SetOptio
     with pytest.raises(Exception, match="MaxStoredBytes"):
         count("eve", 20 * MB)
     for owner in ("idle", "bob"):
-        settle_allotment(owner)
+        reconcile_allotment(owner)
     check("idle", "bob")
 
 
@@ -195,7 +203,7 @@ def test_the_sweep_counts_what_it_finds(cloud: Cloud, personal: Sender, option: 
 def test_the_sweep_collects_what_owners_have_left_over(option: SetOption) -> None:
     counted()
     assert count("ada", 900 * MB) is not None
-    add_to_totals("ada", -900 * MB, -1, quota_bytes=None)
+    add_to_totals("ada", -900 * MB, -1)
     option("max_stored_bytes", 1000 * MB)
     with pytest.raises(Exception, match="MaxStoredBytes"):
         count("bob", 890 * MB)
@@ -204,12 +212,12 @@ def test_the_sweep_collects_what_owners_have_left_over(option: SetOption) -> Non
     check("ada", "bob")
 
 
-def test_an_upload_that_an_older_version_counts_is_settled() -> None:
+def test_an_upload_that_an_older_version_counts_is_finalized() -> None:
     counted()
     assert count("ada", 5 * MB) is not None
     # Functions of the previous version run for some seconds during an update.
     commit(ARTIFACTS.update(*totals_key("ada"), add={"size_bytes": 100 * MB}))
-    settle_allotment("ada")
+    reconcile_allotment("ada")
     check("ada")
 
 
@@ -220,7 +228,7 @@ def test_a_rebuild_of_the_index_is_never_refused(cloud: Cloud, option: SetOption
     rebuild_index.rebuild_index(now=clock.now())
     assert read_totals(cloud.team.id).size_bytes == 2000
     assert put(cloud.send, "b", 1) == "storage_full"
-    settle_allotment(cloud.team.id)
+    reconcile_allotment(cloud.team.id)
     check(cloud.team.id)
 
 
@@ -228,7 +236,7 @@ def test_a_deleted_owner_gives_everything_back() -> None:
     counted()
     assert count("ada", 5 * MB) is not None
     assert not delete_with_allotment("ada")
-    add_to_totals("ada", -5 * MB, -1, quota_bytes=None)
+    add_to_totals("ada", -5 * MB, -1)
     assert delete_with_allotment("ada")
     assert read_allotted() == 0
 

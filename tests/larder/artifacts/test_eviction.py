@@ -8,12 +8,12 @@ import pytest
 
 from larder import clock
 from larder.artifacts import eviction, finalize, reads, rebuild_index, sweep, uploads
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, View
 from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import sum_index
 from larder.artifacts.repository.eviction import least_recently_used
 from larder.artifacts.repository.totals import read_totals
-from larder.errors import LargerThanQuota, MakingRoom
+from larder.errors import EvictionInProgress, LargerThanQuota
 from larder.teams.state import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
@@ -54,7 +54,7 @@ def store(cloud: Cloud, hash: str, size: int = 100, *, now: datetime | None = No
         ArtifactMetadata(),
         writer=cloud.writer,
         replaces=index.read_entry(cloud.team.id, ArtifactHash(hash)).artifact,
-        quota_bytes=QUOTA,
+        view=View(quota_bytes=QUOTA),
         now=now or clock.now(),
     )
 
@@ -77,11 +77,11 @@ def size(cloud: Cloud) -> int:
 
 def use(cloud: Cloud, hash: str, now: datetime) -> None:
     entry = index.read_entry(cloud.team.id, ArtifactHash(hash))
-    reads.find_for_use(entry, quota_bytes=QUOTA, now=now)
+    reads.find_for_use(entry, view=View(quota_bytes=QUOTA), now=now)
 
 
-def make_room(cloud: Cloud, **more: Any) -> eviction.EvictionReport:
-    return eviction.make_room(cloud.team.id, quota_bytes=QUOTA, now=clock.now(), **more)
+def free_space(cloud: Cloud, **more: Any) -> eviction.EvictionReport:
+    return eviction.free_space(cloud.team.id, quota_bytes=QUOTA, now=clock.now(), **more)
 
 
 # Uploads ------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_429_if_uploads_arrive_faster_than_evictions(
 
     with (
         answering("dynamodb", "TransactWriteItems", conflict, only=evicts),
-        pytest.raises(MakingRoom),
+        pytest.raises(EvictionInProgress),
     ):
         store(team, "b", 200)
     assert len(hashes(team)) == 9
@@ -234,37 +234,37 @@ def test_an_upload_that_conflicts_with_an_eviction_is_retried(team: Cloud) -> No
 
 def test_an_eviction_frees_a_tenth_of_the_quota(team: Cloud) -> None:
     fill(team, count=10)
-    report = make_room(team)
+    report = free_space(team)
     assert (report.artifacts, report.size_bytes, report.finished) == (1, 100, True)
     assert size(team) == 900
-    assert make_room(team).artifacts == 0
+    assert free_space(team).artifacts == 0
 
 
 def test_two_concurrent_evictions_free_no_more_than_one(team: Cloud) -> None:
     fill(team, count=10)
-    with just_before("dynamodb", "TransactWriteItems", lambda: make_room(team, needed_bytes=300)):
-        make_room(team, needed_bytes=300)
+    with just_before("dynamodb", "TransactWriteItems", lambda: free_space(team, needed_bytes=300)):
+        free_space(team, needed_bytes=300)
     assert size(team) == 700
 
 
 def test_an_eviction_that_others_did_in_part_does_the_rest(team: Cloud) -> None:
     fill(team, count=10)
-    with just_before("dynamodb", "TransactWriteItems", lambda: make_room(team, needed_bytes=300)):
-        make_room(team, needed_bytes=500)
+    with just_before("dynamodb", "TransactWriteItems", lambda: free_space(team, needed_bytes=300)):
+        free_space(team, needed_bytes=500)
     assert size(team) == 500
 
 
 def test_an_artifact_used_during_the_eviction_stays(team: Cloud) -> None:
     now = fill(team, count=10)
     with just_before("dynamodb", "TransactWriteItems", lambda: use(team, "a0", now + DAY)):
-        make_room(team)
+        free_space(team)
     assert hashes(team) == [f"a{number}" for number in (0, 2, 3, 4, 5, 6, 7, 8, 9)]
 
 
 def test_an_artifact_replaced_during_the_eviction_stays(team: Cloud) -> None:
     fill(team, count=10)
     with just_before("dynamodb", "TransactWriteItems", lambda: store(team, "a0")):
-        make_room(team)
+        free_space(team)
     assert "a0" in hashes(team)
     assert size(team) == 900
 
@@ -276,7 +276,7 @@ def test_an_artifact_deleted_during_the_eviction_is_subtracted_once(team: Cloud)
     with just_before(
         "dynamodb", "TransactWriteItems", lambda: finalize.delete_from_index(first, now=clock.now())
     ):
-        make_room(team)
+        free_space(team)
     # The other removal has freed enough space.
     assert size(team) == 900
 
@@ -286,7 +286,7 @@ def test_a_transaction_conflict_is_retried(team: Cloud) -> None:
     reasons = [{"Code": "TransactionConflict"}, {"Code": "None"}, {"Code": "None"}]
     conflict = error("TransactionCanceledException", CancellationReasons=reasons)
     with answering("dynamodb", "TransactWriteItems", conflict, times=3):
-        assert make_room(team).artifacts == 1
+        assert free_space(team).artifacts == 1
 
 
 def test_an_interrupted_eviction_has_subtracted_what_it_deleted(team: Cloud) -> None:
@@ -294,7 +294,7 @@ def test_an_interrupted_eviction_has_subtracted_what_it_deleted(team: Cloud) -> 
     for number in range(95):
         store(team, f"a{number:02}", 10, now=now - (100 - number) * HOUR)
     looks = iter([True, False])
-    report = make_room(team, needed_bytes=900, has_time=lambda: next(looks))
+    report = free_space(team, needed_bytes=900, has_time=lambda: next(looks))
     assert (report.artifacts, report.finished) == (eviction.AT_ONCE, False)
     assert size(team) == 950 - eviction.AT_ONCE * 10
 
@@ -328,12 +328,12 @@ def test_two_concurrent_uploads_over_95_percent_start_one_job(
     team: Cloud, jobs: list[dict[str, Any]]
 ) -> None:
     fill(team)
-    eviction.ask_for_room(team.team.id, now=clock.now())
+    eviction.start_eviction(team.team.id, now=clock.now())
     store(team, "b", 60)
     assert len(jobs) == 1
     # The first job can be lost.
     later = clock.now() + HOUR
-    eviction.ask_for_room(team.team.id, now=later)
+    eviction.start_eviction(team.team.id, now=later)
     assert len(jobs) == 2
 
 
@@ -404,7 +404,7 @@ def test_an_event_without_space_is_retried(team: Cloud) -> None:
     key = upload(team.send, "b", b"x" * 200)
     with (
         answering("dynamodb", "Query", error("InternalServerError", 500)),
-        pytest.raises(MakingRoom),
+        pytest.raises(EvictionInProgress),
     ):
         announce(key)
     announce(key)
@@ -418,7 +418,7 @@ def test_a_direct_upload_larger_than_the_quota_is_never_visible(team: Cloud) -> 
     assert team.send("GET", "/v8/artifacts/b").status == 404
 
 
-def test_a_direct_upload_whose_event_was_lost_is_settled_by_the_sweep(team: Cloud) -> None:
+def test_a_direct_upload_whose_event_was_lost_is_finalized_by_the_sweep(team: Cloud) -> None:
     fill(team)
     key = offer(team.send, "b")
     put_object(key, b"x" * 200)
@@ -493,7 +493,6 @@ def test_without_eviction_no_use_is_recorded_and_no_artifact_listed(cloud: Cloud
         ArtifactMetadata(),
         writer=cloud.writer,
         replaces=None,
-        quota_bytes=None,
         now=clock.now() - 2 * DAY,
     )
     cloud.send("GET", "/v8/artifacts/b")

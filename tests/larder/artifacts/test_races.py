@@ -6,10 +6,10 @@ import pytest
 
 from larder import clock
 from larder.artifacts import finalize, reads, storage, uploads
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, View
 from larder.artifacts.repository import index
 from larder.artifacts.repository.sweep_queue import due_items
-from larder.artifacts.repository.totals import add_to_totals, read_totals
+from larder.artifacts.repository.totals import add_to_totals, read_totals, try_add_to_totals
 from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
 from larder.teams.state import change_state
@@ -28,7 +28,7 @@ def store(cloud: Cloud, body: bytes, replaces: Artifact | None = None) -> Artifa
         ArtifactMetadata(),
         writer=cloud.writer,
         replaces=replaces,
-        quota_bytes=1_000,
+        view=View(quota_bytes=1_000),
         now=clock.now(),
     )
 
@@ -38,7 +38,7 @@ def seen(cloud: Cloud) -> bytes | None:
     now = clock.now()
     try:
         entry = index.read_entry(cloud.team.id, HASH)
-        artifact = reads.find(entry, quota_bytes=None, now=now)
+        artifact = reads.find(entry, now=now)
     except ArtifactNotFound:
         assert read_totals(cloud.team.id) == Totals()
         return None
@@ -77,7 +77,7 @@ def test_the_space_of_a_smaller_replacement_is_not_used_before_it_is_free(cloud:
     first = store(cloud, b"x" * 1_000)
 
     def another_asks_for_room() -> None:
-        assert add_to_totals(cloud.team.id, 1, 1, quota_bytes=1_000) is None
+        assert try_add_to_totals(cloud.team.id, 1, 1, quota_bytes=1_000) is None
 
     with just_before("dynamodb", "TransactWriteItems", another_asks_for_room):
         store(cloud, b"mine", replaces=first)
@@ -100,7 +100,7 @@ def test_the_quota_checks_the_full_upload_if_the_replaced_artifact_is_gone(
 
     def it_goes_and_others_take_the_room() -> None:
         finalize.delete_from_index(first, now=clock.now())
-        add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)
+        add_to_totals(cloud.team.id, 990, 1)
 
     with (
         just_before("dynamodb", "TransactWriteItems", it_goes_and_others_take_the_room),
@@ -112,13 +112,13 @@ def test_the_quota_checks_the_full_upload_if_the_replaced_artifact_is_gone(
 
 
 def test_an_event_that_arrives_before_the_function_ends_counts_once(cloud: Cloud) -> None:
-    def commit() -> None:
+    def finalize_it() -> None:
         (key,) = object_keys()
         _, owner, hash, upload_id = key.split("/")
         upload = Upload(owner=owner, hash=ArtifactHash(hash), id=upload_id)
-        finalize.commit(upload, now=clock.now())
+        finalize.finalize(upload, now=clock.now())
 
-    with just_before("dynamodb", "PutItem", commit):
+    with just_before("dynamodb", "PutItem", finalize_it):
         store(cloud, b"mine")
     assert seen(cloud) == b"mine"
 
@@ -135,7 +135,7 @@ def test_a_transaction_conflict_is_retried(cloud: Cloud) -> None:
 @pytest.mark.usefixtures("refusing")
 def test_a_concurrent_upload_cannot_use_the_same_part_of_the_quota(cloud: Cloud) -> None:
     def other() -> None:
-        add_to_totals(cloud.team.id, 990, 1, quota_bytes=1_000)
+        add_to_totals(cloud.team.id, 990, 1)
 
     with (
         just_before("dynamodb", "UpdateItem", other),
@@ -160,9 +160,9 @@ def test_the_sweep_deletes_an_upload_that_was_refused(cloud: Cloud, size: int) -
     storage.put(upload, b"x" * size, ArtifactMetadata(), None)
     entry = index.read_entry(cloud.team.id, HASH)
     with pytest.raises(ArtifactNotFound):
-        reads.find(entry, quota_bytes=1_000, now=now)
+        reads.find(entry, view=View(quota_bytes=1_000), now=now)
     change_state(cloud.team.id, quota_bytes=1_000)
-    assert finalize.commit(upload, now=now) is None
+    assert finalize.finalize(upload, now=now) is None
     assert list(due_items(now=now)) == []
     later = now.replace(year=now.year + 1)
     assert [due.sort_key for due in due_items(now=later)] == [f"#discarded#{upload.id}"]

@@ -35,7 +35,6 @@ def store(
         ArtifactMetadata(),
         writer=Actor(writer, "someone") if isinstance(writer, str) else writer,
         replaces=replaces,
-        quota_bytes=None,
         now=clock.now(),
     )
 
@@ -111,7 +110,7 @@ def test_an_upload_offered_before_the_removal_is_never_visible(
     assert object_keys() == []
 
 
-def test_an_upload_that_arrived_but_is_not_settled_is_deleted(cloud: Cloud) -> None:
+def test_an_upload_that_arrived_but_is_not_finalized_is_deleted(cloud: Cloud) -> None:
     key = upload(cloud.send, "a1", b"straight to S3")
     assert remove(cloud, cloud.key.id)
     announce(key)
@@ -126,7 +125,7 @@ def test_another_writers_offer_for_a_deleted_hash_stays(cloud: Cloud) -> None:
     assert cloud.send("GET", "/v8/artifacts/a1").body == b"mine"
 
 
-def test_an_offer_settled_during_the_removal_is_deleted_as_an_artifact(
+def test_an_offer_finalized_during_the_removal_is_deleted_as_an_artifact(
     cloud: Cloud,
 ) -> None:
     key = upload(cloud.send, "a1", b"straight to S3")
@@ -185,7 +184,7 @@ def test_an_interrupted_removal_is_finished_by_the_next_one(cloud: Cloud) -> Non
             replaces=None,
             now=clock.now(),
         )
-    add_to_totals(cloud.team.id, 250, 250, quota_bytes=None)
+    add_to_totals(cloud.team.id, 250, 250)
     looks = iter([True, True, False])
     assert not delete_target(
         cloud.team.id, "another", now=clock.now(), has_time=lambda: next(looks)

@@ -10,7 +10,7 @@ from larder.artifacts import rebuild_index, removals, sweep
 from larder.artifacts.models import parse_object_key
 from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import sum_index
-from larder.artifacts.repository.totals import add_to_totals, read_totals, totals_key
+from larder.artifacts.repository.totals import read_totals, totals_key, try_add_to_totals
 from larder.errors import ScopesFull
 from larder.tables import ARTIFACTS, commit
 from larder.teams.state import change_state
@@ -100,7 +100,7 @@ def test_a_rebuilt_index_has_the_same_scopes(scene: Scene) -> None:
 def test_the_first_upload_of_an_owner_draws_and_is_held_to_the_share(cloud: Cloud) -> None:
     """The totals do not exist yet, so the upload draws bytes from the deployment."""
     with pytest.raises(ScopesFull):
-        add_to_totals(cloud.team.id, 51, 1, quota_bytes=100, scoped=True)
+        try_add_to_totals(cloud.team.id, 51, 1, quota_bytes=100, scoped=True)
     change_state(cloud.team.id, quota_bytes=10_000)
     with protected(cloud):
         scene = make_scene(cloud)

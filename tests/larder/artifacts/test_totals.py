@@ -42,7 +42,7 @@ def uploads(cloud: Cloud) -> None:
     direct(cloud, "newer", 800)
 
 
-def an_upload_that_a_reader_settles(cloud: Cloud) -> None:
+def an_upload_that_a_reader_finalizes(cloud: Cloud) -> None:
     upload(cloud.send, "new", b"x" * 70)
     cloud.send("HEAD", "/v8/artifacts/new")
 
@@ -106,9 +106,7 @@ def a_deletion_of_a_pending_upload(cloud: Cloud) -> None:
 def delete(cloud: Cloud, hash: str) -> None:
     owner = cloud.team.id
     entry = index.read_entry(owner, ArtifactHash(hash))
-    delete_artifact(
-        owner, ArtifactHash(hash), entry, by=cloud.writer, quota_bytes=None, now=clock.now()
-    )
+    delete_artifact(owner, ArtifactHash(hash), entry, by=cloud.writer, now=clock.now())
 
 
 def a_removal_by_writer(cloud: Cloud) -> None:
@@ -133,7 +131,6 @@ def expiry(cloud: Cloud) -> None:
             ArtifactMetadata(),
             writer=cloud.writer,
             replaces=None,
-            quota_bytes=None,
             now=clock.now() - 31 * DAY,
         )
     assert read_totals(cloud.team.id).artifacts == 5
@@ -147,7 +144,7 @@ def a_rebuild(cloud: Cloud) -> None:
 
 CHANGES: dict[Callable[[Cloud], None], Totals] = {
     uploads: Totals(size_bytes=1170, artifacts=5),
-    an_upload_that_a_reader_settles: Totals(size_bytes=370, artifacts=4),
+    an_upload_that_a_reader_finalizes: Totals(size_bytes=370, artifacts=4),
     replacements: Totals(size_bytes=1001, artifacts=3),
     direct_replacements: Totals(size_bytes=1001, artifacts=3),
     an_event_repeated_late: Totals(size_bytes=203, artifacts=3),

@@ -438,7 +438,7 @@ class TryAgain(LarderError):
     message = "A part of the service did not answer in time. Try again in a moment."
 
 
-class MakingRoom(TryAgain):
+class EvictionInProgress(TryAgain):
     """The quota is full, and eviction is slower than the uploads."""
 
     message = "The storage quota is full. Larder is deleting old artifacts to make room. Try again in a moment."

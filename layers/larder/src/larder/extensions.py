@@ -64,7 +64,7 @@ def _load(option: str, name: str) -> Callable[..., Any]:
 
     def call(**arguments: Any) -> Any:
         passed = {name: arguments[name] for name in form}
-        return _settled(function(**passed) if by_name else function(*passed.values()))
+        return _result_of(function(**passed) if by_name else function(*passed.values()))
 
     return call
 
@@ -82,7 +82,7 @@ def _takes(function: Callable[..., Any], form: tuple[str, ...], *, by_name: bool
     return True
 
 
-def _settled(result: Any) -> Any:
+def _result_of(result: Any) -> Any:
     if not inspect.isawaitable(result):
         return result
     # Imported here, because every function imports this module and few need asyncio.

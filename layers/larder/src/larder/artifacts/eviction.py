@@ -46,9 +46,7 @@ class EvictionReport:
     finished: bool = True
 
 
-def make_room_for_upload(
-    upload: Upload, size_bytes: int, *, quota_bytes: int, now: datetime
-) -> None:
+def evict_for_upload(upload: Upload, size_bytes: int, *, quota_bytes: int, now: datetime) -> None:
     """Evict a few artifacts to free `size_bytes`, but keep the artifact that the upload replaces.
 
     An upload to an own scope evicts only from own scopes. An error does not fail the upload: the next count finds out
@@ -56,7 +54,7 @@ def make_room_for_upload(
     """
     looks = iter(range(_LOOKS))
     with suppress(TryAgain):
-        make_room(
+        free_space(
             upload.owner,
             quota_bytes=quota_bytes,
             needed_bytes=size_bytes,
@@ -74,7 +72,7 @@ def passes_mark(before_bytes: int, after_bytes: int, quota_bytes: int) -> bool:
     return before_bytes <= mark < after_bytes
 
 
-def ask_for_room(owner: str, *, now: datetime) -> None:
+def start_eviction(owner: str, *, now: datetime) -> None:
     """Start the function that evicts, unless it was started already. An error does not fail the upload."""
     with suppress(TryAgain):
         if claim_eviction(owner, now=now, until=now + _FUNCTION_TAKES):
@@ -88,11 +86,11 @@ def do_job(
     quota_bytes = quota_of(owner)
     if quota_bytes is None or not settings().evicts:
         return EvictionReport()
-    report = make_room(owner, quota_bytes=quota_bytes, now=now, has_time=has_time)
+    report = free_space(owner, quota_bytes=quota_bytes, now=now, has_time=has_time)
     if not report.finished and has_time():
         # Artifacts from before the deployment evicted are not listed yet.
         list_all(owner, has_time=has_time)
-        rest = make_room(owner, quota_bytes=quota_bytes, now=now, has_time=has_time)
+        rest = free_space(owner, quota_bytes=quota_bytes, now=now, has_time=has_time)
         report.artifacts += rest.artifacts
         report.size_bytes += rest.size_bytes
         report.finished = rest.finished
@@ -100,7 +98,7 @@ def do_job(
     return report
 
 
-def make_room(
+def free_space(
     owner: str,
     *,
     quota_bytes: int,
@@ -128,13 +126,13 @@ def make_room(
     stored_bytes = reading.result().size_bytes
     while stored_bytes > aim_bytes and has_time():
         excess = stored_bytes - aim_bytes
-        room = AT_ONCE if most is None else min(AT_ONCE, most - report.artifacts)
-        while len(waiting) < room and _size(waiting) < excess:
+        count = AT_ONCE if most is None else min(AT_ONCE, most - report.artifacts)
+        while len(waiting) < count and _size(waiting) < excess:
             more = list(islice(candidates, 1))
             if not more:
                 break
             waiting += more
-        chosen = _enough(waiting[:room], excess)
+        chosen = _enough(waiting[:count], excess)
         if not chosen:
             break
         gone, freed_bytes = _evict(owner, chosen, aim_bytes, now)

@@ -28,7 +28,7 @@ from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals
 from larder.artifacts.storage import StoredObject, StoredUpload
 from larder.concurrency import attempts, running
-from larder.errors import MakingRoom, TryAgain
+from larder.errors import EvictionInProgress, TryAgain
 from larder.metrics import count_in_total
 from larder.settings import settings
 from larder.teams.models import is_rule_id
@@ -41,65 +41,61 @@ _REQUEST_TAKES = timedelta(seconds=30)
 """The longest time a request runs. A request publishes its upload within this time, or never."""
 
 
-class _Settled(NamedTuple):
+class _Outcome(NamedTuple):
     """The artifact that readers see, and whether the upload waits for space instead of being published."""
 
     artifact: Artifact | None
     waits: bool = False
 
 
-def commit_version(upload: Upload, version: str, *, now: datetime) -> bool:
-    """Settle an upload when the S3 event of a version arrives. The event may come twice, late, or after a deletion.
+def finalize_version(upload: Upload, version: str, *, now: datetime) -> bool:
+    """Finalize an upload when the S3 event of a version arrives. The event may come twice, late, or after a deletion.
 
     The presigned URL of an upload takes further objects until it expires, and each is a version of its own. Readers
     keep the version that was published. Returns False if that is another one: then this version is deleted.
     """
-    artifact = commit(upload, version=version, now=now)
+    artifact = finalize(upload, version=version, now=now)
     if artifact is None or artifact.upload.id != upload.id or artifact.version == version:
         return True
     storage.delete_version(upload, version)
     return False
 
 
-def commit(upload: Upload, *, version: str | None = None, now: datetime) -> Artifact | None:
+def finalize(upload: Upload, *, version: str | None = None, now: datetime) -> Artifact | None:
     """Publish or discard an upload, by this version of its object or the latest one.
 
     Returns the artifact that readers see afterwards. Raises TryAgain if other writers come first each time.
     """
-    state = read_state(upload.owner)
-    view = view_of(state.protection, upload.scope, may_replace=False)
-    return _commit(
-        upload, version, state.quota_bytes, now, view=view, counted_on=now.date(), evicts=True
-    )
+    view = view_of(read_state(upload.owner), upload.scope)
+    return _Attempt(upload, view, now, version, counted_on=now.date(), evicts=True).finalize()
 
 
-def index_again(stored: StoredUpload, *, view: View, now: datetime) -> Artifact | None:
-    """Settle an upload that was stored long ago: without a quota, and without counting it to a day's uploads."""
-    return _commit(stored.upload, stored.version, None, now, view=view, counted_on=None)
+def finalize_again(stored: StoredUpload, *, view: View, now: datetime) -> Artifact | None:
+    """Finalize an upload that was stored long ago, without counting it to a day's uploads."""
+    return _Attempt(stored.upload, view, now, stored.version).finalize()
 
 
-def settle(
-    entry: IndexEntry, *, view: View = UNPROTECTED, quota_bytes: int | None, now: datetime
+def finalize_offered(
+    entry: IndexEntry, *, view: View = UNPROTECTED, now: datetime
 ) -> Artifact | None:
-    """Settle a direct upload if it has arrived, and return the artifact that readers see. Raises TryAgain."""
+    """Finalize a direct upload if it has arrived, and return the artifact that readers see. Raises TryAgain."""
     if entry.pending is None:
         return entry.artifact
     try:
-        upload = entry.pending.upload
-        settled = _settle(upload, None, entry, quota_bytes, now, view=view, counted_on=now.date())
+        attempt = _Attempt(entry.pending.upload, view, now, counted_on=now.date())
+        return attempt.run(entry).artifact
     except TryAgain:
         # Other writers came first, or a store fails. The previous artifact is still complete. Without one, the reply
         # must not be "not found", because the upload may have arrived.
         if entry.artifact is None:
             raise
         return entry.artifact
-    return settled.artifact
 
 
 def publish_or_discard(
     reservation: Reservation,
     *,
-    settles: PendingUpload | None = None,
+    pending: PendingUpload | None = None,
     offered: bool = False,
     now: datetime,
 ) -> bool:
@@ -109,11 +105,11 @@ def publish_or_discard(
     """
     upload = reservation.artifact.upload
     if not reservation.granted:
-        return index.discard(upload, settles=settles, now=now)
+        return index.discard(upload, pending=pending, now=now)
     reservation.kept = index.publish(
         reservation.artifact,
         replaces=reservation.replaces,
-        settles=settles,
+        pending=pending,
         offered=offered,
         noting=_replacement(reservation, now),
         now=now,
@@ -156,103 +152,101 @@ def delete_from_index(artifact: Artifact, *, noting: "Entry | None" = None, now:
     deleted = index.delete(artifact, noting=noting, now=now)
     if deleted:
         scoped = artifact.upload.scope is not None
-        add_to_totals(
-            artifact.upload.owner, -artifact.size_bytes, -1, quota_bytes=None, scoped=scoped
-        )
+        add_to_totals(artifact.upload.owner, -artifact.size_bytes, -1, scoped=scoped)
     return deleted
 
 
-def _commit(
-    upload: Upload,
-    version: str | None,
-    quota_bytes: int | None,
-    now: datetime,
-    *,
-    view: View,
-    counted_on: date | None,
-    evicts: bool = False,
-) -> Artifact | None:
-    entry, discarded = index.read_for_settling(upload)
-    if discarded:
-        return entry.artifact
-    settled = _settle(
-        upload, version, entry, quota_bytes, now, view=view, counted_on=counted_on, evicts=evicts
-    )
-    if settled.waits:
-        raise MakingRoom if settings().evicts else TryAgain
-    return settled.artifact
+class _Attempt(NamedTuple):
+    """An attempt to finalize one upload, by this version of its object, or the latest for None.
 
-
-def _settle(
-    upload: Upload,
-    version: str | None,
-    entry: IndexEntry,
-    quota_bytes: int | None,
-    now: datetime,
-    *,
-    view: View,
-    counted_on: date | None,
-    evicts: bool = False,
-) -> _Settled:
-    """Publish the upload if its object is complete and the index holds no newer upload. Raises TryAgain.
-
-    `version` is the version to publish, None for the latest. `counted_on` is the day whose uploads include it, None for
-    an upload that is not new. With `evicts`, Larder frees space for it.
+    `counted_on` is the day whose uploads include it, None for an upload that is not new. With `evicts`, Larder frees
+    space for it.
     """
-    if _is_published(upload, entry):
-        return _Settled(entry.artifact)
-    with _checking_trust(upload, view) as has_lost_trust:
-        stored = storage.head(upload, version)
-    if stored is None:
-        return _Settled(entry.artifact)
-    small = stored.size_bytes <= INDEXED_BODY_BYTES
-    body = storage.get(upload, stored.version, stored.size_bytes) if small else None
-    in_progress = _may_be_in_progress(upload, stored, now)
-    for attempt in attempts():
-        if attempt:
-            entry, discarded = index.read_for_settling(upload)
-            if discarded or _is_published(upload, entry):
-                return _Settled(entry.artifact)
-        current, pending = entry.artifact, _offer_of(upload, entry)
-        if has_lost_trust():
-            if index.discard(upload, settles=pending, now=now):
-                return _Settled(current)
-            continue
-        artifact = _make_artifact(upload, stored, pending, body)
-        replaces = pending is not None and pending.replaces
-        if current is not None and not replaces and keeps(current, artifact, view, now):
-            if index.discard(upload, settles=pending, now=now):
-                report_kept(current, artifact, now=now)
-                return _Settled(current)
-            continue
-        lacks_tag = view.requires_tag and artifact.metadata.tag is None
-        if lacks_tag or not _is_acceptable(artifact, current, quota_bytes, now):
-            if index.discard(upload, settles=pending, now=now):
-                return _Settled(current)
-            continue
-        with quota.reservation(
-            artifact,
-            current,
-            quota_bytes,
-            counted_on,
-            view=view,
-            now=now,
-            evicts=evicts and not in_progress,
-        ) as reservation:
-            refused = reservation.storage_full or reservation.scopes_full
-            waits = in_progress or (settings().evicts and not refused)
-            if not reservation.granted and waits:
-                return _Settled(current, waits=True)
-            if publish_or_discard(reservation, settles=pending, offered=True, now=now):
-                return _Settled(artifact if reservation.granted else current)
-    raise TryAgain
+
+    upload: Upload
+    view: View
+    now: datetime
+    version: str | None = None
+    counted_on: date | None = None
+    evicts: bool = False
+
+    def finalize(self) -> Artifact | None:
+        """Raises EvictionInProgress and TryAgain if the upload has to wait for space."""
+        entry, discarded = index.read_for_finalizing(self.upload)
+        if discarded:
+            return entry.artifact
+        outcome = self.run(entry)
+        if outcome.waits:
+            raise EvictionInProgress if settings().evicts else TryAgain
+        return outcome.artifact
+
+    def run(self, entry: IndexEntry) -> _Outcome:
+        """Publish the upload if its object is complete and the index holds no newer upload. Raises TryAgain."""
+        upload = self.upload
+        if _is_published(upload, entry):
+            return _Outcome(entry.artifact)
+        with _checking_trust(upload, self.view) as has_lost_trust:
+            stored = storage.head(upload, self.version)
+        if stored is None:
+            return _Outcome(entry.artifact)
+        small = stored.size_bytes <= INDEXED_BODY_BYTES
+        body = storage.get(upload, stored.version, stored.size_bytes) if small else None
+        in_progress = _may_be_in_progress(upload, stored, self.now)
+        for attempt in attempts():
+            if attempt:
+                entry, discarded = index.read_for_finalizing(upload)
+                if discarded or _is_published(upload, entry):
+                    return _Outcome(entry.artifact)
+            current, pending = entry.artifact, _offer_of(upload, entry)
+            artifact = _make_artifact(upload, stored, pending, body)
+            has_trust = not has_lost_trust()
+            kept = self._kept(artifact, current, pending) if has_trust else None
+            if not has_trust or kept is not None or not self._is_acceptable(artifact, current):
+                if index.discard(upload, pending=pending, now=self.now):
+                    if kept is not None:
+                        report_kept(kept, artifact, now=self.now)
+                    return _Outcome(current)
+                continue
+            with quota.reservation(
+                artifact,
+                current,
+                view=self.view,
+                counted_on=self.counted_on,
+                evicts=self.evicts and not in_progress,
+                now=self.now,
+            ) as reservation:
+                refused = reservation.storage_full or reservation.scopes_full
+                waits = in_progress or (settings().evicts and not refused)
+                if not reservation.granted and waits:
+                    return _Outcome(current, waits=True)
+                if publish_or_discard(reservation, pending=pending, offered=True, now=self.now):
+                    return _Outcome(artifact if reservation.granted else current)
+        raise TryAgain
+
+    def _kept(
+        self, artifact: Artifact, current: Artifact | None, pending: PendingUpload | None
+    ) -> Artifact | None:
+        """The current artifact, if the team keeps it in place of this one."""
+        if current is None or (pending is not None and pending.replaces):
+            return None
+        return current if keeps(current, artifact, self.view, self.now) else None
+
+    def _is_acceptable(self, artifact: Artifact, current: Artifact | None) -> bool:
+        return (
+            0 < artifact.size_bytes <= settings().max_upload_bytes
+            and (artifact.metadata.tag is not None or not self.view.requires_tag)
+            and visible(artifact, self.now)
+            and (current is None or current.upload.id < artifact.upload.id)
+            and quota.can_fit(artifact, self.view)
+        )
 
 
 @contextmanager
 def _checking_trust(upload: Upload, view: View) -> Generator[Callable[[], bool], None, None]:
     """Read, while the block runs, whether the writer of a direct upload may still write the shared scope of its team.
 
-    The URL of an upload works until it expires, whatever has become of the credential. Yields what to ask afterwards.
+    The URL of an upload works until it expires, even if the credential is revoked. Yields a function to call after
+    the block: has the writer lost trust?
     """
     if not view.is_protected or upload.scope is not None or upload.writer is None:
         yield lambda: False
@@ -345,15 +339,4 @@ def _make_artifact(
         # The index was lost with the uses in it. A copy proves one.
         last_used_at=stored.renewed_at,
         renewed_at=stored.renewed_at,
-    )
-
-
-def _is_acceptable(
-    artifact: Artifact, current: Artifact | None, quota_bytes: int | None, now: datetime
-) -> bool:
-    return (
-        0 < artifact.size_bytes <= settings().max_upload_bytes
-        and visible(artifact, now)
-        and (current is None or current.upload.id < artifact.upload.id)
-        and quota.can_fit(artifact, quota_bytes)
     )

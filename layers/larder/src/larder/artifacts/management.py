@@ -19,14 +19,12 @@ def read_in_scope(
     return shared if scope is None else index.read_entry(owner, hash, scope)
 
 
-def inspect_artifact(
-    entry: IndexEntry, *, view: View, quota_bytes: int | None, now: datetime
-) -> Artifact:
-    """The artifact of the entry, after settling a direct upload that arrived, also if `view` does not show it.
+def inspect_artifact(entry: IndexEntry, *, view: View, now: datetime) -> Artifact:
+    """The artifact of the entry, after finalizing a direct upload that arrived, also if `view` does not show it.
 
     Raises ArtifactNotFound.
     """
-    artifact = finalize.settle(entry, view=view, quota_bytes=quota_bytes, now=now)
+    artifact = finalize.finalize_offered(entry, view=view, now=now)
     if artifact is None or not expiry.visible(artifact, now):
         raise ArtifactNotFound
     return artifact
@@ -40,7 +38,6 @@ def delete_artifact(
     by: Actor | None,
     scope: str | None = None,
     view: View = UNPROTECTED,
-    quota_bytes: int | None,
     now: datetime,
 ) -> Entry | None:
     """Delete the artifact with this hash in one scope, and refuse an upload of it that was offered before.
@@ -51,7 +48,7 @@ def delete_artifact(
     """
     if entry.pending is not None:
         # If the upload has arrived, it counts as stored, as it does for readers.
-        finalize.settle(entry, view=view, quota_bytes=quota_bytes, now=now)
+        finalize.finalize_offered(entry, view=view, now=now)
         entry = index.read_entry(owner, hash, scope)
     for attempt in attempts():
         if attempt:

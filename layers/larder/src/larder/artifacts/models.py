@@ -15,7 +15,7 @@ from larder.teams.models import (
     SHARED_SCOPE,
     Membership,
     Overwrites,
-    Protection,
+    OwnerState,
     Unsigned,
 )
 from larder.usage.uploads import Stored, Uploads
@@ -292,7 +292,7 @@ class View:
     job. Without one, it reads and writes the shared scope alone. Of the shared scope, it sees only uploads that began
     at `trusted_from` or later. With `keeps_first`, an upload to the shared scope does not replace an artifact that
     readers see, unless the uploader `may_replace`. With `requires_tag`, it stores and sees only signed artifacts.
-    `rule_version` is that of the rule of a CI job.
+    `rule_version` is that of the rule of a CI job. `quota_bytes` is how much the owner can store, None for no limit.
     """
 
     scope: str | None = None
@@ -303,6 +303,7 @@ class View:
     may_replace: bool = False
     requires_tag: bool = False
     rule_version: int | None = None
+    quota_bytes: int | None = None
 
     def shows(self, artifact: Artifact) -> bool:
         if self.requires_tag and artifact.metadata.tag is None:
@@ -319,21 +320,22 @@ class View:
 
 
 UNPROTECTED = View()
-"""The view of every credential of an owner that is not protected: there is one scope."""
+"""The view of every credential of an owner without protection and quota: there is one scope."""
 
 
 def view_of(
-    protection: Protection,
+    state: OwnerState,
     scope: str | None,
     *,
     scope_name: str | None = None,
-    may_replace: bool,
+    may_replace: bool = False,
     rule_version: int | None = None,
 ) -> View:
     """The view of a credential. `scope` is its own scope in a protected team, None if it is trusted."""
+    protection, quota_bytes = state.protection, state.quota_bytes
     requires_tag = protection.unsigned is Unsigned.REFUSE
     if not protection.on:
-        return View(requires_tag=True) if requires_tag else UNPROTECTED
+        return View(requires_tag=requires_tag, quota_bytes=quota_bytes)
     return View(
         scope=scope,
         scope_name=scope_name,
@@ -343,6 +345,7 @@ def view_of(
         may_replace=may_replace,
         requires_tag=requires_tag,
         rule_version=rule_version,
+        quota_bytes=quota_bytes,
     )
 
 

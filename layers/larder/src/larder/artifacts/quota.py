@@ -4,9 +4,15 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
-from larder.artifacts.models import UNPROTECTED, Artifact, Totals, View
-from larder.artifacts.repository.totals import add_to_totals, scope_share, scoped_share
+from larder.artifacts.models import Artifact, Totals, View
+from larder.artifacts.repository.totals import (
+    add_to_totals,
+    scope_share,
+    scoped_share,
+    try_add_to_totals,
+)
 from larder.concurrency import running
 from larder.errors import ScopesFull, StorageFull
 from larder.settings import settings
@@ -29,7 +35,7 @@ class Reservation:
     artifact: Artifact
     replaces: Artifact | None
     counted_on: date | None
-    view: View = UNPROTECTED
+    view: View
     granted: bool = False
     storage_full: bool = False
     scopes_full: bool = False
@@ -47,31 +53,56 @@ class Reservation:
         """Whether the artifact is smaller than the one it replaces."""
         return self.growth[0] < 0
 
-    def count(self, *, times: int = 1, quota_bytes: int | None = None) -> Totals | None:
-        """Returns the new totals. Returns None, and counts nothing, if they would exceed the quota.
-
-        Raises ScopesFull, StorageFull, TryAgain.
-        """
+    def count(self, *, times: int = 1) -> None:
+        """Count the artifact, or with -1 uncount it, without limits. Raises TryAgain."""
         size_bytes, artifacts = self.growth
-        uploads = Uploads(count=times, size_bytes=times * self.artifact.size_bytes)
-        return add_to_totals(
+        add_to_totals(
             self.artifact.upload.owner,
             times * size_bytes,
             times * artifacts,
-            quota_bytes=quota_bytes,
             scoped=self.artifact.upload.scope is not None,
-            uploaded=None if self.counted_on is None else (self.counted_on, uploads),
+            uploaded=self._uploaded(times),
         )
 
+    def try_count(self) -> Totals | None:
+        """Count the artifact within the limits. Returns None, and counts nothing, if it would exceed the quota.
 
-def can_fit(artifact: Artifact, quota_bytes: int | None) -> bool:
+        Returns the new totals. Raises ScopesFull, StorageFull, TryAgain.
+        """
+        size_bytes, artifacts = self.growth
+        return try_add_to_totals(
+            self.artifact.upload.owner,
+            size_bytes,
+            artifacts,
+            quota_bytes=self.view.quota_bytes,
+            scoped=self.artifact.upload.scope is not None,
+            uploaded=self._uploaded(1),
+            draw=None if self.counted_on is None else _draw,
+        )
+
+    def _uploaded(self, times: int) -> tuple[date, Uploads] | None:
+        if self.counted_on is None:
+            return None
+        uploads = Uploads(count=times, size_bytes=times * self.artifact.size_bytes)
+        return self.counted_on, uploads
+
+
+def _draw(*args: Any, **more: Any) -> Totals | None:
+    # Imported here: few uploads draw bytes, and requests start faster without it.
+    from larder.artifacts.repository.allotments import draw
+
+    return draw(*args, **more)
+
+
+def can_fit(artifact: Artifact, view: View) -> bool:
     """Whether an eviction could free enough space. True without evictions: then the totals decide."""
+    quota_bytes = view.quota_bytes
     return not settings().evicts or quota_bytes is None or artifact.size_bytes <= quota_bytes
 
 
-def room(totals: Totals, quota_bytes: int | None, *, replaces: Artifact | None, view: View) -> int:
+def free_bytes(totals: Totals, *, replaces: Artifact | None, view: View) -> int:
     """How many bytes the largest upload has that may still fit: for a deployment that evicts, into an empty cache."""
-    most = settings().max_upload_bytes
+    most, quota_bytes = settings().max_upload_bytes, view.quota_bytes
     if quota_bytes is None:
         return most
     used, freed = totals, 0 if replaces is None else replaces.size_bytes
@@ -87,12 +118,11 @@ def room(totals: Totals, quota_bytes: int | None, *, replaces: Artifact | None, 
 def reservation(
     artifact: Artifact,
     replaces: Artifact | None,
-    quota_bytes: int | None,
-    counted_on: date | None,
     *,
-    view: View = UNPROTECTED,
+    view: View,
+    counted_on: date | None,
+    evicts: bool,
     now: datetime,
-    evicts: bool = False,
 ) -> Generator[Reservation, None, None]:
     """Count the artifact into the totals, so that parallel uploads cannot exceed the quota together.
 
@@ -104,16 +134,16 @@ def reservation(
     """
     held = Reservation(artifact=artifact, replaces=replaces, counted_on=counted_on, view=view)
     scope, size_bytes = artifact.upload.scope, held.growth[0]
-    if scope is None or quota_bytes is None or size_bytes <= 0:
-        _reserve(held, quota_bytes, now, evicts=evicts)
+    if scope is None or view.quota_bytes is None or size_bytes <= 0:
+        _reserve(held, now, evicts=evicts)
         yield held
     else:
         # Imported here: requests start faster without it.
         from larder.artifacts.repository.scopes import give_budget_back, take_budget
 
         place = (artifact.upload.owner, scope, size_bytes)
-        with running(take_budget, *place, most=scope_share(quota_bytes), now=now) as taking:
-            _reserve(held, quota_bytes, now, evicts=evicts, may_evict=taking.result)
+        with running(take_budget, *place, most=scope_share(view.quota_bytes), now=now) as taking:
+            _reserve(held, now, evicts=evicts, may_evict=taking.result)
         has_budget = taking.result()
         if not has_budget and held.granted:
             held.count(times=-1)
@@ -130,19 +160,21 @@ def reservation(
 
 def _reserve(
     held: Reservation,
-    quota_bytes: int | None,
     now: datetime,
     *,
     evicts: bool,
     may_evict: Callable[[], bool] = lambda: True,
 ) -> None:
+    quota_bytes = held.view.quota_bytes
     try:
-        if held.shrinks:
+        if held.growth[0] <= 0:
+            if not held.shrinks:
+                held.count()
             held.granted = True
         elif quota_bytes is not None and evicts and settings().evicts:
             held.granted = _count_by_evicting(held, quota_bytes, now, may_evict)
         else:
-            held.granted = held.count(quota_bytes=quota_bytes) is not None
+            held.granted = held.try_count() is not None
     except StorageFull:
         held.storage_full = True
     except ScopesFull:
@@ -166,17 +198,17 @@ def _count_by_evicting(
         if attempt:
             if not may_evict():
                 raise ScopesFull
-            eviction.make_room_for_upload(
+            eviction.evict_for_upload(
                 held.artifact.upload, size_bytes, quota_bytes=quota_bytes, now=now
             )
-        totals = held.count(quota_bytes=quota_bytes)
+        totals = held.try_count()
         if totals is not None:
             before_bytes = totals.size_bytes - size_bytes
             passes_mark = eviction.passes_mark(before_bytes, totals.size_bytes, quota_bytes)
             if passes_mark and not scoped:
-                eviction.ask_for_room(owner, now=now)
+                eviction.start_eviction(owner, now=now)
             return True
     if scoped:
         raise ScopesFull
-    eviction.ask_for_room(owner, now=now)
+    eviction.start_eviction(owner, now=now)
     return False

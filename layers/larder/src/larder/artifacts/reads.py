@@ -33,11 +33,10 @@ def find_for_use(
     own: IndexEntry = _NOTHING,
     *,
     view: View = UNPROTECTED,
-    quota_bytes: int | None,
     now: datetime,
 ) -> Artifact:
     """Find an artifact and record its use. Raises ArtifactNotFound."""
-    artifact = find(entry, own, view=view, quota_bytes=quota_bytes, now=now)
+    artifact = find(entry, own, view=view, now=now)
     with _noting_use(artifact, now):
         return artifact
 
@@ -47,14 +46,13 @@ def find(
     own: IndexEntry = _NOTHING,
     *,
     view: View = UNPROTECTED,
-    quota_bytes: int | None,
     now: datetime,
 ) -> Artifact:
-    """Find the artifact that the reader sees, after settling a direct upload that arrived. Raises ArtifactNotFound.
+    """Find the artifact that the reader sees, after finalizing a direct upload that arrived. Raises ArtifactNotFound.
 
     `entry` is that of the shared scope, which comes first, and `own` that of the scope of `view`.
     """
-    artifact = _find(entry, own, view=view, quota_bytes=quota_bytes, now=now)
+    artifact = _find(entry, own, view=view, now=now)
     if artifact is None:
         raise ArtifactNotFound
     return artifact
@@ -65,16 +63,15 @@ def _find(
     own: IndexEntry = _NOTHING,
     *,
     view: View,
-    quota_bytes: int | None,
     now: datetime,
 ) -> Artifact | None:
     for each in (entry, own):
         artifact = each.artifact
         if each.pending is not None:
             # Imported here: few reads meet a direct upload that no one has published yet.
-            from larder.artifacts.finalize import settle
+            from larder.artifacts.finalize import finalize_offered
 
-            artifact = settle(each, view=view, quota_bytes=quota_bytes, now=now)
+            artifact = finalize_offered(each, view=view, now=now)
         if is_shown(artifact, view, now):
             return artifact
     return None
@@ -140,7 +137,6 @@ def query(
     hashes: Sequence[str],
     *,
     view: View = UNPROTECTED,
-    quota_bytes: int | None,
     now: datetime,
 ) -> QueryResult:
     """Look up many hashes at once. An invalid hash counts as not stored. `failed` holds the hashes without a result."""
@@ -150,7 +146,7 @@ def query(
     scopes = (None,) if view.scope is None else (None, view.scope)
     keys = [index_key(hash, scope) for hash in valid for scope in scopes]
     entries, failed_keys = index.read_entries(owner, keys)
-    find_in_view = partial(_find, view=view, quota_bytes=quota_bytes, now=now)
+    find_in_view = partial(_find, view=view, now=now)
     finding: dict[ArtifactHash, Callable[[], Artifact | None]] = {}
     failed: set[ArtifactHash] = set()
     for hash in valid:
@@ -160,7 +156,7 @@ def query(
             continue
         of_scopes = [entries[key] for key in of_hash]
         if any(entry.pending is not None for entry in of_scopes):
-            # Settling an upload can submit a call.
+            # Finalizing an upload can submit a call.
             finding[hash] = submit_outer(find_in_view, *of_scopes).result
         else:
             finding[hash] = partial(find_in_view, *of_scopes)

@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby, islice
 
 from larder.artifacts import storage
 from larder.artifacts.expiry import visible
-from larder.artifacts.finalize import index_again
+from larder.artifacts.finalize import finalize_again
 from larder.artifacts.models import Totals, same_upload, view_of
 from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import replace_totals, sum_index
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.artifacts.storage import StoredUpload
 from larder.concurrency import attempts
-from larder.teams.models import Protection
+from larder.teams.models import OwnerState
 from larder.teams.state import read_state
 
 
@@ -49,7 +49,7 @@ def rebuild_index(
     object that is stored already. At the end, each owner's totals are recounted.
     """
     report = RebuildReport()
-    owners: dict[str, Protection] = {}
+    owners: dict[str, OwnerState] = {}
     by_hash = groupby(
         storage.list_uploads(), key=lambda stored: (stored.upload.owner, stored.upload.index_key)
     )
@@ -58,7 +58,7 @@ def rebuild_index(
         while batch := list(islice(oldest_first, 8 * workers)):
             for uploads in batch:
                 if (owner := uploads[0].upload.owner) not in owners:
-                    owners[owner] = read_state(owner).protection
+                    owners[owner] = replace(read_state(owner), quota_bytes=None)
             outcomes = pool.map(
                 lambda uploads: _index_one(uploads, owners[uploads[0].upload.owner], now), batch
             )
@@ -71,15 +71,15 @@ def rebuild_index(
     return report
 
 
-def _index_one(uploads: Sequence[StoredUpload], protection: Protection, now: datetime) -> str:
+def _index_one(uploads: Sequence[StoredUpload], state: OwnerState, now: datetime) -> str:
     """Returns the field of the report that counts the hash: `indexed`, `current` or `expired`."""
     *older, latest = uploads
     upload = latest.upload
-    view = view_of(protection, upload.scope, may_replace=False)
+    view = view_of(state, upload.scope)
     keeps_first = view.keeps_first and upload.scope is None
     before = after = index.read_entry(upload.owner, upload.hash, upload.scope).artifact
     for stored in uploads if keeps_first else [latest, *older]:
-        after = index_again(stored, view=view, now=now)
+        after = finalize_again(stored, view=view, now=now)
     if after is None or not visible(after, now):
         return "expired"
     return "current" if same_upload(before, after) else "indexed"
@@ -98,5 +98,5 @@ def recount(owner: str) -> Totals:
     # Own scopes are left to the sweep's check, which compares their sum, too.
     size_bytes = counted.size_bytes - before.size_bytes
     artifacts = counted.artifacts - before.artifacts
-    add_to_totals(owner, size_bytes, artifacts, quota_bytes=None)
+    add_to_totals(owner, size_bytes, artifacts)
     return counted

@@ -11,14 +11,14 @@ from larder.artifacts.background import Removal
 from larder.artifacts.breakdown import Collector
 from larder.artifacts.eviction import list_all
 from larder.artifacts.expiry import needs_renewal, visible
-from larder.artifacts.finalize import commit, delete_from_index
+from larder.artifacts.finalize import delete_from_index, finalize
 from larder.artifacts.models import Artifact, PendingUpload, Totals, Upload
 from larder.artifacts.removals import carry_out
 from larder.artifacts.repository import breakdowns, index
 from larder.artifacts.repository.allotments import (
-    must_settle_all,
+    must_reconcile_all,
+    reconcile_allotment,
     set_counted,
-    settle_allotment,
 )
 from larder.artifacts.repository.by_upload import list_undated
 from larder.artifacts.repository.checks import OutOfTime, check_totals, delete_uploads, sum_index
@@ -58,7 +58,7 @@ class SweepReport:
     renewed: int = 0
     """Objects copied because their artifact was used."""
     objects_deleted: int = 0
-    uploads_settled: int = 0
+    uploads_finalized: int = 0
     uploads_given_up: int = 0
     removals: int = 0
     """Requested removals whose pass has finished."""
@@ -92,7 +92,7 @@ def sweep(
     continues. An item that fails is retried by the next sweep. Safe to run alongside requests and other sweeps.
     """
     report = SweepReport()
-    _settle_allotments(report, now, has_time)
+    _reconcile_allotments(report, now, has_time)
     items = due_items(now=now)
     # A separate pool: sweeping an item can itself use the shared threads for background calls.
     with ThreadPoolExecutor(max_workers=_SWEEP_THREADS) as pool:
@@ -105,16 +105,16 @@ def sweep(
     return report
 
 
-def _settle_allotments(report: SweepReport, now: datetime, has_time: Callable[[], bool]) -> None:
+def _reconcile_allotments(report: SweepReport, now: datetime, has_time: Callable[[], bool]) -> None:
     """Count what is stored into `MaxStoredBytes`, or collect what owners have left over when little is left."""
     try:
-        if not must_settle_all():
+        if not must_reconcile_all():
             return
         for owner in owners_with_totals(now=now):
             if not has_time():
                 report.finished = False
                 return
-            settle_allotment(owner)
+            reconcile_allotment(owner)
         set_counted()
     except TryAgain:
         report.failed += 1
@@ -139,8 +139,8 @@ def _process(
             if storage.head(pending.upload) is None:
                 report.uploads_given_up += index.delete_pending(pending)
             else:
-                commit(pending.upload, now=now)
-                report.uploads_settled += 1
+                finalize(pending.upload, now=now)
+                report.uploads_finalized += 1
         case Upload() as discarded:
             if _keeps_published(discarded):
                 return
@@ -159,7 +159,7 @@ def _process(
             _move_uploads_to_usage(due_totals, now)
             set_stored(due_totals.owner, now.date(), due_totals.totals.stored)
             _check_totals(due_totals, report, now, has_time)
-            settle_allotment(due_totals.owner)
+            reconcile_allotment(due_totals.owner)
         case None:
             pass
 

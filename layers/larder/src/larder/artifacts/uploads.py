@@ -34,8 +34,8 @@ from larder.artifacts.repository import index
 from larder.concurrency import attempts, running
 from larder.errors import (
     CachingOverLimit,
+    EvictionInProgress,
     LargerThanQuota,
-    MakingRoom,
     ScopesFull,
     SignatureRequired,
     StorageFull,
@@ -63,10 +63,9 @@ def store(
     writer: Actor,
     replaces: Artifact | None,
     view: View = UNPROTECTED,
-    quota_bytes: int | None,
     now: datetime,
 ) -> Artifact:
-    """Store an artifact from a request body. Raises CachingOverLimit, LargerThanQuota, MakingRoom,
+    """Store an artifact from a request body. Raises CachingOverLimit, LargerThanQuota, EvictionInProgress,
     ScopesFull, StorageFull, TryAgain.
 
     It goes to the scope of `view`. `now` is a moment before the request read that, because the id of the upload decides
@@ -89,16 +88,9 @@ def store(
     if replaces is not None and not view.may_replace and keeps(replaces, artifact, view, now):
         report_kept(replaces, artifact, now=now)
         return replaces
-    if not quota.can_fit(artifact, quota_bytes):
+    if not quota.can_fit(artifact, view):
         raise LargerThanQuota
-    reserve = partial(
-        quota.reservation,
-        quota_bytes=quota_bytes,
-        counted_on=now.date(),
-        view=view,
-        now=now,
-        evicts=True,
-    )
+    reserve = partial(quota.reservation, view=view, counted_on=now.date(), evicts=True, now=now)
     with (
         _recording_scope(artifact.upload, writer, view, now),
         running(storage.put, artifact.upload, body, metadata, writer, artifact.sha256) as saving,
@@ -134,7 +126,6 @@ def store_in_view(
     entry: IndexEntry,
     own: IndexEntry,
     view: View,
-    quota_bytes: int | None,
     now: datetime,
 ) -> None:
     """Store an artifact where the view writes, as `store`. `entry` and `own` are as in `find`.
@@ -148,23 +139,13 @@ def store_in_view(
     if scoped and is_shown(entry.artifact, view, now):
         return
     replaces = own.artifact if scoped else entry.artifact
-    store(
-        owner,
-        hash,
-        body,
-        metadata,
-        writer=writer,
-        replaces=replaces,
-        view=view,
-        quota_bytes=quota_bytes,
-        now=now,
-    )
+    store(owner, hash, body, metadata, writer=writer, replaces=replaces, view=view, now=now)
 
 
 def _publish(reservation: Reservation, *, now: datetime) -> Artifact | None:
     """Publish the artifact in place of the one that it replaces.
 
-    Raises CachingOverLimit, MakingRoom, ScopesFull, StorageFull.
+    Raises CachingOverLimit, EvictionInProgress, ScopesFull, StorageFull.
 
     Returns what the index holds then: the artifact, which its S3 event may have published, too, or another upload.
     Returns the replaced artifact if every attempt met another write.
@@ -181,7 +162,7 @@ def _publish(reservation: Reservation, *, now: datetime) -> Artifact | None:
             if reservation.scopes_full:
                 raise ScopesFull
             if not reservation.granted:
-                raise MakingRoom if settings().evicts else CachingOverLimit
+                raise EvictionInProgress if settings().evicts else CachingOverLimit
             return reservation.artifact
     return reservation.replaces
 
@@ -195,7 +176,6 @@ def offer_upload(
     entry: IndexEntry = _NOTHING,
     own: IndexEntry = _NOTHING,
     totals: Totals = _NOTHING_STORED,
-    quota_bytes: int | None = None,
     by_edge_only: bool = False,
     now: datetime,
 ) -> str | None:
@@ -212,8 +192,7 @@ def offer_upload(
         id += f"-{view.rule_version}"
     upload = Upload(owner=owner, hash=hash, id=id, scope=view.scope)
     replaced = (entry if view.scope is None else own).artifact
-    room_bytes = quota.room(totals, quota_bytes, replaces=replaced, view=view)
-    url = edge.upload_address(upload, room_bytes)
+    url = edge.upload_address(upload, quota.free_bytes(totals, replaces=replaced, view=view))
     if url is None:
         if by_edge_only or view.requires_tag:
             return None

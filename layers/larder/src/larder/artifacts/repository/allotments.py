@@ -84,10 +84,10 @@ def draw(
     raise TryAgain
 
 
-def settle_allotment(owner: str) -> None:
+def reconcile_allotment(owner: str) -> None:
     """Make the allotment match what the owner stores, and give back what is left over. Raises TryAgain.
 
-    Does nothing if the owner's totals change meanwhile: their next upload or the next sweep settles them.
+    Does nothing if the owner's totals change meanwhile: their next upload or the next sweep reconciles them.
     """
     item, _ = _read(owner)
     if "size_bytes" not in item:
@@ -132,8 +132,8 @@ def delete_with_allotment(owner: str) -> bool:
     raise TryAgain
 
 
-def must_settle_all() -> bool:
-    """Whether to settle all allotments: they were never counted, or eight tenths of the limit are allotted."""
+def must_reconcile_all() -> bool:
+    """Whether to reconcile all allotments: they were never counted, or eight tenths of the limit are allotted."""
     limit = settings().max_stored_bytes
     item = ARTIFACTS.get_many([_DEPLOYMENT])
     deployment = item[0] if item else {}

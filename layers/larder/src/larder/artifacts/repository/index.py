@@ -129,7 +129,7 @@ def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
         yield parse_stored(item)
 
 
-def read_for_settling(upload: Upload) -> tuple[IndexEntry, bool]:
+def read_for_finalizing(upload: Upload) -> tuple[IndexEntry, bool]:
     """The entry of the upload's hash, and whether the upload was discarded."""
     key = discarded_key(upload)
     items = ARTIFACTS.get_many([*entry_keys(upload.owner, upload.index_key), key])
@@ -190,7 +190,7 @@ def _request_items(
 
 
 def put_pending(pending: PendingUpload) -> None:
-    """Store an offered upload. Replaces an earlier offer for the hash; if that one is used, its S3 event settles it."""
+    """Store an offered upload. Replaces an earlier offer for the hash. If that one is used, S3's event finalizes it."""
     upload = pending.upload
     item = {
         "owner": upload.owner,
@@ -207,7 +207,7 @@ def publish(
     artifact: Artifact,
     *,
     replaces: Artifact | None,
-    settles: PendingUpload | None = None,
+    pending: PendingUpload | None = None,
     offered: bool = False,
     noting: "Entry | None" = None,
     now: datetime,
@@ -215,15 +215,15 @@ def publish(
     """Publish `artifact` in place of exactly `replaces`, and store the audit entry in the same transaction.
 
     Returns False, and changes nothing, if another write came first or the upload has been discarded. The latter is
-    checked if `offered` is set, which means that others than the caller know of the object. `settles` is the pending
-    item to delete in the same transaction.
+    checked if `offered` is set, which means that others than the caller know of the object. `pending` is the item to
+    delete in the same transaction.
     """
     upload = artifact.upload
     writes = [ARTIFACTS.put(_artifact_item(artifact), when=_is_at(replaces))]
     if offered or replaces is not None:
         writes.append(ARTIFACTS.check(*discarded_key(upload), when=missing("upload_id")))
-    if settles is not None:
-        writes.append(_settling(settles))
+    if pending is not None:
+        writes.append(_pending_delete(pending))
     if replaces is not None:
         writes.append(discarded_put(replaces.upload, now))
     writes += audit_puts(noting)
@@ -235,19 +235,19 @@ def publish(
 
 
 def discard_pending(pending: PendingUpload, *, now: datetime) -> bool:
-    """Discard an offered upload, so that its object is never published. False if it has been settled or replaced.
+    """Discard an offered upload, so that its object is never published. False if it has been finalized or replaced.
 
     The upload stays listed as discarded while its object can arrive, so that the S3 event finds it.
     """
     return discard(
-        pending.upload, settles=pending, until=pending.created_at + PENDING_LIFETIME, now=now
+        pending.upload, pending=pending, until=pending.created_at + PENDING_LIFETIME, now=now
     )
 
 
 def discard(
     upload: Upload,
     *,
-    settles: PendingUpload | None = None,
+    pending: PendingUpload | None = None,
     until: datetime | None = None,
     now: datetime,
 ) -> bool:
@@ -257,8 +257,8 @@ def discard(
         discarded_put(upload, now, until),
         ARTIFACTS.check(upload.owner, upload.index_key, when=unpublished),
     ]
-    if settles is not None:
-        writes.append(_settling(settles))
+    if pending is not None:
+        writes.append(_pending_delete(pending))
     return commit(*writes)
 
 
@@ -330,7 +330,7 @@ def note_contested(artifact: Artifact, contested: Contested) -> bool:
 
 
 def delete_pending(pending: PendingUpload) -> bool:
-    return commit(_settling(pending))
+    return commit(_pending_delete(pending))
 
 
 def _is_at(artifact: Artifact | None) -> Condition:
@@ -338,7 +338,7 @@ def _is_at(artifact: Artifact | None) -> Condition:
     return missing("upload_id") if artifact is None else equals(upload_id=artifact.upload.id)
 
 
-def _settling(pending: PendingUpload) -> Write:
+def _pending_delete(pending: PendingUpload) -> Write:
     """Delete an offered upload, on condition that no other has replaced it."""
     upload = pending.upload
     key = upload.index_key + PENDING

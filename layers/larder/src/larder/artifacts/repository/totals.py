@@ -1,6 +1,6 @@
 """The totals of an owner: stored bytes and artifacts, and the uploads of the last days."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 
 from larder.artifacts.models import Totals
@@ -8,7 +8,7 @@ from larder.artifacts.repository.table import shard
 from larder.conditions import Condition, at_least, at_most, exists, missing
 from larder.errors import ScopesFull
 from larder.settings import settings
-from larder.tables import ARTIFACTS, Item, Key, commit_returning
+from larder.tables import ARTIFACTS, Item, Key, commit, commit_returning
 from larder.usage.uploads import Uploads
 
 TOTALS = "#totals"
@@ -60,51 +60,72 @@ def add_to_totals(
     size_bytes: int,
     artifacts: int,
     *,
+    scoped: bool = False,
+    uploaded: tuple[date, Uploads] | None = None,
+) -> None:
+    """Add bytes, artifacts and the uploads of a day to the totals, without limits. Negative numbers subtract.
+
+    `scoped` is for bytes in own scopes.
+    """
+    added = _added(size_bytes, artifacts, scoped, uploaded)
+    commit(ARTIFACTS.update(*totals_key(owner), add=added, set_if_missing=_due(owner)))
+
+
+def try_add_to_totals(
+    owner: str,
+    size_bytes: int,
+    artifacts: int,
+    *,
     quota_bytes: int | None,
     scoped: bool = False,
     uploaded: tuple[date, Uploads] | None = None,
+    draw: Callable[..., Totals | None] | None = None,
 ) -> Totals | None:
-    """Add bytes, artifacts and the uploads of a day to the totals. Negative numbers subtract.
+    """The same within the limits, for an upload. `size_bytes` is positive.
 
-    Bytes of an upload, which `uploaded` is set for, also have to fit into `MaxStoredBytes`. `scoped` is for bytes in
-    own scopes, which also have to fit into `ScopedShare` of the quota.
+    With `draw`, the bytes also have to fit into `MaxStoredBytes`: it is called if the owner's allotment is too small.
+    Bytes in own scopes also have to fit into `ScopedShare` of the quota.
 
     Returns the new totals. Returns None, and changes nothing, if the bytes would exceed the quota. Raises ScopesFull if
     they would exceed that share, StorageFull, TryAgain.
     """
-    added = totals_change(size_bytes, artifacts, scoped_bytes=size_bytes if scoped else 0)
-    if uploaded is not None:
-        day, uploads = uploaded
-        added |= {f"{UPLOADS}{day}": uploads.count, f"{UPLOADED_BYTES}{day}": uploads.size_bytes}
-    has_room = None
-    share_bytes = None
-    if quota_bytes is not None and size_bytes > 0:
+    added, due = _added(size_bytes, artifacts, scoped, uploaded), _due(owner)
+    when = share_bytes = None
+    if quota_bytes is not None:
         if size_bytes > quota_bytes:
             return None
-        has_room = missing("size_bytes") | at_most(size_bytes=quota_bytes - size_bytes)
+        when = missing("size_bytes") | at_most(size_bytes=quota_bytes - size_bytes)
         if scoped:
             share_bytes = scoped_share(quota_bytes)
             check_share(Totals(), size_bytes, share_bytes)
-            has_room &= has_share(size_bytes, share_bytes)
-    # New totals are due for a check at once. The sweep then sets the time of the next one.
-    due: dict[str, str | int] = {"sweep_shard": shard(owner), "sweep_at": 0}
-    draws = uploaded is not None and size_bytes > 0
-    when = has_room
-    if draws:
+            when &= has_share(size_bytes, share_bytes)
+    if draw is not None:
         has_free = exists("allotted_bytes") & at_least(free_bytes=size_bytes)
-        when = has_free if has_room is None else has_room & has_free
+        when = has_free if when is None else when & has_free
     count = ARTIFACTS.update(*totals_key(owner), add=added, set_if_missing=due, when=when)
     done, item = commit_returning(count)
     if done:
         return parse_totals([item])
     if share_bytes is not None:
         check_share(parse_totals([item] if "size_bytes" in item else []), size_bytes, share_bytes)
-    if not draws:
+    if draw is None:
         return None
-    # Imported here, because requests start faster without it.
-    from larder.artifacts.repository.allotments import draw
-
     return draw(owner, item, added, quota_bytes=quota_bytes, share_bytes=share_bytes, due=due)
+
+
+def _added(
+    size_bytes: int, artifacts: int, scoped: bool, uploaded: tuple[date, Uploads] | None
+) -> dict[str, int]:
+    added = totals_change(size_bytes, artifacts, scoped_bytes=size_bytes if scoped else 0)
+    if uploaded is None:
+        return added
+    day, uploads = uploaded
+    return added | {f"{UPLOADS}{day}": uploads.count, f"{UPLOADED_BYTES}{day}": uploads.size_bytes}
+
+
+def _due(owner: str) -> dict[str, str | int]:
+    # New totals are due for a check at once. The sweep then sets the time of the next one.
+    return {"sweep_shard": shard(owner), "sweep_at": 0}
 
 
 def totals_change(size_bytes: int, artifacts: int, *, scoped_bytes: int = 0) -> dict[str, int]:

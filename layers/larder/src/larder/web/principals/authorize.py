@@ -103,7 +103,7 @@ def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> Cache
         and _people(principal) is People.READ
     ):
         raise ReadOnly
-    if principal.quota_bytes == 0:
+    if principal.view.quota_bytes == 0:
         # Only an address that is not proven leads to a quota of 0.
         raise UnprovenCannotStore
     if principal.caching is CachingStatus.OVER_LIMIT:

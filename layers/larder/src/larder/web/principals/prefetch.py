@@ -72,10 +72,6 @@ class CachePrincipal(Principal):
         return self.owner if is_team_id(self.owner) else None
 
     @property
-    def quota_bytes(self) -> int | None:
-        return self.membership.state.quota_bytes
-
-    @property
     def caching(self) -> CachingStatus:
         return caching_status(self.membership.state, self.totals)
 
@@ -174,9 +170,8 @@ def _items(known: _Known, hash: ArtifactHash | None, *, totals: bool) -> Request
 
 
 def _view(principal: Principal, items: RequestItems) -> View:
-    protection = items.membership.state.protection
     return view_of(
-        protection,
+        items.membership.state,
         principal.own_scope,
         scope_name=principal.scope_name,
         may_replace=principal.may_replace,

@@ -161,7 +161,7 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.TooManyRequests: ErrorReply(429, "too_many_requests", _LATER),
     errors.TooManyWrongPasswords: ErrorReply(429, "too_many_requests", _LATER),
     errors.TryAgain: ErrorReply(503, "try_again", _SOON),
-    errors.MakingRoom: ErrorReply(429, "making_room", _SOON),
+    errors.EvictionInProgress: ErrorReply(429, "making_room", _SOON),
     errors.Contention: ErrorReply(503, "try_again", _SOON),
     web_errors.InternalError: ErrorReply(500, "internal_error"),
 }

@@ -107,7 +107,7 @@ def usage_json(principal: CachePrincipal, usage: Usage) -> UsageJson:
         "storedBytes": principal.totals.size_bytes,
         "scopedBytes": principal.totals.scoped_bytes,
         "artifacts": principal.totals.artifacts,
-        "quotaBytes": principal.quota_bytes,
+        "quotaBytes": principal.view.quota_bytes,
         "from": to_iso_date(usage.period.first),
         "to": to_iso_date(usage.period.last),
         "total": _total_json(total),
