@@ -14,7 +14,7 @@ app = better_auth_api(guarded=False)
 def answer_cors_preflight(
     allowed: Annotated[dict[str, str], Depends(announced_request_headers)],
 ) -> Response[None]:
-    """OPTIONS /api/auth/...: answer the CORS preflight of a page from another origin."""
+    """Answer the CORS preflight of a page from another origin."""
     return empty(204, allowed)
 
 

@@ -1,5 +1,3 @@
-"""POST /api/auth/change-email"""
-
 from larder import clock
 from larder.accounts import links, sign_in
 from larder.web.app import better_auth_api, lambda_handler
@@ -16,7 +14,7 @@ app = better_auth_api()
 def change_email(
     wanted: NewEmail, principal: SignedInInPerson, mail_context: RequestMailContext
 ) -> JsonResponse[StatusJson]:
-    """POST /api/auth/change-email: send a link to the new address. Opening it changes the address.
+    """Send a link to the new address. Opening it changes the address.
 
     Takes the `password`, or a fresh session. A verified old address gets a link first.
     """

@@ -1,5 +1,3 @@
-"""POST /api/auth/change-password"""
-
 from typing import Annotated
 
 from larder import clock
@@ -26,7 +24,7 @@ def change_password(
     mail_context: RequestMailContext,
     request: Request,
 ) -> Annotated[JsonResponse[NewSessionJson], MAY_SET_COOKIES]:
-    """POST /api/auth/change-password: change the password. `revokeOtherSessions` ends all sessions and starts one.
+    """Change the password. `revokeOtherSessions` ends all sessions and starts one.
 
     `revokeApiKeys` also ends all API keys of the user.
     """

@@ -1,5 +1,3 @@
-"""POST /api/auth/confirm-email-change"""
-
 from larder import clock
 from larder.accounts import links
 from larder.web.app import better_auth_api, lambda_handler
@@ -16,7 +14,7 @@ app = better_auth_api()
 def confirm_new_email(
     token: ConfirmationToken, mail_context: RequestMailContext
 ) -> JsonResponse[StatusJson]:
-    """POST /api/auth/confirm-email-change: confirm a change with the old address's token. Sends the new one a link."""
+    """Confirm a change with the old address's token. Sends the new one a link."""
     user = links.confirm_new_email(token, mail_context, now=clock.now())
     audit("email_change_confirmed", None, owner=user.id, subject=user.id)
     return json_response({"status": True})

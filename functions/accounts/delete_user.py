@@ -1,5 +1,3 @@
-"""POST /api/auth/delete-user"""
-
 from typing import Annotated, Literal, TypedDict
 
 from larder import clock
@@ -30,7 +28,7 @@ def delete_user(
     mail_context: RequestMailContext,
     request: Request,
 ) -> Annotated[JsonResponse[DeletedUserJson], MAY_SET_COOKIES]:
-    """POST /api/auth/delete-user: delete the caller with their sessions, keys and memberships."""
+    """Delete the caller with their sessions, keys and memberships."""
     sign_in.delete_own_user(principal.user, principal.session, password, now=clock.now())
     notify_of_user(principal.user, mail_context)
     delete_keys_of(principal.user.id)

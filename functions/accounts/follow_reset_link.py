@@ -1,5 +1,3 @@
-"""GET /api/auth/reset-password/{token}"""
-
 from urllib.parse import urlencode
 
 from larder import clock
@@ -14,7 +12,7 @@ app = better_auth_api()
 
 @app.get("/api/auth/reset-password/<token>")
 def follow_reset_link(token: str, page: ResetPage) -> PageRedirect:
-    """GET /api/auth/reset-password/{token}: redirect to the page for the new password, with the token or `?error=`."""
+    """Redirect to the page for the new password, with the token or `?error=`."""
     try:
         address = links.check_reset_token(token, now=clock.now())
     except InvalidLinkToken:

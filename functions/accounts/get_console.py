@@ -1,5 +1,3 @@
-"""GET /api/auth/console"""
-
 from typing import Annotated
 
 from larder.teams import members
@@ -19,7 +17,7 @@ app = better_auth_api()
 def get_console(
     principal: MaybeSignedInInPerson, request: Request
 ) -> Annotated[JsonResponse[ConsoleJson | None], MAY_SET_COOKIES]:
-    """GET /api/auth/console: get the session, its user and their teams, or null. The console starts with it.
+    """Get the session, its user and their teams, or null. The console starts with it.
 
     The session is extended as by `/get-session`. A key does not count.
     """

@@ -1,5 +1,3 @@
-"""GET /v5/user/tokens/current"""
-
 from typing import TypedDict
 
 from larder.web.app import lambda_handler, vercel_api
@@ -16,7 +14,7 @@ class CurrentTokenJson(TypedDict):
 
 @app.get("/v5/user/tokens/current")
 def get_current_token(principal: Authenticated) -> JsonResponse[CurrentTokenJson]:
-    """GET /v5/user/tokens/current: get the permissions and expiry of the presented key or session."""
+    """Get the permissions and expiry of the presented key or session."""
     return json_response({"token": token_json(principal)})
 
 

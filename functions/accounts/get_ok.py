@@ -1,5 +1,3 @@
-"""GET /api/auth/ok"""
-
 from typing import Literal, TypedDict
 
 from larder.web.app import better_auth_api, lambda_handler
@@ -14,7 +12,7 @@ class OkJson(TypedDict):
 
 @app.get("/api/auth/ok")
 def get_ok() -> JsonResponse[OkJson]:
-    """GET /api/auth/ok: check that the service responds."""
+    """Check that the service responds."""
     return json_response({"ok": True})
 
 

@@ -1,5 +1,3 @@
-"""GET /api/auth/get-session"""
-
 from typing import Annotated
 
 from larder.accounts.user_json import user_json
@@ -18,7 +16,7 @@ app = better_auth_api()
 def get_session(
     principal: MaybeSignedIn, request: Request
 ) -> Annotated[JsonResponse[CurrentSessionJson | None], MAY_SET_COOKIES]:
-    """GET /api/auth/get-session: get the session and its user, or null. A session in use is extended once a day.
+    """Get the session and its user, or null. A session in use is extended once a day.
 
     If the browser sends two session cookies, neither counts, and the reply deletes both.
     """

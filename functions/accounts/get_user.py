@@ -1,5 +1,3 @@
-"""GET /v2/user"""
-
 from typing import TypedDict
 
 from larder.accounts.service import find_user
@@ -18,7 +16,7 @@ class CurrentUserJson(TypedDict):
 
 @app.get("/v2/user")
 def get_user(principal: Authenticated) -> JsonResponse[CurrentUserJson]:
-    """GET /v2/user: get the user of the presented token."""
+    """Get the user of the presented token."""
     user = find_user(principal.user_id)
     if user is None:
         raise Unauthenticated

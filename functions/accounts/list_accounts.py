@@ -1,5 +1,3 @@
-"""GET /api/auth/list-accounts"""
-
 from larder.accounts.service import list_credentials
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.principals.session import SignedIn
@@ -11,7 +9,7 @@ app = better_auth_api()
 
 @app.get("/api/auth/list-accounts")
 def list_accounts(principal: SignedIn) -> JsonResponse[list[AccountJson]]:
-    """GET /api/auth/list-accounts: list the ways in which the caller signs in."""
+    """List the ways in which the caller signs in."""
     found = list_credentials(principal.user.id)
     return json_response(accounts_json(principal.user.id, found))
 

@@ -1,5 +1,3 @@
-"""GET /api/auth/list-sessions"""
-
 from larder import clock
 from larder.accounts import sessions
 from larder.web.app import better_auth_api, lambda_handler
@@ -12,7 +10,7 @@ app = better_auth_api()
 
 @app.get("/api/auth/list-sessions")
 def list_sessions(principal: SignedInLately) -> JsonResponse[list[SessionJson]]:
-    """GET /api/auth/list-sessions: list the caller's sessions, newest first."""
+    """List the caller's sessions, newest first."""
     found = sessions.list_sessions(principal.user, now=clock.now())
     return json_response(sessions_json(found, principal))
 

@@ -1,5 +1,3 @@
-"""POST /api/auth/request-password-reset"""
-
 from typing import Literal, TypedDict
 
 from larder.accounts import links
@@ -20,7 +18,7 @@ class RequestedResetJson(TypedDict):
 def request_password_reset(
     wanted: ResetWanted, mail_context: RequestMailContext
 ) -> JsonResponse[RequestedResetJson]:
-    """POST /api/auth/request-password-reset: send a reset link. The reply is the same for an unknown address."""
+    """Send a reset link. The reply is the same for an unknown address."""
     links.request_password_reset(wanted.email, wanted.callback_url, mail_context)
     return json_response(
         {

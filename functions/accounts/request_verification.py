@@ -1,5 +1,3 @@
-"""POST /api/auth/send-verification-email"""
-
 from larder.accounts import links
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.credentials import VerificationWanted
@@ -15,7 +13,7 @@ app = better_auth_api()
 def request_verification(
     wanted: VerificationWanted, principal: MaybeSignedInInPerson, mail_context: RequestMailContext
 ) -> JsonResponse[StatusJson]:
-    """POST /api/auth/send-verification-email: send a verification link, if the address is known and needs one."""
+    """Send a verification link, if the address is known and needs one."""
     by = principal.user if principal else None
     links.request_verification(wanted.email, wanted.callback_url, mail_context, by=by)
     return json_response({"status": True})

@@ -1,5 +1,3 @@
-"""POST /api/auth/reset-password"""
-
 from larder import clock
 from larder.accounts import links
 from larder.api_keys.service import delete_keys_of
@@ -17,7 +15,7 @@ app = better_auth_api()
 def reset_password(
     new: NewPasswordBody, mail_context: RequestMailContext
 ) -> JsonResponse[StatusJson]:
-    """POST /api/auth/reset-password: set the password with the token of a link, which works once."""
+    """Set the password with the token of a link, which works once."""
     user = links.reset_password(
         new.token, new.password, mail_context, end_keys=delete_keys_of, now=clock.now()
     )

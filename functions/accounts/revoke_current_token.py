@@ -1,5 +1,3 @@
-"""DELETE /v3/user/tokens/current"""
-
 from typing import TypedDict
 
 from larder.web.app import lambda_handler, vercel_api
@@ -15,7 +13,7 @@ class RevokedTokenJson(TypedDict):
 
 @app.delete("/v3/user/tokens/current")
 def revoke_current_token(principal: Authenticated) -> JsonResponse[RevokedTokenJson]:
-    """DELETE /v3/user/tokens/current: end the presented key or session. It stops working at once."""
+    """End the presented key or session. It stops working at once."""
     revoke_credential(principal)
     return json_response({"tokenId": principal.credential.id})
 

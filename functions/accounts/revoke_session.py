@@ -1,5 +1,3 @@
-"""POST /api/auth/revoke-session"""
-
 from larder.accounts import sessions
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.accounts import RevokedToken
@@ -12,7 +10,7 @@ app = better_auth_api()
 
 @app.post("/api/auth/revoke-session")
 def revoke_session(token: RevokedToken, principal: SignedInInPerson) -> JsonResponse[StatusJson]:
-    """POST /api/auth/revoke-session: end one of the caller's sessions, by its token or by its `token` in the list."""
+    """End one of the caller's sessions, by its token or by its `token` in the list."""
     sessions.revoke_session(principal.user.id, token, actor=principal.actor)
     return json_response({"status": True})
 

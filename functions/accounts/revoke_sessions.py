@@ -1,5 +1,3 @@
-"""POST /api/auth/revoke-sessions"""
-
 from larder.accounts import sessions
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.principals.session import SignedInInPerson
@@ -11,7 +9,7 @@ app = better_auth_api()
 
 @app.post("/api/auth/revoke-sessions")
 def revoke_sessions(principal: SignedInInPerson) -> JsonResponse[StatusJson]:
-    """POST /api/auth/revoke-sessions: end all of the caller's sessions, including this one."""
+    """End all of the caller's sessions, including this one."""
     sessions.revoke_sessions(principal.user.id, actor=principal.actor)
     return json_response({"status": True})
 

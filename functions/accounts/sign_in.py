@@ -1,5 +1,3 @@
-"""POST /api/auth/sign-in/email"""
-
 from typing import Annotated, NotRequired, TypedDict
 
 from larder import clock
@@ -32,7 +30,7 @@ class SignedInJson(CallbackJson):
 def sign_in(
     given: SignInBody, mail_context: RequestMailContext, request: Request
 ) -> Annotated[JsonResponse[SignedInJson], MayHave("Location"), MAY_SET_COOKIES]:
-    """POST /api/auth/sign-in/email: start a session. The client continues at `callbackURL`, if there is one."""
+    """Start a session. The client continues at `callbackURL`, if there is one."""
     user, started = service.sign_in(given, mail_context, now=clock.now())
     token = started.token
     logger().append_keys(user_id=user.id, session_id=started.id)

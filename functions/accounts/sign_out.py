@@ -1,5 +1,3 @@
-"""POST /api/auth/sign-out"""
-
 from typing import Annotated
 
 from larder.accounts.sessions import revoke_session
@@ -17,7 +15,7 @@ app = better_auth_api()
 def sign_out(
     principal: MaybeSignedInInPerson, request: Request
 ) -> Annotated[JsonResponse[SuccessJson], MAY_SET_COOKIES]:
-    """POST /api/auth/sign-out: end the session, if there is one, and clear its cookie."""
+    """End the session, if there is one, and clear its cookie."""
     if principal is not None:
         revoke_session(principal.user.id, principal.token, actor=principal.actor)
     return json_response({"success": True}, cookies=clearing_cookies(request))

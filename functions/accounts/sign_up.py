@@ -1,5 +1,3 @@
-"""POST /api/auth/sign-up/email"""
-
 from typing import Annotated
 
 from larder import clock
@@ -23,7 +21,7 @@ app = better_auth_api()
 def sign_up(
     given: SignUpBody, mail_context: RequestMailContext, request: Request
 ) -> Annotated[JsonResponse[NewSessionJson], MAY_SET_COOKIES]:
-    """POST /api/auth/sign-up/email: add a user and sign them in, or send a link if addresses must be verified."""
+    """Add a user and sign them in, or send a link if addresses must be verified."""
     user, started = sign_in.sign_up(given, mail_context, now=clock.now())
     if started:
         # Without a session, the user may be made up, so that the reply does not reveal who has an account.

@@ -1,5 +1,3 @@
-"""POST /api/auth/update-user"""
-
 from typing import Annotated
 
 from larder import clock
@@ -19,7 +17,7 @@ app = better_auth_api()
 def update_user(
     change: ProfileBody, principal: SignedInInPerson, request: Request
 ) -> Annotated[JsonResponse[StatusJson], MAY_SET_COOKIES]:
-    """POST /api/auth/update-user: change the caller's name or picture."""
+    """Change the caller's name or picture."""
     update_profile(principal.user, change, now=clock.now())
     remembered = principal.session.remembered
     cookies = renewed_cookies(request, principal.token, remembered=remembered)

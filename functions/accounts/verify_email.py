@@ -1,5 +1,3 @@
-"""GET /api/auth/verify-email"""
-
 from typing import Literal, TypedDict
 
 from larder import clock
@@ -24,7 +22,7 @@ class VerifiedEmailJson(TypedDict):
 def verify_email(
     link: VerificationLink, principal: MaybeSignedInInPerson, mail_context: RequestMailContext
 ) -> JsonResponse[VerifiedEmailJson] | PageRedirect:
-    """GET /api/auth/verify-email: verify an address by the token of a link. Redirects to `callbackURL`.
+    """Verify an address by the token of a link. Redirects to `callbackURL`.
 
     The link to the old address of a user who changes it redirects to a page, which asks to confirm the change.
     """

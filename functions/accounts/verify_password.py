@@ -1,5 +1,3 @@
-"""POST /api/auth/verify-password"""
-
 from larder import clock
 from larder.accounts.service import check_password
 from larder.web.app import better_auth_api, lambda_handler
@@ -15,7 +13,7 @@ app = better_auth_api()
 def verify_password(
     password: GivenPassword, principal: SignedInInPerson
 ) -> JsonResponse[StatusJson]:
-    """POST /api/auth/verify-password: check the caller's password."""
+    """Check the caller's password."""
     check_password(principal.user, password, now=clock.now())
     return json_response({"status": True})
 

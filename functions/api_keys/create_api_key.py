@@ -1,5 +1,3 @@
-"""POST /api/auth/api-key/create"""
-
 from larder import clock
 from larder.accounts.team_notices import notify_owners_of_protection
 from larder.api_keys import manage, service
@@ -31,7 +29,7 @@ def create_api_key(
     request: Request,
     mail_context: RequestMailContext,
 ) -> JsonResponse[CreatedApiKeyJson | ProtectingApiKeyJson]:
-    """POST /api/auth/api-key/create: create a key. The reply holds the only copy of it."""
+    """Create a key. The reply holds the only copy of it."""
     now = clock.now()
     trust = manage.first_trust(principal, new, protect=protects)
     key, raw = manage.grant_key(

@@ -1,5 +1,3 @@
-"""POST /api/auth/api-key/delete"""
-
 from larder import clock
 from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
@@ -14,7 +12,7 @@ app = better_auth_api()
 
 @app.post("/api/auth/api-key/delete")
 def delete_api_key(key_id: NamedKey, principal: SignedIn) -> JsonResponse[SuccessJson]:
-    """POST /api/auth/api-key/delete: delete one of the caller's keys, from the next request on."""
+    """Delete one of the caller's keys, from the next request on."""
     manage.delete_key(principal, key_id)
     audit("key_deleted", principal.actor, owner=principal.user_id, subject=key_id)
     service.delete_expired_keys_if_due(now=clock.now())

@@ -1,5 +1,3 @@
-"""POST /api/auth/api-key/delete-all-expired-api-keys"""
-
 from typing import Literal, TypedDict
 
 from larder import clock
@@ -18,7 +16,7 @@ class DeletedKeysJson(TypedDict):
 
 @app.post("/api/auth/api-key/delete-all-expired-api-keys")
 def delete_expired_api_keys(principal: Operator) -> JsonResponse[DeletedKeysJson]:
-    """POST /api/auth/api-key/delete-all-expired-api-keys: delete the expired keys of all users."""
+    """Delete the expired keys of all users."""
     service.delete_expired_keys(now=clock.now())
     return json_response({"success": True, "error": None})
 

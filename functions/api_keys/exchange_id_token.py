@@ -1,5 +1,3 @@
-"""POST /login/oauth/token"""
-
 from larder import clock
 from larder.accounts.team_notices import notify_owners_of_pinned_rule
 from larder.trust import exchange
@@ -19,7 +17,7 @@ app = oauth_api()
 def exchange_id_token(
     sent: SentExchange, mail_context: RequestMailContext, request: Request
 ) -> JsonResponse[CiTokenJson]:
-    """POST /login/oauth/token: exchange the id token of a CI job for a key of a team, by the team's rules."""
+    """Exchange the id token of a CI job for a key of a team, by the team's rules."""
     token = exchange.exchange(
         sent, origin=mail_context.base_url, client=counted_address(request), now=clock.now()
     )

@@ -1,5 +1,3 @@
-"""GET /api/auth/api-key/get"""
-
 from larder import clock
 from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
@@ -13,7 +11,7 @@ app = better_auth_api()
 
 @app.get("/api/auth/api-key/get")
 def get_api_key(key_id: QueriedKey, principal: SignedIn) -> JsonResponse[ApiKeyJson]:
-    """GET /api/auth/api-key/get: get one of the caller's keys, without the secret."""
+    """Get one of the caller's keys, without the secret."""
     key = manage.get_key(principal, key_id)
     service.delete_expired_keys_if_due(now=clock.now())
     return json_response(api_key_json(key))

@@ -1,5 +1,3 @@
-"""GET /api/auth/api-key/list"""
-
 from typing import Annotated
 
 from larder import clock
@@ -17,7 +15,7 @@ app = better_auth_api()
 def list_api_keys(
     asked: KeysAsked, principal: SignedIn
 ) -> Annotated[JsonResponse[list[ApiKeyJson]], MAY_HAVE_NEXT_PAGE]:
-    """GET /api/auth/api-key/list: list the caller's keys, oldest first, without the secrets.
+    """List the caller's keys, oldest first, without the secrets.
 
     If there are more, `Link` has the URL of the next page.
     """

@@ -1,5 +1,3 @@
-"""POST /login/oauth/token/revoke"""
-
 from larder.api_keys import service
 from larder.web.app import lambda_handler, oauth_api
 from larder.web.bodies.oauth import RevokedToken
@@ -11,7 +9,7 @@ app = oauth_api()
 
 @app.post("/login/oauth/token/revoke")
 def revoke_ci_token(token: RevokedToken) -> EmptyResponse:
-    """POST /login/oauth/token/revoke: revoke the token of a CI job. Other tokens get the same reply, and still work."""
+    """Revoke the token of a CI job. Other tokens get the same reply, and still work."""
     key = service.revoke_ci_token(token)
     if key is not None:
         logger().append_keys(key_id=key.id, owner=key.team_id)

@@ -1,5 +1,3 @@
-"""POST /api/auth/api-key/update"""
-
 from larder import clock
 from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
@@ -21,7 +19,7 @@ app = better_auth_api()
 def update_api_key(
     sent: SentKeyUpdate, principal: KeyMaker, request: Request, mail_context: RequestMailContext
 ) -> JsonResponse[ApiKeyJson]:
-    """POST /api/auth/api-key/update: change the fields of one of the caller's keys that the body names."""
+    """Change the fields of one of the caller's keys that the body names."""
     now = clock.now()
     key = manage.update_key(
         principal,

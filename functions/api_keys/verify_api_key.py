@@ -1,5 +1,3 @@
-"""POST /api/auth/api-key/verify"""
-
 from larder import clock
 from larder.api_keys import service
 from larder.api_keys.verification import verify_presented
@@ -13,7 +11,7 @@ app = better_auth_api()
 
 @app.post("/api/auth/api-key/verify")
 def verify_api_key(sent: VerifyBody) -> JsonResponse[ValidKeyJson | RefusedKeyJson]:
-    """POST /api/auth/api-key/verify: check that a key is valid and has the required permissions. Counts as one use."""
+    """Check that a key is valid and has the required permissions. Counts as one use."""
     now = clock.now()
     verification = verify_presented(sent.key_hash, sent.permissions, now=now, with_metadata=True)
     service.delete_expired_keys_if_due(now=now)

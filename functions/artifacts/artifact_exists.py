@@ -1,5 +1,3 @@
-"""HEAD /v8/artifacts/{hash}"""
-
 from larder import clock
 from larder.artifacts import reads
 from larder.web.app import HIT_OR_MISS, cache_api, lambda_handler
@@ -11,7 +9,7 @@ app = cache_api()
 
 @app.route("/v8/artifacts/<artifact_hash>", method="HEAD")
 def artifact_exists(principal: CacheReader, artifact_hash: str) -> ArtifactHead:
-    """HEAD /v8/artifacts/{hash}: check that the artifact is stored. The reply has the headers of GET."""
+    """Check that the artifact is stored. The reply has the headers of GET."""
     artifact = reads.find_for_use(
         principal.entry,
         principal.own,

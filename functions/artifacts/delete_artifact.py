@@ -1,5 +1,3 @@
-"""DELETE /v1/artifacts/{hash}"""
-
 from typing import TypedDict
 
 from larder import clock
@@ -25,7 +23,7 @@ class DeletedArtifactJson(TypedDict):
 def delete_artifact(
     scope: ScopeAsked, principal: CacheManager, artifact_hash: NamedHash
 ) -> JsonResponse[DeletedArtifactJson]:
-    """DELETE /v1/artifacts/{hash}: delete one artifact. The reply says whether there was one."""
+    """Delete one artifact. The reply says whether there was one."""
     own_scope = parse_scope(scope or SHARED_SCOPE)
     entry = management.delete_artifact(
         principal.owner,

@@ -1,5 +1,3 @@
-"""DELETE /v1/artifacts"""
-
 from larder import clock
 from larder.artifacts import removals
 from larder.web.app import cache_api, lambda_handler
@@ -16,7 +14,7 @@ app = cache_api()
 def delete_artifacts(
     target: RemovalTarget, principal: CacheManager
 ) -> AcceptedResponse[AcceptedRemovalJson]:
-    """DELETE /v1/artifacts: delete all of a writer, a scope or a time, or everything, in a background job."""
+    """Delete all of a writer, a scope or a time, or everything, in a background job."""
     entry = removals.ask_removal(principal.owner, target, by=principal.actor, now=clock.now())
     audit_entry(entry)
     return accepted_response(removal_json(entry))

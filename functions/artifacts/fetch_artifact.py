@@ -1,5 +1,3 @@
-"""GET /v8/artifacts/{hash}"""
-
 from larder import clock
 from larder.artifacts import reads
 from larder.web.app import HIT_OR_MISS, cache_api, lambda_handler
@@ -19,7 +17,7 @@ app = cache_api()
 def fetch_artifact(
     _client: Client, principal: Downloader, artifact_hash: str
 ) -> ArtifactResponse | ArtifactRedirect:
-    """GET /v8/artifacts/{hash}: get the artifact, or a redirect to S3 or the edge."""
+    """Get the artifact, or a redirect to S3 or the edge."""
     now = clock.now()
     artifact = reads.find(
         principal.entry,

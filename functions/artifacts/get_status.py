@@ -1,5 +1,3 @@
-"""GET /v8/artifacts/status"""
-
 from larder.web.app import cache_api, lambda_handler
 from larder.web.principals.authorize import CacheMember
 from larder.web.replies.cache import CachingStatusJson
@@ -10,7 +8,7 @@ app = cache_api()
 
 @app.get("/v8/artifacts/status")
 def get_status(principal: CacheMember) -> JsonResponse[CachingStatusJson]:
-    """GET /v8/artifacts/status: get the caching status: enabled, disabled, paused or over_limit."""
+    """Get the caching status: enabled, disabled, paused or over_limit."""
     return json_response({"status": principal.usable_caching})
 
 

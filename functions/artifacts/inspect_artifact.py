@@ -1,5 +1,3 @@
-"""GET /v1/artifacts/{hash}"""
-
 from larder import clock
 from larder.artifacts import management, search
 from larder.artifacts.lists import ALL_SCOPES
@@ -25,7 +23,7 @@ app = cache_api()
 def inspect_artifact(
     asked: ArtifactAsked, principal: CacheManager, artifact_hash: NamedHash
 ) -> JsonResponse[ArtifactJson | ArtifactsJson]:
-    """GET /v1/artifacts/{hash}: get the details of one artifact, and who uploaded it."""
+    """Get the details of one artifact, and who uploaded it."""
     now = clock.now()
     if asked.wanted.scope == ALL_SCOPES:
         page = search.list_scopes_of(

@@ -1,5 +1,3 @@
-"""GET /v1/artifacts"""
-
 from larder import clock
 from larder.artifacts import search
 from larder.trust.jobs import jobs_of
@@ -14,7 +12,7 @@ app = cache_api()
 
 @app.get("/v1/artifacts")
 def list_artifacts(asked: ArtifactsAsked, principal: CacheManager) -> JsonResponse[ArtifactsJson]:
-    """GET /v1/artifacts: list the artifacts of the team or the user, a page at a time. Filters find some of them."""
+    """List the artifacts of the team or the user, a page at a time. Filters find some of them."""
     page = search.list_artifacts(
         principal.owner,
         asked.wanted,

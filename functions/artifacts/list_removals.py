@@ -1,5 +1,3 @@
-"""GET /v1/artifacts/removals"""
-
 from larder.artifacts import removals
 from larder.web.app import cache_api, lambda_handler
 from larder.web.principals.authorize import CacheManager
@@ -12,7 +10,7 @@ app = cache_api()
 
 @app.get("/v1/artifacts/removals")
 def list_removals(asked: RemovalsAsked, principal: CacheManager) -> JsonResponse[RemovalsJson]:
-    """GET /v1/artifacts/removals: list the removals of the last day, and what each has deleted so far."""
+    """List the removals of the last day, and what each has deleted so far."""
     page = removals.open_removals(principal.owner, after=asked.after, limit=asked.limit)
     return json_response(removals_json(page))
 

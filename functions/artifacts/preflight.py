@@ -20,7 +20,7 @@ app = cache_api(error_headers=AUTHORIZATION_ALLOWED)
 @app.route("/v8/artifacts/events", method="OPTIONS")
 @app.route("/v8/artifacts/status", method="OPTIONS")
 def preflight_others() -> PreflightResponse:
-    """OPTIONS elsewhere: allow the announced request, with the token, at the same URL."""
+    """Allow the announced request, with the token, at the same URL."""
     return preflight_response()
 
 
@@ -28,7 +28,7 @@ def preflight_others() -> PreflightResponse:
 def preflight(
     principal: AnnouncedWriter, artifact_hash: NamedHash, client: DirectUploadsOfClient
 ) -> PreflightResponse | UploadOffer:
-    """OPTIONS /v8/artifacts/{hash}: get the URL for an announced request. An upload goes straight to S3."""
+    """Get the URL for an announced request. An upload goes straight to S3."""
     if principal is None:
         return preflight_response()
     url = uploads.offer_upload(

@@ -1,5 +1,3 @@
-"""PUT /v8/artifacts/{hash}"""
-
 from typing import TypedDict
 
 from larder.artifacts import uploads
@@ -25,7 +23,7 @@ def put_artifact(
     artifact_hash: NamedHash,
     request: Request,
 ) -> AcceptedResponse[StoredArtifactJson]:
-    """PUT /v8/artifacts/{hash}: store an artifact that fits through a function, up to about 4.5 MB."""
+    """Store an artifact that fits through a function, up to about 4.5 MB."""
     uploads.store_in_view(
         principal.owner,
         artifact_hash,

@@ -1,5 +1,3 @@
-"""POST /v8/artifacts"""
-
 from larder import clock
 from larder.artifacts import reads
 from larder.web.app import cache_api, lambda_handler
@@ -13,7 +11,7 @@ app = cache_api()
 
 @app.post("/v8/artifacts")
 def query_artifacts(hashes: QueryHashes, principal: CacheReader) -> JsonResponse[QueryJson]:
-    """POST /v8/artifacts: get the size, duration and tag of each hash, or null if it is not stored."""
+    """Get the size, duration and tag of each hash, or null if it is not stored."""
     result = reads.query(
         principal.owner,
         hashes,

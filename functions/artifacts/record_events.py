@@ -1,5 +1,3 @@
-"""POST /v8/artifacts/events"""
-
 from larder import clock
 from larder.usage import service
 from larder.usage.events import Reporter
@@ -14,7 +12,7 @@ app = cache_api()
 
 @app.post("/v8/artifacts/events")
 def record_events(events: Events, client: Client, principal: UsageReporter) -> EmptyResponse:
-    """POST /v8/artifacts/events: store the hits and misses of a build and add them to the figures of the day."""
+    """Store the hits and misses of a build and add them to the figures of the day."""
     reporter = Reporter(
         key_id=principal.credential.id,
         user_id=None if principal.is_ci_job else principal.user_id,

@@ -1,5 +1,3 @@
-"""PUT /v1/artifacts/status"""
-
 from larder.artifacts.caching import set_caching
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit
@@ -16,7 +14,7 @@ app = cache_api()
 def set_caching_status(
     _query: NoOtherParameters, caching: CachingToSet, principal: CachingOwner
 ) -> JsonResponse[CachingStatusJson]:
-    """PUT /v1/artifacts/status: enable, disable or pause caching. The reply has the status that clients now get."""
+    """Enable, disable or pause caching. The reply has the status that clients now get."""
     status = set_caching(principal.owner, caching, principal.totals, by=principal.actor)
     audit("caching_status_set", principal.actor, owner=principal.owner, subject=caching.value)
     return json_response({"status": status})

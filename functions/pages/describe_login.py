@@ -1,5 +1,3 @@
-"""GET /api/auth/turbo-login"""
-
 from larder import clock
 from larder.accounts.sessions import is_fresh
 from larder.turbo_login import service
@@ -14,7 +12,7 @@ app = better_auth_api()
 
 @app.get("/api/auth/turbo-login")
 def describe_login(asked: AskedLogin, principal: MaybeSignedInInPerson) -> JsonResponse[LoginJson]:
-    """GET /api/auth/turbo-login: get the signed-in user, and the token that turbo would get."""
+    """Get the signed-in user, and the token that turbo would get."""
     if principal is None:
         return json_response(login_json(asked, None, None))
     now = clock.now()

@@ -1,5 +1,3 @@
-"""GET /registration/verify"""
-
 from larder import clock
 from larder.actor import CODE, Actor
 from larder.turbo_login import service
@@ -15,7 +13,7 @@ app = vercel_api()
 
 @app.get("/registration/verify")
 def exchange_login_code(sent: SentCode) -> JsonResponse[TeamKeyJson]:
-    """GET /registration/verify: exchange the code of a team's login for a key, once."""
+    """Exchange the code of a team's login for a key, once."""
     key, raw = service.exchange_code(sent.code, sent.client_name, now=clock.now())
     logger().append_keys(user_id=key.user_id, key_id=key.id)
     audit("key_created", Actor(CODE, key.user_id), owner=key.user_id, subject=key.id)

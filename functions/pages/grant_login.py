@@ -1,5 +1,3 @@
-"""POST /api/auth/turbo-login"""
-
 from typing import TypedDict
 
 from larder import clock
@@ -21,7 +19,7 @@ class GrantedLoginJson(TypedDict):
 
 @app.post("/api/auth/turbo-login")
 def grant_login(login: GivenLogin, principal: SignedInInPerson) -> JsonResponse[GrantedLoginJson]:
-    """POST /api/auth/turbo-login: create a key for a build client. The reply has the URL that passes it on.
+    """Create a key for a build client. The reply has the URL that passes it on.
 
     Takes the `password`, or a fresh session.
     """

@@ -10,7 +10,7 @@ from larder.web.console import (
 
 
 def show_console(known: str) -> KeptPage | NotModified:
-    """GET /console: show the console, one page for all its views."""
+    """Show the console, one page for all its views."""
     return unless_known(console(), known)
 
 

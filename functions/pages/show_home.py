@@ -4,7 +4,7 @@ from larder.web.pages import Page, page, page_handler
 
 
 def show_home() -> Page:
-    """GET /: show what this service is, and how to set up turbo."""
+    """Show what this service is, and how to set up turbo."""
     return page("home", "Build cache")
 
 

@@ -4,7 +4,7 @@ from larder.web.pages import Page, page, page_handler
 
 
 def show_invitation() -> Page:
-    """GET /join: show the page of an invitation link, where users sign in and join the team."""
+    """Show the page of an invitation link, where users sign in and join the team."""
     return page("join", "Invitation", signs_in=True)
 
 

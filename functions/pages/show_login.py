@@ -4,7 +4,7 @@ from larder.web.pages import Page, page, page_handler
 
 
 def show_login() -> Page:
-    """GET /turborepo/token: show the page that `turbo login` opens, where users sign in and allow turbo a token."""
+    """Show the page that `turbo login` opens, where users sign in and allow turbo a token."""
     return page("login", "turbo login", signs_in=True)
 
 

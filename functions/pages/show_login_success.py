@@ -4,7 +4,7 @@ from larder.web.pages import Page, page, page_handler
 
 
 def show_login_success() -> Page:
-    """GET /turborepo/success: show the page that turbo opens after a login."""
+    """Show the page that turbo opens after a login."""
     return page("success", "turbo login")
 
 

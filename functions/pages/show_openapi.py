@@ -8,7 +8,7 @@ from larder.web.pages import json_handler
 
 @cache
 def show_openapi() -> str:
-    """GET /openapi.json: get this document, which `make generate` generates from the handlers."""
+    """Get this document, which `make generate` generates from the handlers."""
     return Path(__file__).with_name("openapi.json").read_text(encoding="utf-8")
 
 

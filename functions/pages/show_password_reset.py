@@ -4,7 +4,7 @@ from larder.web.pages import Page, page, page_handler
 
 
 def show_password_reset() -> Page:
-    """GET /reset-password: show the page to reset a password. Without a token it asks for the address."""
+    """Show the page to reset a password. Without a token it asks for the address."""
     return page("reset", "Reset your password")
 
 

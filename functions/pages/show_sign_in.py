@@ -4,7 +4,7 @@ from larder.web.pages import Page, page, page_handler
 
 
 def show_sign_in() -> Page:
-    """GET /sign-in: show the page where users sign in or sign up, and continue at the console."""
+    """Show the page where users sign in or sign up, and continue at the console."""
     return page("sign-in", "Sign in", signs_in=True)
 
 

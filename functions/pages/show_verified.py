@@ -4,7 +4,7 @@ from larder.web.pages import Page, page, page_handler
 
 
 def show_verified() -> Page:
-    """GET /verified: show that an address is verified. Verification links end here unless they name another page."""
+    """Show that an address is verified. Verification links end here unless they name another page."""
     return page("verified", "Your address")
 
 

@@ -1,5 +1,3 @@
-"""GET /api/auth/sso"""
-
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.responses import PageRedirect, sent_on
 from larder.web.turbo_login.parameters import SsoPage
@@ -9,7 +7,7 @@ app = better_auth_api()
 
 @app.get("/api/auth/sso")
 def start_sso_login(page: SsoPage) -> PageRedirect:
-    """GET /api/auth/sso: redirect to the consent page for one team."""
+    """Redirect to the consent page for one team."""
     return sent_on(page)
 
 

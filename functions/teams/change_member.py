@@ -1,5 +1,3 @@
-"""PATCH /v1/teams/{id}/members/{uid}"""
-
 from larder.errors import TeamNotFound
 from larder.teams import members
 from larder.trust.makers import notify_of_member
@@ -22,7 +20,7 @@ def change_member(
     id_or_slug: str,
     uid: str,
 ) -> JsonResponse[TeamIdJson]:
-    """PATCH /v1/teams/{id}/members/{uid}: change a member's role. It applies from their next request."""
+    """Change a member's role. It applies from their next request."""
     members.change_role(principal.team.id, uid, role, by=principal.member, actor=principal.actor)
     notify_of_member(principal.team.id, uid, mail_context)
     audit(f"role_set_{role.value}", principal.actor, owner=principal.team.id, subject=uid)

@@ -1,5 +1,3 @@
-"""POST /v1/teams/{id}/rules"""
-
 from larder import clock
 from larder.accounts.team_notices import notify_owners_of_protection, notify_owners_of_trust
 from larder.errors import TeamNotFound
@@ -25,7 +23,7 @@ def create_rule(
     id_or_slug: str,
     mail_context: RequestMailContext,
 ) -> JsonResponse[RuleJson | ProtectingRuleJson]:
-    """POST /v1/teams/{id}/rules: add a rule by which jobs of a repository get tokens of the team."""
+    """Add a rule by which jobs of a repository get tokens of the team."""
     now = clock.now()
     trust = first_trust(principal.team.id, protect=protects, actor=principal.actor)
     rule = rules.create_rule(

@@ -1,5 +1,3 @@
-"""POST /v1/teams"""
-
 from larder import clock
 from larder.teams import teams
 from larder.web.app import lambda_handler, vercel_api
@@ -14,7 +12,7 @@ app = vercel_api()
 
 @app.post("/v1/teams")
 def create_team(new: SentNewTeam, principal: TeamMaker) -> JsonResponse[CreatedTeamJson]:
-    """POST /v1/teams: create a team that the caller owns."""
+    """Create a team that the caller owns."""
     team = teams.create_team(
         new.name,
         new.slug,

@@ -1,5 +1,3 @@
-"""DELETE /v1/teams/{id}/rules/{ruleId}"""
-
 from larder.errors import TeamNotFound
 from larder.trust import rules
 from larder.web.app import lambda_handler, vercel_api
@@ -15,7 +13,7 @@ app = vercel_api(no_route=TeamNotFound)
 def delete_rule(
     principal: RuleManager, id_or_slug: str, rule_id: str
 ) -> JsonResponse[RemovedRuleJson]:
-    """DELETE /v1/teams/{id}/rules/{ruleId}: delete a rule. Its tokens end at once."""
+    """Delete a rule. Its tokens end at once."""
     rule = rules.delete_rule(principal.team.id, rule_id, by=principal.member, actor=principal.actor)
     audit("rule_removed", principal.actor, owner=principal.team.id, subject=rule.id)
     return json_response({"id": rule.id})

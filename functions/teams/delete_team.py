@@ -1,5 +1,3 @@
-"""DELETE /v1/teams/{id}"""
-
 from larder import clock
 from larder.errors import TeamNotFound
 from larder.teams import teams
@@ -14,7 +12,7 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.delete("/v1/teams/<id_or_slug>")
 def delete_team(principal: TeamOwner, id_or_slug: str) -> JsonResponse[TeamIdJson]:
-    """DELETE /v1/teams/{id}: delete the team at once. Its artifacts are deleted within hours."""
+    """Delete the team at once. Its artifacts are deleted within hours."""
     team = teams.delete_team(
         principal.team.id, by=principal.member, actor=principal.actor, now=clock.now()
     )

@@ -1,5 +1,3 @@
-"""DELETE /v1/teams/{id}/keys/{keyId}"""
-
 from larder.api_keys import service
 from larder.errors import TeamNotFound
 from larder.web.app import lambda_handler, vercel_api
@@ -15,7 +13,7 @@ app = vercel_api(no_route=TeamNotFound)
 def delete_team_key(
     principal: MemberManager, id_or_slug: str, key_id: str
 ) -> JsonResponse[DeletedKeyJson]:
-    """DELETE /v1/teams/{id}/keys/{keyId}: delete an API key that is bound to the team, from the next request on."""
+    """Delete an API key that is bound to the team, from the next request on."""
     service.delete_team_key(principal.team.id, key_id, actor=principal.actor)
     audit("key_deleted", principal.actor, owner=principal.team.id, subject=key_id)
     return json_response({"id": key_id})

@@ -1,5 +1,3 @@
-"""POST /v1/teams/{id}/rules/explain"""
-
 from larder import clock
 from larder.errors import TeamNotFound
 from larder.trust import rules
@@ -18,7 +16,7 @@ app = vercel_api(no_route=TeamNotFound)
 def explain_rules(
     claims: SentClaims, principal: RuleManager, id_or_slug: str, request: Request
 ) -> JsonResponse[ExplanationsJson]:
-    """POST /v1/teams/{id}/rules/explain: explain which rule accepts the claims of a job, and why others do not."""
+    """Explain which rule accepts the claims of a job, and why others do not."""
     found = rules.explain(principal.team.id, claims, origin=base_url(request), now=clock.now())
     return json_response({"rules": [explanation_json(one) for one in found]})
 

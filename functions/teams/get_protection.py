@@ -1,5 +1,3 @@
-"""GET /v1/teams/{idOrSlug}/protection"""
-
 from larder import clock
 from larder.artifacts.shared_use import use_of_shared
 from larder.errors import TeamNotFound
@@ -13,7 +11,7 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.get("/v1/teams/<id_or_slug>/protection")
 def get_protection(principal: TeamMember, id_or_slug: str) -> JsonResponse[ProtectionJson]:
-    """GET /v1/teams/{idOrSlug}/protection: get whether only trusted credentials write what the team reads."""
+    """Get whether only trusted credentials write what the team reads."""
     protection = principal.team.state.protection
     use = use_of_shared(principal.team.id, protection, now=clock.now())
     return json_response(protection_json(protection, use))

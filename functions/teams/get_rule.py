@@ -1,5 +1,3 @@
-"""GET /v1/teams/{id}/rules/{ruleId}"""
-
 from larder import clock
 from larder.errors import TeamNotFound
 from larder.trust import rules
@@ -14,7 +12,7 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.get("/v1/teams/<id_or_slug>/rules/<rule_id>")
 def get_rule(principal: TeamMember, id_or_slug: str, rule_id: str) -> JsonResponse[RuleJson]:
-    """GET /v1/teams/{id}/rules/{ruleId}: get one rule of the team."""
+    """Get one rule of the team."""
     rule = rules.find_rule(principal.team.id, rule_id)
     return json_response(rule_json(rule, makers_of(rule.team_id, [rule]), clock.now()))
 

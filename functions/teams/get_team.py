@@ -1,5 +1,3 @@
-"""GET /v2/teams/{idOrSlug}"""
-
 from larder.errors import TeamNotFound
 from larder.teams import members
 from larder.web.app import lambda_handler, vercel_api
@@ -12,7 +10,7 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.get("/v2/teams/<id_or_slug>")
 def get_team(principal: Authenticated, id_or_slug: str) -> JsonResponse[TeamJson]:
-    """GET /v2/teams/{idOrSlug}: get one of the caller's teams."""
+    """Get one of the caller's teams."""
     membership = members.find_membership(id_or_slug, principal.user_id, bound_to=principal.bound_to)
     return json_response(team_json(membership))
 

@@ -1,5 +1,3 @@
-"""POST /v2/teams/{id}/members"""
-
 from larder import clock
 from larder.accounts import team_invitations
 from larder.errors import TeamNotFound
@@ -22,7 +20,7 @@ def invite_members(
     mail_context: RequestMailContext,
     id_or_slug: str,
 ) -> JsonResponse[InvitationsJson]:
-    """POST /v2/teams/{id}/members: send an invitation to one or several addresses."""
+    """Send an invitation to one or several addresses."""
     made = team_invitations.send_invitations(
         principal.team.id,
         wanted,

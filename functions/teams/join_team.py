@@ -1,5 +1,3 @@
-"""POST /v1/teams/join"""
-
 from larder import clock
 from larder.accounts import team_invitations
 from larder.errors import TeamNotFound
@@ -19,7 +17,7 @@ app = vercel_api(no_route=TeamNotFound)
 def join_team(
     token: InvitationToken, user: Joiner, principal: Authenticated, id_or_slug: str = ""
 ) -> JsonResponse[JoinedTeamJson]:
-    """POST /v1/teams/join: accept an invitation with the token from its email."""
+    """Accept an invitation with the token from its email."""
     team, role = team_invitations.join_team(user, token, actor=principal.actor, now=clock.now())
     audit("team_joined", principal.actor, owner=user.id, subject=team.id)
     return json_response(joined_json(team, role))

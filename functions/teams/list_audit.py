@@ -1,5 +1,3 @@
-"""GET /v1/audit"""
-
 from larder import clock
 from larder.accounts import activity
 from larder.web.app import lambda_handler, vercel_api
@@ -13,7 +11,7 @@ app = vercel_api()
 
 @app.get("/v1/audit")
 def list_audit(asked: AuditAsked, principal: AuditReader) -> JsonResponse[AuditJson]:
-    """GET /v1/audit: list who did what to the team or the user, newest first: access, settings and deletions."""
+    """List who did what to the team or the user, newest first: access, settings and deletions."""
     found = activity.read_activity(
         principal.owner,
         before=asked.before,

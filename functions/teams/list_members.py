@@ -1,5 +1,3 @@
-"""GET /v3/teams/{id}/members"""
-
 from larder import clock
 from larder.accounts import team_members
 from larder.errors import TeamNotFound
@@ -16,7 +14,7 @@ app = vercel_api(no_route=TeamNotFound)
 def list_members(
     asked: MembersAsked, principal: TeamMember, id_or_slug: str
 ) -> JsonResponse[MembersJson]:
-    """GET /v3/teams/{id}/members: list the team's members, newest first. Owners and admins also see invitations."""
+    """List the team's members, newest first. Owners and admins also see invitations."""
     page = team_members.page_with_users(
         principal.team.id,
         since=asked.since,

@@ -1,5 +1,3 @@
-"""GET /v1/teams/{id}/rules"""
-
 from larder import clock
 from larder.errors import TeamNotFound
 from larder.trust import rules
@@ -14,7 +12,7 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.get("/v1/teams/<id_or_slug>/rules")
 def list_rules(principal: TeamMember, id_or_slug: str) -> JsonResponse[RulesJson]:
-    """GET /v1/teams/{id}/rules: list the rules by which CI jobs get tokens of the team."""
+    """List the rules by which CI jobs get tokens of the team."""
     found, now = rules.list_rules(principal.team.id), clock.now()
     makers = makers_of(principal.team.id, found)
     return json_response({"rules": [rule_json(rule, makers, now) for rule in found]})

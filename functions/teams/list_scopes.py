@@ -1,5 +1,3 @@
-"""GET /v1/teams/{idOrSlug}/scopes"""
-
 from larder.errors import TeamNotFound
 from larder.trust import scopes
 from larder.web.app import lambda_handler, vercel_api
@@ -15,7 +13,7 @@ app = vercel_api(no_route=TeamNotFound)
 def list_scopes(
     asked: ScopesAsked, principal: ScopeReader, id_or_slug: str
 ) -> JsonResponse[ScopesJson]:
-    """GET /v1/teams/{idOrSlug}/scopes: list the own scopes of the team, with who writes them and how much they hold."""
+    """List the own scopes of the team, with who writes them and how much they hold."""
     page = scopes.page_of_scopes(
         principal.team.id, principal.team.state, after=asked.after, limit=asked.limit
     )

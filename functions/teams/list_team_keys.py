@@ -1,5 +1,3 @@
-"""GET /v1/teams/{id}/keys"""
-
 from larder.api_keys import service
 from larder.errors import TeamNotFound
 from larder.web.app import lambda_handler, vercel_api
@@ -15,7 +13,7 @@ app = vercel_api(no_route=TeamNotFound)
 def list_team_keys(
     asked: TeamKeysAsked, principal: KeyReader, id_or_slug: str
 ) -> JsonResponse[TeamKeysJson]:
-    """GET /v1/teams/{id}/keys: list the API keys that are bound to the team, of all members, without the secrets."""
+    """List the API keys that are bound to the team, of all members, without the secrets."""
     page = service.page_of_team_keys(principal.team.id, limit=asked.limit, offset=asked.offset)
     return json_response(team_keys_json(page, asked.offset + asked.limit))
 

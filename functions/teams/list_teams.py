@@ -1,5 +1,3 @@
-"""GET /v2/teams"""
-
 from larder.teams import members
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.principals.authenticate import Authenticated
@@ -12,7 +10,7 @@ app = vercel_api()
 
 @app.get("/v2/teams")
 def list_teams(asked: TeamsAsked, principal: Authenticated) -> JsonResponse[TeamsJson]:
-    """GET /v2/teams: list the caller's teams. A key that is bound to a team gets only that one."""
+    """List the caller's teams. A key that is bound to a team gets only that one."""
     memberships, following = members.list_memberships(
         principal.user_id, bound_to=principal.bound_to, after=asked.until, limit=asked.limit
     )

@@ -1,5 +1,3 @@
-"""POST /v1/teams/invitation"""
-
 from larder import clock
 from larder.accounts import team_invitations
 from larder.web.app import lambda_handler, vercel_api
@@ -12,7 +10,7 @@ app = vercel_api()
 
 @app.post("/v1/teams/invitation")
 def preview_invitation(token: PreviewedToken) -> JsonResponse[InvitationPreviewJson]:
-    """POST /v1/teams/invitation: get the team and the role of an invitation, with the token from its email."""
+    """Get the team and the role of an invitation, with the token from its email."""
     return json_response(preview_json(team_invitations.preview_invitation(token, now=clock.now())))
 
 

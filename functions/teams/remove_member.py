@@ -1,5 +1,3 @@
-"""DELETE /v1/teams/{id}/members/{uid}"""
-
 from larder import clock
 from larder.api_keys.service import delete_keys_of_member
 from larder.errors import TeamNotFound
@@ -19,7 +17,7 @@ app = vercel_api(no_route=TeamNotFound)
 def remove_member(
     principal: MemberRemover, mail_context: RequestMailContext, id_or_slug: str, uid: str
 ) -> JsonResponse[TeamIdJson]:
-    """DELETE /v1/teams/{id}/members/{uid}: remove a member, leave the team, or withdraw an invitation."""
+    """Remove a member, leave the team, or withdraw an invitation."""
     service.remove_member_or_withdraw(
         principal.team.id, uid, by=principal.member, actor=principal.actor, now=clock.now()
     )

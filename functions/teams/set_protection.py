@@ -1,5 +1,3 @@
-"""PUT /v1/teams/{idOrSlug}/protection"""
-
 from larder import clock
 from larder.artifacts.shared_use import use_of_shared
 from larder.errors import TeamNotFound
@@ -18,7 +16,7 @@ app = vercel_api(no_route=TeamNotFound)
 def set_protection(
     change: SentProtection, principal: TeamProtector, id_or_slug: str
 ) -> JsonResponse[ProtectionJson]:
-    """PUT /v1/teams/{idOrSlug}/protection: protect the team, or change or end its protection."""
+    """Protect the team, or change or end its protection."""
     team_id = principal.team.id
     changed = protection.change_protection(
         team_id, change, by=principal.member, actor=principal.actor

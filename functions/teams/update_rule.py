@@ -1,5 +1,3 @@
-"""PATCH /v1/teams/{id}/rules/{ruleId}"""
-
 from larder import clock
 from larder.errors import TeamNotFound
 from larder.trust import rules
@@ -18,7 +16,7 @@ app = vercel_api(no_route=TeamNotFound)
 def update_rule(
     change: SentRuleChange, principal: RuleChanger, id_or_slug: str, rule_id: str
 ) -> JsonResponse[RuleJson]:
-    """PATCH /v1/teams/{id}/rules/{ruleId}: change, enable or disable a rule. Its tokens end at once."""
+    """Change, enable or disable a rule. Its tokens end at once."""
     now = clock.now()
     rule = rules.change_rule(
         principal.team.id, rule_id, change, by=principal.member, actor=principal.actor, now=now

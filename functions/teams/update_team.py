@@ -1,5 +1,3 @@
-"""PATCH /v2/teams/{idOrSlug}"""
-
 from larder import clock
 from larder.errors import TeamNotFound
 from larder.teams import teams
@@ -18,7 +16,7 @@ app = vercel_api(no_route=TeamNotFound)
 def update_team(
     change: SentTeamChange, principal: TeamEditor, id_or_slug: str
 ) -> JsonResponse[TeamJson]:
-    """PATCH /v2/teams/{idOrSlug}: change the name, the slug or the caching status."""
+    """Change the name, the slug or the caching status."""
     team = teams.change_team(
         principal.team.id, change, by=principal.member, actor=principal.actor, now=clock.now()
     )

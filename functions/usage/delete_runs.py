@@ -1,5 +1,3 @@
-"""DELETE /v1/runs"""
-
 from larder.runs import service
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.principals.runs import RunDeleter
@@ -12,7 +10,7 @@ app = vercel_api()
 
 @app.delete("/v1/runs")
 def delete_runs(asked: RunsToDelete, deleter: RunDeleter) -> JsonResponse[DeletedRunsJson]:
-    """DELETE /v1/runs: delete a reported run, or the newest ones of a reporter."""
+    """Delete a reported run, or the newest ones of a reporter."""
     deleted = service.delete_runs(
         deleter.owner, place=asked.place, reporter=asked.reporter, of=deleter.only_of
     )

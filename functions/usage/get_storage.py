@@ -1,5 +1,3 @@
-"""GET /v1/storage"""
-
 from larder.artifacts import space
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import NoOtherParameters
@@ -12,7 +10,7 @@ app = cache_api()
 
 @app.get("/v1/storage")
 def get_storage(_query: NoOtherParameters, principal: CacheManager) -> JsonResponse[StorageJson]:
-    """GET /v1/storage: get what takes the space, by age, writer and CI, and the largest artifacts, as checked daily."""
+    """Get what takes the space, by age, writer and CI, and the largest artifacts, as checked daily."""
     breakdown = space.read_breakdown(principal.owner)
     return json_response(storage_json(principal.owner, breakdown))
 

@@ -1,5 +1,3 @@
-"""GET /v1/usage"""
-
 from larder import clock
 from larder.usage import service
 from larder.web.app import lambda_handler, vercel_api
@@ -13,7 +11,7 @@ app = vercel_api()
 
 @app.get("/v1/usage")
 def get_usage(period: PeriodAsked, principal: UsageReader) -> JsonResponse[UsageJson]:
-    """GET /v1/usage: get the usage in a period, the stored bytes now, and the limits that apply."""
+    """Get the usage in a period, the stored bytes now, and the limits that apply."""
     totals = principal.totals
     usage = service.read_usage(
         principal.owner,

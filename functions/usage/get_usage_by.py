@@ -1,5 +1,3 @@
-"""GET /v1/usage/by"""
-
 from larder.usage import service
 from larder.web.app import cache_api, lambda_handler
 from larder.web.principals.authorize import CacheManager
@@ -12,7 +10,7 @@ app = cache_api()
 
 @app.get("/v1/usage/by")
 def get_usage_by(period: PeriodByKeyAsked, principal: CacheManager) -> JsonResponse[UsageByJson]:
-    """GET /v1/usage/by: get the usage of each key and CI rule in a period, the ones with the most tasks first."""
+    """Get the usage of each key and CI rule in a period, the ones with the most tasks first."""
     usage = service.read_usage_by_key(principal.owner, period)
     return json_response(usage_by_key_json(principal.owner, period, usage))
 

@@ -1,5 +1,3 @@
-"""GET /v1/runs"""
-
 from larder import clock
 from larder.runs import service
 from larder.web.app import lambda_handler, vercel_api
@@ -13,7 +11,7 @@ app = vercel_api()
 
 @app.get("/v1/runs")
 def list_runs(asked: RunsAsked, principal: UsageReader) -> JsonResponse[RunsJson]:
-    """GET /v1/runs: list the reported runs of a period, with the hits and build times of each package and task."""
+    """List the reported runs of a period, with the hits and build times of each package and task."""
     owner, days, now = principal.owner, (asked.period.first, asked.period.last), clock.now()
     if asked.before is None:
         page, figures = service.read_first_runs(owner, *days, limit=asked.limit, now=now)

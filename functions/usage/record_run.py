@@ -1,5 +1,3 @@
-"""POST /v1/runs"""
-
 from larder import clock
 from larder.runs import service
 from larder.web.app import lambda_handler, vercel_api
@@ -16,7 +14,7 @@ app = vercel_api()
 def record_run(
     run: SentRun, principal: RunReporter, _query: NoOtherParameters
 ) -> JsonResponse[RecordedRunJson]:
-    """POST /v1/runs: store the outcome of each task of a run, from the file of `turbo run --summarize`."""
+    """Store the outcome of each task of a run, from the file of `turbo run --summarize`."""
     writer = principal.own_scope or principal.actor.credential_id
     recorded = service.record(principal.owner, run, writer=writer, now=clock.now())
     return json_response(recorded_run_json(run, recorded=recorded))

@@ -177,8 +177,8 @@ def _read(path: Path) -> Function:
     trigger = (ast.get_docstring(tree) or "").partition("\n")[0]
     handlers = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     named = next((one for one in handlers if one.name == path.stem), None)
-    if not trigger or named is None:
-        raise Undeclared(f"{path} needs a docstring and a function {path.stem}")
+    if named is None:
+        raise Undeclared(f"{path} needs a function {path.stem}")
     routes = [
         Route(method, pattern, _summary(handler))
         for handler in handlers
@@ -187,17 +187,18 @@ def _read(path: Path) -> Function:
     if not routes:
         pages = filter(None, map(_ROUTE.fullmatch, trigger.split(" and ")))
         routes = [Route(page["method"], page["path"], _summary(named)) for page in pages]
+    if not routes and not trigger:
+        raise Undeclared(f"{path} needs a route, or a docstring that says what starts the function")
     routes.sort(key=lambda route: (route.path, route.method))
     return Function(path.parent.name, path.stem, trigger, _summary(named), tuple(routes))
 
 
 def _summary(handler: ast.FunctionDef) -> str:
-    """The first paragraph of the docstring, without the route that it may begin with."""
+    """The first paragraph of the docstring."""
     docstring = ast.get_docstring(handler)
     if docstring is None:
         raise Undeclared(f"{handler.name} needs a docstring")
-    text = " ".join(docstring.partition("\n\n")[0].split())
-    return sentence(re.sub(r"^[A-Z]{3,} \S+: ", "", text))
+    return sentence(" ".join(docstring.partition("\n\n")[0].split()))
 
 
 def _declared(handler: ast.FunctionDef) -> Iterator[tuple[str, str]]:

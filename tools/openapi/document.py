@@ -226,11 +226,10 @@ class _Operation:
 
     def described(self) -> Schema:
         summary, _, more = (inspect.getdoc(self.handler) or "").partition("\n")
-        summary = summary.partition(": ")[2] or summary
         operation: Schema = {
             "operationId": self._operation_id,
             "tags": [self.module.__name__.partition(".")[0]],
-            "summary": summary[:1].upper() + summary[1:],
+            "summary": summary,
         }
         if more.strip():
             operation["description"] = " ".join(more.split())
