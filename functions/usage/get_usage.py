@@ -12,15 +12,15 @@ app = vercel_api()
 @app.get("/v1/usage")
 def get_usage(period: PeriodAsked, principal: UsageReader) -> JsonResponse[UsageJson]:
     """Get the usage in a period, the stored bytes now, and the limits that apply."""
-    totals = principal.totals
+    totals, now = principal.totals, clock.now()
     usage = service.read_usage(
         principal.owner,
         period,
         recent_uploads=totals.uploads,
         stored_now=totals.stored,
-        now=clock.now(),
+        now=now,
     )
-    return json_response(usage_json(principal, usage))
+    return json_response(usage_json(principal, usage, now))
 
 
 handler = lambda_handler(app)

@@ -95,6 +95,20 @@ def test_show_rejects_unknown_and_invalid_hashes(
     assert expected in larder.refusal("artifacts", "show", "acme", hash)
 
 
+def test_list_marks_what_protection_hides(larder: Larder, stored: Cloud) -> None:
+    with protected(stored):
+        put(trusted_key(stored), "b1", b"made by main")
+        (visible,) = larder.json("artifacts", "list", "acme")
+        assert (visible["hash"], "hidden" in visible) == ("b1", False)
+        found = larder.json("artifacts", "list", "acme", "--hidden")
+        assert {one["hash"]: one["hidden"] for one in found} == {
+            **dict.fromkeys(("a1", "a2", "a3"), True),
+            "b1": False,
+        }
+        header, *_ = larder("artifacts", "list", "acme", "--hidden").stdout.splitlines()
+        assert "hidden" in header.lower()
+
+
 def test_show_prints_an_artifact_in_its_scopes(larder: Larder, cloud: Cloud) -> None:
     scope = f"k{cloud.key.id}"
     with protected(cloud):

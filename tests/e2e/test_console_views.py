@@ -574,6 +574,12 @@ def test_rules_caches_and_contested_artifacts(
     page.press("Protect the team")
     page.run("document.querySelector('dialog [type=submit]').click()")
     page.wait_for_text("Only owners can turn protection off.")
+    page.press("Overview")
+    page.wait_for_text("with what is hidden since protection")
+    page.run("document.querySelector('.figures a').click()")
+    page.wait_for_heading("Artifacts")
+    page.wait_until("return document.querySelectorAll('tbody tr .warn').length === 3")
+    assert page.run("return document.querySelector('[name=scope]').value") == "hidden"
     assert page.errors() == []
 
 

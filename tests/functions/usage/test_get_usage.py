@@ -12,6 +12,7 @@ from larder.api_keys.service import create_key
 from larder.teams.members import add_member
 from larder.teams.models import Block, CachingStatus, Role
 from larder.teams.state import change_state
+from larder.teams.teams import create_team
 from larder.usage.events import Reporter, UsageEvent
 from larder.usage.repository import set_stored, set_uploads
 from larder.usage.service import record
@@ -19,6 +20,7 @@ from larder.usage.uploads import Stored, Uploads
 from tests.conftest import SetOption
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Sender
+from tests.trust.scene import protect, put, seconds_later
 
 SESSION = "4f9d1c1e-6a5b-4d4e-9c57-0a2f6d1e8b11"
 ZERO = {
@@ -52,6 +54,29 @@ def hits(owner: str, days_ago: int, count: int, ci: str | None = None) -> None:
     record(owner, [event] * count, reporter, now=clock.now() - timedelta(days=days_ago))
 
 
+def test_the_reply_says_whether_hidden_artifacts_count(
+    cloud: Cloud,
+) -> None:
+    put(cloud.send, "abc", b"12345")
+    assert usage(cloud.send)["countsHidden"] is False
+    protect(cloud)
+    for days, counts in ((0, True), (29, True), (31, False)):
+        with seconds_later(days * 86_400):
+            shown = usage(cloud.send)
+            assert (shown["countsHidden"], shown["artifacts"]) == (counts, 1)
+    protect(cloud, on=False)
+    assert usage(cloud.send)["countsHidden"] is False
+    protect(cloud, keep_stored=True)
+    assert usage(cloud.send)["countsHidden"] is False
+
+
+def test_a_team_that_was_created_protected_hides_nothing(cloud: Cloud, option: SetOption) -> None:
+    option("protect_new_teams", "always")
+    create_team("Safe", "safe", owner_user_id=cloud.user.id, now=clock.now())
+    ada = Sender(start_session(cloud.user, now=clock.now())[1], slug="safe")
+    assert usage(ada)["countsHidden"] is False
+
+
 def test_figures_of_reported_events_and_uploads(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"12345")
     cloud.send("PUT", "/v8/artifacts/def", body=b"123")
@@ -82,6 +107,7 @@ def test_figures_of_reported_events_and_uploads(cloud: Cloud) -> None:
         "status": "enabled",
         "block": None,
         "blockReason": None,
+        "countsHidden": False,
         **stored,
         "quotaBytes": 10**11,
         "from": day,

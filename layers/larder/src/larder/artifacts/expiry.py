@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from larder.artifacts.models import Artifact, View
 from larder.settings import settings
+from larder.teams.models import Membership
 
 
 def expires_at(artifact: Artifact) -> datetime:
@@ -45,6 +46,14 @@ def needs_renewal(artifact: Artifact, now: datetime) -> bool:
 def is_shown(artifact: Artifact | None, view: View, now: datetime) -> bool:
     """Whether readers with this view see the artifact. False for None."""
     return artifact is not None and view.shows(artifact) and visible(artifact, now)
+
+
+def may_hold_hidden(membership: Membership, now: datetime) -> bool:
+    """Whether what the team stored before it was protected may still be there. Readers do not see it."""
+    team, protection = membership.team, membership.state.protection
+    if team is None or not protection.on or protection.trusted_from <= team.created_at:
+        return False
+    return now < protection.trusted_from + timedelta(days=settings().retention_days)
 
 
 def visible(artifact: Artifact, now: datetime) -> bool:

@@ -1,7 +1,9 @@
 """Usage in replies: times in milliseconds, sizes in bytes, days in UTC."""
 
+from datetime import datetime
 from typing import TypedDict
 
+from larder.artifacts.expiry import may_hold_hidden
 from larder.clock import IsoDate, to_iso_date
 from larder.teams.models import Block, CachingStatus
 from larder.usage.models import Day, Figures, Period, Usage, UsageByKey, without_ci
@@ -52,7 +54,8 @@ class UsageJson(PeriodJson, TypedDict):
     """What happened in the period, what is stored now, and the limits that hold now.
 
     `block` goes before `status`: while it is not null, requests for artifacts are answered with 402. `quotaBytes` is
-    null for no limit. `scopedBytes` is the part of `storedBytes` in own scopes of a protected team.
+    null for no limit. `scopedBytes` is the part of `storedBytes` in own scopes of a protected team. If `countsHidden`,
+    `storedBytes` and `artifacts` may include what was stored before the team was protected, which readers do not see.
     """
 
     owner: str
@@ -62,6 +65,7 @@ class UsageJson(PeriodJson, TypedDict):
     storedBytes: int
     scopedBytes: int
     artifacts: int
+    countsHidden: bool
     quotaBytes: int | None
     total: TotalJson
     ci: list[CiFiguresJson]
@@ -96,7 +100,7 @@ def usage_by_key_json(owner: str, period: Period, usage: UsageByKey) -> UsageByJ
     }
 
 
-def usage_json(principal: CachePrincipal, usage: Usage) -> UsageJson:
+def usage_json(principal: CachePrincipal, usage: Usage, now: datetime) -> UsageJson:
     total = usage.total
     state = principal.membership.state
     return {
@@ -107,6 +111,7 @@ def usage_json(principal: CachePrincipal, usage: Usage) -> UsageJson:
         "storedBytes": principal.totals.size_bytes,
         "scopedBytes": principal.totals.scoped_bytes,
         "artifacts": principal.totals.artifacts,
+        "countsHidden": may_hold_hidden(principal.membership, now),
         "quotaBytes": principal.view.quota_bytes,
         "from": to_iso_date(usage.period.first),
         "to": to_iso_date(usage.period.last),

@@ -114,7 +114,7 @@ function ArtifactsFilter({ team, first, names, scopes, search }) {
     <//>
     ${team && html`<${Field} label="Cache" name="scope">
       <option value="">Shared</option>
-      <option value="hidden">Shared and hidden</option>
+      <option value="hidden" selected=${first.scope === "hidden"}>With hidden</option>
       <option value="all" selected=${first.scope === "all"}>All</option>
       ${scopes.map((one) => html`<option value=${one.id}>${scopeText(one, names)}</option>`)}
     <//>`}

@@ -46,7 +46,7 @@ function Overview({ scope }) {
       <${UsageNotice} scope=${scope} usage=${data} />
       ${isUnused
         ? html`<${Start} scope=${scope} />`
-        : html`<${Figures} usage=${data} before=${before.data} period=${period} />
+        : html`<${Figures} scope=${scope} usage=${data} before=${before.data} period=${period} />
             <${DaysCard} title="Tasks per day (UTC)" days=${data.days} chart=${TasksChart} table=${TasksTable} />
             <${StoredDays} days=${data.days} />
             <${Builds} scope=${scope} rows=${data.ci} period=${period} />
@@ -70,7 +70,7 @@ function UsageNotice({ scope, usage }) {
   </p>`;
 }
 
-function Figures({ usage, before, period }) {
+function Figures({ scope, usage, before, period }) {
   const { total } = usage;
   const rate = hitRate(total);
   const { storedBytes, quotaBytes, artifacts } = usage;
@@ -80,7 +80,7 @@ function Figures({ usage, before, period }) {
     <${Figure} name="Time saved" value=${durationText(total.timeSavedMs)}>${savedText(total)}<//>
     <${Figure} name="Stored now" value=${bytesText(storedBytes)}>
       ${countText(artifacts, "artifact", "artifacts")}${share === null ? ", no quota" : `, ${formats.percent.format(share)} of ${bytesText(quotaBytes)}`}
-      ${usage.scopedBytes > 0 && html`, ${bytesText(usage.scopedBytes)} of it in own scopes`}
+      ${usage.scopedBytes > 0 && html`, ${bytesText(usage.scopedBytes)} of it in own scopes`}${usage.countsHidden && html`, with what is <a href=${scope.manages ? artifactsPath(scope, { scope: "hidden" }) : `${scope.path}/protection`}>hidden since protection</a>`}
       ${share !== null && html`<span class="meter" aria-hidden="true"><i style=${{ width: `${100 * share}%` }}></i></span>`}
     <//>
     <${Figure} name="Uploads" value=${formats.number.format(total.uploads)}>${bytesText(total.uploadedBytes)} in ${period} days<//>
