@@ -8,7 +8,7 @@ from typing import Any
 from larder import clock, deadline
 from larder.accounts import service
 from larder.api_keys.service import delete_keys_created_until, delete_keys_of
-from larder.artifacts.delete_owner import UPLOADS_ARE_OVER_AFTER, delete_owner_data
+from larder.artifacts.removals import UPLOADS_ARE_OVER_AFTER, delete_owner_data
 from larder.errors import TryAgain
 from larder.teams.members import leave_teams
 from larder.teams.state import delete_personal_state

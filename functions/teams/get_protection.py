@@ -1,6 +1,6 @@
 from larder import clock
-from larder.artifacts.shared_use import use_of_shared
 from larder.errors import TeamNotFound
+from larder.trust.scopes import use_of_shared
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.principals.team import TeamMember
 from larder.web.replies.protection import ProtectionJson, protection_json

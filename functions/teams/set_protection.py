@@ -1,7 +1,7 @@
 from larder import clock
-from larder.artifacts.shared_use import use_of_shared
 from larder.errors import TeamNotFound
 from larder.teams import protection
+from larder.trust.scopes import use_of_shared
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
 from larder.web.bodies.teams import SentProtection

@@ -7,7 +7,7 @@ from typing import Any
 
 from larder import clock, deadline
 from larder.api_keys.service import delete_keys_of_team
-from larder.artifacts.delete_owner import UPLOADS_ARE_OVER_AFTER, delete_owner_data
+from larder.artifacts.removals import UPLOADS_ARE_OVER_AFTER, delete_owner_data
 from larder.invitations import service as invitations
 from larder.teams import teams
 from larder.web.log import logged, logger

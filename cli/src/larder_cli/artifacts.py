@@ -217,7 +217,7 @@ def show(owner: str, hash: str, scope: str | None, as_json: bool) -> None:
 @json_option
 def scopes(team: str, limit: int, as_json: bool) -> None:
     """List the own scopes of a protected TEAM. Shows who writes them, and how much they hold."""
-    from larder.artifacts.scopes import OwnScope
+    from larder.artifacts.records import OwnScope
     from larder.trust.scopes import page_of_scopes
 
     found = require_team(team)

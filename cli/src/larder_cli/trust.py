@@ -257,8 +257,8 @@ def add(
 @json_option
 def list_(team: str, as_json: bool) -> None:
     """List the rules of TEAM, oldest first. Warns if no trusted credential has uploaded anything for two weeks."""
-    from larder.artifacts.shared_use import use_of_shared
     from larder.trust.rules import list_rules
+    from larder.trust.scopes import use_of_shared
 
     found, now = require_team(team), clock.now()
     if use_of_shared(found.id, found.state.protection, now=now).is_idle:

@@ -10,7 +10,7 @@ import time_machine
 from larder import clock
 from larder.api_keys.changes import NewKey
 from larder.artifacts import sweep
-from larder.artifacts.delete_owner import delete_owner_data
+from larder.artifacts.removals import delete_owner_data
 from larder.clock import to_ms
 from larder.teams.state import change_state
 from tests.functions.teams.people import outcome

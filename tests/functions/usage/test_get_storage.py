@@ -9,8 +9,9 @@ from larder import clock
 from larder.accounts.sessions import start_session
 from larder.actor import Actor
 from larder.artifacts import sweep, uploads
-from larder.artifacts.breakdown import MOST_PARTS, Collector, Seen
+from larder.artifacts.breakdown import Collector
 from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, View
+from larder.artifacts.records import MOST_PARTS, Seen
 from larder.artifacts.repository.breakdowns import read_breakdown
 from larder.clock import to_ms
 from larder.hashing import random_id

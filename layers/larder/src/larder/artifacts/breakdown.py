@@ -4,65 +4,21 @@ The daily check of the totals reads every artifact, and adds each to a `Collecto
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from heapq import heappush, heappushpop
-from typing import TypeVar
 
 from larder.actor import Actor
-from larder.artifacts.models import ArtifactHash
+from larder.artifacts.records import AGES, MOST_PARTS, Breakdown, Part, Seen
+from larder.artifacts.repository import breakdowns
 from larder.teams.models import is_rule_id
 from larder.usage.uploads import Stored
 from larder.usage.vendors import ci_vendor
 
-K = TypeVar("K")
 
-MOST_PARTS = 50
-"""The most writers and CI vendors, and the most of the largest artifacts."""
-
-AGES = (1, 7, 30)
-"""The limits between ages, in days."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What a breakdown needs of an artifact. `is_read` is None if the deployment does not record uses."""
-
-    hash: ArtifactHash
-    scope: str | None
-    size_bytes: int
-    created_at: datetime
-    writer: Actor | None
-    ci: str | None
-    is_read: bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A part of what is stored, by the name of a writer or a CI vendor. None for artifacts without one.
-
-    The writer of artifacts that tokens of a rule uploaded is the rule.
-    """
-
-    name: str | None
-    stored: Stored
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breakdown:
-    """What is stored at `at`. `ages` has a part for each of AGES, and one for older artifacts.
-
-    `writers` and `vendors` are the largest ones, at most MOST_PARTS. `never_read` is None if uses are not recorded.
-    """
-
-    at: datetime
-    stored: Stored
-    ages: Sequence[Stored]
-    writers: Sequence[Part]
-    vendors: Sequence[Part]
-    never_read: Stored | None
-    largest: Sequence[Seen]
+def read_breakdown(owner: str) -> Breakdown | None:
+    """What takes the space, as the last complete check of the totals found it. None if there was none."""
+    return breakdowns.read_breakdown(owner)
 
 
 class Collector:

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from itertools import islice, takewhile
 
 from larder.artifacts import jobs
-from larder.artifacts.background import Unused
 from larder.artifacts.jobs import JobKind, RemovalJob
 from larder.artifacts.models import Artifact, Upload
+from larder.artifacts.records import Unused
 from larder.artifacts.repository import index
 from larder.artifacts.repository.eviction import (
     claim_eviction,

@@ -15,11 +15,12 @@ from itertools import islice
 
 from larder.actor import Actor
 from larder.artifacts import finalize, jobs
-from larder.artifacts.background import Removal, RemovalPage
 from larder.artifacts.jobs import JobKind, RemovalJob
 from larder.artifacts.models import Artifact, PendingUpload
-from larder.artifacts.removal_targets import Stored, is_in_target
-from larder.artifacts.repository import index
+from larder.artifacts.records import Removal, RemovalPage
+from larder.artifacts.removal_targets import EVERYTHING, Stored, is_in_target
+from larder.artifacts.repository import breakdowns, index, scopes
+from larder.artifacts.repository.allotments import delete_with_allotment
 from larder.artifacts.repository.sweep_queue import (
     add_removal,
     add_removed,
@@ -33,6 +34,7 @@ from larder.audit.models import Action, Entry
 from larder.audit.service import make_entry
 from larder.concurrency import attempts, submit
 from larder.errors import TryAgain
+from larder.usage import service as usage
 
 _BATCH_SIZE = 100
 """Items between two checks of the time left. About a tenth of them are in progress at any moment."""
@@ -43,8 +45,8 @@ _CLOCK_SKEW = timedelta(seconds=1)
 _FUNCTION_TAKES = timedelta(minutes=20)
 """After this time the function has finished, or its invocation was lost."""
 
-_LAST_PASS_AFTER = index.PENDING_LIFETIME + timedelta(hours=1)
-"""How long after the request an upload that was begun before it can still arrive."""
+UPLOADS_ARE_OVER_AFTER = index.PENDING_LIFETIME + timedelta(hours=1)
+"""How long after a removal or a deletion an upload that was begun before it can still arrive."""
 
 
 @dataclass(slots=True)
@@ -110,7 +112,7 @@ def carry_out(
             add_removed(removal, artifacts=artifacts, size_bytes=size_bytes)
 
     report = _delete_all(removal.owner, is_affected, now=now, has_time=has_time, note=note)
-    last = now >= removal.asked_at + _LAST_PASS_AFTER
+    last = now >= removal.asked_at + UPLOADS_ARE_OVER_AFTER
     if report.artifacts or (report.finished and not last):
         audit.add(
             make_entry(
@@ -126,7 +128,7 @@ def carry_out(
     if report.finished and last:
         delete_removal(removal)
     elif report.finished:
-        postpone_removal(removal, until=removal.asked_at + _LAST_PASS_AFTER, passed_at=now)
+        postpone_removal(removal, until=removal.asked_at + UPLOADS_ARE_OVER_AFTER, passed_at=now)
     return report
 
 
@@ -147,6 +149,25 @@ def delete_target(
     return _delete_all(
         owner, lambda item: is_in_target(item, target), now=now, has_time=has_time
     ).finished
+
+
+def delete_owner_data(owner: str, *, now: datetime, has_time: Callable[[], bool]) -> bool:
+    """Delete what a deleted team stored, or a deleted user without a team: artifacts one by one, then the records of
+    scopes, usage figures and totals.
+
+    Returns False if time ran out, or if the totals are not zero yet. Call it again then: the daily check corrects the
+    totals. Safe to repeat after an interrupted call, and safe to run in parallel.
+    """
+    gone = (
+        delete_target(owner, EVERYTHING, now=now, has_time=has_time)
+        and scopes.delete_all(owner, has_time=has_time)
+        and usage.delete_usage(owner, has_time=has_time)
+        and delete_with_allotment(owner)
+    )
+    if gone:
+        # After the totals, because the sweep writes it at their check.
+        breakdowns.delete_breakdown(owner)
+    return gone
 
 
 def _record(owner: str, target: str, *, by: Actor | None, now: datetime) -> tuple[Entry, Removal]:

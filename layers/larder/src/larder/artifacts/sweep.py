@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from larder.artifacts import storage
-from larder.artifacts.background import Removal
 from larder.artifacts.breakdown import Collector
 from larder.artifacts.eviction import list_all
 from larder.artifacts.expiry import needs_renewal, visible
 from larder.artifacts.finalize import delete_from_index, finalize
 from larder.artifacts.models import Artifact, PendingUpload, Totals, Upload
+from larder.artifacts.records import Removal
 from larder.artifacts.removals import carry_out
 from larder.artifacts.repository import breakdowns, index
 from larder.artifacts.repository.allotments import (

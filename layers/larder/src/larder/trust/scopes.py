@@ -1,13 +1,19 @@
-"""The own scopes of a team, with the names of those who write them."""
+"""The scopes of a protected team: who writes its own scopes, and whether the shared one is used."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from larder.accounts.models import User
-from larder.accounts.service import find_users
+from larder.artifacts.records import OwnScope
 from larder.artifacts.repository import scopes
 from larder.artifacts.repository.totals import read_totals, scoped_share
-from larder.artifacts.scopes import OwnScope
-from larder.teams.models import OwnerState
+from larder.clock import EPOCH
+from larder.teams.models import OwnerState, Protection
+
+if TYPE_CHECKING:
+    from larder.accounts.models import User
+
+IDLE_AFTER = timedelta(days=14)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +31,9 @@ class ScopePage:
 
 def page_of_scopes(team_id: str, state: OwnerState, *, after: str | None, limit: int) -> ScopePage:
     """The scopes of users are named by their email addresses, as long as the users exist."""
+    # Imported here, because only the list of scopes needs it.
+    from larder.accounts.service import find_users
+
     found, following = scopes.read_page(team_id, after=after, limit=limit)
     users = find_users([scope.user_of for scope in found if scope.user_of is not None])
     quota_bytes = state.quota_bytes
@@ -36,5 +45,23 @@ def page_of_scopes(team_id: str, state: OwnerState, *, after: str | None, limit:
     )
 
 
-def _named(scope: OwnScope, user: User | None) -> OwnScope:
+def _named(scope: OwnScope, user: "User | None") -> OwnScope:
     return scope if user is None else replace(scope, name=user.email)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedUse:
+    """`last_upload_at` is accurate to an hour. `is_idle` says that nothing has been uploaded for `IDLE_AFTER`."""
+
+    last_upload_at: datetime | None = None
+    is_idle: bool = False
+
+
+def use_of_shared(team_id: str, protection: Protection, *, now: datetime) -> SharedUse:
+    """How the shared scope of the team is used, if the team is protected. If it is idle, nobody gets new hits."""
+    if not protection.on:
+        return SharedUse()
+    last = scopes.last_shared_upload(team_id)
+    # If the team still shows what was stored before, the moment at which it was protected is not known.
+    since = max(protection.trusted_from, last or EPOCH)
+    return SharedUse(last_upload_at=last, is_idle=EPOCH < since < now - IDLE_AFTER)

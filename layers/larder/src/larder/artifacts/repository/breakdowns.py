@@ -1,8 +1,8 @@
 """The breakdown of what an owner stores, as the last check of the totals found it: the item `#storage`."""
 
 from larder.actor import Actor
-from larder.artifacts.breakdown import Breakdown, Part, Seen
 from larder.artifacts.models import parse_index_key
+from larder.artifacts.records import Breakdown, Part, Seen
 from larder.artifacts.repository.index import last_used
 from larder.artifacts.repository.table import writer_attributes, writer_of
 from larder.clock import from_ms, to_ms

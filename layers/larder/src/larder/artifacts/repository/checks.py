@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 
-from larder.artifacts.background import IndexSum
 from larder.artifacts.models import Totals, parse_index_key
+from larder.artifacts.records import IndexSum
 from larder.artifacts.repository.totals import UPLOADED_BYTES, UPLOADS, totals_change, totals_key
 from larder.clock import to_epoch_seconds
 from larder.conditions import equals, exists, missing

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from larder.artifacts.background import Unused
 from larder.artifacts.models import Upload
+from larder.artifacts.records import Unused
 from larder.artifacts.repository.index import discarded_put, parse_upload
 from larder.artifacts.repository.totals import totals_change, totals_key
 from larder.clock import to_ms

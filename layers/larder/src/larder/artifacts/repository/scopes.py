@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from larder.actor import Actor
 from larder.artifacts.models import Upload
-from larder.artifacts.scopes import OwnScope
+from larder.artifacts.records import OwnScope
 from larder.clock import from_ms, to_ms
 from larder.concurrency import map_concurrently
 from larder.conditions import Condition, at_most, begins_with, equals, missing

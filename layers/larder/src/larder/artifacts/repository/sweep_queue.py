@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from larder.artifacts.background import Removal, RemovalPage
 from larder.artifacts.expiry import expires_at
 from larder.artifacts.models import Artifact, PendingUpload, Totals, Upload
+from larder.artifacts.records import Removal, RemovalPage
 from larder.artifacts.repository.index import (
     DISCARDED,
     discarded_key,

@@ -2,9 +2,9 @@
 
 from typing import TypedDict
 
-from larder.artifacts.shared_use import SharedUse
 from larder.clock import Milliseconds, to_ms
 from larder.teams.models import Overwrites, People, Protection, Unsigned
+from larder.trust.scopes import SharedUse
 
 
 class ProtectionJson(TypedDict):

@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from larder.artifacts.scopes import OwnScope, ScopeKind
+from larder.artifacts.records import OwnScope, ScopeKind
 from larder.clock import Milliseconds, to_ms
 from larder.trust.scopes import ScopePage
 

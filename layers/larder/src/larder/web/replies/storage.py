@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from larder.artifacts.breakdown import AGES, Breakdown, Part, Seen
+from larder.artifacts.records import AGES, Breakdown, Part, Seen
 from larder.clock import Milliseconds, to_ms
 from larder.teams.models import SHARED_SCOPE
 from larder.usage.uploads import Stored

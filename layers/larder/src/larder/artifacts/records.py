@@ -1,0 +1,138 @@
+"""Types of what builds do not need: removals, evictions, own scopes, and what the daily check of the totals finds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from larder.actor import Actor
+from larder.artifacts.models import ArtifactHash, Totals, Upload
+from larder.usage.uploads import Stored
+
+MOST_PARTS = 50
+"""The most writers and CI vendors, and the most of the largest artifacts."""
+
+AGES = (1, 7, 30)
+"""The limits between ages, in days."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unused:
+    """An artifact as read from the index of last uses, which can lag behind the table."""
+
+    upload: Upload
+    size_bytes: int
+    last_used_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSum:
+    """The sum of an owner's artifacts.
+
+    `unlisted` is how many of them are not in the index of last uses, `undated` how many are not in that of uploads.
+    `scopes` has the bytes and the number of artifacts in each own scope.
+    """
+
+    totals: Totals
+    unlisted: int
+    undated: int
+    scopes: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """A request to delete all of a target (`removal_targets`) that someone began to upload before `asked_at`.
+
+    `by` is who requested it, None for the operator at the command line. `artifacts` and `size_bytes` count what it has
+    deleted so far. `passed_at` is when its first pass was complete; the second one finds uploads that were in progress.
+    """
+
+    owner: str
+    target: str
+    asked_at: datetime
+    by: Actor | None = None
+    artifacts: int = 0
+    size_bytes: int = 0
+    passed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalPage:
+    """Some open removals of an owner. Pass `following` as `after` for the next page; None on the last page."""
+
+    removals: tuple[Removal, ...]
+    following: str | None
+
+
+class ScopeKind(StrEnum):
+    """Who writes an own scope. The id of the scope begins with the same letter."""
+
+    CI_JOB = "ci"
+    KEY = "key"
+    USER = "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnScope:
+    """What is recorded of an own scope.
+
+    `name` is that of its key or job, None for the scope of a user. `user_id` is the user, or the rule of a job. Until
+    the first count after the first upload, `size_bytes`, `artifacts` and `counted_at` are None.
+    """
+
+    id: str
+    name: str | None = None
+    user_id: str | None = None
+    last_upload_at: datetime | None = None
+    size_bytes: int | None = None
+    artifacts: int | None = None
+    counted_at: datetime | None = None
+
+    @property
+    def kind(self) -> ScopeKind:
+        return next(kind for kind in ScopeKind if kind.value[0] == self.id[0])
+
+    @property
+    def user_of(self) -> str | None:
+        """The id of the user whose scope it is. None for the scope of a key or a job."""
+        return self.id[1:] if self.kind is ScopeKind.USER else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a breakdown needs of an artifact. `is_read` is None if the deployment does not record uses."""
+
+    hash: ArtifactHash
+    scope: str | None
+    size_bytes: int
+    created_at: datetime
+    writer: Actor | None
+    ci: str | None
+    is_read: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of what is stored, by the name of a writer or a CI vendor. None for artifacts without one.
+
+    The writer of artifacts that tokens of a rule uploaded is the rule.
+    """
+
+    name: str | None
+    stored: Stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """What is stored at `at`. `ages` has a part for each of AGES, and one for older artifacts.
+
+    `writers` and `vendors` are the largest ones, at most MOST_PARTS. `never_read` is None if uses are not recorded.
+    """
+
+    at: datetime
+    stored: Stored
+    ages: Sequence[Stored]
+    writers: Sequence[Part]
+    vendors: Sequence[Part]
+    never_read: Stored | None
+    largest: Sequence[Seen]
