@@ -5,11 +5,8 @@ from dataclasses import replace
 import pytest
 
 from larder import clock
-from larder.accounts.links import (
-    issue_confirmation_token,
-    issue_reset_token,
-    issue_verification_token,
-)
+from larder.accounts.link_tokens import issue_confirmation_token, issue_verification_token
+from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.changes import NewKey

@@ -1,5 +1,5 @@
 from larder import clock
-from larder.accounts import links, sign_in
+from larder.accounts import email_links, sign_in
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.credentials import NewEmail
 from larder.web.mail_context import RequestMailContext
@@ -20,7 +20,7 @@ def change_email(
     """
     now = clock.now()
     sign_in.check_identity(principal.user, principal.session, wanted.password, now=now)
-    links.request_new_email(
+    email_links.request_new_email(
         principal.user, wanted.email, wanted.callback_url, mail_context, now=now
     )
     return json_response({"status": True})

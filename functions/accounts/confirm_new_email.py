@@ -1,5 +1,5 @@
 from larder import clock
-from larder.accounts import links
+from larder.accounts import email_links
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.bodies.credentials import ConfirmationToken
@@ -15,7 +15,7 @@ def confirm_new_email(
     token: ConfirmationToken, mail_context: RequestMailContext
 ) -> JsonResponse[StatusJson]:
     """Confirm a change with the old address's token. Sends the new one a link."""
-    user = links.confirm_new_email(token, mail_context, now=clock.now())
+    user = email_links.confirm_new_email(token, mail_context, now=clock.now())
     audit("email_change_confirmed", None, owner=user.id, subject=user.id)
     return json_response({"status": True})
 

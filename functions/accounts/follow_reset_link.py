@@ -1,7 +1,7 @@
 from urllib.parse import urlencode
 
 from larder import clock
-from larder.accounts import links
+from larder.accounts import password_resets
 from larder.errors import InvalidLinkToken
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.queries.links import ResetPage
@@ -14,7 +14,7 @@ app = better_auth_api()
 def follow_reset_link(token: str, page: ResetPage) -> PageRedirect:
     """Redirect to the page for the new password, with the token or `?error=`."""
     try:
-        address = links.check_reset_token(token, now=clock.now())
+        address = password_resets.check_reset_token(token, now=clock.now())
     except InvalidLinkToken:
         return sent_on(page.url, error="INVALID_TOKEN")
     # After `#`, so that no request and no log has it. Password managers need it to store the new password.

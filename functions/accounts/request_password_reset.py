@@ -1,6 +1,6 @@
 from typing import Literal, TypedDict
 
-from larder.accounts import links
+from larder.accounts import password_resets
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.credentials import ResetWanted
 from larder.web.mail_context import RequestMailContext
@@ -19,7 +19,7 @@ def request_password_reset(
     wanted: ResetWanted, mail_context: RequestMailContext
 ) -> JsonResponse[RequestedResetJson]:
     """Send a reset link. The reply is the same for an unknown address."""
-    links.request_password_reset(wanted.email, wanted.callback_url, mail_context)
+    password_resets.request_password_reset(wanted.email, wanted.callback_url, mail_context)
     return json_response(
         {
             "status": True,

@@ -1,4 +1,4 @@
-from larder.accounts import links
+from larder.accounts import email_links
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.credentials import VerificationWanted
 from larder.web.mail_context import RequestMailContext
@@ -15,7 +15,7 @@ def request_verification(
 ) -> JsonResponse[StatusJson]:
     """Send a verification link, if the address is known and needs one."""
     by = principal.user if principal else None
-    links.request_verification(wanted.email, wanted.callback_url, mail_context, by=by)
+    email_links.request_verification(wanted.email, wanted.callback_url, mail_context, by=by)
     return json_response({"status": True})
 
 

@@ -1,5 +1,5 @@
 from larder import clock
-from larder.accounts import links
+from larder.accounts import password_resets
 from larder.api_keys.service import delete_keys_of
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
@@ -16,7 +16,7 @@ def reset_password(
     new: NewPasswordBody, mail_context: RequestMailContext
 ) -> JsonResponse[StatusJson]:
     """Set the password with the token of a link, which works once."""
-    user = links.reset_password(
+    user = password_resets.reset_password(
         new.token, new.password, mail_context, end_keys=delete_keys_of, now=clock.now()
     )
     audit("password_reset", None, owner=user.id, subject=user.id)

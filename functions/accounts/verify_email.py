@@ -1,7 +1,7 @@
 from typing import Literal, TypedDict
 
 from larder import clock
-from larder.accounts import links
+from larder.accounts import email_links
 from larder.errors import InvalidVerificationToken
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
@@ -28,7 +28,9 @@ def verify_email(
     """
     try:
         by = principal.user if principal else None
-        user = links.follow_verification_token(link.token, mail_context, by=by, now=clock.now())
+        user = email_links.follow_verification_token(
+            link.token, mail_context, by=by, now=clock.now()
+        )
     except InvalidVerificationToken:
         if not link.callback_url:
             raise

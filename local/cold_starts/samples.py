@@ -20,8 +20,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from larder.accounts import repository as accounts
-from larder.accounts.links import issue_reset_token, issue_verification_token
+from larder.accounts.link_tokens import issue_verification_token
 from larder.accounts.models import Credential, User
+from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.passwords import hash_password
 from larder.accounts.service import new_account
 from larder.accounts.sessions import start_session

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.accounts.links import issue_verification_token
+from larder.accounts.link_tokens import issue_verification_token
 from larder.accounts.service import create_user, delete_user
 from larder.artifacts import sweep
 from larder.artifacts.models import Totals

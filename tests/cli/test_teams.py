@@ -7,7 +7,8 @@ from click.testing import CliRunner
 
 from larder import clock
 from larder.accounts.email_jobs import InviteToTeam, parse_job
-from larder.accounts.links import follow_verification_token, issue_verification_token
+from larder.accounts.email_links import follow_verification_token
+from larder.accounts.link_tokens import issue_verification_token
 from larder.accounts.service import create_user, delete_user
 from larder.teams.members import leave_teams, role_of
 from larder.teams.teams import deleted_teams

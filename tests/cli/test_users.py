@@ -9,13 +9,10 @@ from click.testing import CliRunner
 from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.email_jobs import EmailWasChanged, parse_job
-from larder.accounts.links import (
-    follow_verification_token,
-    issue_reset_token,
-    issue_verification_token,
-    reset_password,
-)
+from larder.accounts.email_links import follow_verification_token
+from larder.accounts.link_tokens import issue_verification_token
 from larder.accounts.models import User
+from larder.accounts.password_resets import issue_reset_token, reset_password
 from larder.accounts.service import (
     check_credentials,
     create_user,

@@ -5,8 +5,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from larder import clock
-from larder.accounts.links import issue_reset_token, issue_verification_token
+from larder.accounts.link_tokens import issue_verification_token
 from larder.accounts.models import User
+from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.service import create_user, find_user_by_email
 from larder.accounts.sessions import start_session
 from larder.api_keys.changes import NewKey

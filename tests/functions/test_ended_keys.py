@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from larder import clock
-from larder.accounts.links import issue_reset_token, reset_password
 from larder.accounts.models import User
+from larder.accounts.password_resets import issue_reset_token, reset_password
 from larder.accounts.service import create_user, delete_user, find_user
 from larder.api_keys.changes import NewKey
 from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS

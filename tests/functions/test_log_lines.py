@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from larder import clock
-from larder.accounts.links import issue_reset_token
+from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.service import find_user
 from larder.accounts.sessions import list_sessions, start_session
 from larder.api_keys.service import list_keys

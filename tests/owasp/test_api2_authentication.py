@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from larder import clock
-from larder.accounts.links import issue_verification_token
+from larder.accounts.link_tokens import issue_verification_token
 from larder.accounts.sessions import revoke_sessions, start_session
 from larder.signing import sign
 from tests.catalogue import valid

@@ -15,12 +15,9 @@ from urllib.parse import quote
 
 from larder import clock
 from larder.accounts import repository as accounts
-from larder.accounts.links import (
-    issue_confirmation_token,
-    issue_reset_token,
-    issue_verification_token,
-)
+from larder.accounts.link_tokens import issue_confirmation_token, issue_verification_token
 from larder.accounts.models import Credential, User
+from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.passwords import hash_password
 from larder.accounts.service import new_account
 from larder.accounts.sessions import start_session

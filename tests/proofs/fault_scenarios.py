@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from larder import clock
-from larder.accounts import links
+from larder.accounts import link_tokens, password_resets
 from larder.accounts import repository as accounts
 from larder.accounts.email_jobs import MailContext, RequestDescription
 from larder.accounts.models import User
@@ -817,7 +817,7 @@ def request_verification(s: Subject) -> Play:
 
 @scenario("GET /api/auth/verify-email")
 def verify_email(s: Subject) -> Play:
-    token = links.issue_verification_token(s.user, now=clock.now())
+    token = link_tokens.issue_verification_token(s.user, now=clock.now())
     yield lambda: s.ask("GET", f"/verify-email?token={token}")
     yield None
     assert read_account(s.user.id).user.email_verified
@@ -826,7 +826,7 @@ def verify_email(s: Subject) -> Play:
 @scenario("GET /api/auth/verify-email", variant="of a new address")
 def verify_new_email(s: Subject) -> Play:
     new = s.email("lovelace")
-    token = links.issue_verification_token(s.user, new_email=new, now=clock.now())
+    token = link_tokens.issue_verification_token(s.user, new_email=new, now=clock.now())
     yield lambda: s.ask("GET", f"/verify-email?token={token}")
     yield None
     assert read_account(s.user.id).user.email == new
@@ -835,7 +835,7 @@ def verify_new_email(s: Subject) -> Play:
 
 @scenario("POST /api/auth/confirm-email-change")
 def confirm_new_email(s: Subject) -> Play:
-    token = links.issue_confirmation_token(
+    token = link_tokens.issue_confirmation_token(
         s.user, new_email=s.email("lovelace"), callback_url="", now=clock.now()
     )
     yield lambda: s.ask("POST", "/confirm-email-change", {"token": token})
@@ -852,7 +852,7 @@ def request_reset(s: Subject) -> Play:
 
 @scenario("POST /api/auth/reset-password", done_before={400: "invalid_token"})
 def reset_password(s: Subject) -> Play:
-    token, session = links.issue_reset_token(s.user, now=clock.now()), s.session()
+    token, session = password_resets.issue_reset_token(s.user, now=clock.now()), s.session()
     keys.create_key(NewKey(user_id=s.user.id), now=clock.now())
     body = {"newPassword": SECOND, "token": token}
     yield lambda: s.ask("POST", "/reset-password", body)
@@ -1496,7 +1496,7 @@ def _catalogued(s: Subject) -> Play:
         email=s.user.email,
         password=FIRST,
         invitation_token=invitation_token,
-        reset_token=links.issue_reset_token(s.user, now=clock.now()),
+        reset_token=password_resets.issue_reset_token(s.user, now=clock.now()),
     )
     sender = Sender(
         {"key": token, "session": s.session(), None: None}[request.by],

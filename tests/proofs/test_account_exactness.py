@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from larder import clock
-from larder.accounts import links, service, sessions
+from larder.accounts import password_resets, service, sessions
 from larder.accounts.models import Account, PasswordChange, User
 from larder.accounts.sign_in import SignIn, sign_in
 from larder.api_keys.service import delete_keys_of
@@ -45,7 +45,7 @@ def make() -> User:
 
 
 def reset(token: str, password: str) -> User:
-    return links.reset_password(
+    return password_resets.reset_password(
         token, password, MAIL_CONTEXT, end_keys=delete_keys_of, now=clock.now()
     )
 
@@ -53,7 +53,7 @@ def reset(token: str, password: str) -> User:
 @every_overlap
 def test_a_reset_token_changes_the_password_once(overlap: Overlap) -> None:
     ada = make()
-    token = links.issue_reset_token(ada, now=clock.now())
+    token = password_resets.issue_reset_token(ada, now=clock.now())
     passwords = [f"another password {number}" for number in range(PARALLEL)]
     done = all_at_once(
         [
@@ -71,7 +71,7 @@ def test_a_reset_token_changes_the_password_once(overlap: Overlap) -> None:
 @every_overlap
 def test_two_links_of_one_user_change_the_password_once(overlap: Overlap) -> None:
     ada = make()
-    tokens = [links.issue_reset_token(ada, now=clock.now()) for _ in range(PARALLEL)]
+    tokens = [password_resets.issue_reset_token(ada, now=clock.now()) for _ in range(PARALLEL)]
     done = all_at_once(
         [
             outcome(lambda t=t: reset(t, f"password of {t}"))  # type: ignore[misc]
@@ -149,7 +149,7 @@ def test_no_session_outlives_the_revocation_of_all(overlap: Overlap) -> None:
 
 def test_the_old_password_no_longer_signs_in() -> None:
     ada = make()
-    token = links.issue_reset_token(ada, now=clock.now())
+    token = password_resets.issue_reset_token(ada, now=clock.now())
     reset(token, "another password")
     with pytest.raises(InvalidEmailOrPassword):
         service.check_credentials(ada.email, PASSWORD)

@@ -17,7 +17,7 @@ import pytest
 import time_machine
 
 from larder import clock
-from larder.accounts.links import issue_verification_token
+from larder.accounts.link_tokens import issue_verification_token
 from larder.accounts.service import create_user, find_user_by_email
 from larder.accounts.sessions import start_session
 from larder.artifacts import rebuild_index, sweep

@@ -311,11 +311,13 @@ def change_email(email: str, new: str, as_json: bool) -> None:
 
 def _notify_of_new_email(was: "User", becomes: "User", now: datetime) -> bool:
     """Whether the previous address was notified. A failure only warns, because the address is already changed."""
-    from larder.accounts import links
+    from larder.accounts import email_links
 
     mail_context = operator_mail_context("larder users change-email")
     try:
-        return links.notify_previous_address(was, becomes, mail_context, by_operator=True, now=now)
+        return email_links.notify_previous_address(
+            was, becomes, mail_context, by_operator=True, now=now
+        )
     except Exception as error:
         why = _why(error)
         if why is None:

@@ -7,7 +7,8 @@ import pytest
 
 from larder import clock
 from larder.accounts.email_jobs import MailContext, RequestDescription
-from larder.accounts.links import follow_verification_token, issue_verification_token
+from larder.accounts.email_links import follow_verification_token
+from larder.accounts.link_tokens import issue_verification_token
 from larder.accounts.models import User
 from larder.accounts.service import create_user
 from tests.conftest import SetOption

@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 
 from larder import clock
-from larder.accounts.links import issue_reset_token
 from larder.accounts.models import User
+from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.service import check_credentials
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, list_keys

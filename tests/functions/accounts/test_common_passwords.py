@@ -3,8 +3,8 @@
 import pytest
 
 from larder import clock
-from larder.accounts.links import issue_reset_token
 from larder.accounts.models import User
+from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.service import create_user
 from tests.conftest import SetOption
 from tests.functions.accounts.conftest import PASSWORD

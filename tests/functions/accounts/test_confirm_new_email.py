@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from larder import clock
-from larder.accounts.links import (
+from larder.accounts.link_tokens import (
     issue_callback_token,
     issue_confirmation_token,
     issue_verification_token,

@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.accounts.links import issue_callback_token, issue_reset_token, reset_password
+from larder.accounts.link_tokens import issue_callback_token
 from larder.accounts.models import User
+from larder.accounts.password_resets import issue_reset_token, reset_password
 from larder.api_keys.service import delete_keys_of
 from tests.conftest import SetOption
 from tests.functions.accounts.conftest import MAIL_CONTEXT

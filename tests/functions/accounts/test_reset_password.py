@@ -5,12 +5,10 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.accounts.links import (
-    follow_verification_token,
-    issue_reset_token,
-    issue_verification_token,
-)
+from larder.accounts.email_links import follow_verification_token
+from larder.accounts.link_tokens import issue_verification_token
 from larder.accounts.models import User
+from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.service import (
     check_credentials,
     create_user,

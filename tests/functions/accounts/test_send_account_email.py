@@ -23,7 +23,7 @@ from larder.accounts.email_jobs import (
     send_later,
 )
 from larder.accounts.emails import IntegratorFailed
-from larder.accounts.links import callback_url_of, credentials_of
+from larder.accounts.link_tokens import callback_url_of, credentials_of
 from larder.accounts.models import User
 from larder.mail import service
 from larder.mail.models import MailRefused

@@ -8,14 +8,13 @@ from urllib.parse import quote
 import pytest
 
 from larder import clock
-from larder.accounts.links import (
+from larder.accounts.link_tokens import (
     issue_callback_token,
     issue_confirmation_token,
-    issue_reset_token,
     issue_verification_token,
-    reset_password,
 )
 from larder.accounts.models import PasswordChange, User
+from larder.accounts.password_resets import issue_reset_token, reset_password
 from larder.accounts.service import (
     change_password,
     create_user,

@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 
 from larder import aws, clock
-from larder.accounts.links import issue_reset_token
 from larder.accounts.models import User
+from larder.accounts.password_resets import issue_reset_token
 from larder.settings import settings
 from tests.conftest import SetOption
 from tests.functions.accounts.conftest import PASSWORD

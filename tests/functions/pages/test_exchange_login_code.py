@@ -8,8 +8,8 @@ import pytest
 
 from larder import aws, clock
 from larder.accounts import repository as accounts
-from larder.accounts.links import issue_reset_token, reset_password
 from larder.accounts.models import Account, ProfileChange, User
+from larder.accounts.password_resets import issue_reset_token, reset_password
 from larder.accounts.service import (
     change_account,
     create_user,

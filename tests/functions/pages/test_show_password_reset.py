@@ -3,7 +3,7 @@
 from urllib.parse import urlencode
 
 from larder import clock
-from larder.accounts.links import issue_reset_token
+from larder.accounts.password_resets import issue_reset_token
 from tests.mailbox import Mailbox
 from tests.page import opened
 from tests.requests import DOMAIN, Browser, Cloud, Sender

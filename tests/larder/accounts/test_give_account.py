@@ -4,13 +4,10 @@ import pytest
 
 from larder import clock
 from larder.accounts import service
-from larder.accounts.links import (
-    follow_verification_token,
-    issue_reset_token,
-    issue_verification_token,
-    reset_password,
-)
+from larder.accounts.email_links import follow_verification_token
+from larder.accounts.link_tokens import issue_verification_token
 from larder.accounts.models import EmailTaken, User
+from larder.accounts.password_resets import issue_reset_token, reset_password
 from larder.accounts.service import check_credentials, create_user, find_user, find_user_by_email
 from larder.accounts.sessions import find_session, start_session
 from larder.accounts.sign_in import give_account

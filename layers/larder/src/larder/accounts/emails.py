@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from larder import extensions
-from larder.accounts import links, service
+from larder.accounts import link_tokens, password_resets, service
 from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import (
     ChangeEmail,
@@ -137,7 +137,7 @@ def _send_verification_link(user: User, job: VerifyEmail, now: datetime) -> Deli
     if user.proven or (user.email_verified and not job.by_user):
         return Delivery(outcome=Outcome.VERIFIED_ALREADY, user_id=user.id)
     _count(job, user.email, now)
-    token = links.issue_verification_token(user, now=now)
+    token = link_tokens.issue_verification_token(user, now=now)
     return _send_token(templates.verify_email, user, token, job, now)
 
 
@@ -149,7 +149,7 @@ def _send_confirmation_link(job: ConfirmEmailChange, now: datetime) -> Delivery:
     if user.email != job.email:
         return Delivery(outcome=Outcome.OTHER_ADDRESS, user_id=user.id)
     _count(job, user.email, now)
-    token = links.issue_confirmation_token(
+    token = link_tokens.issue_confirmation_token(
         user, new_email=job.new_email, callback_url=job.callback_url, now=now
     )
     url = _verification_url(token, job, now)
@@ -172,7 +172,7 @@ def _send_change_link(job: ChangeEmail, now: datetime) -> Delivery:
         return user
     new_email = parse_address(job.email)
     _count(job, new_email, now)
-    token = links.issue_verification_token(user, new_email=new_email, now=now)
+    token = link_tokens.issue_verification_token(user, new_email=new_email, now=now)
     return _send_token(templates.change_email, replace(user, email=new_email), token, job, now)
 
 
@@ -181,7 +181,7 @@ def _user_who_changes(job: ChangeEmail | ConfirmEmailChange, new_email: str) -> 
     user = service.find_user(job.user_id)
     if user is None:
         return Delivery(outcome=Outcome.UNKNOWN_USER)
-    if job.credentials != links.credentials_of(user):
+    if job.credentials != link_tokens.credentials_of(user):
         # A job can wait for a day, but the change must end with the sessions of the user who asked for it.
         return Delivery(outcome=Outcome.OTHER_CREDENTIALS, user_id=user.id)
     if service.find_user_by_email(new_email) is not None:
@@ -211,7 +211,7 @@ def _verification_url(
 
 def _send_reset_link(user: User, job: ResetPassword, now: datetime) -> Delivery:
     _count(job, user.email, now)
-    token = links.issue_reset_token(user, now=now)
+    token = password_resets.issue_reset_token(user, now=now)
     callback = _callback(job.callback_url, "", now)
     url = f"{job.mail_context.base_url}/api/auth/reset-password/{token}?{callback}"
     if settings().send_reset_password:
@@ -388,5 +388,5 @@ def _callback(url: str, default: str, now: datetime) -> str:
     Anyone can have a link sent to an address, so the text of a given URL must not be readable in it.
     """
     if url:
-        return f"callback={links.issue_callback_token(url, now=now)}"
+        return f"callback={link_tokens.issue_callback_token(url, now=now)}"
     return f"callbackURL={quote(default, safe='')}"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from larder import clock
-from larder.accounts.links import callback_url_of
+from larder.accounts.link_tokens import callback_url_of
 from larder.web.errors import InvalidCallbackUrl, InvalidQuery
 from larder.web.origins import absolute, is_trusted_url
 from larder.web.powertools.resolver import Depends, Request
