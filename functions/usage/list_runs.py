@@ -3,7 +3,7 @@ from larder.runs import service
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.principals.authorize import UsageReader
 from larder.web.queries.runs import RunsAsked
-from larder.web.replies.runs import RunsJson, runs_json
+from larder.web.replies.runs import RunsJson, run_json, runs_json
 from larder.web.responses import JsonResponse, json_response
 
 app = vercel_api()
@@ -13,6 +13,9 @@ app = vercel_api()
 def list_runs(asked: RunsAsked, principal: UsageReader) -> JsonResponse[RunsJson]:
     """List the reported runs of a period, with the hits and build times of each package and task."""
     owner, days, now = principal.owner, (asked.period.first, asked.period.last), clock.now()
+    if asked.place is not None:
+        run = service.read_run(owner, asked.place, now=now)
+        return json_response(run_json(asked.period, run))
     if asked.before is None:
         page, figures = service.read_first_runs(owner, *days, limit=asked.limit, now=now)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -377,3 +378,62 @@ def test_an_owner_searches_deletes_and_sees_who_did_what(server: LocalCloud, pag
     page.press("Overview")
     page.wait_for_text("Caching is paused.")
     page.wait_for_text("by Ada.")
+
+
+def test_a_run_leads_to_its_tasks_their_artifacts_and_what_else_their_writer_stored(
+    server: LocalCloud, page: Browser
+) -> None:
+    ada, team = Person(), f"web-{secrets.token_hex(4)}"
+    page.look(width=1280)
+    console.sign_up(page, server, ada)
+    with console.api(page, server) as api:
+        made = console.sent(api, "/v1/teams", {"name": "Web", "slug": team})
+        new = {"name": "nightly", "teamId": made["id"]}
+        key = console.sent(api, "/api/auth/api-key/create", new)["key"]
+    hash, other = "08e4547d5347b63f", "5347b63f08e4547d"
+    store(server, key, team, hash, other)
+    now = round(time.time() * 1000)
+    times = {"startTime": now - 5_000, "endTime": now, "exitCode": 0}
+    task = {"package": "web", "task": "build", "hash": hash, "execution": times}
+    run = {
+        "id": "run1",
+        "execution": times,
+        "scm": {"branch": "main"},
+        "tasks": [
+            {**task, "cache": {"status": "MISS"}},
+            {**task, "task": "lint", "hash": other, "cache": {"status": "HIT"}},
+        ],
+    }
+    headers = {"authorization": f"Bearer {key}", **CI}
+    url = f"{server.url}/v1/runs"
+    sent = httpx.post(url, json=run, headers=headers, params={"slug": team}, trust_env=False)
+    assert sent.status_code == 200
+
+    page.open(f"{server.url}/console/t/{team}/runs")
+    page.wait_for_heading("Runs")
+    page.wait_for_text("web#build")
+    page.run("document.querySelector('td a time').click()")
+    page.wait_for_heading("Run")
+    page.wait_for_text("web#lint")
+    assert "Local hit" in page.text()
+    page.run(
+        f"""[...document.querySelectorAll("td a")].find((one) => one.innerText === "{hash}").click()"""
+    )
+    page.wait_for_heading("Artifacts")
+    rows = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)"
+    page.wait_until(f"return {rows}.length === 1")
+    assert hash in page.run(f"return {rows}[0]")
+    page.run("document.querySelector('td a').click()")
+    page.wait_until(f"return {rows}.length === 2")
+    assert page.run("return document.querySelector('[name=writer]').selectedOptions[0].text") == (
+        "nightly"
+    )
+    # Back through all of them.
+    page.run("history.go(-2)")
+    page.wait_for_heading("Run")
+    page.wait_for_text("web#lint")
+    page.run("document.querySelector('.head a').click()")
+    page.wait_for_heading("Runs")
+    page.open(f"{server.url}/console/t/{team}/runs?id=gone&startedAt={now}")
+    page.wait_for_text("No such run")
+    assert page.errors() == []

@@ -140,6 +140,9 @@ def team(api: httpx.Client) -> str:
     return slug
 
 
+RUN_LINK = "document.querySelector('td a[href*=\"/runs?id=\"]')"
+
+
 def hostile_run() -> dict[str, Any]:
     now = round(time.time() * 1000)
     times = {"startTime": now - 5_000, "endTime": now, "exitCode": 1}
@@ -233,12 +236,20 @@ def test_every_dialog_is_accessible_and_returns_the_focus(
     assert page.errors() == []
 
 
-def test_hostile_names_are_text(server: LocalCloud, page: Browser, team: str) -> None:
+def test_hostile_names_are_text(server: LocalCloud, page: Browser, team: str, axe: str) -> None:
     page.look(width=1280)
     for path in ("", "/artifacts", "/keys", "/members", "/runs", "/protection"):
         page.open(f"{server.url}/console/t/{team}{path}")
         page.wait_for_heading(VIEWS[path])
         page.wait_for_text("IMG SRC" if path == "" else MARKUP)
+    page.open(f"{server.url}/console/t/{team}/runs")
+    page.wait_for_heading("Runs")
+    page.wait_until(f"return {RUN_LINK} !== null")
+    page.run(f"{RUN_LINK}.click()")
+    page.wait_for_heading("Run")
+    page.wait_for_text(f"{MARKUP}#{LONG[:20]}")
+    page.run(axe)
+    assert problems_in(page, chosen_looks(0)) == []
     assert page.run("return document.querySelectorAll('img').length") == 0
     assert page.run("return window.pwned") is None
     assert page.errors() == []

@@ -13,7 +13,16 @@ import pytest
 from larder import clock
 from larder.actor import Actor
 from larder.runs import repository
-from larder.runs.models import MAX_TASKS, Outcome, Run, RunTask, kept, names_of, totals_of
+from larder.runs.models import (
+    MAX_KEPT_TASKS,
+    MAX_TASKS,
+    Outcome,
+    Run,
+    RunTask,
+    kept,
+    names_of,
+    totals_of,
+)
 from tests.requests import Cloud
 
 RUNS = 1_000
@@ -54,6 +63,7 @@ def large_run(*, hostile: bool) -> Run:
         names=names_of(tasks),
         totals=totals_of(tasks),
         tasks=kept(tasks),
+        hashes=[random.Random(number).randbytes(8).hex() for number in range(MAX_KEPT_TASKS)],
     )
 
 

@@ -324,6 +324,8 @@ PARAMETERS: dict[Callable[..., Any], Sequence[Parameter]] = {
             "The maximum number of runs to return.",
         ),
         _query("before", _ANY_TEXT, "`next` of the previous page."),
+        _query("id", _ANY_TEXT, "The id of one run to get with its tasks. Needs `startedAt`."),
+        _query("startedAt", _ANY_TEXT, "`startedAt` of the run."),
     ),
     runs_query.runs_to_delete: (
         _query("id", _ANY_TEXT, "The id of the run to delete. Needs `startedAt`."),

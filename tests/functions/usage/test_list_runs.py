@@ -14,6 +14,7 @@ from larder import clock
 from larder.actor import Actor
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
+from larder.clock import to_ms
 from larder.runs import repository, service
 from larder.runs.models import Outcome, Run, RunTask, kept, names_of, totals_of
 from tests.proofs.aws_calls import counted
@@ -251,3 +252,73 @@ def test_the_cost_of_a_page_depends_on_its_runs(cloud: Cloud) -> None:
         ask(cloud, f"from={yesterday()}")
     # The key and the slug; member and team; the runs.
     assert calls.sequential == 3
+
+
+def named(cloud: Cloud, one: Run) -> Any:
+    return ask(cloud, f"id={one.id}&startedAt={to_ms(one.started_at)}")
+
+
+def test_one_run_has_its_tasks_and_the_hashes_of_their_artifacts(cloud: Cloud) -> None:
+    tasks = [
+        RunTask("web", "build", Outcome.BUILT, 60_000),
+        RunTask("api", "build", Outcome.REMOTE_HIT, 9_000),
+        RunTask("web", "test", Outcome.FAILED, 500),
+    ]
+    one = run(0, tasks=tasks, totals=totals_of(tasks), hashes=[HASH, "another-client", HASH[::-1]])
+    store(cloud, one, run(1))
+    reply = named(cloud, one)
+    (shown,) = reply["runs"]
+    assert shown["ran"] == [
+        {"package": "web", "task": "build", "outcome": "built", "ms": 60_000, "hash": HASH},
+        {"package": "api", "task": "build", "outcome": "remoteHit", "ms": 9_000, "hash": None},
+        {"package": "web", "task": "test", "outcome": "failed", "ms": 500, "hash": HASH[::-1]},
+    ]
+    listed = ask(cloud)["runs"][0]
+    assert shown == {**listed, "ran": shown["ran"]}
+    assert "ran" not in listed
+    assert ("figures" in reply, reply["pagination"]) == (False, {"count": 1, "next": None})
+
+
+def test_a_run_without_hashes_has_its_tasks(cloud: Cloud) -> None:
+    one = run(0, ("web", "build", Outcome.BUILT, 60_000))
+    store(cloud, one)
+    assert [task["hash"] for task in named(cloud, one)["runs"][0]["ran"]] == [None]
+
+
+def test_a_run_that_is_gone_is_an_empty_list(cloud: Cloud) -> None:
+    assert named(cloud, run(0))["runs"] == []
+    expired = run(1)
+    item = repository.item_of(cloud.team.id, expired, expires_at=clock.now())
+    assert repository.add(item)
+    assert named(cloud, expired)["runs"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("id=run0", "startedAt"),
+        ("id=a%23b&startedAt=1", "id"),
+        ("id=run0&startedAt=x", "startedAt"),
+    ],
+)
+def test_400_for_half_a_name_of_a_run(cloud: Cloud, query: str, field: str) -> None:
+    reply = Sender(cloud.token, query=f"slug=acme&{query}")("GET", "/v1/runs")
+    assert reply.status == 400
+    assert field in reply.json["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["package", None])
+def test_hashes_do_not_make_a_page_of_runs_larger(cloud: Cloud, name: str | None) -> None:
+    """Those of the tasks with the most time are kept, as many as fit."""
+    chance = random.Random(1)
+    noise = [name or base64.b64encode(chance.randbytes(75)).decode() for _ in range(500)]
+    tasks = [RunTask(text, "build", Outcome.BUILT, 1_000 - at) for at, text in enumerate(noise)]
+    one = run(0, tasks=tasks, hashes=[chance.randbytes(8).hex() for _ in tasks])
+    item = repository.item_of(cloud.team.id, one, expires_at=clock.now() + timedelta(days=1))
+    assert len(item["kept"]) + len(item["hashes"]) <= repository.MAX_PACKED
+    assert repository.add(item)
+    shown = named(cloud, one)["runs"][0]["ran"]
+    hashes = [task["hash"] for task in shown]
+    known = [hash for hash in hashes if hash]
+    assert hashes[: len(known)] == list(one.hashes)[: len(known)]
+    assert len(known) >= (250 if name else 1)

@@ -55,6 +55,20 @@ def test_a_run_is_stored_once(cloud: Cloud) -> None:
     assert run["branch"] == "main"
 
 
+def test_the_hashes_of_its_tasks_are_stored_with_the_most_time_first(cloud: Cloud) -> None:
+    slow = {"startTime": SUMMARY["execution"]["startTime"], "endTime": 10**13, "exitCode": 0}
+    tasks = [
+        task(1, hash="1" * 16, cache={"status": "MISS"}),
+        task(2, hash="2" * 16, execution=None),
+        task(3, hash="3" * 16, cache={"status": "MISS"}, execution=slow),
+    ]
+    assert report(cloud.send, summary(tasks=tasks)).status == 200
+    started_at = SUMMARY["execution"]["startTime"]
+    send = cloud.send.asking(id=SUMMARY["id"], startedAt=str(started_at))
+    (run,) = send("GET", "/v1/runs").json["runs"]
+    assert [one["hash"] for one in run["ran"]] == ["3" * 16, "1" * 16]
+
+
 def test_nothing_else_of_the_file_is_stored(
     cloud: Cloud, capsys: pytest.CaptureFixture[str]
 ) -> None:

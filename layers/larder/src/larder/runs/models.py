@@ -65,7 +65,8 @@ class Run:
     """A run, without what turbo's file says beyond that: no command, variables, inputs or user.
 
     `id` is turbo's. `ci` and the names of the branch and the commit are None if the client does not say them. `names`
-    are those of its tasks, such as `build`, and `totals` their figures. `tasks` are some of them (`kept`).
+    are those of its tasks, such as `build`, and `totals` their figures. `tasks` are some of them (`kept`), and `hashes`
+    those of their artifacts, in the same order. It can have fewer, or none.
     """
 
     id: str
@@ -80,6 +81,7 @@ class Run:
     names: Sequence[str]
     totals: Totals
     tasks: Sequence[TaskRow]
+    hashes: Sequence[str | None] = ()
 
     @property
     def place(self) -> str:
@@ -138,6 +140,11 @@ class RunFigures:
 def kept(tasks: Sequence[RunTask]) -> list[RunTask]:
     """The tasks that are kept for the figures, with the most time first."""
     return nlargest(MAX_KEPT_TASKS, tasks, key=lambda one: one.ms)
+
+
+def kept_with_hashes(tasks: Iterable[tuple[RunTask, str]]) -> list[tuple[RunTask, str]]:
+    """The same as `kept`, with the hashes of their artifacts."""
+    return nlargest(MAX_KEPT_TASKS, tasks, key=lambda one: one[0].ms)
 
 
 def names_of(tasks: Iterable[RunTask]) -> list[str]:

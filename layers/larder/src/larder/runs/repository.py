@@ -1,12 +1,15 @@
 """Runs in the usage table: `(owner, "run#<time of start>#<turbo's id>")`, with a time to live.
 
-A run that is reported twice has one item. Its tasks are one compressed attribute: 500 tasks take 4 kB.
+A run that is reported twice has one item. Its tasks are one compressed attribute: 500 tasks take 4 kB. The hashes of
+their artifacts are another one, which takes what room is left.
 """
 
 import base64
 import json
+import re
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from larder.actor import Actor
@@ -28,10 +31,17 @@ from larder.tables import USAGE, Item, commit
 _PREFIX = "run#"
 
 MAX_PACKED = 8_000
-"""The most characters of the compressed tasks of a run."""
+"""The most characters of the compressed tasks of a run, with their hashes. A hundred runs fit into a page of 1 MB."""
+
+
+_HASH = re.compile(r"(?!0{16})[0-9a-f]{16}")
+"""A hash of turbo, which takes eight bytes. Others are not kept."""
+
+_NO_HASH = "0" * 16
 
 
 def item_of(owner: str, run: Run, *, expires_at: datetime) -> Item:
+    packed = _packed(run.tasks)
     return {
         "owner": owner,
         "day": f"{_PREFIX}{run.place}",
@@ -47,7 +57,8 @@ def item_of(owner: str, run: Run, *, expires_at: datetime) -> Item:
         "user_id": run.reporter.user_id,
         "names": list(run.names),
         "totals": list(run.totals),
-        "kept": _packed(run.tasks),
+        "kept": packed,
+        "hashes": _packed_hashes(run.hashes, room=MAX_PACKED - len(packed)),
     }
 
 
@@ -73,6 +84,13 @@ def read_page(
     return RunsPage(
         runs=kept, before=None if last is None else str(last["day"]).removeprefix(_PREFIX)
     )
+
+
+def find(owner: str, place: str, *, now: datetime) -> Run | None:
+    item = USAGE.get(owner, f"{_PREFIX}{place}")
+    if item is None or item["expires_at"] <= to_epoch_seconds(now):
+        return None
+    return replace(_run(item), hashes=_unpacked_hashes(item.get("hashes", "")))
 
 
 def find_reporter(owner: str, place: str) -> Actor | None:
@@ -142,6 +160,20 @@ def _unpacked(packed: str) -> list[TaskRow]:
             strict=True,
         )
     )
+
+
+def _packed_hashes(hashes: Sequence[str | None], *, room: int) -> str | None:
+    """As many of the first hashes as fit. None without one."""
+    texts = [one if one and _HASH.fullmatch(one) else _NO_HASH for one in hashes]
+    # Base64 takes four characters for three bytes.
+    kept = bytes.fromhex("".join(texts[: room * 3 // 4 // 8]))
+    return base64.b64encode(kept).decode() if any(kept) else None
+
+
+def _unpacked_hashes(packed: str) -> list[str | None]:
+    text = base64.b64decode(packed).hex()
+    found = [text[at : at + 16] for at in range(0, len(text), 16)]
+    return [None if one == _NO_HASH else one for one in found]
 
 
 def _unpacked_rows(packed: str) -> list[RunTask]:

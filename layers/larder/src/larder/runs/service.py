@@ -58,6 +58,11 @@ def read_runs(
     return repository.read_page(owner, *_moments(first, last), before=before, limit=limit, now=now)
 
 
+def read_run(owner: str, place: str, *, now: datetime) -> Run | None:
+    """The run at a place, with the hashes of its tasks."""
+    return repository.find(owner, place, now=now)
+
+
 def read_first_runs(
     owner: str, first: date, last: date, *, limit: int, now: datetime
 ) -> tuple[RunsPage, RunFigures]:

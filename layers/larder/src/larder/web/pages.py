@@ -61,8 +61,9 @@ _INDENTATION = re.compile(r"^ +", re.MULTILINE)
 _LINE_BREAKS = re.compile(r"(?<=[;{>,(\[])\n|\n(?=[})\]<])")
 # Operators and braces that are in no text that a page shows, except for the `{{ }}` of GitHub.
 _SPACES = re.compile(
-    r" (?P<operator>=>|[=!]==|&&|\|\||\?\?|[<>]=|[=?:]) |(?<=[^{]\{) | (?=\}(?!\}))"
+    r" (?P<operator>=>|[=!]==|&&|\|\||\?\?|[<>]=|[=?:+*]) |(?<=[^{]\{) | (?=\}(?!\}))"
 )
+_QUOTES = re.compile(r'(?<=[a-z]=)"([\w-]+)"(?=[\s>])')
 _STYLE_SPACES = re.compile(r"\s*([{};])\s*|([:,])\s+")
 _CLOSING = re.compile(r"</[a-z0-9]+>")
 _MADE_FROM = re.compile(r" `make vendor-console` made it from .*")
@@ -198,8 +199,9 @@ def script_text(name: str) -> str:
     text = _file(name)
     if name.endswith("vendor.js"):
         return _MADE_FROM.sub("", text)
-    # Markup in a script is of htm, which closes any element with `<//>`.
+    # Markup in a script is of htm, which closes any element with `<//>`, and needs no quotes around one word.
     short = _CLOSING.sub("<//>", _INDENTATION.sub("", COMMENTS.sub("", text)))
+    short = _QUOTES.sub(r"\1", short)
     return _SPACES.sub(lambda found: found["operator"] or "", _LINE_BREAKS.sub("", short))
 
 

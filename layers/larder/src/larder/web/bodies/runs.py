@@ -13,7 +13,7 @@ from larder.runs.models import (
     Outcome,
     Run,
     RunTask,
-    kept,
+    kept_with_hashes,
     names_of,
     totals_of,
 )
@@ -89,7 +89,8 @@ def reported_run(
 ) -> Run:
     """The file that `turbo run --summarize` writes. Other fields of it are ignored and not stored."""
     scm = summary.scm
-    tasks = [_task(task, task.execution) for task in summary.tasks if task.execution]
+    ran = [(_task(one, one.execution), one.hash) for one in summary.tasks if one.execution]
+    tasks, best = [task for task, _ in ran], kept_with_hashes(ran)
     return Run(
         id=summary.id,
         started_at=from_ms(summary.execution.startTime),
@@ -102,7 +103,8 @@ def reported_run(
         reporter=principal.actor,
         names=names_of(tasks),
         totals=totals_of(tasks),
-        tasks=kept(tasks),
+        tasks=[task for task, _ in best],
+        hashes=[hash for _, hash in best],
     )
 
 

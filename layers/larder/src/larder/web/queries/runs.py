@@ -22,16 +22,17 @@ _PLACE = re.compile(r"[0-9a-f]{12}#[A-Za-z0-9]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class RunsQuery:
-    """The runs of a period. `before` is where the page begins, None for the first one."""
+    """The runs of a period. `before` is where the page begins, None for the first one. `place` is that of one run."""
 
     period: Period
     limit: int
     before: str | None
+    place: str | None
 
 
 def runs_query(_token: BearerToken, request: Request) -> RunsQuery:
-    """`from`, `to`, `limit` and `before`. Raises InvalidRequest."""
-    check_parameters(request, "from", "to", "limit", "before")
+    """`from`, `to`, `limit` and `before`, or `id` and `startedAt` of a run. Raises InvalidRequest."""
+    check_parameters(request, "from", "to", "limit", "before", "id", "startedAt")
     query = request.query_parameters or {}
     limit = query.get("limit", str(DEFAULT_RUNS))
     if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_RUNS:
@@ -40,7 +41,16 @@ def runs_query(_token: BearerToken, request: Request) -> RunsQuery:
     if before is not None and not _PLACE.fullmatch(before):
         raise InvalidRequest("before", "must be the `next` of the previous page")
     period = parse_period(query.get("from"), query.get("to"))
-    return RunsQuery(period=period, limit=int(limit), before=before)
+    place = _place(query.get("id"), query.get("startedAt")) if "id" in query else None
+    return RunsQuery(period=period, limit=int(limit), before=before, place=place)
+
+
+def _place(id: str | None, started_at: str | None) -> str:
+    if id is None or not _RUN_ID.fullmatch(id):
+        raise InvalidRequest("id", "must be the id of a run")
+    if started_at is None or not _MOMENT.fullmatch(started_at):
+        raise InvalidRequest("startedAt", "must be the startedAt of the run")
+    return f"{int(started_at):012x}#{id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +72,7 @@ def runs_to_delete(_token: BearerToken, request: Request) -> RunsToDeleteQuery:
         if not _ID.fullmatch(reporter):
             raise InvalidRequest("reporter", "must be the id of a key, session, user or rule")
         return RunsToDeleteQuery(None, reporter)
-    if id is None or not _RUN_ID.fullmatch(id):
-        raise InvalidRequest("id", "must be the id of a run")
-    if started_at is None or not _MOMENT.fullmatch(started_at):
-        raise InvalidRequest("startedAt", "must be the startedAt of the run")
-    return RunsToDeleteQuery(f"{int(started_at):012x}#{id}", None)
+    return RunsToDeleteQuery(_place(id, started_at), None)
 
 
 RunsToDelete = Annotated[RunsToDeleteQuery, Depends(runs_to_delete)]

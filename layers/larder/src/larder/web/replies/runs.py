@@ -1,13 +1,23 @@
 """Reported runs in replies: times in milliseconds, days in UTC."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import NotRequired, TypedDict
+from itertools import zip_longest
+from typing import Literal, NotRequired, TypedDict
 
 from larder.clock import Milliseconds, to_iso_date, to_ms
-from larder.runs.models import DeletedRuns, Run, RunFigures, RunsPage, TaskFigures, Totals
+from larder.runs.models import DeletedRuns, Outcome, Run, RunFigures, RunsPage, TaskFigures, Totals
 from larder.usage.models import Period
 from larder.web.replies.artifacts import WriterJson
 from larder.web.replies.usage import PeriodJson
+
+_Outcome = Literal["localHit", "remoteHit", "built", "failed"]
+_OUTCOMES: Mapping[str, _Outcome] = {
+    Outcome.LOCAL_HIT: "localHit",
+    Outcome.REMOTE_HIT: "remoteHit",
+    Outcome.BUILT: "built",
+    Outcome.FAILED: "failed",
+}
 
 MAX_TASK_FIGURES = 500
 """The most tasks of a reply: those with the most build time."""
@@ -28,10 +38,24 @@ class DeletedRunsJson(TypedDict):
     hasMore: bool
 
 
+class RanTaskJson(TypedDict):
+    """A task of a run. `ms` is how long it was built, or the time that its hit saved.
+
+    `hash` is that of its artifact, and null if it was not stored.
+    """
+
+    package: str
+    task: str
+    outcome: _Outcome
+    ms: int
+    hash: str | None
+
+
 class RunJson(TypedDict):
     """A run. `tasks` is the number of its tasks that ran, and `names` are their names, such as `build`, 20 at most.
 
-    `built` has the failed ones, too. `timeSavedMs` is what turbo reports for its hits.
+    `built` has the failed ones, too. `timeSavedMs` is what turbo reports for its hits. `ran` is there if the request
+    names the run: the tasks that are stored of it, those with the most time first.
     """
 
     id: str
@@ -50,6 +74,7 @@ class RunJson(TypedDict):
     ci: str | None
     turboVersion: str | None
     reporter: WriterJson
+    ran: NotRequired[list[RanTaskJson]]
 
 
 class TaskJson(TypedDict):
@@ -115,6 +140,25 @@ def recorded_run_json(run: Run, *, recorded: bool) -> RecordedRunJson:
 
 def deleted_runs_json(deleted: DeletedRuns) -> DeletedRunsJson:
     return {"deleted": deleted.runs, "hasMore": deleted.has_more}
+
+
+def run_json(period: Period, run: Run | None) -> RunsJson:
+    """A list of one run with its tasks, or of none."""
+    body = runs_json(period, RunsPage(runs=[run] if run else [], before=None), None)
+    if run is not None:
+        body["runs"][0]["ran"] = [
+            {
+                "package": package,
+                "task": task,
+                "outcome": _OUTCOMES[outcome],
+                "ms": ms,
+                "hash": hash,
+            }
+            for (package, task, outcome, ms), hash in zip_longest(
+                run.tasks, run.hashes[: len(run.tasks)]
+            )
+        ]
+    return body
 
 
 def runs_json(period: Period, page: RunsPage, figures: RunFigures | None) -> RunsJson:

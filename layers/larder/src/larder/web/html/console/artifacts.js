@@ -28,8 +28,8 @@ const PERIODS_STORED = [
   ["168", "Last 7 days"],
 ];
 
-/** The address of the artifacts that a filter finds. */
-const artifactsPath = (scope, filter) => `${scope.path}/artifacts?${new URLSearchParams(filter)}`;
+/** The address of the artifacts that a filter finds, in all caches of a team. */
+const artifactsPath = (scope, filter) => `${scope.path}/artifacts?${new URLSearchParams({ ...(scope.team && { scope: "all" }), ...filter })}`;
 
 /** The query of the filter. */
 function filterQuery({ scope, prefix, writer, ci, hours, order }) {
@@ -125,8 +125,11 @@ function ArtifactsFilter({ team, first, names, scopes, search }) {
   <//>`;
 }
 
-/** A hash in a table. Those of turbo stay on one line. */
-const Hash = ({ of }) => html`<code class=${of.length > 20 ? "" : "whole"}>${of}</code>`;
+/** A hash in a table. Those of turbo stay on one line. With a `scope`, it leads to the artifact. */
+function Hash({ of, scope }) {
+  const text = html`<code class=${of.length > 20 ? "" : "whole"}>${of}</code>`;
+  return scope?.manages ? html`<a href=${artifactsPath(scope, { prefix: of })}>${text}</a>` : text;
+}
 
 /** The key, the rule or the user that wrote an artifact, and what a CI job built: ci on main. */
 function writerText({ writer: { id, userId, job } }, names) {
@@ -137,7 +140,7 @@ function writerText({ writer: { id, userId, job } }, names) {
 /** Leads to everything that the writer has stored. */
 function Writer({ row, scope, names }) {
   if (row.writer === null) return html`<span class="soft">Unknown</span>`;
-  return html`<a href=${artifactsPath(scope, { writer: row.writer.id, ...(scope.team && { scope: "all" }) })}><${Name} of=${writerText(row, names)} /></a>
+  return html`<a href=${artifactsPath(scope, { writer: row.writer.id })}><${Name} of=${writerText(row, names)} /></a>
     ${row.ci && html` <${Tag}><${Name} of=${ciText(row.ci)} /><//>`}`;
 }
 

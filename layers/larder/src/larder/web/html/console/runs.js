@@ -21,7 +21,10 @@ function runLines(scope) {
 printf 'Authorization: Bearer %s' "$TURBO_TOKEN" | curl -sS "${home}/v1/runs${team}" -H @- -H "Content-Type: application/json" --data-binary "@$(ls -t .turbo/runs/*.json | head -n 1)"`;
 }
 
-function RunsView({ scope }) {
+/** All runs, or the run that the address names. */
+const RunsView = ({ scope }) => (location.search ? html`<${OneRun} scope=${scope} />` : html`<${AllRuns} scope=${scope} />`);
+
+function AllRuns({ scope }) {
   const [period, setPeriod] = useState(7);
   const path = `/v1/runs?${scope.query}&from=${dayBefore(period - 1)}&limit=${RUNS_LENGTH}`;
   const runs = useLoad(path);
@@ -81,23 +84,44 @@ function RunsList({ path, first, scope, reload }) {
   const [places, setPlaces] = useState([""]);
   const [deleting, setDeleting] = useState(null);
   const place = places.at(-1);
+  const remove = scope.manages && { title: "", cell: (row) => html`<${Button} kind="second small" aria-label=${`Delete the run ${row.id}`} onClick=${() => setDeleting(row)}>Delete<//>` };
   const page = useLoad(place ? `${path}&before=${encodeURIComponent(place)}` : `first ${path}`, place ? undefined : async () => ({ data: first, problem: null }));
   return html`<${Card} title="Runs"><${Loaded} of=${page} lines=${8} show=${({ runs, pagination }) => html`
-    <${Table} label="Runs" rows=${runs} id=${({ id, startedAt }) => `${id} ${startedAt}`} columns=${[
-      { title: "Started", cell: (row) => html`<${Time} at=${row.startedAt} /> ${(row.failed > 0 || row.exitCode > 0) && html`<${Tag} kind="bad">failed<//>`}` },
-      { title: "Tasks", cell: ({ names }) => html`<${Name} of=${names.join(", ") || "–"} />` },
-      { title: "Branch", cell: ({ branch }) => (branch === null ? "–" : html`<${Name} of=${branch} />`) },
-      { title: "CI", cell: ({ ci }) => (ci === null ? "–" : html`<${Name} of=${ciText(ci.toUpperCase())} />`) },
-      { title: "Ran", number: true, cell: ({ tasks }) => formats.number.format(tasks) },
-      { title: "From a cache", number: true, cell: (row) => rateText(hitShare({ ...row, runs: row.tasks })) },
-      { title: "Took", number: true, cell: ({ durationMs }) => durationText(durationMs) },
-      ...(scope.manages ? [{ title: "", cell: (row) => html`<${Button} kind="second small" aria-label=${`Delete the run ${row.id}`} onClick=${() => setDeleting(row)}>Delete<//>` }] : []),
-    ]} />
+    <${RunsTable} rows=${runs} scope=${scope} remove=${remove} />
     ${deleting && html`<${DeleteRun} scope=${scope} row=${deleting} close=${(done) => (setDeleting(null), done && reload())} />`}
     <div class="end">
       ${places.length > 1 && html`<${Button} onClick=${() => setPlaces(places.slice(0, -1))}>Newer<//>`}
       ${pagination.next !== null && html`<${Button} onClick=${() => setPlaces([...places, pagination.next])}>Older<//>`}
     </div>`} /><//>`;
+}
+
+const RunsTable = ({ rows, scope, remove }) => html`<${Table} label="Runs" rows=${rows} id=${({ id, startedAt }) => `${id} ${startedAt}`} columns=${[
+  { title: "Started", cell: (row) => html`<a href=${`${scope.path}/runs?id=${row.id}&startedAt=${row.startedAt}`}><${Time} at=${row.startedAt} /></a> ${(row.failed > 0 || row.exitCode > 0) && html`<${Tag} kind="bad">failed<//>`}` },
+  { title: "Tasks", cell: ({ names }) => html`<${Name} of=${names.join(", ") || "–"} />` },
+  { title: "Branch", cell: ({ branch }) => (branch === null ? "–" : html`<${Name} of=${branch} />`) },
+  { title: "CI", cell: ({ ci }) => (ci === null ? "–" : html`<${Name} of=${ciText(ci.toUpperCase())} />`) },
+  { title: "Ran", number: true, cell: ({ tasks }) => formats.number.format(tasks) },
+  { title: "From a cache", number: true, cell: (row) => rateText(hitShare({ ...row, runs: row.tasks })) },
+  { title: "Took", number: true, cell: ({ durationMs }) => durationText(durationMs) },
+  remove,
+].filter(Boolean)} />`;
+
+const OUTCOMES = { localHit: "Local hit", remoteHit: "Remote hit", built: "Built", failed: "Failed" };
+
+/** A run with its tasks. Each leads to its artifact. */
+function OneRun({ scope }) {
+  const loaded = useLoad(`/v1/runs${location.search}&${scope.query}`);
+  return html`<${Head} title="Run"><a href=${`${scope.path}/runs`}>All runs</a><//>
+    <${Card}><${Loaded} of=${loaded} lines=${8} show=${({ runs }) =>
+      runs.length === 0
+        ? html`<${Empty} title="No such run"><p>It has expired or was deleted.</p><//>`
+        : html`<${RunsTable} rows=${runs} scope=${scope} />
+            <${Table} label="Tasks" rows=${runs[0].ran} id=${taskName} columns=${[
+              { title: "Task", cell: (row) => html`<${Name} of=${taskName(row)} />` },
+              { title: "Result", cell: ({ outcome }) => (outcome === "failed" ? html`<${Tag} kind="bad">Failed<//>` : OUTCOMES[outcome]) },
+              { title: "Built or saved", number: true, cell: ({ ms }) => durationText(ms) },
+              { title: "Artifact", cell: ({ hash }) => hash && html`<${Hash} of=${hash} scope=${scope} />` },
+            ]} />`} /><//>`;
 }
 
 function DeleteRun({ scope, row, close }) {

@@ -66,7 +66,7 @@ const PartsTable = ({ rows, all, title, nameOf }) => html`<${Table} label="What 
 ]} />`;
 
 const LargestTable = ({ rows, scope: at, names }) => html`<${Table} label="The largest artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
-  { title: "Hash", cell: ({ hash }) => html`<${Hash} of=${hash} />` },
+  { title: "Hash", cell: ({ hash }) => html`<${Hash} of=${hash} scope=${at} />` },
   { title: "Size", number: true, cell: ({ size }) => bytesText(size) },
   rows.some(({ scope }) => scope !== "shared") && { title: "Scope", cell: ({ scope }) => html`<code>${visible(scope)}</code>` },
   { title: "Written by", cell: (row) => html`<${Writer} row=${row} scope=${at} names=${names} />` },
