@@ -110,7 +110,7 @@ const OUTCOMES = { localHit: "Local hit", remoteHit: "Remote hit", built: "Built
 
 /** A run with its tasks. Each leads to its artifact. */
 function OneRun({ scope }) {
-  const loaded = useLoad(`/v1/runs${location.search}&${scope.query}`);
+  const loaded = useLoad(`/v1/runs?${scope.query}&${location.search.slice(1)}`);
   return html`<${Head} title="Run"><a href=${`${scope.path}/runs`}>All runs</a><//>
     <${Card}><${Loaded} of=${loaded} lines=${8} show=${({ runs }) =>
       runs.length === 0
