@@ -25,8 +25,8 @@ from larder.settings import settings
 from larder.teams.models import Team
 from larder.teams.teams import find_team
 from larder.trust import matching, repository
-from larder.trust.models import CiToken, ExchangeRequest, Match, Rule
-from larder.trust.providers import PROVIDERS, claim_text
+from larder.trust.models import CiToken, ExchangeRequest, Match
+from larder.trust.providers import PROVIDERS
 
 PREFIX = "larder_ci_"
 _HOUR_S = 3600
@@ -65,18 +65,18 @@ def _issue(
     team: Team, match: Match, token: IdToken, asked: ExchangeRequest, now: datetime
 ) -> CiToken | None:
     """None if the rule has changed since it was read. Raises IdTokenSpent, TooManyRequests."""
-    rule = match.rule
-    provider = PROVIDERS[rule.provider]
-    token_hash = _hash_of(token, rule)
+    rule, uses = match.rule, PROVIDERS[match.rule.provider].uses
+    # What is signed stands for a token without an id. Its signature does not: some can be written in several ways.
+    token_id = match.job.token_id or token.text.rpartition(".")[0]
+    token_hash = hash_key(f"{token.issuer}\n{token_id}")
     # Before the transaction: it would conflict with those of other jobs of the rule.
-    if keys.is_spent(token_hash, uses=provider.uses):
+    if keys.is_spent(token_hash, uses=uses):
         raise IdTokenSpent
     most = Limit(most=settings().max_ci_tokens_per_hour, window_s=_HOUR_S)
     # Trusted jobs have an allowance of their own, so that pull requests cannot use it up.
     allowance = f"ci-tokens#{team.id}#{'others' if match.distrusted else 'trusted'}"
     counted = counting_if_counted(allowance, most, now=now)
     lifetime_s = rule.lifetime_s or settings().ci_token_seconds
-    run = matching.run_of(rule, token.claims)
     actions = tuple(one for one in match.actions if one == "read" or not asked.reads_only)
     key, raw = make_token(
         PREFIX,
@@ -84,15 +84,17 @@ def _issue(
         rule_id=rule.id,
         rule_version=rule.version + (match.pins is not None),
         scope=match.scope,
-        run=run,
+        run=match.job.run,
         actions=actions,
         expires_at=now + timedelta(seconds=lifetime_s),
         now=now,
     )
     ends_at = from_ms(token.claims["exp"] * 1000) + _SPENT_KEPT
-    spent = keys.spending(token_hash, uses=provider.uses, expires_at=ends_at)
+    spent = keys.spending(token_hash, uses=uses, expires_at=ends_at)
     actor = Actor(key.id, rule.id)
-    entries = [issued(key.id, rule.id, actor, {"team": team.id, "scope": match.scope, **run})]
+    entries = [
+        issued(key.id, rule.id, actor, {"team": team.id, "scope": match.scope, **match.job.run})
+    ]
     if match.pins is not None:
         entries.append(audited(team.id, Action.RULE_PINNED, rule.id, actor, name=rule.name))
     failed = repository.exchange(key, spent, rule, *counted, *entries, pins=match.pins, now=now)
@@ -110,10 +112,3 @@ def _issue(
         expires_in_s=lifetime_s,
         has_pinned=match.pins is not None,
     )
-
-
-def _hash_of(token: IdToken, rule: Rule) -> str:
-    """The hash of the issuer and the id of a token."""
-    # What is signed stands for a token without an id. Its signature does not: some can be written in several ways.
-    id = claim_text(token.claims, PROVIDERS[rule.provider].token_id)
-    return hash_key(f"{token.issuer}\n{id or token.text.rpartition('.')[0]}")

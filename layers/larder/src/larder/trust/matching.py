@@ -10,13 +10,13 @@ from larder.api_keys.models import CACHE_ACTIONS, REPLACE
 from larder.errors import ExchangeRefused
 from larder.teams.models import SHARED_SCOPE
 from larder.trust.models import Explanation, Match, Others, RuleStatus
-from larder.trust.providers import PROVIDERS, claim_text, described, shown
+from larder.trust.providers import PROVIDERS, described, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from larder.trust.models import Claims, Rule
+    from larder.trust.models import Claims, Job, Rule
 
 _SCOPE_LETTERS = 26
 
@@ -54,8 +54,9 @@ def choose(
 
 def explain(rule: Rule, claims: Claims, *, origin: str, now: datetime) -> Explanation:
     """Why the rule accepts the claims or not. Does not check the signature and the times of a token."""
-    refused = tuple(_refusals(rule, claims, origin, now))
-    match = None if refused else _match(rule, claims)
+    job = PROVIDERS[rule.provider].job(claims)
+    refused = tuple(_refusals(rule, job, origin, now))
+    match = None if refused else _match(rule, job)
     return Explanation(rule=rule, refused=refused, match=match)
 
 
@@ -80,100 +81,32 @@ def do_the_same(one: Rule, other: Rule) -> bool:
     return accept_same_jobs(one, other) and _grants(one) == _grants(other)
 
 
-def distrusted(rule: Rule, claims: Claims) -> Iterator[str]:
-    """Why the rule does not trust the job. Nothing for a trusted one."""
-    provider, trusted = PROVIDERS[rule.provider], rule.trusted
-    if provider.ref is not None:
-        ref = provider.ref_of(claims)
-        if ref is None:
-            yield f"the claim {provider.ref} is missing"
-        elif not any(_accepts(pattern, ref) for pattern in trusted.refs):
-            yield f"{provider.ref} is {shown(ref)}, not {_one_of(trusted.refs)}"
-    if provider.event is not None:
-        event = claim_text(claims, provider.event)
-        if event not in trusted.events:
-            yield f"{provider.event} is {_shown(event)}, not {_one_of(trusted.events)}"
-    if trusted.requires_protected_ref and provider.protected is not None:
-        value = claim_text(claims, provider.protected)
-        if value != "true":
-            yield f"{provider.protected} is {_shown(value)}, not true"
-    for name, values in trusted.claims.items():
-        value = claim_text(claims, name)
-        if value not in values:
-            yield f"{name} is {_shown(value)}, not {_one_of(values)}"
-
-
-def scope_of(rule: Rule, claims: Claims) -> tuple[str, str] | None:
-    """The id and the name of the own scope of a job. None if its claims do not say which it is."""
-    provider = PROVIDERS[rule.provider]
-    names = provider.scope_claims(claims) or ((rule.scope_claim,) if rule.scope_claim else ())
-    values = [claim_text(claims, name) for name in names]
-    if not values or None in values:
-        return None
-    repository = [claim_text(claims, pin) or "" for pin in provider.pins]
-    # With its length before it, no value can look like two.
-    parts = "\0".join(
-        [rule.issuer, rule.id, *(f"{len(text or '')}:{text}" for text in (*repository, *values))]
-    )
-    digest = base64.b32encode(hashlib.sha256(parts.encode()).digest()).decode()
-    named = (provider.repository and claim_text(claims, provider.repository)) or rule.name
-    return "c" + digest[:_SCOPE_LETTERS].lower(), shown(" ".join([named, *map(str, values)]))
-
-
-def run_of(rule: Rule, claims: Claims) -> dict[str, str]:
-    """What describes the job in the audit log: repository, ref, event, commit, page."""
-    provider = PROVIDERS[rule.provider]
-    wanted: Mapping[str, str | None] = {
-        "repository": provider.repository or next(iter(provider.pins), None),
-        "ref": provider.ref,
-        "event": provider.event,
-        **provider.run,
-        "token": provider.token_id,
-    }
-    run = {
-        label: shown(text)
-        for label, claim in wanted.items()
-        if claim is not None and (text := claim_text(claims, claim)) is not None
-    }
-    if provider.run_url is not None and rule.issuer == provider.issuer:
-        try:
-            run["url"] = shown(provider.run_url.format_map(claims))
-        except KeyError:
-            # A claim is missing, so there is no page to name.
-            return run
-    return run
-
-
-def _refusals(rule: Rule, claims: Claims, origin: str, now: datetime) -> Iterator[str]:
+def _refusals(rule: Rule, job: Job, origin: str, now: datetime) -> Iterator[str]:
+    claims, provider = job.claims, PROVIDERS[rule.provider]
     status = rule.status(now)
     if status in (RuleStatus.DISABLED, RuleStatus.EXPIRED):
         yield f"the rule is {status.value}"
-    if claims.get("iss") != rule.issuer:
-        yield f"iss is {_shown(claim_text(claims, 'iss'))}, not {rule.issuer}"
-    audience = rule.audience or origin
-    if claims.get("aud") != audience:
-        yield f"aud is {_shown(claim_text(claims, 'aud'))}, not {audience}"
-    provider = PROVIDERS[rule.provider]
+    for name, wanted in (("iss", rule.issuer), ("aud", rule.audience or origin)):
+        if claims.get(name) != wanted:
+            yield f"{name} is {_shown(claims.get(name))}, not {wanted}"
     for name, value in provider.refused.items():
-        if claim_text(claims, name) == value:
+        if claims.get(name) == value:
             yield f"{name} is {value}"
     if rule.pinned:
         for name, value in rule.pinned.items():
-            if claim_text(claims, name) != value:
-                yield f"{name} is {_shown(claim_text(claims, name))}, not {value}"
+            if claims.get(name) != value:
+                yield f"{name} is {_shown(claims.get(name))}, not {value}"
         return
-    if provider.repository is not None:
-        repository = claim_text(claims, provider.repository)
-        if repository != rule.repository:
-            yield f"{provider.repository} is {_shown(repository)}, not {rule.repository}"
+    if provider.repository is not None and job.repository != rule.repository:
+        yield f"{provider.repository} is {_shown(job.repository)}, not {rule.repository}"
     for pin in provider.pins:
-        if not claim_text(claims, pin):
+        if pin not in job.ids:
             yield f"the claim {pin} is missing"
 
 
-def _match(rule: Rule, claims: Claims) -> Match:
-    reasons = tuple(distrusted(rule, claims))
-    own = scope_of(rule, claims)
+def _match(rule: Rule, job: Job) -> Match:
+    reasons = tuple(_distrusted(rule, job))
+    own = _scope_of(rule, job)
     named = own[1] if own else rule.name
     scope = SHARED_SCOPE
     actions: tuple[str, ...] = CACHE_ACTIONS
@@ -183,25 +116,52 @@ def _match(rule: Rule, claims: Claims) -> Match:
         actions = ("read",)
     elif reasons and own is not None:
         scope = own[0]
-    elif _replaces(rule, claims):
+    elif job.event in rule.trusted.replace_events:
+        # A trusted job of this event replaces artifacts that a protected team keeps.
         actions = (*CACHE_ACTIONS, REPLACE)
-    pins = None
-    if not rule.pinned:
-        pins = {pin: str(claim_text(claims, pin)) for pin in PROVIDERS[rule.provider].pins}
     return Match(
         rule=rule,
         distrusted=reasons,
         scope=scope,
         scope_name=named,
         actions=actions,
-        pins=pins,
+        pins=None if rule.pinned else job.ids,
+        job=job,
     )
 
 
-def _replaces(rule: Rule, claims: Claims) -> bool:
-    """Whether the job, if it is trusted, replaces artifacts that a protected team keeps."""
-    event = PROVIDERS[rule.provider].event
-    return event is not None and claim_text(claims, event) in rule.trusted.replace_events
+def _distrusted(rule: Rule, job: Job) -> Iterator[str]:
+    """Why the rule does not trust the job. Nothing for a trusted one."""
+    provider, trusted = PROVIDERS[rule.provider], rule.trusted
+    if provider.ref is not None:
+        if job.ref is None:
+            yield f"the claim {provider.ref} is missing"
+        elif not any(_accepts(pattern, job.ref) for pattern in trusted.refs):
+            yield f"{provider.ref} is {shown(job.ref)}, not {_one_of(trusted.refs)}"
+    if provider.event is not None and job.event not in trusted.events:
+        yield f"{provider.event} is {_shown(job.event)}, not {_one_of(trusted.events)}"
+    wanted = [*trusted.claims.items()]
+    if trusted.requires_protected_ref and provider.protected is not None:
+        wanted.insert(0, (provider.protected, ("true",)))
+    for name, values in wanted:
+        value = job.claims.get(name)
+        if value not in values:
+            yield f"{name} is {_shown(value)}, not {_one_of(values)}"
+
+
+def _scope_of(rule: Rule, job: Job) -> tuple[str, str] | None:
+    """The id and the name of the own scope of a job. None if its claims do not say which it is."""
+    values = job.scope or ((job.claims.get(rule.scope_claim),) if rule.scope_claim else ())
+    if not values or None in values:
+        return None
+    repository = [job.ids.get(pin, "") for pin in PROVIDERS[rule.provider].pins]
+    # With its length before it, no value can look like two.
+    parts = "\0".join(
+        [rule.issuer, rule.id, *(f"{len(text or '')}:{text}" for text in (*repository, *values))]
+    )
+    digest = base64.b32encode(hashlib.sha256(parts.encode()).digest()).decode()
+    named = job.repository or rule.name
+    return "c" + digest[:_SCOPE_LETTERS].lower(), shown(" ".join([named, *map(str, values)]))
 
 
 def _grants(rule: Rule) -> tuple[object, ...]:

@@ -126,6 +126,25 @@ class RuleChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A CI job as the claims of its provider describe it. None for what they do not say.
+
+    `claims` are those that are texts, numbers or truth values, as text. `ids` are those of the repository and its
+    owner, by claim. Own scopes differ by the values of `scope`; there are none if the provider has no claims for that.
+    `run` describes the job in the audit log: repository, ref, event, commit, page. `token_id` identifies the id token.
+    """
+
+    claims: Mapping[str, str]
+    repository: str | None
+    ids: Mapping[str, str]
+    ref: str | None
+    event: str | None
+    scope: tuple[str | None, ...]
+    run: Mapping[str, str]
+    token_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """What a rule says to the claims of a job that it accepts.
 
@@ -140,6 +159,7 @@ class Match:
     scope_name: str
     actions: tuple[str, ...]
     pins: Mapping[str, str] | None
+    job: Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,11 @@ the name of a branch.
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from larder.trust.models import Claims
+from larder.trust.models import Claims, Job
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -66,31 +67,61 @@ class Provider:
     run: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     run_url: str | None = None
 
-    def ref_of(self, claims: Claims) -> str | None:
+    def job(self, claims: Claims) -> Job:
+        texts = _texts(claims)
+        event = texts.get(self.event) if self.event else None
+        return Job(
+            claims=texts,
+            repository=texts.get(self.repository) if self.repository else None,
+            ids={pin: texts[pin] for pin in self.pins if texts.get(pin)},
+            ref=self._ref_of(texts, event),
+            event=event,
+            scope=tuple(map(texts.get, self._scope_claims(texts, event))),
+            run=self._run_of(texts),
+            token_id=texts.get(self.token_id),
+        )
+
+    def _ref_of(self, texts: Mapping[str, str], event: str | None) -> str | None:
         """The ref that the job builds. For a merge queue, the branch that the queue leads to."""
-        if self.tag is not None and (tag := claim_text(claims, self.tag)):
+        if self.tag is not None and (tag := texts.get(self.tag)):
             return f"refs/tags/{tag}"
-        text = None if self.ref is None else claim_text(claims, self.ref)
+        text = None if self.ref is None else texts.get(self.ref)
         if text is None:
             return None
         if self.queue is not None and (match := self.queue.fullmatch(text)):
-            return f"refs/heads/{match['branch']}" if self._is_queued(claims) else text
+            # Anyone who can push can create a branch with such a name; only the queue makes this event.
+            return f"refs/heads/{match['branch']}" if event == "merge_group" else text
         return self.ref_prefix + text
 
-    def scope_claims(self, claims: Claims) -> tuple[str, ...]:
+    def _scope_claims(self, texts: Mapping[str, str], event: str | None) -> tuple[str, ...]:
         """The claims by which the own scope of this job differs from others. Empty if the CI has none."""
         if self.pipeline is None or self.event is None or self.ref is None:
             return self.scoped_by
         tells_apart = (
-            claim_text(claims, self.event) in self.trusted_events
-            or self.numbered.fullmatch(claim_text(claims, self.ref) or "") is not None
-            or (self.vouched is not None and claim_text(claims, self.vouched) is not None)
+            event in self.trusted_events
+            or self.numbered.fullmatch(texts.get(self.ref, "")) is not None
+            or (self.vouched is not None and self.vouched in texts)
         )
         return self.scoped_by if tells_apart else (*self.scoped_by, self.pipeline)
 
-    def _is_queued(self, claims: Claims) -> bool:
-        # Anyone who can push can create a branch with such a name; only the queue makes this event.
-        return self.event is not None and claim_text(claims, self.event) == "merge_group"
+    def _run_of(self, texts: Mapping[str, str]) -> dict[str, str]:
+        wanted: Mapping[str, str | None] = {
+            "repository": self.repository or next(iter(self.pins), None),
+            "ref": self.ref,
+            "event": self.event,
+            **self.run,
+            "token": self.token_id,
+        }
+        run = {
+            label: shown(texts[name])
+            for label, name in wanted.items()
+            if name is not None and name in texts
+        }
+        if self.run_url is not None and texts.get("iss") == self.issuer:
+            # If a claim is missing, there is no page to name.
+            with suppress(KeyError):
+                run["url"] = shown(self.run_url.format_map(texts))
+        return run
 
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType(
@@ -194,29 +225,28 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
 )
 
 
-def claim_text(claims: Claims, name: str) -> str | None:
-    """A claim as text. None for a claim that is missing, or is no text, number or truth value."""
-    value = claims.get(name)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    return value if isinstance(value, str) else None
-
-
 def described(claims: Claims) -> str:
     """The job of these claims, for an error: `repository 74 (acme/web), refs/heads/main, push`."""
+    texts = _texts(claims)
     for provider in PROVIDERS.values():
-        if provider.pins and all(claim_text(claims, pin) for pin in provider.pins):
-            named = claim_text(claims, provider.repository) if provider.repository else None
+        if provider.pins and all(texts.get(pin) for pin in provider.pins):
+            named = texts.get(provider.repository) if provider.repository else None
             parts = [
-                f"repository {claim_text(claims, provider.pins[0])}"
-                + (f" ({named})" if named else ""),
-                claim_text(claims, provider.ref) if provider.ref else None,
-                claim_text(claims, provider.event) if provider.event else None,
+                f"repository {texts[provider.pins[0]]}" + (f" ({named})" if named else ""),
+                texts.get(provider.ref) if provider.ref else None,
+                texts.get(provider.event) if provider.event else None,
             ]
             return shown(", ".join(part for part in parts if part))
-    return shown(f"subject {claim_text(claims, 'sub')}")
+    return shown(f"subject {texts.get('sub')}")
+
+
+def _texts(claims: Claims) -> dict[str, str]:
+    """The claims as texts. Those that are no text, number or truth value are left out: they count as missing."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in claims.items()
+        if isinstance(value, bool | int | str)
+    }
 
 
 def shown(text: str) -> str:
