@@ -37,7 +37,7 @@ from local.template import DEFAULT_PATH, Route, Template
 from tools.openapi import Undocumented
 from tools.openapi.failures import Errors, raised_by
 from tools.openapi.replies import headers, replies_of
-from tools.openapi.requests import PARAMETERS, PATHS, body_of, named_in, parameters_of
+from tools.openapi.requests import PATHS, body_of, declares, named_in, parameters_of
 from tools.openapi.shapes import Components, Schema, union
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -286,7 +286,7 @@ class _Operation:
             }
         for dependency in self.dependencies:
             for one in parameters_of(dependency):
-                found[one.name, one.place] = one.described
+                found[one["name"], one["in"]] = one
         samples = {
             "path": self.sample.get("pathParameters", {}),
             "query": dict(parse_qsl(self.sample["rawQueryString"])),
@@ -421,5 +421,9 @@ def _dependencies(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
                 yield part.dependency
     # Some functions call a dependency themselves, because they do not always need it.
     for named in named_in(function):
-        if callable(named) and (named in PARAMETERS or named is parameters.bearer_token):
+        if not inspect.isfunction(named) or named.__module__ == function.__module__:
+            continue
+        if named.__module__.startswith("larder.web") and (
+            named is parameters.bearer_token or declares(named)
+        ):
             yield named

@@ -14,6 +14,7 @@ from typing import Any
 from larder import errors
 from larder.errors import LarderError
 from larder.tables import Table
+from larder.web.declared import Parameter
 
 Errors = frozenset[type[LarderError]]
 
@@ -115,6 +116,8 @@ def _of_node(node: ast.AST, names: _Names) -> Errors:
 
 
 def _of_name(named: Any) -> Errors:
+    if isinstance(named, Parameter):
+        named = named.parse
     if isinstance(named, Table):
         # Each read and write of a table can fail in the client, whose code is not followed.
         return frozenset({errors.TryAgain})

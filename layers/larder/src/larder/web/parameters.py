@@ -4,13 +4,16 @@ Each raises InvalidRequest, or InvalidValue from a parser of a service.
 """
 
 import re
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from larder.api_keys.verification import presented_form
 from larder.artifacts.models import (
+    BASE64,
     MAX_CI_LENGTH,
     MAX_DURATION_MS,
     MAX_TAG_LENGTH,
+    PRINTABLE,
+    REVISION,
     ArtifactHash,
     ArtifactMetadata,
     is_ci,
@@ -21,8 +24,9 @@ from larder.artifacts.models import (
 from larder.errors import Unauthenticated
 from larder.hashing import hash_key
 from larder.settings import settings
-from larder.teams.slugs import parse_slug, parse_team_id
+from larder.teams.slugs import SLUG, TEAM_ID, parse_slug, parse_team_id
 from larder.web.bodies.raw import printable, sent_bytes
+from larder.web.declared import Parameter, text
 from larder.web.errors import InvalidRequest
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.request_context import request_context
@@ -34,6 +38,48 @@ _TEAM = frozenset({"teamId", "slug"})
 _MEANS_A_TEAM = frozenset({"team", "teamid", "teamslug", "slug"})
 """Spellings of `teamId` and `slug` to refuse. If they were ignored, the request would act for the user."""
 _NO_LETTER = re.compile(r"[^a-z]")
+_REVISION: dict[str, Any] = {"type": "string", "pattern": REVISION}
+
+TEAM = text(
+    "teamId",
+    "The id of the team to act for. Empty for no team. Takes precedence over `slug`.",
+    {"type": "string", "pattern": TEAM_ID, "empty": True},
+)
+TEAM_SLUG = text(
+    "slug",
+    "The slug of the team to act for.",
+    {"type": "string", "pattern": SLUG, "empty": True},
+)
+CI = text(
+    "x-artifact-client-ci",
+    "The CI that the client runs in.",
+    {"type": "string", "pattern": PRINTABLE, "empty": True, "maxLength": MAX_CI_LENGTH},
+    place="header",
+)
+INTERACTIVE = text(
+    "x-artifact-client-interactive",
+    "Whether the client runs in an interactive shell.",
+    {"type": "string", "enum": ["0", "1"]},
+    place="header",
+)
+DURATION = text(
+    "x-artifact-duration",
+    "Milliseconds that the task took.",
+    {"type": "number", "minimum": 0, "maximum": MAX_DURATION_MS},
+    place="header",
+)
+TAG = text(
+    "x-artifact-tag",
+    "A signature. Larder returns it unchanged with the artifact.",
+    {"type": "string", "pattern": BASE64, "minLength": 1, "maxLength": MAX_TAG_LENGTH},
+    place="header",
+)
+SHA = text(
+    "x-artifact-sha", "The commit that the artifact was built from.", _REVISION, place="header"
+)
+DIRTY_HASH = text(
+    "x-artifact-dirty-hash", "The hash of uncommitted changes.", _REVISION, place="header"
+)
 
 
 class Token(NamedTuple):
@@ -77,26 +123,26 @@ BearerToken = Annotated[Token, Depends(bearer_token)]
 
 
 def team_query(_token: BearerToken, request: Request) -> TeamQuery:
-    query = request.query_parameters or {}
-    for name in query:
+    for name in request.query_parameters or {}:
         if name not in _TEAM and _NO_LETTER.sub("", name.lower()) in _MEANS_A_TEAM:
             raise InvalidRequest(printable(name), "is unknown: name a team by teamId or slug")
     # A client with an unset variable sends an empty `teamId=`.
-    team_id, slug = query.get("teamId"), query.get("slug")
+    team_id, slug = TEAM(request), TEAM_SLUG(request)
     return TeamQuery(
         team_id=parse_team_id(team_id) if team_id else None,
         slug=parse_slug(slug) if slug else None,
     )
 
 
-def check_parameters(request: Request, *known: str) -> None:
+def check_parameters(request: Request, *declared: Parameter[Any]) -> None:
     """Refuse unknown parameters, except those that name the team.
 
     For Larder's own endpoints: if a mistyped filter were ignored, the request would delete or count too much.
     """
+    known = _TEAM.union(one.name for one in declared)
     for name in request.query_parameters or {}:
-        if name not in _TEAM and name not in known:
-            names = ", ".join(sorted({*_TEAM, *known}))
+        if name not in known:
+            names = ", ".join(sorted(known))
             raise InvalidRequest(printable(name), f"is unknown: the parameters here are {names}")
 
 
@@ -112,12 +158,12 @@ def named_hash(request: Request) -> ArtifactHash | None:
 
 def client_info(_token: BearerToken, request: Request) -> ClientInfo:
     # A client with an unset variable sends an empty header.
-    ci = request.headers.get("x-artifact-client-ci") or None
+    ci = CI(request) or None
     if ci is not None and not is_ci(ci):
         raise InvalidRequest(
             "x-artifact-client-ci", f"must hold at most {MAX_CI_LENGTH} printable ASCII characters"
         )
-    interactive = request.headers.get("x-artifact-client-interactive")
+    interactive = INTERACTIVE(request)
     if interactive not in (None, "0", "1"):
         raise InvalidRequest("x-artifact-client-interactive", "must be 0 or 1")
     return ClientInfo(ci=ci, interactive=None if interactive is None else interactive == "1")
@@ -128,17 +174,16 @@ Client = Annotated[ClientInfo, Depends(client_info)]
 
 def artifact_metadata(client: Client, request: Request) -> ArtifactMetadata:
     """The headers of an upload. A duration can have decimals and is stored as whole milliseconds."""
-    headers = request.headers
-    tag = headers.get("x-artifact-tag")
+    tag = TAG(request)
     if tag is not None and not is_tag(tag):
         raise InvalidRequest(
             "x-artifact-tag", f"must be base64 of at most {MAX_TAG_LENGTH} characters"
         )
     return ArtifactMetadata(
-        duration_ms=_duration(headers.get("x-artifact-duration")),
+        duration_ms=_duration(DURATION(request)),
         tag=tag,
-        sha=_revision("x-artifact-sha", headers.get("x-artifact-sha")),
-        dirty_hash=_revision("x-artifact-dirty-hash", headers.get("x-artifact-dirty-hash")),
+        sha=_revision(SHA.name, SHA(request)),
+        dirty_hash=_revision(DIRTY_HASH.name, DIRTY_HASH(request)),
         ci=client.ci,
         interactive=client.interactive,
     )

@@ -9,6 +9,7 @@ from larder.accounts.models import PasswordChange
 from larder.errors import InvalidDeletionToken, InvalidLinkToken
 from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
+from larder.web.declared import text
 from larder.web.powertools.resolver import Depends, Request
 
 
@@ -88,10 +89,13 @@ def new_email(request: Request) -> WantedEmail:
     return WantedEmail(body.new_email, body.callback_url or "", body.password)
 
 
+TOKEN = text("token", "The token of the link, if the body has none.")
+
+
 def new_password(request: Request) -> NewPassword:
     """`{"newPassword", "token"?}`. The token can be in the query instead. Raises InvalidLinkToken without one."""
     body = parsed(request, _ResetPassword)
-    token = body.token or (request.query_parameters or {}).get("token")
+    token = body.token or TOKEN(request)
     if not token:
         raise InvalidLinkToken
     return NewPassword(token, body.new_password)

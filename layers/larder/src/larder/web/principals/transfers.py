@@ -10,10 +10,22 @@ from typing import Annotated
 
 from larder.artifacts import edge
 from larder.web.build_clients import DirectUploads, direct_uploads
+from larder.web.declared import text
 from larder.web.parameters import BearerToken, NamedTeam, bearer_token, team_query
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.authorize import cache_reader, cache_writer
 from larder.web.principals.prefetch import CachePrincipal, is_bound
+
+USER_AGENT = text(
+    "user-agent",
+    "Versions of turbo that break presigned URLs get no URL, or only one of the edge.",
+    place="header",
+)
+ANNOUNCED = text(
+    "access-control-request-method",
+    "The method of the request that follows. For `PUT`, the reply has a signed URL to upload to.",
+    place="header",
+)
 
 
 def downloader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
@@ -22,7 +34,7 @@ def downloader(token: BearerToken, team: NamedTeam, request: Request) -> CachePr
 
 
 def direct_uploads_of_client(request: Request) -> DirectUploads:
-    return direct_uploads(request.headers.get("user-agent", ""))
+    return direct_uploads(USER_AGENT(request) or "")
 
 
 DirectUploadsOfClient = Annotated[DirectUploads, Depends(direct_uploads_of_client)]
@@ -33,7 +45,7 @@ def announced_writer(request: Request, client: DirectUploadsOfClient) -> CachePr
 
     For the others the token is not checked, because the reply only allows the client to send the request itself.
     """
-    announced = request.headers.get("access-control-request-method", "").upper()
+    announced = (ANNOUNCED(request) or "").upper()
     if announced != "PUT" or client is DirectUploads.NONE:
         return None
     if client is DirectUploads.BY_EDGE and not edge.is_deployed():

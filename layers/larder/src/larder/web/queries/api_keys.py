@@ -1,10 +1,10 @@
 """Query parameters of the endpoints that show a user's keys, by the names of the Better Auth client."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
+from larder.web.declared import text, whole
 from larder.web.errors import InvalidQuery
 from larder.web.powertools.resolver import Depends, Request
 
@@ -29,7 +29,12 @@ def other_keys(sent: Mapping[str, object]) -> str | None:
     return None if sent.get("configId") in (None, "", _DEFAULT_CONFIG) else "configId"
 
 
-_NUMBER = re.compile(r"[0-9]{1,5}")
+LIMIT = whole(
+    "limit", 1, MAX_KEYS, MAX_KEYS, "The maximum number of keys to return.", refuse=InvalidQuery
+)
+OFFSET = whole("offset", 0, MAX_OFFSET, 0, "The number of keys to skip.", refuse=InvalidQuery)
+ID = text("id", "The id of a key.")
+KEY_ID = text("keyId", "Another name for `id`.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +48,13 @@ class KeysQuery:
 def keys_query(request: Request) -> KeysQuery:
     """Raises InvalidQuery naming the parameter."""
     _check_other_keys(request)
-    return KeysQuery(
-        limit=_whole_number(request, "limit", 1, MAX_KEYS, MAX_KEYS),
-        offset=_whole_number(request, "offset", 0, MAX_OFFSET, 0),
-    )
+    return KeysQuery(limit=LIMIT(request), offset=OFFSET(request))
 
 
 def queried_key(request: Request) -> str:
     """`?id=`, or `?keyId=` as the other endpoints call it. Raises InvalidQuery."""
     _check_other_keys(request)
-    query = request.query_parameters or {}
-    key_id = query.get("id") or query.get("keyId")
+    key_id = ID(request) or KEY_ID(request)
     if not key_id:
         raise InvalidQuery("id", "is required")
     return key_id
@@ -62,13 +63,6 @@ def queried_key(request: Request) -> str:
 def _check_other_keys(request: Request) -> None:
     if field := other_keys(request.query_parameters or {}):
         raise InvalidQuery(field, NO_OTHER_KEYS)
-
-
-def _whole_number(request: Request, name: str, least: int, most: int, default: int) -> int:
-    text = (request.query_parameters or {}).get(name, str(default))
-    if not _NUMBER.fullmatch(text) or not least <= int(text) <= most:
-        raise InvalidQuery(name, f"must be a whole number from {least} to {most}")
-    return int(text)
 
 
 KeysAsked = Annotated[KeysQuery, Depends(keys_query)]

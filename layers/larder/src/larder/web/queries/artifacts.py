@@ -3,7 +3,6 @@
 import base64
 import re
 from binascii import Error
-from datetime import datetime
 from typing import Annotated, NamedTuple
 
 from larder.artifacts.lists import ALL_SCOPES, Order, Wanted
@@ -16,8 +15,9 @@ from larder.artifacts.models import (
     parse_writer_id,
 )
 from larder.artifacts.removal_targets import EVERYTHING, TARGET_PATTERN, Range
-from larder.clock import from_ms
-from larder.teams.models import SHARED_SCOPE
+from larder.hashing import RANDOM_ID
+from larder.teams.models import RULE_ID, SHARED_SCOPE
+from larder.web.declared import NEXT, limit, moment, text
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters, named_hash
 from larder.web.powertools.resolver import Depends, Request
@@ -26,12 +26,55 @@ from larder.web.principals.authorize import CacheManager
 MAX_ARTIFACTS = 100
 DEFAULT_ARTIFACTS = 20
 
-_NEXT = "must be the `next` of the previous page"
-_NUMBER = re.compile(r"[0-9]{1,3}")
 _PREFIX = re.compile(HASH_PATTERN)
-_MILLISECONDS = re.compile(r"[0-9]{1,14}")
 _PLACE = rf"{HASH_PATTERN}(?:\.{SCOPE_PATTERN})?(?:#[a-z]+)?"
 _TARGET = re.compile(TARGET_PATTERN)
+_WRITER = {"type": "string", "pattern": f"{RANDOM_ID.pattern}|{RULE_ID.pattern}"}
+
+LIMIT = limit(MAX_ARTIFACTS, DEFAULT_ARTIFACTS, "artifacts")
+CURSOR = text("cursor", "`next` of the previous page.")
+SCOPES = text(
+    "scope",
+    "Only artifacts in this scope. By default, those in the shared one.",
+    {"type": "string", "pattern": rf"{SHARED_SCOPE}|{ALL_SCOPES}|{SCOPE_PATTERN}"},
+)
+PREFIX = text(
+    "prefix",
+    "Only artifacts whose hash begins with this.",
+    {"type": "string", "pattern": HASH_PATTERN},
+)
+WRITER = text("writer", "Only artifacts of this key, session, user or rule.", _WRITER)
+CI = text("ci", "Only artifacts of this CI vendor.", {"type": "string", "maxLength": MAX_CI_LENGTH})
+FROM = moment("from", "Only artifacts stored at this time or later, in milliseconds since 1970.")
+UNTIL = moment("until", "Only artifacts stored before this time.")
+ORDER = text(
+    "order",
+    "By hash, or the newest first.",
+    {"type": "string", "enum": [one.value for one in Order], "default": Order.HASH.value},
+)
+HIDDEN = text(
+    "hidden",
+    "Also those that readers do not see, because the team hides them.",
+    {"type": "string", "enum": ["true"]},
+)
+SCOPE = text(
+    "scope",
+    "The scope of the artifact. By default, the shared one.",
+    {"type": "string", "pattern": rf"{SHARED_SCOPE}|{SCOPE_PATTERN}"},
+)
+REMOVALS_LIMIT = limit(MAX_ARTIFACTS, DEFAULT_ARTIFACTS, "removals")
+TARGET_WRITER = text("writer", "The id of a key, a session, a user or a rule.", _WRITER)
+TARGET_SCOPE = text(
+    "scope",
+    "The id of an own scope. The request names one of `writer`, `scope`, both `from` and `until`, or `all`.",
+    {"type": "string", "pattern": SCOPE_PATTERN},
+)
+TARGET_FROM = moment(
+    "from", "Delete what was stored at this time or later, in milliseconds since 1970."
+)
+TARGET_UNTIL = moment("until", "Delete what was stored before this time.")
+ALL = text("all", "Delete everything: the slug of the team, or the id of the user without a team.")
+
 _PLACES = {
     Order.HASH: re.compile(_PLACE),
     Order.UPLOADED: re.compile(rf"[0-9]{{1,14}}@{_PLACE}"),
@@ -63,62 +106,61 @@ class RemovalsQuery(NamedTuple):
 
 def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
     """Raises InvalidRequest."""
-    check_parameters(
-        request,
-        *("limit", "cursor", "scope", "prefix", "writer", "ci", "from", "until", "order", "hidden"),
-    )
-    query = request.query_parameters or {}
-    limit = _limit(request)
-    scope = query.get("scope")
+    check_parameters(request, LIMIT, CURSOR, SCOPES, PREFIX, WRITER, CI, FROM, UNTIL, ORDER, HIDDEN)
+    return _asked(request)
+
+
+def _asked(request: Request) -> ArtifactsQuery:
+    limit, scope = LIMIT(request), SCOPES(request)
     if scope is not None and scope != ALL_SCOPES:
         parse_scope(scope)
-    order = query.get("order", Order.HASH)
+    order = ORDER(request) or Order.HASH
     if order not in list(Order):
         raise InvalidRequest("order", f"must be {' or '.join(Order)}")
-    prefix = query.get("prefix", "")
+    prefix = PREFIX(request) or ""
     if prefix and not _PREFIX.fullmatch(prefix):
         raise InvalidRequest("prefix", "must be the beginning of a hash")
-    ci = query.get("ci")
+    ci, hidden, writer = CI(request), HIDDEN(request), WRITER(request)
     if ci is not None and not is_ci(ci):
         raise InvalidRequest("ci", f"must hold 1 to {MAX_CI_LENGTH} printable ASCII characters")
-    if query.get("hidden", "true") != "true":
+    if hidden not in (None, "true"):
         raise InvalidRequest("hidden", "must be true, or not be there")
     wanted = Wanted(
-        hidden="hidden" in query,
+        hidden=hidden is not None,
         order=Order(order),
         scope=scope or SHARED_SCOPE,
         prefix=prefix,
-        writer=parse_writer_id(query["writer"]) if "writer" in query else None,
+        writer=None if writer is None else parse_writer_id(writer),
         ci=ci,
-        since=_moment("from", query["from"]) if "from" in query else None,
-        until=_moment("until", query["until"]) if "until" in query else None,
+        since=FROM(request),
+        until=UNTIL(request),
     )
     if wanted.since is not None and wanted.until is not None and wanted.since >= wanted.until:
         raise InvalidRequest("from", "must be before `until`")
     return ArtifactsQuery(
         limit=limit,
-        after=_place(query["cursor"], _PLACES[wanted.order]) if "cursor" in query else "",
+        after=_place(CURSOR(request), _PLACES[wanted.order]),
         wanted=wanted,
         names_scope=scope is not None,
     )
 
 
-def artifact_query(token: BearerToken, request: Request) -> ArtifactsQuery:
+def artifact_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
     """The scope of one artifact. Only with ALL_SCOPES, there are pages. Raises InvalidRequest."""
-    check_parameters(request, "limit", "cursor", "scope")
-    asked = artifacts_query(token, request)
-    for name in ("limit", "cursor"):
-        if asked.wanted.scope != ALL_SCOPES and name in (request.query_parameters or {}):
-            raise InvalidRequest(name, f"must come with scope={ALL_SCOPES}")
+    check_parameters(request, LIMIT, CURSOR, SCOPES)
+    asked = _asked(request)
+    for one in (LIMIT, CURSOR):
+        if asked.wanted.scope != ALL_SCOPES and one.sent(request) is not None:
+            raise InvalidRequest(one.name, f"must come with scope={ALL_SCOPES}")
     if asked.after and not asked.after.startswith(f"{named_hash(request)}."):
-        raise InvalidRequest("cursor", _NEXT)
+        raise InvalidRequest("cursor", NEXT)
     return asked
 
 
 def scope_query(_token: BearerToken, request: Request) -> str | None:
     """The scope of one artifact, None if the query names none. Raises InvalidValue."""
-    check_parameters(request, "scope")
-    scope = (request.query_parameters or {}).get("scope")
+    check_parameters(request, SCOPE)
+    scope = SCOPE(request)
     if scope is not None:
         parse_scope(scope)
     return scope
@@ -129,31 +171,24 @@ def cursor_of(place: str | None) -> str | None:
     return None if place is None else base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
 
 
-def _moment(name: str, text: str) -> datetime:
-    if not _MILLISECONDS.fullmatch(text):
-        raise InvalidRequest(name, "must be milliseconds since 1970")
-    return from_ms(int(text))
-
-
-def _place(cursor: str, form: re.Pattern[str]) -> str:
+def _place(cursor: str | None, form: re.Pattern[str]) -> str:
+    """The place that a cursor stands for, empty without one."""
+    if cursor is None:
+        return ""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         place = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
     except (Error, ValueError):
         place = ""
     if not form.fullmatch(place):
-        raise InvalidRequest("cursor", _NEXT)
+        raise InvalidRequest("cursor", NEXT)
     return place
 
 
 def removals_query(_token: BearerToken, request: Request) -> RemovalsQuery:
     """Raises InvalidRequest."""
-    check_parameters(request, "limit", "cursor")
-    query = request.query_parameters or {}
-    return RemovalsQuery(
-        limit=_limit(request),
-        after=_place(query["cursor"], _TARGET) if "cursor" in query else "",
-    )
+    check_parameters(request, REMOVALS_LIMIT, CURSOR)
+    return RemovalsQuery(limit=REMOVALS_LIMIT(request), after=_place(CURSOR(request), _TARGET))
 
 
 def removal_query(_token: BearerToken, request: Request) -> RemovalQuery:
@@ -161,23 +196,28 @@ def removal_query(_token: BearerToken, request: Request) -> RemovalQuery:
 
     Raises InvalidValue, InvalidRequest.
     """
-    check_parameters(request, "writer", "scope", "from", "until", "all")
-    query = request.query_parameters or {}
-    others = [name for name in ("scope", "from", "until", "all") if name in query]
-    if "writer" in query or not others:
+    writer = TARGET_WRITER(request)
+    targets = (TARGET_SCOPE, TARGET_FROM, TARGET_UNTIL, ALL)
+    check_parameters(request, TARGET_WRITER, *targets)
+    others = [one.name for one in targets if one.sent(request) is not None]
+    if writer is not None or not others:
         if others:
             raise InvalidRequest(others[0], "must not come with writer")
-        return RemovalQuery(parse_writer_id(query.get("writer", "")))
+        return RemovalQuery(parse_writer_id(writer or ""))
     if others == ["from", "until"]:
-        return RemovalQuery(_range(request).target)
+        since, until = TARGET_FROM(request), TARGET_UNTIL(request)
+        if since is None or until is None or since >= until:
+            raise InvalidRequest("from", "must be before `until`")
+        return RemovalQuery(Range(since, until).target)
     if len(others) > 1 or others[0] in ("from", "until"):
         raise InvalidRequest(
             others[0],
             "cannot be used like this: name a writer, a scope, both from and until, or all",
         )
-    if "all" in query:
-        return RemovalQuery(EVERYTHING, name=query["all"])
-    scope = parse_scope(query["scope"])
+    everything = ALL(request)
+    if everything is not None:
+        return RemovalQuery(EVERYTHING, name=everything)
+    scope = parse_scope(TARGET_SCOPE(request) or "")
     if scope is None:
         raise InvalidRequest("scope", "must be the id of an own scope")
     return RemovalQuery(scope)
@@ -192,22 +232,6 @@ def removal_target(asked: RemovalAsked, principal: CacheManager) -> str:
     if asked.name not in (None, principal.owner if team is None else team.slug):
         raise InvalidRequest("all", "must be the slug of the team, or your user id without a team")
     return asked.target
-
-
-def _limit(request: Request) -> int:
-    limit = (request.query_parameters or {}).get("limit", str(DEFAULT_ARTIFACTS))
-    if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_ARTIFACTS:
-        raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_ARTIFACTS}")
-    return int(limit)
-
-
-def _range(request: Request) -> Range:
-    """The time between `from` and `until`, which the request has."""
-    query = request.query_parameters or {}
-    since, until = _moment("from", query["from"]), _moment("until", query["until"])
-    if since >= until:
-        raise InvalidRequest("from", "must be before `until`")
-    return Range(since, until)
 
 
 ArtifactsAsked = Annotated[ArtifactsQuery, Depends(artifacts_query)]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from larder.audit.models import Action
+from larder.web.declared import NEXT, limit, matching, text
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
 from larder.web.powertools.resolver import Depends, Request
@@ -13,7 +14,15 @@ MAX_ENTRIES = 100
 DEFAULT_ENTRIES = 20
 
 ENTRY_ID = re.compile(r"[0-9a-f]{28}")
-_NUMBER = re.compile(r"[0-9]{1,3}")
+
+LIMIT = limit(MAX_ENTRIES, DEFAULT_ENTRIES, "entries")
+BEFORE = matching("before", ENTRY_ID, NEXT, "`next` of the previous page.")
+ACTION = text(
+    "action",
+    "Only entries with these actions, separated by commas. A page can then have fewer entries than `limit`, even none, "
+    "without being the last: one request reads 1,000 entries at most.",
+    {"type": "string", "pattern": "[a-z_]+(?:,[a-z_]+)*"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +39,12 @@ class AuditQuery:
 
 def audit_query(_token: BearerToken, request: Request) -> AuditQuery:
     """Raises InvalidRequest."""
-    check_parameters(request, "limit", "before", "action")
-    query = request.query_parameters or {}
-    limit = query.get("limit", str(DEFAULT_ENTRIES))
-    if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_ENTRIES:
-        raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_ENTRIES}")
-    before = query.get("before")
-    if before is not None and not ENTRY_ID.fullmatch(before):
-        raise InvalidRequest("before", "must be the `next` of the previous page")
-    named = query["action"].split(",") if "action" in query else []
+    check_parameters(request, LIMIT, BEFORE, ACTION)
+    limit, before, actions = LIMIT(request), BEFORE(request), ACTION(request)
+    named = [] if actions is None else actions.split(",")
     if not all(name in list(Action) for name in named):
         raise InvalidRequest("action", "must be names of actions, separated by commas")
-    return AuditQuery(int(limit), before, frozenset(map(Action, named)))
+    return AuditQuery(limit, before, frozenset(map(Action, named)))
 
 
 AuditAsked = Annotated[AuditQuery, Depends(audit_query)]

@@ -5,12 +5,18 @@ from typing import Annotated
 
 from larder import clock
 from larder.accounts.link_tokens import callback_url_of
+from larder.web.declared import text
 from larder.web.errors import InvalidCallbackUrl, InvalidQuery
 from larder.web.origins import absolute, is_trusted_url
 from larder.web.powertools.resolver import Depends, Request
 
 RESET_PAGE = "/reset-password"
 """Larder's own page, for links without a `callbackURL`."""
+
+TOKEN = text("token", "The token of the link.", required=True)
+CONTINUE_AT = text("callbackURL", "The page to redirect to.")
+NEW_PASSWORD_AT = text("callbackURL", "The page on which the user enters the new password.")
+CALLBACK = text("callback", "The same as a signed token, in the links of emails.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +29,10 @@ class FollowedLink:
 
 def verification_link(request: Request) -> FollowedLink:
     """`?token=&callbackURL=` or `?token=&callback=`. Raises InvalidQuery without a token."""
-    query = request.query_parameters or {}
-    if "token" not in query:
+    token = TOKEN(request)
+    if token is None:
         raise InvalidQuery("token", "is required")
-    url = _callback_url(query.get("callbackURL"), query.get("callback"), request)
-    return FollowedLink(query["token"], url)
+    return FollowedLink(token, _callback_url(CONTINUE_AT(request), CALLBACK(request), request))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,7 @@ class PasswordPage:
 
 def reset_page(request: Request) -> PasswordPage:
     """`?callbackURL=` or `?callback=`: the page that asks for the new password, by default Larder's own."""
-    query = request.query_parameters or {}
-    url = _callback_url(query.get("callbackURL"), query.get("callback"), request)
+    url = _callback_url(NEW_PASSWORD_AT(request), CALLBACK(request), request)
     return PasswordPage(absolute(url or RESET_PAGE, request), is_ours=not url)
 
 

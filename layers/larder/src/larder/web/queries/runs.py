@@ -5,19 +5,29 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from larder.usage.models import Period
+from larder.web.declared import NEXT, limit, text
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
 from larder.web.powertools.resolver import Depends, Request
-from larder.web.queries.usage import parse_period
+from larder.web.queries.usage import FROM, TO, parse_period
 
 MAX_RUNS = 100
 DEFAULT_RUNS = 20
 
-_NUMBER = re.compile(r"[0-9]{1,3}")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _RUN_ID = re.compile(r"[A-Za-z0-9]{1,64}")
 _MOMENT = re.compile(r"[0-9]{1,14}")
 _PLACE = re.compile(r"[0-9a-f]{12}#[A-Za-z0-9]{1,64}")
+
+LIMIT = limit(MAX_RUNS, DEFAULT_RUNS, "runs")
+BEFORE = text("before", "`next` of the previous page.")
+SHOWN = text("id", "The id of one run to get with its tasks. Needs `startedAt`.")
+ID = text("id", "The id of the run to delete. Needs `startedAt`.")
+STARTED_AT = text("startedAt", "`startedAt` of the run.")
+REPORTER = text(
+    "reporter",
+    "In place of `id`: the id of a key, session, user or rule. Its newest 200 runs are deleted.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +42,13 @@ class RunsQuery:
 
 def runs_query(_token: BearerToken, request: Request) -> RunsQuery:
     """`from`, `to`, `limit` and `before`, or `id` and `startedAt` of a run. Raises InvalidRequest."""
-    check_parameters(request, "from", "to", "limit", "before", "id", "startedAt")
-    query = request.query_parameters or {}
-    limit = query.get("limit", str(DEFAULT_RUNS))
-    if not _NUMBER.fullmatch(limit) or not 1 <= int(limit) <= MAX_RUNS:
-        raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_RUNS}")
-    before = query.get("before")
+    check_parameters(request, FROM, TO, LIMIT, BEFORE, SHOWN, STARTED_AT)
+    limit, before, id = LIMIT(request), BEFORE(request), SHOWN(request)
     if before is not None and not _PLACE.fullmatch(before):
-        raise InvalidRequest("before", "must be the `next` of the previous page")
-    period = parse_period(query.get("from"), query.get("to"))
-    place = _place(query.get("id"), query.get("startedAt")) if "id" in query else None
-    return RunsQuery(period=period, limit=int(limit), before=before, place=place)
+        raise InvalidRequest("before", NEXT)
+    period = parse_period(FROM(request), TO(request))
+    place = None if id is None else _place(id, STARTED_AT(request))
+    return RunsQuery(period=period, limit=limit, before=before, place=place)
 
 
 def _place(id: str | None, started_at: str | None) -> str:
@@ -63,9 +69,8 @@ class RunsToDeleteQuery:
 
 def runs_to_delete(_token: BearerToken, request: Request) -> RunsToDeleteQuery:
     """`id` and `startedAt` of a run, or `reporter`. Raises InvalidRequest."""
-    check_parameters(request, "id", "startedAt", "reporter")
-    query = request.query_parameters or {}
-    id, started_at, reporter = (query.get(name) for name in ("id", "startedAt", "reporter"))
+    check_parameters(request, ID, STARTED_AT, REPORTER)
+    id, started_at, reporter = ID(request), STARTED_AT(request), REPORTER(request)
     if (reporter is None) == (id is None):
         raise InvalidRequest("id", "or reporter must be there, and not both")
     if reporter is not None:

@@ -1,14 +1,13 @@
 """Query parameters of the endpoints that list teams and members."""
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from larder.artifacts.models import is_own_scope
-from larder.clock import from_ms
+from larder.artifacts.models import SCOPE_PATTERN, is_own_scope
 from larder.teams.models import MAX_LISTED
-from larder.teams.slugs import names_a_team
+from larder.teams.slugs import TEAM_ID, names_a_team
+from larder.web.declared import NEXT, limit, moment, text, whole
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken
 from larder.web.powertools.resolver import Depends, Request
@@ -16,9 +15,17 @@ from larder.web.powertools.resolver import Depends, Request
 DEFAULT_LIMIT = 20
 MAX_OFFSET = 99_999
 
-_NUMBER = re.compile(r"[0-9]{1,3}")
-_OFFSET = re.compile(r"[0-9]{1,5}")
-_MILLISECONDS = re.compile(r"[0-9]{1,14}")
+_NEXT = "`next` of the previous page."
+
+TEAMS_LIMIT = limit(MAX_LISTED, DEFAULT_LIMIT, "teams")
+TEAMS_UNTIL = text("until", _NEXT, {"type": "string", "pattern": TEAM_ID})
+MEMBERS_LIMIT = limit(MAX_LISTED, DEFAULT_LIMIT, "members")
+SINCE = moment("since", "Only members who joined after this time, in milliseconds since 1970.")
+UNTIL = moment("until", f"Only members who joined before this time: {_NEXT}")
+KEYS_LIMIT = limit(MAX_LISTED, DEFAULT_LIMIT, "keys")
+OFFSET = whole("offset", 0, MAX_OFFSET, 0, _NEXT)
+SCOPES_LIMIT = limit(MAX_LISTED, DEFAULT_LIMIT, "scopes")
+CURSOR = text("cursor", _NEXT, {"type": "string", "pattern": SCOPE_PATTERN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +38,10 @@ class TeamsQuery:
 
 def teams_query(_token: BearerToken, request: Request) -> TeamsQuery:
     """Raises InvalidRequest naming the parameter."""
-    until = (request.query_parameters or {}).get("until")
-    limit = _limit(request)
+    limit, until = TEAMS_LIMIT(request), TEAMS_UNTIL(request)
     if until is not None and not names_a_team(until):
-        raise InvalidRequest("until", "must be the `next` of the previous page")
-    return TeamsQuery(limit=limit, until=until)
+        raise InvalidRequest("until", NEXT)
+    return TeamsQuery(limit, until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +58,7 @@ class MembersQuery:
 
 def members_query(_token: BearerToken, request: Request) -> MembersQuery:
     """Raises InvalidRequest naming the parameter."""
-    return MembersQuery(
-        limit=_limit(request), since=_moment(request, "since"), until=_moment(request, "until")
-    )
+    return MembersQuery(MEMBERS_LIMIT(request), since=SINCE(request), until=UNTIL(request))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,7 @@ class TeamKeysQuery:
 
 def team_keys_query(_token: BearerToken, request: Request) -> TeamKeysQuery:
     """Raises InvalidRequest naming the parameter."""
-    offset = (request.query_parameters or {}).get("offset", "0")
-    if not _OFFSET.fullmatch(offset):
-        raise InvalidRequest("offset", f"must be a whole number from 0 to {MAX_OFFSET}")
-    return TeamKeysQuery(limit=_limit(request), offset=int(offset))
+    return TeamKeysQuery(limit=KEYS_LIMIT(request), offset=OFFSET(request))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +84,10 @@ class ScopesQuery:
 
 def scopes_query(_token: BearerToken, request: Request) -> ScopesQuery:
     """Raises InvalidRequest naming the parameter."""
-    cursor = (request.query_parameters or {}).get("cursor")
+    limit, cursor = SCOPES_LIMIT(request), CURSOR(request)
     if cursor is not None and not is_own_scope(cursor):
-        raise InvalidRequest("cursor", "must be the `next` of the previous page")
-    return ScopesQuery(limit=_limit(request), after=cursor)
-
-
-def _limit(request: Request) -> int:
-    text = (request.query_parameters or {}).get("limit", str(DEFAULT_LIMIT))
-    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= MAX_LISTED:
-        raise InvalidRequest("limit", f"must be a whole number from 1 to {MAX_LISTED}")
-    return int(text)
-
-
-def _moment(request: Request, name: str) -> datetime | None:
-    text = (request.query_parameters or {}).get(name)
-    if text is None:
-        return None
-    if not _MILLISECONDS.fullmatch(text):
-        raise InvalidRequest(name, "must be milliseconds since 1970")
-    return from_ms(int(text))
+        raise InvalidRequest("cursor", NEXT)
+    return ScopesQuery(limit, after=cursor)
 
 
 TeamsAsked = Annotated[TeamsQuery, Depends(teams_query)]

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from larder import clock
 from larder.usage.models import Period, period_until
+from larder.web.declared import text
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
 from larder.web.powertools.resolver import Depends, Request
@@ -15,22 +16,27 @@ MAX_DAYS_BY_KEY = 31
 DEFAULT_DAYS = 30
 
 _DAY = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
+_DATE = {"type": "string", "format": "date"}
+
+FROM = text("from", "The first day, in UTC.", _DATE)
+TO = text("to", "The last day, in UTC. Today by default.", _DATE)
+WHAT = text(
+    "what", "The dimension to group by.", {"type": "string", "enum": ["key"]}, required=True
+)
 
 
 def period_query(_token: BearerToken, request: Request) -> Period:
     """`from` and `to`, both included. The default is the thirty days up to today. Raises InvalidRequest."""
-    check_parameters(request, "from", "to")
-    query = request.query_parameters or {}
-    return parse_period(query.get("from"), query.get("to"))
+    check_parameters(request, FROM, TO)
+    return parse_period(FROM(request), TO(request))
 
 
 def period_by_key_query(_token: BearerToken, request: Request) -> Period:
-    """The same, with what the figures are divided by, and for MAX_DAYS_BY_KEY. Raises InvalidRequest."""
-    check_parameters(request, "what", "from", "to")
-    query = request.query_parameters or {}
-    if query.get("what") != "key":
+    """The same, with the dimension to group by, and for MAX_DAYS_BY_KEY. Raises InvalidRequest."""
+    check_parameters(request, WHAT, FROM, TO)
+    if WHAT(request) != "key":
         raise InvalidRequest("what", "must be key")
-    return parse_period(query.get("from"), query.get("to"), longest=MAX_DAYS_BY_KEY)
+    return parse_period(FROM(request), TO(request), longest=MAX_DAYS_BY_KEY)
 
 
 def parse_period(first: str | None, last: str | None, *, longest: int = MAX_DAYS) -> Period:

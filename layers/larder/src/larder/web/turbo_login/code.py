@@ -3,8 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from larder.web.declared import text
 from larder.web.guards import check_rate
 from larder.web.powertools.resolver import Depends, Request
+
+TOKEN = text("token", "The code from the end of the login.")
+TOKEN_NAME = text("tokenName", "The name of the client.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +20,7 @@ class Code:
 def sent_code(request: Request) -> Code:
     """`?token=&tokenName=`. Raises TooManyRequests."""
     check_rate(request, request.route)
-    query = request.query_parameters or {}
-    return Code(query.get("token", ""), query.get("tokenName", ""))
+    return Code(TOKEN(request) or "", TOKEN_NAME(request) or "")
 
 
 SentCode = Annotated[Code, Depends(sent_code)]

@@ -4,11 +4,23 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
 
+from larder.web.declared import text
 from larder.web.errors import InvalidQuery
 from larder.web.powertools.resolver import Depends, Request
-from larder.web.turbo_login.loopback import Loopback, parse_loopback
+from larder.web.turbo_login.loopback import ADDRESS, Loopback, parse_loopback
 
 LOGIN_PAGE = "/turborepo/token"
+
+_WAITS_AT = "The URL on which the build client waits for its token."
+REDIRECT_URI = text(
+    "redirect_uri", _WAITS_AT, {"type": "string", "pattern": ADDRESS}, required=True
+)
+TEAM = text("team", "The team that the login is for.", {"type": "string", "minLength": 1})
+USER_AGENT = text("user-agent", "The default name of the key is derived from it.", place="header")
+TEAM_ID = text("teamId", "The id or slug of the team that the login is for.")
+SLUG = text("slug", "Another name for `teamId`.")
+NEXT = text("next", _WAITS_AT)
+STATE = text("state", "Returned to the client unchanged.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +34,10 @@ class LoginRequest:
 
 def login_request(request: Request) -> LoginRequest:
     """`?redirect_uri=`, and `&team=` for a login with a team. Raises NotLoopback, InvalidQuery."""
-    query = request.query_parameters or {}
-    client = parse_loopback(query.get("redirect_uri", ""), request)
-    team = query.get("team")
+    client, team = parse_loopback(REDIRECT_URI(request) or "", request), TEAM(request)
     if team == "":
         raise InvalidQuery("team", "must name a team")
-    return LoginRequest(client, team, request.headers.get("user-agent", ""))
+    return LoginRequest(client, team, USER_AGENT(request) or "")
 
 
 def sso_page(request: Request) -> str:
@@ -35,13 +45,12 @@ def sso_page(request: Request) -> str:
 
     turbo sends a slug as `teamId` too. Raises InvalidQuery without a team.
     """
-    query = request.query_parameters or {}
-    team = query.get("teamId") or query.get("slug")
+    team = TEAM_ID(request) or SLUG(request)
     if not team:
         raise InvalidQuery("teamId", "is required")
-    parameters = {"redirect_uri": query.get("next", ""), "team": team}
-    if "state" in query:
-        parameters["state"] = query["state"]
+    parameters = {"redirect_uri": NEXT(request) or "", "team": team}
+    if (state := STATE(request)) is not None:
+        parameters["state"] = state
     return f"{LOGIN_PAGE}?{urlencode(parameters)}"
 
 
