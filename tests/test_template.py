@@ -629,12 +629,13 @@ def test_the_access_log_is_json_without_paths_queries_and_headers() -> None:
 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
-def test_a_function_logs_json_to_its_own_group(logical_id: str) -> None:
+def test_a_function_logs_json_to_the_group_of_its_domain(logical_id: str) -> None:
     # Lambda drops lines below its level, and metrics and audit entries are of this one.
     assert SHARED["LoggingConfig"] == {"LogFormat": "JSON", "ApplicationLogLevel": "INFO"}
     assert SHARED["Environment"]["Variables"]["URL_SUFFIX"] == {"Ref": "AWS::URLSuffix"}
     assert "POWERTOOLS_LOG_LEVEL" not in SHARED["Environment"]["Variables"]
-    group = f"{logical_id}LogGroup"
+    domain = FUNCTIONS[logical_id]["Handler"].partition(".")[0]
+    group = f"{camel_case(domain)}LogGroup"
     assert FUNCTIONS[logical_id]["LoggingConfig"] == {"LogGroup": {"Ref": group}}
     assert group in of_type("AWS::Logs::LogGroup")
 
@@ -897,7 +898,8 @@ def test_an_own_key_encrypts_logs_and_the_signing_secret_too_and_is_off_by_defau
         "Fn::Not": [{"Fn::Equals": [{"Ref": "KmsKeyArn"}, ""]}]
     }
     encrypted = of_type("AWS::Logs::LogGroup") | of_type("AWS::SecretsManager::Secret")
-    assert len(encrypted) == len(FUNCTIONS) + 2
+    domains = {one["Handler"].partition(".")[0] for one in FUNCTIONS.values()}
+    assert len(encrypted) == len(domains) + len(["the access log", "the secret"])
     assert [name for name, own in encrypted.items() if own["KmsKeyId"] != OWN_KEY] == []
 
 

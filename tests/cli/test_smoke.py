@@ -259,13 +259,13 @@ def test_with_a_stack_the_account_is_asked_how_many_functions_it_runs(
 def logs(
     aws_in_memory: None, fake_aws: FakeAws, own_environment: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """The log groups of two functions, in memory."""
+    """The log group of the cache's functions, in memory, with a stream for each of two."""
     own_environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", fake_aws.url)
     aws.reset()
+    fake_aws.physical_ids["ArtifactsLogGroup"] = "artifacts"
+    aws.cloudwatch_logs().create_log_group(logGroupName="artifacts")
     for function in ("GetStatus", "Preflight"):
-        fake_aws.physical_ids[f"{function}LogGroup"] = function
-        aws.cloudwatch_logs().create_log_group(logGroupName=function)
-        aws.cloudwatch_logs().create_log_stream(logGroupName=function, logStreamName="one")
+        aws.cloudwatch_logs().create_log_stream(logGroupName="artifacts", logStreamName=function)
     yield
     aws.reset()
 
@@ -273,8 +273,8 @@ def logs(
 def write_line(function: str, **entry: str) -> None:
     line = {"message": "answered", **entry}
     aws.cloudwatch_logs().put_log_events(
-        logGroupName=function,
-        logStreamName="one",
+        logGroupName="artifacts",
+        logStreamName=function,
         logEvents=[{"timestamp": int(time.time() * 1000), "message": json.dumps(line)}],
     )
 

@@ -242,7 +242,7 @@ def test_a_rule_runs_the_function_every_hour(stack: Stack, function: str) -> Non
 
 def test_the_logs_are_in_the_groups_of_the_template(stack: Stack) -> None:
     logs = stack.emulator.client("logs")
-    group = stack.physical("SweepArtifactsLogGroup")
+    group = stack.physical("ArtifactsLogGroup")
     lines = logs.filter_log_events(logGroupName=group)["events"]
     assert any('"swept"' in line["message"] for line in lines)
     groups = logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]

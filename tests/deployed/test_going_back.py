@@ -1,10 +1,11 @@
 """An upgrade from the first release, back to it, and forth again. Each also fails in the middle, and is rolled back.
 
-The first release is this one with the routes and limits of the first: its code is not in this repository.
+The first release is this one with the routes, limits and log groups of the first: its code is not in this repository.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from collections.abc import Iterator
@@ -24,6 +25,12 @@ pytestmark = pytest.mark.e2e
 TRIAL = {"Alarms": "false", "ProtectData": "false"}
 """The emulator does not support alarms that combine several metrics."""
 LAST = "AfterTheStage"
+SHARED_GROUPS = {
+    f"{domain}LogGroup"
+    for domain in ("Accounts", "ApiKeys", "Artifacts", "Pages", "Teams", "Usage")
+}
+RETAINED = "PutArtifactLogGroup"
+"""A log group that an operator keeps, as docs/deploy.md says."""
 FIRST_RELEASE = json.loads(recording(ROOT, "0.1.0").read_text())["HttpApi"]
 
 
@@ -53,8 +60,13 @@ def with_a_last_resource(folder: Path, template: dict[str, Any]) -> None:
 
 
 def first_release(template: dict[str, Any]) -> dict[str, Any]:
-    """The template with the routes and limits of the first release."""
-    for resource in template["Resources"].values():
+    """The template with the routes, limits and log groups of the first release: a group for each function."""
+    for logical_id, resource in list(template["Resources"].items()):
+        if resource["Type"] == "AWS::Serverless::Function":
+            logging = resource["Properties"]["LoggingConfig"]
+            group = template["Resources"][logging["LogGroup"]["Ref"]]
+            template["Resources"][f"{logical_id}LogGroup"] = copy.deepcopy(group)
+            logging["LogGroup"] = {"Ref": f"{logical_id}LogGroup"}
         events = resource.get("Properties", {}).get("Events", {})
         for name in [name for name, event in events.items() if event["Type"] == "HttpApi"]:
             given = events[name]["Properties"]
@@ -63,10 +75,25 @@ def first_release(template: dict[str, Any]) -> dict[str, Any]:
                 and f"{given['Method']} {given['Path']}" not in FIRST_RELEASE["Routes"]
             ):
                 del events[name]
+    for name in SHARED_GROUPS:
+        del template["Resources"][name]
+    template["Resources"][RETAINED]["DeletionPolicy"] = "Retain"
     api = template["Resources"]["HttpApi"]["Properties"]
     assert FIRST_RELEASE["RouteSettings"] == []
     del api["RouteSettings"]
     return template
+
+
+def log_groups(stack: Stack) -> set[str]:
+    """The names of all log groups that belong to functions, without the suffix that CloudFormation adds."""
+    found = stack.emulator.client("logs").describe_log_groups(limit=50)
+    groups = found["logGroups"]
+    while token := found.get("nextToken"):
+        found = stack.emulator.client("logs").describe_log_groups(limit=50, nextToken=token)
+        groups += found["logGroups"]
+    return {
+        one["logGroupName"].split("-")[-2] for one in groups if "LogGroup" in one["logGroupName"]
+    }
 
 
 def limits(stack: Stack) -> set[str]:
@@ -100,9 +127,14 @@ def test_both_ways_work_and_so_do_their_rollbacks(
 def go_both_ways(first: Stack, now: Stack, failing: Path, limited: set[str]) -> None:
     first.deploy(TRIAL)
     assert limits(first) == set()
+    before = log_groups(first)
+    assert RETAINED in before
+    assert not before & SHARED_GROUPS
     fails_and_goes_back(now, failing, first)
+    assert log_groups(first) == before
     now.deploy(TRIAL)
     assert limits(now) == limited
+    assert log_groups(now) == SHARED_GROUPS | {RETAINED}
     fails_and_goes_back(first, failing, now)
     first.deploy(TRIAL)
     # An update removes none.

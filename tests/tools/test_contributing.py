@@ -79,7 +79,7 @@ def run(folder: Path, *module: str) -> str:
 def test_the_endpoint_is_in_the_template_and_the_documentation(copy: Path) -> None:
     template = (copy / "template.yaml").read_text()
     assert "Method: GET, Path: /api/auth/api-key/count}" in template
-    assert "\n  CountApiKeysLogGroup:\n" in template
+    assert "\n  CountApiKeys:\n" in template
     assert (copy / "events" / "count_api_keys.json").is_file()
     for page in ("docs/openapi.json", "docs/architecture.md", "docs/api-keys.md"):
         assert "/api/auth/api-key/count" in (copy / page).read_text()

@@ -71,6 +71,11 @@ class Function:
     def logical_id(self) -> str:
         return camel_case(self.module)
 
+    @property
+    def log_group(self) -> str:
+        """The logical id of the log group, which all functions of the domain share."""
+        return f"{camel_case(self.domain)}LogGroup"
+
 
 def function(name: str) -> None:
     """The beginning of a function's resource, from its module. You write the rest, such as policies, by hand."""
@@ -85,7 +90,7 @@ def function(name: str) -> None:
     if one.module in INVOKED.values():
         print(f'      FunctionName: !Sub "{function_name(one.module)}"')
     print("      LoggingConfig:")
-    print(f"        LogGroup: !Ref {one.logical_id}LogGroup")
+    print(f"        LogGroup: !Ref {one.log_group}")
     if options := options_of(name):
         print("      Environment:")
         print("        Variables:")
@@ -116,9 +121,9 @@ def throttling_of_builds() -> None:
 
 
 def log_groups() -> None:
-    """A log group for each function."""
-    for one in functions():
-        print(f"  {one.logical_id}LogGroup:")
+    """A log group for each domain."""
+    for name in sorted({one.log_group for one in functions()}):
+        print(f"  {name}:")
         print("    Type: AWS::Logs::LogGroup")
         print("    Properties:")
         print("      RetentionInDays: !Ref LogRetentionDays")

@@ -11,6 +11,8 @@ from larder_cli.smoke.checks import Site
 
 PATIENCE_S = 30.0
 _BETWEEN_LOOKS_S = 2.0
+_LOG_GROUP = "ArtifactsLogGroup"
+"""The logical id of the log group of all functions that smoke calls."""
 
 
 def requests_are_logged(
@@ -41,7 +43,7 @@ def _logged(stack: str, function: str, request_id: str, began: datetime, deadlin
     from larder import aws
 
     resource = aws.cloudformation().describe_stack_resource(
-        StackName=stack, LogicalResourceId=f"{function}LogGroup"
+        StackName=stack, LogicalResourceId=_LOG_GROUP
     )
     group = resource["StackResourceDetail"]["PhysicalResourceId"]
     while True:
