@@ -1,4 +1,4 @@
-"""Fetch JSON from an issuer on the internet, and from nowhere else.
+"""Fetch the keys of an issuer from the internet, and from nowhere else.
 
 This is the only client for addresses beyond AWS's. It never connects to an address of the account's network, of the
 function itself (Lambda's runtime listens on 127.0.0.1), or of the metadata service: the host is resolved once, every
@@ -18,15 +18,51 @@ from threading import Timer
 from typing import Any
 from urllib.parse import urlsplit
 
-from larder.issuers.urls import is_loopback
+from larder.issuers.models import Issuer, Jwk
+from larder.issuers.urls import host_of, is_loopback
 
 SECONDS = 3.0
 MOST_BYTES = 256 * 1024
 _CHUNK = 16 * 1024
+_MOST_KEYS = 100
+_PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+_ALGORITHMS = {"RSA": "RS256", "EC": "ES256"}
 
 
 class Unreachable(Exception):
     """The document could not be fetched. The message says why, without anything that the server has sent."""
+
+
+def fetch_keys(issuer: Issuer, origin: str) -> list[Jwk]:
+    """The keys that the issuer has now. `origin` is the deployment's. Raises Unreachable."""
+    loopback = is_loopback(origin)
+    address = issuer.jwks_uri
+    if address is None:
+        configuration = fetch_json(
+            f"{issuer.url}/.well-known/openid-configuration", loopback=loopback
+        )
+        if configuration.get("issuer") != issuer.url:
+            raise Unreachable("the issuer's configuration names another issuer")
+        address = configuration.get("jwks_uri")
+        if not isinstance(address, str) or host_of(address) != host_of(issuer.url):
+            raise Unreachable("the issuer's configuration names keys on another host")
+    return _usable(fetch_json(address, loopback=loopback).get("keys"))
+
+
+def _usable(keys: object) -> list[Jwk]:
+    """The public keys for signatures. A shared secret, or a key with its private part, is left out."""
+    if not isinstance(keys, list):
+        raise Unreachable("the issuer's keys are not a list")
+    return [
+        key
+        for key in keys[:_MOST_KEYS]
+        if isinstance(key, dict)
+        and isinstance(key.get("kid"), str)
+        and key.get("kty") in _ALGORITHMS
+        and key.get("use", "sig") == "sig"
+        and key.get("alg", _ALGORITHMS[key["kty"]]) == _ALGORITHMS[key["kty"]]
+        and _PRIVATE.isdisjoint(key)
+    ]
 
 
 def fetch_json(url: str, *, loopback: bool) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from datetime import datetime, timedelta
 from larder.errors import ExchangeRefused, IssuerUnavailable
 from larder.instance import Remembered
 from larder.issuers import repository
-from larder.issuers.fetching import Unreachable, fetch_json
+from larder.issuers.fetching import Unreachable, fetch_keys
 from larder.issuers.models import Issuer, Jwk
-from larder.issuers.urls import host_of, is_loopback, is_trusted
+from larder.issuers.urls import is_trusted
 from larder.metrics import counted
 
 FRESH = timedelta(hours=1)
@@ -32,9 +32,6 @@ _WAIT_S = 4.0
 """How long a request waits for the first keys of an issuer, if another instance is fetching them."""
 
 _POLL_S = 0.25
-_MOST_KEYS = 100
-_PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
-_ALGORITHMS = {"RSA": "RS256", "EC": "ES256"}
 
 _issuers: Remembered[str, tuple[datetime, Issuer]] = Remembered(200)
 
@@ -75,7 +72,7 @@ def _fetched(issuer: Issuer, *, origin: str, now: datetime) -> Issuer:
     claimed = repository.claim_fetch(issuer.url, now=now, until=now + pause)
     if claimed:
         try:
-            keys = _keys_at(issuer, origin)
+            keys = fetch_keys(issuer, origin)
         except Unreachable as error:
             line = {"issuer": issuer.url, "reason": str(error), **counted("IssuerFailures", [])}
             sys.stdout.write(f"{json.dumps(line)}\n")
@@ -94,35 +91,3 @@ def _read_again(url: str, now: datetime, *, waits: bool) -> Issuer:
             _issuers[url] = (now, found)
             return found
         time.sleep(_POLL_S)
-
-
-def _keys_at(issuer: Issuer, origin: str) -> list[Jwk]:
-    """Raises Unreachable."""
-    loopback = is_loopback(origin)
-    address = issuer.jwks_uri
-    if address is None:
-        configuration = fetch_json(
-            f"{issuer.url}/.well-known/openid-configuration", loopback=loopback
-        )
-        if configuration.get("issuer") != issuer.url:
-            raise Unreachable("the issuer's configuration names another issuer")
-        address = configuration.get("jwks_uri")
-        if not isinstance(address, str) or host_of(address) != host_of(issuer.url):
-            raise Unreachable("the issuer's configuration names keys on another host")
-    return _usable(fetch_json(address, loopback=loopback).get("keys"))
-
-
-def _usable(keys: object) -> list[Jwk]:
-    """The public keys for signatures. A shared secret, or a key with its private part, is left out."""
-    if not isinstance(keys, list):
-        raise Unreachable("the issuer's keys are not a list")
-    return [
-        key
-        for key in keys[:_MOST_KEYS]
-        if isinstance(key, dict)
-        and isinstance(key.get("kid"), str)
-        and key.get("kty") in _ALGORITHMS
-        and key.get("use", "sig") == "sig"
-        and key.get("alg", _ALGORITHMS[key["kty"]]) == _ALGORITHMS[key["kty"]]
-        and _PRIVATE.isdisjoint(key)
-    ]
