@@ -85,15 +85,9 @@ def first_release(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def log_groups(stack: Stack) -> set[str]:
-    """The names of all log groups that belong to functions, without the suffix that CloudFormation adds."""
-    found = stack.emulator.client("logs").describe_log_groups(limit=50)
-    groups = found["logGroups"]
-    while token := found.get("nextToken"):
-        found = stack.emulator.client("logs").describe_log_groups(limit=50, nextToken=token)
-        groups += found["logGroups"]
-    return {
-        one["logGroupName"].split("-")[-2] for one in groups if "LogGroup" in one["logGroupName"]
-    }
+    """The names of all log groups in the emulator."""
+    pages = stack.emulator.client("logs").get_paginator("describe_log_groups").paginate()
+    return {one["logGroupName"] for page in pages for one in page["logGroups"]}
 
 
 def limits(stack: Stack) -> set[str]:
@@ -127,14 +121,14 @@ def test_both_ways_work_and_so_do_their_rollbacks(
 def go_both_ways(first: Stack, now: Stack, failing: Path, limited: set[str]) -> None:
     first.deploy(TRIAL)
     assert limits(first) == set()
-    before = log_groups(first)
-    assert RETAINED in before
-    assert not before & SHARED_GROUPS
+    before, retained = log_groups(first), first.physical(RETAINED)
     fails_and_goes_back(now, failing, first)
     assert log_groups(first) == before
     now.deploy(TRIAL)
     assert limits(now) == limited
-    assert log_groups(now) == SHARED_GROUPS | {RETAINED}
+    shared = {now.physical(name) for name in {*SHARED_GROUPS, "AccessLogGroup"}}
+    assert log_groups(now) == {*shared, retained}
+    assert not before & shared - {now.physical("AccessLogGroup")}
     fails_and_goes_back(first, failing, now)
     first.deploy(TRIAL)
     # An update removes none.
