@@ -17,7 +17,7 @@ from benchmarks.servers import Server
 ARTIFACT_BYTES = 120_000_000
 _EVERY_S = 0.2
 _START_PAUSE_S = 2.0
-_START_PATIENCE_S = 60.0
+_START_TIMEOUT_S = 60.0
 _ROOM_TO_SPARE_BYTES = 2_000_000_000
 _MEGABYTE = 1_000_000
 
@@ -65,7 +65,7 @@ def watch(
 
 def _started_mb(server: Server) -> float:
     """The memory after all processes have started. Those of the functions start one after another."""
-    deadline = time.monotonic() + _START_PATIENCE_S
+    deadline = time.monotonic() + _START_TIMEOUT_S
     before, now = 0.0, server.resident_mb()
     while now - before > 1 and time.monotonic() < deadline:
         time.sleep(_START_PAUSE_S)

@@ -61,9 +61,9 @@ from local.turbo_env import TurboEnv, read_turbo_env, write_turbo_env
 from local.workers.pool import WorkerPool
 
 _LOOPBACK = "127.0.0.1"
-_GATEWAY_PATIENCE_S = 1.5
-_S3_PATIENCE_S = 1.5
-_DYNAMODB_PATIENCE_S = 10.0
+_GATEWAY_TIMEOUT_S = 1.5
+_S3_TIMEOUT_S = 1.5
+_DYNAMODB_TIMEOUT_S = 10.0
 _KILLED = 130
 
 
@@ -220,9 +220,9 @@ class _LocalCloud:
         parts.callback(invoke_api.close)
 
         stores = []
-        for service, patience_s in ((dynamodb, _DYNAMODB_PATIENCE_S), (s3, _S3_PATIENCE_S)):
+        for service, timeout_s in ((dynamodb, _DYNAMODB_TIMEOUT_S), (s3, _S3_TIMEOUT_S)):
             running = RunningService(service, self._children, process_environment(cloud), self._log)
-            parts.push_async_callback(running.stop, patience_s)
+            parts.push_async_callback(running.stop, timeout_s)
             stores.append(running)
         workers = self._worker_pool(cloud)
         parts.push_async_callback(workers.stop)
@@ -376,7 +376,7 @@ async def _serving(app: ASGIApp, listener: socket.socket) -> AsyncIterator[async
             yield task
         finally:
             server.should_exit = True
-            await asyncio.wait([task], timeout=_GATEWAY_PATIENCE_S)
+            await asyncio.wait([task], timeout=_GATEWAY_TIMEOUT_S)
 
 
 async def _ask(workers: WorkerPool, function: Function, event: dict[str, Any]) -> dict[str, Any]:

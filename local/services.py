@@ -18,7 +18,7 @@ from local.request_log import RequestLog
 _LOOK_PAUSE_S = 0.2
 _MAX_RESTARTS = 3
 _RESTART_WINDOW_S = 30.0
-_READY_PATIENCE_S = 120.0
+_READY_TIMEOUT_S = 120.0
 
 
 class ServiceFailed(Exception):
@@ -56,7 +56,7 @@ class RunningService:
 
     async def wait_until_ready(self) -> None:
         """Returns when the service responds. Raises ServiceFailed if it ends first."""
-        deadline = time.monotonic() + _READY_PATIENCE_S
+        deadline = time.monotonic() + _READY_TIMEOUT_S
         for pause_s in itertools.chain([0.05] * 20, itertools.repeat(0.2)):
             if await _answers(self._service.port):
                 return
@@ -79,12 +79,12 @@ class RunningService:
             self._log.note(f"{self._service.name} ended (exit status {status}) and is restarted")
             self._process = self._start()
 
-    async def stop(self, patience_s: float) -> None:
+    async def stop(self, timeout_s: float) -> None:
         """Ask the service to save and end. Kill it if that takes too long."""
         self._stopping = True
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + timeout_s
         # A process is no event to wait for.
         while self._process.poll() is None and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.02)

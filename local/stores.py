@@ -12,7 +12,7 @@ from local.services import Service
 from local.tables.dynamodb_local.installation import Installation
 
 _LOOPBACK = "127.0.0.1"
-_OLD_PORT_PATIENCE_S = 1.0
+_OLD_PORT_TIMEOUT_S = 1.0
 
 
 def describe_stores(
@@ -67,7 +67,7 @@ def describe_stores(
 
 def listen_again(host: str, port: int) -> socket.socket:
     """Listen on the port of the last start if it is free, else on any."""
-    deadline = time.monotonic() + _OLD_PORT_PATIENCE_S
+    deadline = time.monotonic() + _OLD_PORT_TIMEOUT_S
     while True:
         try:
             return listen(host, port)

@@ -52,7 +52,7 @@ _LOOPBACK = "127.0.0.1"
 _BASELINES = Path(__file__).with_name("baselines")
 _BETWEEN_BASELINES = 8
 _EXPIRY_S = 3600
-_STOP_PATIENCE_S = 5.0
+_STOP_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ async def _bench(folder: DataFolder, build: Build, template: Template) -> AsyncI
         await samples.stop()
         invocations.close()
         for service in running:
-            await service.stop(_STOP_PATIENCE_S)
+            await service.stop(_STOP_TIMEOUT_S)
         children.kill_all()
         screen.close()
 

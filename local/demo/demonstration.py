@@ -21,8 +21,8 @@ from local.demo.sample import PACKAGES, outputs, wipe, write_sample
 from local.turbo_env import TurboEnv, read_turbo_env
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_START_PATIENCE_S = 120.0
-_STOP_PATIENCE_S = 15.0
+_START_TIMEOUT_S = 120.0
+_STOP_TIMEOUT_S = 15.0
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -107,7 +107,7 @@ def _cloud(data: Path, own: Path) -> Iterator[TurboEnv]:
         yield _wait_until_up(process, own, log)
     finally:
         # Closing its input ends it. That also happens when the demo is killed.
-        process.communicate(timeout=_STOP_PATIENCE_S)
+        process.communicate(timeout=_STOP_TIMEOUT_S)
 
 
 def _running_cloud(data: Path) -> TurboEnv | None:
@@ -131,7 +131,7 @@ def _answers(api_url: str) -> bool:
 
 
 def _wait_until_up(process: subprocess.Popen[bytes], own: Path, log: Path) -> TurboEnv:
-    deadline = time.monotonic() + _START_PATIENCE_S
+    deadline = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
             break

@@ -60,11 +60,11 @@ class Gateway:
         functions: FunctionPool,
         log: RequestLog,
         *,
-        patience_s: float = limits.INTEGRATION_TIMEOUT_S,
+        timeout_s: float = limits.INTEGRATION_TIMEOUT_S,
         limited: Limits = UNLIMITED,
     ) -> None:
         self._routes = Routes(routes)
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._functions = functions
         self._log = log
         self._bucket = limited.bucket()
@@ -147,14 +147,14 @@ class Gateway:
     ) -> Reply:
         try:
             # Not wait_for, which starts a task for every request.
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._timeout_s):
                 result = await self._functions.invoke(function, payload, request_id, binary)
             if len(result) > limits.MAX_EVENT_BYTES:
                 raise InvalidReply(f"is {len(result)} bytes, and Lambda returns at most 6 MB")
             return parse_reply(result, method)
         except TimeoutError:
             self._log.note(
-                f"{function.logical_id} did not respond within {self._patience_s:.0f} s (request {request_id})"
+                f"{function.logical_id} did not respond within {self._timeout_s:.0f} s (request {request_id})"
             )
             return refusal(limits.TOOK_TOO_LONG)
         except FunctionFailed as error:

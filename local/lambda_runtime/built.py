@@ -40,7 +40,7 @@ _INSTALL = (
     *("pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"),
     *("--compile-bytecode", "--link-mode", "copy"),
 )
-_COMMAND_PATIENCE_S = 300.0
+_COMMAND_TIMEOUT_S = 300.0
 
 
 class BuildError(Exception):
@@ -179,7 +179,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
             cwd=_REPOSITORY,
             capture_output=True,
             text=True,
-            timeout=_COMMAND_PATIENCE_S,
+            timeout=_COMMAND_TIMEOUT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

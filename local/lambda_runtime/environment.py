@@ -17,9 +17,9 @@ from local.lambda_runtime.api import RuntimeApi
 from local.lambda_runtime.memory import held_to_memory, peak_mb
 from local.template import Function
 
-_INIT_PATIENCE_S = 10.0
+_INIT_TIMEOUT_S = 10.0
 """Lambda's own limit for the initialization."""
-_END_PATIENCE_S = 2.0
+_END_TIMEOUT_S = 2.0
 _READ_BYTES = 2**16
 _LONGEST_LINE_BYTES = 2**18
 
@@ -61,12 +61,12 @@ class Environment:
         self._follower = asyncio.create_task(self._follow(self._process, output))
         try:
             async with (
-                asyncio.timeout(_INIT_PATIENCE_S),
+                asyncio.timeout(_INIT_TIMEOUT_S),
                 held_to_memory(self._process.pid, self._function.memory_mb),
             ):
                 await self._api.initialized()
         except TimeoutError:
-            message = f"was not initialized within {_INIT_PATIENCE_S:.0f} s"
+            message = f"was not initialized within {_INIT_TIMEOUT_S:.0f} s"
             raise FunctionFailed(message) from None
         self.init_ms = (time.perf_counter() - started) * 1000
 
@@ -103,7 +103,7 @@ class Environment:
             # Kill its children too, because they hold its output open.
             os.killpg(self._process.pid, signal.SIGKILL)
         if self._follower:
-            await asyncio.wait([self._follower], timeout=_END_PATIENCE_S)
+            await asyncio.wait([self._follower], timeout=_END_TIMEOUT_S)
             self._follower.cancel()
         self._api.close(FunctionFailed("was ended"))
 

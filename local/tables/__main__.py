@@ -24,7 +24,7 @@ from local.tables.ministack.journal import DamagedJournal, Journal
 from local.tables.ministack.journalled import Journalled
 from local.template import load_template
 
-_LOCK_PATIENCE_S = 5.0
+_LOCK_TIMEOUT_S = 5.0
 
 
 def main() -> int:
@@ -85,7 +85,7 @@ def _database(arguments: argparse.Namespace, lock: int) -> Database:
 
 def _lock(descriptor: int) -> bool:
     # After a kill -9 of the parent, the old process may need a moment to exit.
-    deadline = time.monotonic() + _LOCK_PATIENCE_S
+    deadline = time.monotonic() + _LOCK_TIMEOUT_S
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

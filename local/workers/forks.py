@@ -14,7 +14,7 @@ from local.child_processes import ChildProcesses
 from local.workers.fork_server import NUMBER, START
 from local.workers.messages import Gone
 
-_STOP_PATIENCE_S = 1.0
+_STOP_TIMEOUT_S = 1.0
 _KILLED = -9
 
 
@@ -96,7 +96,7 @@ class _ForkServer:
         self._connection.shutdown(socket.SHUT_RDWR)
         if self._is_ready:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(_STOP_PATIENCE_S)
+                self.process.wait(_STOP_TIMEOUT_S)
         self.process.kill()
         with self._asking:
             self._connection.close()

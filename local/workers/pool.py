@@ -17,7 +17,7 @@ from local.workers import messages
 from local.workers.forks import ForkedProcess, ForkServers
 
 _RESPAWN_PAUSE_S = 1.0
-_START_PATIENCE_S = 60.0
+_START_TIMEOUT_S = 60.0
 
 
 class _Worker(NamedTuple):
@@ -55,7 +55,7 @@ class WorkerPool:
     async def start(self) -> None:
         """Returns when the first worker is ready. The others start one after the other. Raises TimeoutError."""
         self._in_background(self._start_all())
-        await asyncio.wait_for(self._first_ready.wait(), _START_PATIENCE_S)
+        await asyncio.wait_for(self._first_ready.wait(), _START_TIMEOUT_S)
 
     async def invoke(
         self, function: Function, event: bytes, request_id: str, binary_body: bytes = b""

@@ -191,7 +191,7 @@ def test_advice_without_a_response() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(Unreachable) as slow:
-            exchange("GET", url, patience_s=0.1)
+            exchange("GET", url, timeout_s=0.1)
     assert "in time" in about_silence(slow.value)
     untrusted = Unreachable(str(ssl.SSLCertVerificationError(1, "CERTIFICATE_VERIFY_FAILED")))
     assert "SSL_CERT_FILE" in about_silence(untrusted)
@@ -315,7 +315,7 @@ def test_a_log_line_with_the_key_or_without_its_id_fails(
 def test_a_log_without_the_request_fails(logs: None) -> None:
     with pytest.raises(Failed, match="the log of GetStatus does not contain"):
         requests_are_logged(
-            site_with_requests(GetStatus="one="), "larder", clock.now(), patience_s=0
+            site_with_requests(GetStatus="one="), "larder", clock.now(), timeout_s=0
         )
     with pytest.raises(Failed, match="no apigw-requestid"):
         requests_are_logged(site_with_requests(GetStatus=""), "larder", clock.now())

@@ -25,7 +25,7 @@ TEAM = "my-team"
 TRIAL = {"Alarms": "false", "ProtectData": "false"}
 ANNOUNCED = {"access-control-request-method": "PUT", "user-agent": "turbo 2.11.11"}
 """The headers of a preflight."""
-PATIENCE_S = 240
+TIMEOUT_S = 240
 """How long tests wait for a reply."""
 """The parameters of `default` in samconfig.toml. The emulator does not support alarms that combine several metrics."""
 _OPTION = "LARDER_"

@@ -26,7 +26,7 @@ PYTHON = ROOT / ".tools" / "emulator" / "bin" / "python"
 KEYS = ("testing", "testing")
 """The account's root."""
 
-_START_PATIENCE_S = 60.0
+_START_TIMEOUT_S = 60.0
 _LOOK_PAUSE_S = 0.1
 
 
@@ -83,7 +83,7 @@ class Emulator:
         }
 
     def wait_until_ready(self) -> None:
-        deadline = time.monotonic() + _START_PATIENCE_S
+        deadline = time.monotonic() + _START_TIMEOUT_S
         while self._process.poll() is None and time.monotonic() < deadline:
             with suppress(httpx.HTTPError):
                 httpx.get(f"{self.url}/_ministack/health", timeout=2, trust_env=False)

@@ -28,7 +28,7 @@ from tests.deployed.stack import Stack
 
 _INTEGRATION = "x-amazon-apigateway-integration"
 _AT_ONCE = 32
-_PATIENCE_S = 240.0
+_TIMEOUT_S = 240.0
 """Longer than the gateway's limit, because the emulator unpacks a function's archives at its first event."""
 
 
@@ -109,7 +109,7 @@ def serving(stack: Stack, port: int, log: Path) -> Iterator[None]:
     with log.open("a") as output, socket.create_server(("127.0.0.1", port)) as listener:
         screen = RequestLog(output)
         functions = Invocations(stack.emulator.client("lambda"))
-        server = http_server(Gateway(routes(stack), functions, screen, patience_s=_PATIENCE_S))
+        server = http_server(Gateway(routes(stack), functions, screen, timeout_s=_TIMEOUT_S))
         thread = threading.Thread(target=lambda: run(server.serve(sockets=[listener])))
         thread.start()
         try:

@@ -22,7 +22,7 @@ from tools.package import BUILT, LAYER, package
 
 SAM = ROOT / ".tools" / "sam" / "bin" / "sam"
 STACK = "larder"
-_PATIENCE_S = 900
+_TIMEOUT_S = 900
 
 
 def packed(folder: Path) -> Path:
@@ -105,7 +105,7 @@ class Stack:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_PATIENCE_S,
+            timeout=_TIMEOUT_S,
         )
         self.runs.append(Sent(done.returncode, done.stdout + done.stderr))
         return self.runs[-1]

@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 from local.schedules import scheduled_event
 from local.template import REGION
 from tests.catalogue import valid
-from tests.deployed.cloud import ANNOUNCED, PATIENCE_S, DeployedCloud
+from tests.deployed.cloud import ANNOUNCED, TIMEOUT_S, DeployedCloud
 from tests.deployed.stack import Stack
 from tests.e2e.outbox import link_in, mail_to
 from tools.package import LAYER
@@ -58,7 +58,7 @@ class Api:
             headers=headers,
             params=params,
             trust_env=False,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             **given,
         )
 
@@ -133,9 +133,7 @@ def test_a_large_artifact_goes_to_s3_and_the_event_publishes_it(
 ) -> None:
     offered = api("OPTIONS", "/v8/artifacts/large", headers=ANNOUNCED)
     assert offered.status_code == 204, offered.text
-    sent = httpx.put(
-        offered.headers["location"], content=LARGE, trust_env=False, timeout=PATIENCE_S
-    )
+    sent = httpx.put(offered.headers["location"], content=LARGE, trust_env=False, timeout=TIMEOUT_S)
     assert sent.status_code == 200, sent.text
     # No request asks for it meanwhile. The bucket's event reaches CommitUpload by its rule.
     eventually(lambda: "large" in stored(cloud)["artifacts"])
@@ -151,7 +149,7 @@ def test_the_bucket_refuses_requests_without_tls(
     try:
         offered = api("OPTIONS", "/v8/artifacts/refused", headers=ANNOUNCED)
         sent = httpx.put(
-            offered.headers["location"], content=LARGE, trust_env=False, timeout=PATIENCE_S
+            offered.headers["location"], content=LARGE, trust_env=False, timeout=TIMEOUT_S
         )
     finally:
         s3.delete_bucket_policy(Bucket=bucket)
@@ -163,7 +161,7 @@ def test_after_a_sign_up_another_function_sends_mail(cloud: DeployedCloud) -> No
     ada = {"email": "ada@acme.example", "password": PASSWORD, "name": "Ada"}
     page = {"origin": cloud.url}
     with httpx.Client(
-        base_url=cloud.url, headers=page, trust_env=False, timeout=PATIENCE_S
+        base_url=cloud.url, headers=page, trust_env=False, timeout=TIMEOUT_S
     ) as browser:
         signed_up = browser.post("/api/auth/sign-up/email", json=ada)
         assert signed_up.status_code == 200, signed_up.text
@@ -220,7 +218,7 @@ def test_an_event_that_keeps_failing_goes_to_the_queue(stack: Stack) -> None:
         received = stack.emulator.client("sqs").receive_message(QueueUrl=queue)
         return received.get("Messages")
 
-    (message,) = eventually(arrived, within_s=PATIENCE_S)
+    (message,) = eventually(arrived, within_s=TIMEOUT_S)
     assert json.loads(message["Body"])["requestPayload"] == {"no": "job"}
 
 

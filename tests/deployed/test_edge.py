@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.deployed.cloud import ANNOUNCED, PATIENCE_S, TRIAL, DeployedCloud
+from tests.deployed.cloud import ANNOUNCED, TIMEOUT_S, TRIAL, DeployedCloud
 from tests.deployed.stack import Stack
 from tests.permissions import RESOURCES
 
@@ -37,7 +37,7 @@ def address(cloud: DeployedCloud) -> str:
         headers={"authorization": f"Bearer {cloud.token}", **ANNOUNCED},
         params={"slug": cloud.team},
         trust_env=False,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
     )
     assert reply.status_code == 204, reply.text
     return reply.headers["location"]

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.deployed.cloud import ANNOUNCED, PATIENCE_S, TRIAL, DeployedCloud
+from tests.deployed.cloud import ANNOUNCED, TIMEOUT_S, TRIAL, DeployedCloud
 from tests.deployed.stack import Stack
 from tests.deploying import commands_in, obey
 from tests.local.stub_service import eventually
@@ -50,7 +50,7 @@ def ask(cloud: DeployedCloud) -> Ask:
             headers=headers,
             params={"slug": cloud.team},
             trust_env=False,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             **given,
         )
 
@@ -102,7 +102,7 @@ def test_artifacts_in_it_become_visible_and_other_objects_stay_as_they_are(
     assert offered.status_code == 204, offered.text
     location = offered.headers["location"]
     assert f"/{BUCKET}/artifacts/" in location
-    sent = httpx.put(location, content=LARGE, trust_env=False, timeout=PATIENCE_S)
+    sent = httpx.put(location, content=LARGE, trust_env=False, timeout=TIMEOUT_S)
     assert sent.status_code == 200, sent.text
     # No request asks for it meanwhile: the event of the bucket publishes it.
     items = "LARDER_ARTIFACTS_TABLE"

@@ -26,7 +26,7 @@ R = TypeVar("R")
 Job = Callable[[], str]
 """A job whose result is its `outcome`."""
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 """Longer than any job takes. A thread that waits longer fails."""
 
 READ_THEN_WRITTEN = 2
@@ -74,7 +74,7 @@ def all_at_once(
     first job that failed.
     """
     source = random.Random(overlap.seed)
-    start = threading.Barrier(len(jobs), timeout=PATIENCE_S)
+    start = threading.Barrier(len(jobs), timeout=TIMEOUT_S)
 
     def run(job: Callable[[], R], pause_s: float) -> Done[R]:
         start.wait()
@@ -92,7 +92,7 @@ def all_at_once(
         for number in order:
             pause_s = 0 if overlap.held else source.uniform(0, _STAGGER_S)
             running[number] = pool.submit(run, jobs[number], pause_s)
-        return [running[number].result(PATIENCE_S) for number in range(len(jobs))]
+        return [running[number].result(TIMEOUT_S) for number in range(len(jobs))]
 
 
 def outcome(work: Callable[[], object]) -> Job:
@@ -124,7 +124,7 @@ _JOB = "job-"
 
 @contextmanager
 def _held(parties: int, calls: int) -> Iterator[None]:
-    barriers = [threading.Barrier(parties, timeout=PATIENCE_S) for _ in range(calls)]
+    barriers = [threading.Barrier(parties, timeout=TIMEOUT_S) for _ in range(calls)]
     sent = threading.local()
 
     def meet(**_: object) -> None:

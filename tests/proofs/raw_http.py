@@ -6,7 +6,7 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-PATIENCE_S = 30
+TIMEOUT_S = 30
 """The gateway's own limit. A later reply counts as missing."""
 
 
@@ -53,7 +53,7 @@ def exchange(server: str, request: RawRequest) -> RawReply | None:
     """The first reply of the server at this URL, or None if it closes the connection. Raises TimeoutError."""
     address = urlsplit(server)
     assert address.hostname is not None
-    with socket.create_connection((address.hostname, address.port or 80), PATIENCE_S) as connection:
+    with socket.create_connection((address.hostname, address.port or 80), TIMEOUT_S) as connection:
         # The server can refuse a request before its end and close the connection.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.sendall(request.encoded())

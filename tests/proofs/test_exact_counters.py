@@ -52,7 +52,7 @@ pytestmark = pytest.mark.slow
 CHANGES = int(os.environ.get("COUNTED_CHANGES") or 80)
 SEED = int(os.environ.get("COUNTED_SEED") or secrets.randbelow(10**9))
 AT_ONCE = 32
-PATIENCE_S = 60 + CHANGES
+TIMEOUT_S = 60 + CHANGES
 WRITERS = [Actor(f"key{number}", f"user{number % 3}") for number in range(6)]
 SIZE = (1_000, 40_000)
 HASHES = max(20, CHANGES // 4)
@@ -212,8 +212,8 @@ def test_totals_are_exact_after_parallel_changes(
         requests = Requests(team, quota_bytes, http)
         for done in [pool.submit(requests.draw(source)) for _ in range(CHANGES)]:
             done.result()
-        wait_for_events(server.data, within_s=PATIENCE_S)
-        wait_for_jobs(server.data, within_s=PATIENCE_S)
+        wait_for_events(server.data, within_s=TIMEOUT_S)
+        wait_for_jobs(server.data, within_s=TIMEOUT_S)
     took_s = time.monotonic() - began
     drift = drift_of(owner)
     assert drift == Totals() or "UpdateItem" in again, drift

@@ -31,7 +31,7 @@ from larder.settings import settings
 from tests.e2e.cloud import LocalCloud
 from tests.proofs.overlapping import (
     OVERLAPS,
-    PATIENCE_S,
+    TIMEOUT_S,
     Done,
     Overlap,
     all_at_once,
@@ -260,12 +260,12 @@ class Users:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(PATIENCE_S)
+            thread.join(TIMEOUT_S)
         assert not any(thread.is_alive() for thread in self._threads)
 
     def wait_for(self, verifications: int) -> None:
         """Wait until `verifications` more have returned."""
-        deadline, target = time.monotonic() + PATIENCE_S, len(self.seen) + verifications
+        deadline, target = time.monotonic() + TIMEOUT_S, len(self.seen) + verifications
         while len(self.seen) < target:
             assert time.monotonic() < deadline, "no verification returns"
             time.sleep(0.001)

@@ -43,7 +43,7 @@ MOMENTS = {"begin": 1.0, "inline sent": 0.1, "direct sent": 0.2, "stored": 1.0}
 """The longest time to the kill, after the start of the work, after the last byte of the first inline or direct upload,
 or after the first acknowledged upload."""
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 OUTCOMES = (
     "acknowledged",
     "inline complete",
@@ -247,7 +247,7 @@ def test_after_a_kill_each_upload_is_complete_or_absent_and_none_acknowledged_is
         with ThreadPoolExecutor(max_workers=INLINE_WRITERS + DIRECT_WRITERS + READERS) as pool:
             running = [pool.submit(job) for job in work.jobs()]
             work.happened["begin"].set()
-            work.happened[moment].wait(PATIENCE_S)
+            work.happened[moment].wait(TIMEOUT_S)
             time.sleep(wait_s)
             work.dying.set()
             kill(doomed_cloud, everything=everything)

@@ -22,7 +22,7 @@ from tests.rehearsal.roles import REGION
 
 ROOT = ("testing", "testing")
 
-_START_PATIENCE_S = 60.0
+_START_TIMEOUT_S = 60.0
 _LOOK_PAUSE_S = 0.05
 
 
@@ -58,7 +58,7 @@ class Emulator:
         self._pool = urllib3.HTTPConnectionPool("127.0.0.1", self._port, maxsize=20)
 
     def wait_until_ready(self) -> None:
-        deadline = time.monotonic() + _START_PATIENCE_S
+        deadline = time.monotonic() + _START_TIMEOUT_S
         while self._process.poll() is None and time.monotonic() < deadline:
             with suppress(HTTPError):
                 self._pool.request("GET", "/_ministack/health", retries=False, timeout=2)

@@ -10,7 +10,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 """The gateway's own limit."""
 
 _CHUNK_BYTES = 65_536
@@ -70,7 +70,7 @@ def exchange(
     headers: Mapping[str, str] | None = None,
     body: bytes | Iterator[bytes] = b"",
     chunked: bool = False,
-    patience_s: float = PATIENCE_S,
+    timeout_s: float = TIMEOUT_S,
     as_digest: bool = False,
 ) -> Answer:
     """Send one request and read the entire response. Raises Unreachable.
@@ -83,7 +83,7 @@ def exchange(
     if chunked:
         sent["Transfer-Encoding"] = "chunked"
     try:
-        with contextlib.closing(_connection(address, patience_s)) as connection:
+        with contextlib.closing(_connection(address, timeout_s)) as connection:
             # A server that rejects a body early may close the connection, and still send a response.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(
@@ -118,11 +118,11 @@ def about_silence(reason: Unreachable) -> str:
     )
 
 
-def _connection(address: SplitResult, patience_s: float) -> HTTPConnection:
+def _connection(address: SplitResult, timeout_s: float) -> HTTPConnection:
     host = address.hostname or ""
     if address.scheme == "https":
-        return HTTPSConnection(host, address.port, timeout=patience_s)
-    return HTTPConnection(host, address.port, timeout=patience_s)
+        return HTTPSConnection(host, address.port, timeout=timeout_s)
+    return HTTPConnection(host, address.port, timeout=timeout_s)
 
 
 def _target(address: SplitResult) -> str:

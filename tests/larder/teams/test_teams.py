@@ -11,7 +11,7 @@ from larder.settings import settings
 from larder.tables import TEAMS, commit
 from larder.teams.members import add_member, leave_teams, list_members, remove_member, role_of
 from larder.teams.models import Block, CachingStatus, OwnerState, Role
-from larder.teams.repository import read_standing, read_state
+from larder.teams.repository import read_membership, read_state
 from larder.teams.state import change_state
 from larder.teams.teams import create_team, delete_team, find_team, list_teams
 from tests.conftest import SetOption
@@ -24,7 +24,7 @@ def test_a_team_id_has_the_prefix_that_build_clients_require(cloud: Cloud) -> No
 
 
 def test_the_creator_owns_the_team(cloud: Cloud) -> None:
-    assert read_standing(cloud.team.id, cloud.user.id).role is Role.OWNER
+    assert read_membership(cloud.team.id, cloud.user.id).role is Role.OWNER
 
 
 def test_a_team_is_found_by_id_and_by_slug(cloud: Cloud) -> None:

@@ -21,7 +21,7 @@ from larder_cli.doctor.here import DIRECT_UPLOADS_FROM, is_sendable, is_usable, 
 from larder_cli.doctor.repository import Version
 from larder_cli.http import Answer, Unreachable, about_silence, exchange, is_of_edge
 
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 CLOCKS_AGREE = timedelta(minutes=5)
 EXPIRES_SOON = timedelta(days=7)
 
@@ -70,7 +70,7 @@ class _Asker:
         """Ask as turbo does, with the token and the team."""
         query = f"?{urlencode(self.team)}" if self.team else ""
         sent = {"User-Agent": agent, "Authorization": f"Bearer {self.token}", **headers}
-        return exchange(method, f"{self.address}{path}{query}", headers=sent, patience_s=PATIENCE_S)
+        return exchange(method, f"{self.address}{path}{query}", headers=sent, timeout_s=TIMEOUT_S)
 
 
 def ask_deployment(client: Client, version: Version | None) -> Deployment | None:
@@ -116,7 +116,7 @@ def _identify(deployment: Deployment) -> Iterator[Finding]:
         "GET",
         f"{deployment.address}/api/auth/ok",
         headers={"User-Agent": "larder-doctor"},
-        patience_s=PATIENCE_S,
+        timeout_s=TIMEOUT_S,
     )
     deployment.is_larder = answer.status == 200 and answer.json == {"ok": True}
     if not deployment.is_larder:

@@ -52,7 +52,7 @@ STORED = {
 }
 SMALL_BYTES = 1024
 ADDRESS_LIVES = timedelta(minutes=10)
-SLOW_PATIENCE_S = 600.0
+SLOW_TIMEOUT_S = 600.0
 HIGH_UTILIZATION, MOST_UTILIZATION = 50, 80
 """Percent of the compute time that CloudFront allows a function. The probe warns from 50, and fails from 80."""
 SAMPLES = 5
@@ -150,11 +150,11 @@ def send(
     return answer
 
 
-def wait_until(condition: Callable[[], bool], patience_s: float) -> float | None:
-    """The seconds until the condition holds, or None if it does not within `patience_s`."""
+def wait_until(condition: Callable[[], bool], timeout_s: float) -> float | None:
+    """The seconds until the condition holds, or None if it does not within `timeout_s`."""
     began = time.monotonic()
     while not condition():
-        if time.monotonic() - began > patience_s:
+        if time.monotonic() - began > timeout_s:
             return None
         time.sleep(_PAUSE_S)
     return time.monotonic() - began
@@ -360,11 +360,9 @@ def large_and_slow_uploads_pass(probing: Probing) -> str:
     digest, pieces = _pieces(probing.large_bytes)
     length = {"Content-Length": str(probing.large_bytes)}
     smaller = "set MaxUploadBytes to a size that passes: try --large with less"
-    answer = send("PUT", address, pieces, length, patience_s=SLOW_PATIENCE_S)
+    answer = send("PUT", address, pieces, length, timeout_s=SLOW_TIMEOUT_S)
     _expect(200, answer, smaller)
-    got = exchange(
-        "GET", probing.address("GET", upload), patience_s=SLOW_PATIENCE_S, as_digest=True
-    )
+    got = exchange("GET", probing.address("GET", upload), timeout_s=SLOW_TIMEOUT_S, as_digest=True)
     _expect(200, got, smaller)
     if got.body != digest():
         raise Failed("the large artifact came back changed", smaller)
@@ -372,7 +370,7 @@ def large_and_slow_uploads_pass(probing: Probing) -> str:
     address = probing.address("PUT", slow, most=SMALL_BYTES)
     body = _slowly(os.urandom(SMALL_BYTES), probing.slow_s)
     length = {"Content-Length": str(SMALL_BYTES)}
-    answer = send("PUT", address, body, length, patience_s=SLOW_PATIENCE_S)
+    answer = send("PUT", address, body, length, timeout_s=SLOW_TIMEOUT_S)
     _expect(200, answer, "uploads that take so long fail: set remoteCache.uploadTimeout below it")
     return f"{probing.large_bytes / 1_000_000:.0f} MB, and an upload of {probing.slow_s:.0f} s"
 

@@ -25,7 +25,7 @@ FUNCTIONS_AT_ONCE = 100
 """Of the account. With fewer, one build sees errors. `make deploy` demands as many."""
 DURATION_MS = "1234"
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
-LARGE_PATIENCE_S = 300.0
+LARGE_TIMEOUT_S = 300.0
 
 _BYTES = "application/octet-stream"
 _PASSES_NO_HEADERS = (
@@ -233,7 +233,7 @@ def large_artifact_goes_straight_to_s3(site: Site) -> str:
     body = os.urandom(site.large_bytes)
     site.uses_edge = is_of_edge(location)
     headers = {"Content-Type": _BYTES, "x-artifact-duration": DURATION_MS, "x-artifact-tag": TAG}
-    stored = exchange("PUT", location, headers=headers, body=body, patience_s=LARGE_PATIENCE_S)
+    stored = exchange("PUT", location, headers=headers, body=body, timeout_s=LARGE_TIMEOUT_S)
     _check_storage(stored, location)
     site.stored["large"] = site.hash_of("large")
     site.large_digest = hashlib.sha256(body).hexdigest()
@@ -258,7 +258,7 @@ def large_artifact_is_returned_by_redirect(site: Site) -> str:
         )
     if answer.status != 302 or location is None:
         raise Failed(summary(answer), about(answer))
-    got = exchange("GET", location, patience_s=LARGE_PATIENCE_S)
+    got = exchange("GET", location, timeout_s=LARGE_TIMEOUT_S)
     _check_storage(got, location)
     if hashlib.sha256(got.body).hexdigest() != site.large_digest:
         raise Failed(

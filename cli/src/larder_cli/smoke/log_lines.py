@@ -9,17 +9,17 @@ from larder import clock
 from larder_cli.outcomes import Failed
 from larder_cli.smoke.checks import Site
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 _BETWEEN_LOOKS_S = 2.0
 _LOG_GROUP = "ArtifactsLogGroup"
 """The logical id of the log group of all functions that smoke calls."""
 
 
 def requests_are_logged(
-    site: Site, stack: str, began: datetime, *, patience_s: float = PATIENCE_S
+    site: Site, stack: str, began: datetime, *, timeout_s: float = TIMEOUT_S
 ) -> str:
     """Look up each of the site's request ids in the log of its function. Raises Failed."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     for function, request_id in site.request_ids.items():
         if not request_id:
             raise Failed(

@@ -15,13 +15,13 @@ def ended_with_user(key: ApiKey, user: UserState | None) -> bool:
     return user is None or key.password_version < user.keys_from
 
 
-def ended_with_membership(key: ApiKey, standing: Membership | TeamMembership) -> bool:
+def ended_with_membership(key: ApiKey, membership: Membership | TeamMembership) -> bool:
     """Whether the membership has ended in which the key was bound to its team, even if its user has joined again."""
     if key.team_id is None or key.rule_id is not None:
         return False
-    if standing.team is None or standing.member is None:
+    if membership.team is None or membership.member is None:
         return True
-    return key.created_at < standing.member.joined_at
+    return key.created_at < membership.member.joined_at
 
 
 def ended_with_rule(key: ApiKey, rule: RuleState | None) -> bool:

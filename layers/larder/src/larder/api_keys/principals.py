@@ -59,18 +59,18 @@ class Principal:
         """The id of the only team that the key works for. None for a session and for a key without a team."""
         return self.key.team_id if self.key else None
 
-    def check_not_ended(self, standing: Membership | TeamMembership) -> None:
+    def check_not_ended(self, membership: Membership | TeamMembership) -> None:
         """Check a key that was verified with `checked_later`. Raises Unauthenticated, NotATeamMember."""
         if self.key is None:
             return
         if self.key.rule_id is not None:
-            rule = standing.rule if isinstance(standing, Membership) else None
-            if standing.team is None or ended_with_rule(self.key, rule):
+            rule = membership.rule if isinstance(membership, Membership) else None
+            if membership.team is None or ended_with_rule(self.key, rule):
                 raise Unauthenticated
             return
-        if ended_with_user(self.key, standing.user):
+        if ended_with_user(self.key, membership.user):
             raise Unauthenticated
-        if ended_with_membership(self.key, standing):
+        if ended_with_membership(self.key, membership):
             raise NotATeamMember
 
     @property

@@ -29,7 +29,7 @@ from larder.extensions import RequestContext, load
 from larder.hashing import hash_key
 from larder.instance import Remembered
 from larder.settings import settings
-from larder.teams.state import reading_standing, standing_of
+from larder.teams.state import membership_of, reading_membership
 
 if TYPE_CHECKING:
     from larder.tables import Read
@@ -100,14 +100,14 @@ def verify_presented(
     where = (known.team_id or known.user_id, known.user_id)
     count = partial(verify, key_hash, required, now=now, with_metadata=with_metadata)
     if known.is_counted:
-        with running(standing_of, *where) as reading:
+        with running(membership_of, *where) as reading:
             verification = count()
-        standing, stored = reading.result(), verification.key
+        membership, stored = reading.result(), verification.key
     else:
         note_use_if_due(key_hash, required, now=now, every=_NOTED_IN_ACCOUNTS_AFTER)
         metadata = with_metadata and known.has_metadata
-        stored, standing = repository.get_with(
-            key_hash, reading_standing(*where), metadata=metadata
+        stored, membership = repository.get_with(
+            key_hash, reading_membership(*where), metadata=metadata
         )
         if stored is None:
             verification = _INVALID
@@ -129,8 +129,8 @@ def verify_presented(
         # The token of a CI job stands for no user. It works where its rule is read with the team: in the cache.
         return _INVALID
     if (stored.user_id, stored.team_id) != (known.user_id, known.team_id):
-        standing = standing_of(stored.team_id or stored.user_id, stored.user_id)
-    if ended_with_user(stored, standing.user) or ended_with_membership(stored, standing):
+        membership = membership_of(stored.team_id or stored.user_id, stored.user_id)
+    if ended_with_user(stored, membership.user) or ended_with_membership(stored, membership):
         return _INVALID
     return verification
 

@@ -32,7 +32,7 @@ from larder.errors import EvictionInProgress, TryAgain
 from larder.metrics import count_in_total
 from larder.settings import settings
 from larder.teams.models import is_rule_id
-from larder.teams.state import read_state, standing_of
+from larder.teams.state import membership_of, read_state
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
@@ -259,11 +259,11 @@ def _has_lost_trust(upload: Upload, writer: Actor) -> bool:
     """Whether the writer's rule was changed, disabled or deleted since the offer, or its user has lost the role."""
     if writer.user_id is None:
         return False
-    standing = standing_of(upload.owner, writer.user_id)
+    membership = membership_of(upload.owner, writer.user_id)
     if is_rule_id(writer.user_id):
-        rule = standing.rule
+        rule = membership.rule
         return rule is None or not rule.enabled or rule.version != upload.rule_version
-    return standing.role is None or not standing.role.names_trusted
+    return membership.role is None or not membership.role.names_trusted
 
 
 def keeps(current: Artifact, artifact: Artifact, view: View, now: datetime) -> bool:

@@ -19,7 +19,7 @@ from larder.conditions import begins_with, equals, exists, missing
 from larder.invitations.models import Invitation
 from larder.tables import TEAMS, Item, Write, commit
 from larder.teams.models import Member, Role
-from larder.teams.repository import has_role, joining, standing_by
+from larder.teams.repository import has_role, joining, role_checks
 
 _INVITATION = "invitation#"
 _INVITED = "invited#"
@@ -47,14 +47,14 @@ def add(invitations: Sequence[Invitation], *also: Write, made: int, by: Member |
     return commit(
         TEAMS.update(team_id, "team", set=more, when=exists("pk") & as_seen),
         *(TEAMS.put(item) for invitation in invitations for item in _items(invitation)),
-        *standing_by(team_id, by),
+        *role_checks(team_id, by),
         *also,
     )
 
 
 def delete(invitation: Invitation, *also: Write, by: Member | None) -> bool:
     """Delete an invitation. False if it is gone or replaced, or if `by` no longer has their role."""
-    return commit(*_deletion(invitation), *standing_by(invitation.team_id, by), *also)
+    return commit(*_deletion(invitation), *role_checks(invitation.team_id, by), *also)
 
 
 def accept(

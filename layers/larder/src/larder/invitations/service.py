@@ -179,7 +179,7 @@ def find_by_token(token: str, *, now: datetime) -> Invitation:
 
 def team_of(invitation: Invitation) -> Team:
     """The team of an invitation that its author could still create. Raises InvitationNotFound."""
-    return _standing(invitation)[0]
+    return _team_and_roles(invitation)[0]
 
 
 def accept(
@@ -193,7 +193,7 @@ def accept(
     team_id, role = invitation.team_id, invitation.role
     entry = audited(team_id, Action.MEMBER_ADDED, user_id, actor, role=role.value)
     for _ in attempts():
-        team, roles = _standing(invitation, user_id)
+        team, roles = _team_and_roles(invitation, user_id)
         if user_id in roles:
             done = repository.delete(invitation, by=None)
         else:
@@ -211,7 +211,7 @@ def _inviters(role: Role) -> list[Role]:
     return [one for one in Role if one.manages(role)]
 
 
-def _standing(invitation: Invitation, *user_ids: str) -> tuple[Team, Mapping[str, Role]]:
+def _team_and_roles(invitation: Invitation, *user_ids: str) -> tuple[Team, Mapping[str, Role]]:
     """The team of an invitation that its author could still create, and the roles of users.
 
     Raises InvitationNotFound.

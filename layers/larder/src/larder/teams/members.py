@@ -38,7 +38,7 @@ _OWNERS_ONLY = "Only an owner of the team can add, change and remove owners."
 
 def role_of(team_id: str, user_id: str) -> Role | None:
     """The user's role in the team. None if they are not a member."""
-    return repository.read_standing(team_id, user_id).role
+    return repository.read_membership(team_id, user_id).role
 
 
 def find_membership(id_or_slug: str, user_id: str, *, bound_to: str | None) -> TeamMembership:
@@ -51,7 +51,7 @@ def find_membership(id_or_slug: str, user_id: str, *, bound_to: str | None) -> T
         team_id = repository.team_of_slug(id_or_slug)
     if team_id is None or bound_to not in (None, team_id):
         raise TeamNotFound
-    found = _memberships([repository.read_standing(team_id, user_id)])
+    found = _memberships([repository.read_membership(team_id, user_id)])
     if not found:
         raise TeamNotFound
     return found[0]
@@ -70,7 +70,7 @@ def list_memberships(
         found = repository.page_of_teams(user_id, after=after, limit=limit + 1)
         team_ids = found[:limit]
         following = team_ids[-1] if len(found) > limit else None
-    memberships = _memberships(repository.read_standings(team_ids, user_id))
+    memberships = _memberships(repository.read_memberships(team_ids, user_id))
     return sorted(memberships, key=lambda one: one.team.slug), following
 
 
@@ -244,9 +244,9 @@ def _removal(team_id: str, user_id: str, role: Role, actor: Actor | None) -> "Wr
     return audited(team_id, Action.MEMBER_REMOVED, user_id, actor, role=role.value)
 
 
-def _memberships(standings: Iterable[Membership]) -> list[TeamMembership]:
+def _memberships(found: Iterable[Membership]) -> list[TeamMembership]:
     return [
-        TeamMembership(team=standing.team, member=standing.member, user=standing.user)
-        for standing in standings
-        if standing.team is not None and standing.member is not None
+        TeamMembership(team=membership.team, member=membership.member, user=membership.user)
+        for membership in found
+        if membership.team is not None and membership.member is not None
     ]

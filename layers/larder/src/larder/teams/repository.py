@@ -64,8 +64,8 @@ RULE = "rule#"
 _DELETED = "deleted"
 
 
-def standing_keys(owner: str, user_id: str) -> dict[Table, list[Key]]:
-    """The keys of the items that decide what `user_id` can do for `owner`. `parse_standing` parses the items."""
+def membership_keys(owner: str, user_id: str) -> dict[Table, list[Key]]:
+    """The keys of the items that decide what `user_id` can do for `owner`. `parse_membership` parses the items."""
     personal: list[Key] = [(owner, "personal")]
     of_owner = _team_keys(owner, user_id) if is_team_id(owner) else personal
     if is_rule_id(user_id):
@@ -78,7 +78,7 @@ def _team_keys(team_id: str, user_id: str) -> list[Key]:
     return [(team_id, "team"), (team_id, kind + user_id)]
 
 
-def parse_standing(found: Mapping[Table, Sequence[Item]]) -> Membership:
+def parse_membership(found: Mapping[Table, Sequence[Item]]) -> Membership:
     by_kind = {item["sk"].partition("#")[0]: item for item in found[TEAMS]}
     team = _team(by_kind["team"]) if "team" in by_kind else None
     member = _member(by_kind["member"]) if "member" in by_kind else None
@@ -88,19 +88,19 @@ def parse_standing(found: Mapping[Table, Sequence[Item]]) -> Membership:
     return Membership(team=team, member=member, state=state, user=user, rule=rule)
 
 
-def reading_standing(owner: str, user_id: str) -> Read[Membership]:
-    return Read(standing_keys(owner, user_id), parse_standing)
+def reading_membership(owner: str, user_id: str) -> Read[Membership]:
+    return Read(membership_keys(owner, user_id), parse_membership)
 
 
-def read_standing(owner: str, user_id: str) -> Membership:
-    return parse_standing(batch_get(standing_keys(owner, user_id)))
+def read_membership(owner: str, user_id: str) -> Membership:
+    return parse_membership(batch_get(membership_keys(owner, user_id)))
 
 
 def read_state(owner: str) -> OwnerState:
     """The owner's state without a member, for background work: uploads to S3 and the sweep."""
     if is_team_id(owner):
         return _team_state(TEAMS.get(owner, "team") or {})
-    return read_standing(owner, owner).state
+    return read_membership(owner, owner).state
 
 
 def team_of_slug(slug: str) -> str | None:
@@ -217,7 +217,7 @@ def change_team(
     ]
     left = [slug for slug in old.slugs if slug not in new.slugs]
     leaving = _freeing(old, left) if frees_slugs else _retiring(old, left)
-    return commit(update, *claimed, *leaving, *standing_by(old.id, by), *also)
+    return commit(update, *claimed, *leaving, *role_checks(old.id, by), *also)
 
 
 def delete_team(team: Team, *also: Write, by: Member | None, now: datetime) -> bool:
@@ -229,7 +229,7 @@ def delete_team(team: Team, *also: Write, by: Member | None, now: datetime) -> b
         TEAMS.delete(team.id, "team", when=_is_as_read(team)),
         *_retiring(team, team.slugs),
         TEAMS.put({"pk": _DELETED, "sk": team.id, "deleted_at": to_ms(now)}),
-        *standing_by(team.id, by),
+        *role_checks(team.id, by),
         *also,
     )
 
@@ -277,7 +277,7 @@ def change_role(
 ) -> bool:
     """Change a role. False if it is not `old`, if the user is the last owner, or if `by` no longer has their role."""
     member = TEAMS.update(team_id, _MEMBER + user_id, set={"role": new.value}, when=_role_is(old))
-    return commit(member, _count(team_id, old, new), *standing_by(team_id, by, user_id), *also)
+    return commit(member, _count(team_id, old, new), *role_checks(team_id, by, user_id), *also)
 
 
 def remove_member(
@@ -294,7 +294,7 @@ def remove_member(
     """
     member = TEAMS.delete(team_id, _MEMBER + user_id, when=_role_is(old))
     count = _count(team_id, old, None, keeps_an_owner=keeps_an_owner)
-    return commit(member, count, *standing_by(team_id, by, user_id), *also)
+    return commit(member, count, *role_checks(team_id, by, user_id), *also)
 
 
 def has_role(team_id: str, user_id: str, *roles: Role) -> Write:
@@ -323,13 +323,13 @@ def _is_member(user_id: str) -> Condition:
     return equals(user_id=user_id) & begins_with(pk=TEAM_ID_PREFIX)
 
 
-def read_standings(team_ids: Sequence[str], user_id: str) -> list[Membership]:
+def read_memberships(team_ids: Sequence[str], user_id: str) -> list[Membership]:
     """The user's membership in each team, in order."""
     items: dict[str, list[Item]] = {team_id: [] for team_id in team_ids}
     keys = [key for team_id in team_ids for key in _team_keys(team_id, user_id)]
     for item in TEAMS.get_many(keys):
         items[item["pk"]].append(item)
-    return [parse_standing({TEAMS: of_team}) for of_team in items.values()]
+    return [parse_membership({TEAMS: of_team}) for of_team in items.values()]
 
 
 def rules_made_by(team_id: str, user_id: str) -> list[str]:
@@ -394,7 +394,7 @@ def _count(
     return TEAMS.update(team_id, "team", add={"owners": change}, when=has_another)
 
 
-def standing_by(team_id: str, by: Member | None, changed: str = "") -> list[Write]:
+def role_checks(team_id: str, by: Member | None, changed: str = "") -> list[Write]:
     """A check that the actor still has their role. Empty if they change their own item, which has that condition."""
     if by is None or by.user_id == changed:
         return []
@@ -488,7 +488,7 @@ def change_protection(
     """Returns False, and changes nothing, if the protection is not `old`, or `by` no longer has their role."""
     unchanged = exists("pk") & _is_protection(old)
     update = TEAMS.update(team_id, "team", set=_protection_item(new), when=unchanged)
-    return commit(update, *standing_by(team_id, by), *also)
+    return commit(update, *role_checks(team_id, by), *also)
 
 
 def _is_protection(protection: Protection) -> Condition:

@@ -28,14 +28,14 @@ def check_not_blocked(state: OwnerState) -> None:
         raise _BLOCKS[state.block](state.block_reason)
 
 
-def standing_of(owner: str, user_id: str) -> Membership:
+def membership_of(owner: str, user_id: str) -> Membership:
     """The user's relation to an owner: a team or the user."""
-    return repository.read_standing(owner, user_id)
+    return repository.read_membership(owner, user_id)
 
 
-def reading_standing(owner: str, user_id: str) -> "Read[Membership]":
+def reading_membership(owner: str, user_id: str) -> "Read[Membership]":
     """The same, to be read together with other items."""
-    return repository.reading_standing(owner, user_id)
+    return repository.reading_membership(owner, user_id)
 
 
 def quota_bytes(owner: str) -> int | None:

@@ -17,7 +17,7 @@ from larder.conditions import Condition, above, begins_with, below, equals, exis
 from larder.issuers import repository as issuers
 from larder.tables import TEAMS, Item, Write, commit, try_commit
 from larder.teams.models import Member
-from larder.teams.repository import RULE, standing_by
+from larder.teams.repository import RULE, role_checks
 from larder.trust.models import Others, Rule, Trusted
 
 _ALL = "rules"
@@ -46,7 +46,7 @@ def add(
         ),
         *of_team,
         issuers.named(rule.issuer),
-        *standing_by(rule.team_id, by),
+        *role_checks(rule.team_id, by),
         *also,
     )
 
@@ -66,7 +66,7 @@ def change(
             *also,
             TEAMS.update(old.team_id, _ALL, add={"version": 1}, when=_have(rules_version)),
         )
-    return commit(update, *standing_by(old.team_id, by), *also)
+    return commit(update, *role_checks(old.team_id, by), *also)
 
 
 def delete(rule: Rule, *also: Write, by: Member | None) -> bool:
@@ -74,7 +74,7 @@ def delete(rule: Rule, *also: Write, by: Member | None) -> bool:
     return commit(
         TEAMS.delete(rule.team_id, RULE + rule.id, when=exists("pk")),
         TEAMS.update(rule.team_id, _ALL, add={"count": -1}, when=above(count=0)),
-        *standing_by(rule.team_id, by),
+        *role_checks(rule.team_id, by),
         *also,
     )
 

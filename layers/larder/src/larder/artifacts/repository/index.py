@@ -56,7 +56,7 @@ from larder.tables import (
     in_batches,
     read_together,
 )
-from larder.teams.repository import parse_standing, standing_keys
+from larder.teams.repository import membership_keys, parse_membership
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
@@ -184,9 +184,9 @@ def _request_items(
             entry = parse_entry(items, hash)
             if own_scope is not None:
                 own = parse_entry(items, index_key(hash, own_scope))
-        return RequestItems(parse_standing(found), entry, parse_totals(items), own)
+        return RequestItems(parse_membership(found), entry, parse_totals(items), own)
 
-    return Read({**standing_keys(owner, user_id), ARTIFACTS: keys}, parse)
+    return Read({**membership_keys(owner, user_id), ARTIFACTS: keys}, parse)
 
 
 def put_pending(pending: PendingUpload) -> None:

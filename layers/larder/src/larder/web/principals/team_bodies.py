@@ -32,7 +32,7 @@ from larder.errors import (
 from larder.rate_limits.models import TEAMS_MADE
 from larder.rate_limits.service import take_if_counted
 from larder.settings import settings
-from larder.teams.state import check_not_blocked, standing_of
+from larder.teams.state import check_not_blocked, membership_of
 from larder.trust.models import RuleChange
 from larder.web.bodies.rules import SentNewRule, SentRuleChange
 from larder.web.bodies.teams import (
@@ -125,10 +125,10 @@ def team_maker(_new: SentNewTeam, token: BearerToken) -> Principal:
         )
     if settings().disable_team_creation and not principal.is_operator:
         raise TeamCreationDisabled
-    standing = standing_of(principal.user_id, principal.user_id)
-    principal.check_not_ended(standing)
-    check_not_blocked(standing.state)
-    if standing.user is None or not standing.user.proven:
+    membership = membership_of(principal.user_id, principal.user_id)
+    principal.check_not_ended(membership)
+    check_not_blocked(membership.state)
+    if membership.user is None or not membership.user.proven:
         raise EmailNotProven
     take_if_counted(f"teams-made#{principal.user_id}", TEAMS_MADE, now=now)
     return principal
