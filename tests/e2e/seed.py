@@ -76,6 +76,25 @@ def _figures(tasks: int, chance: random.Random, *, quality: float) -> dict[str, 
     }
 
 
+def job(server: LocalCloud, owner: str, rule: str, token: str, ref: str) -> None:
+    """The entry of the audit that a CI job got a token with this id."""
+    now = datetime.now(UTC).timestamp()
+    details = {"team": owner, "ref": ref, "url": f"https://ci.acme.example/{ref}"}
+    server.table("LARDER_AUDIT_TABLE").put_item(
+        Item={
+            "owner": f"token#{token}",
+            "id": "0" * 28,
+            "at": int(now * 1000),
+            "action": "token_issued",
+            "subject": rule,
+            "artifacts": 0,
+            "size_bytes": 0,
+            "details": details,
+            "expires_at": int(now) + 86_400,
+        }
+    )
+
+
 def artifacts(
     server: LocalCloud, owner: str, count: int, writers: list[tuple[str, str | None]]
 ) -> None:
@@ -181,6 +200,8 @@ def team(server: LocalCloud, owner_email: str, slug: str) -> str:
         server.larder("users", "create", "--email", email, "--name", name)
         server.larder("teams", "add-member", slug, email, "--role", role)
     server.larder("teams", "invite", slug, "margaret@acme.example", "--role", "DEVELOPER")
+    # So that what is stored below is not hidden.
+    server.larder("teams", "protect", slug, "--keep-stored")
     web = server.larder("trust", "add", slug, "--github", "acme/web")
     server.larder("trust", "add", slug, "--gitlab", "acme/mobile", "--others", "read")
     keys = [
@@ -196,6 +217,9 @@ def team(server: LocalCloud, owner_email: str, slug: str) -> str:
     owner = str(made["id"])
     writers: list[tuple[str, str | None]] = [(key["id"], key["user_id"]) for key in keys]
     usage(server, owner, 365, keys=((web["id"], None), *writers))
-    artifacts(server, owner, 2_000, writers)
+    tokens = [hashlib.sha256(str(number).encode()).hexdigest()[:32] for number in range(4)]
+    for token in tokens:
+        job(server, owner, web["id"], token, "refs/heads/main")
+    artifacts(server, owner, 2_000, [*writers, *((token, web["id"]) for token in tokens)])
     runs(server, keys[0]["key"], slug, 60)
     return owner

@@ -119,7 +119,7 @@ function ArtifactsFilter({ team, first, names, scopes, search }) {
       ${scopes.map((one) => html`<option value=${one.id}>${scopeText(one, names)}</option>`)}
     <//>`}
     <${Field} label="Order" name="order">
-      <option value="uploaded">Newest first</option>
+      <option value="uploaded">Newest</option>
       <option value="hash">By hash</option>
     <//>
   <//>`;
