@@ -86,17 +86,15 @@ def _keys_of(user: User) -> list[ApiKey]:
 
 
 def _make_key(new: NewKey, now: datetime) -> tuple[ApiKey, str]:
-    option = environment_name("key_generator")
     try:
         key, raw = api_keys.prepare_key(new, now=now)
+    except SettingsError:
+        raise
     except Exception as error:
-        if not settings().key_generator:
+        if not settings().extensions:
             raise
         raise SettingsError(
-            f"{option} failed to create a key: {type(error).__name__}: {error}"
+            f"{environment_name('extensions')}: generate_key failed: {type(error).__name__}: {error}"
         ) from error
-    try:
-        api_keys.store_key(key)
-    except SettingsError as error:
-        raise SettingsError(f"{option}: {error}") from None
+    api_keys.store_key(key)
     return key, raw

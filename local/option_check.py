@@ -17,9 +17,9 @@ from larder.accounts.sign_in import allowed_domains
 from larder.api_keys.rules import check_permissions, check_prefix
 from larder.api_keys.schema import attribute_names
 from larder.errors import InvalidEmail, InvalidPrefixLength, InvalidValue
-from larder.extensions import load
+from larder.extensions import HOOKS, hook
 from larder.settings import (
-    FUNCTION_PATTERN,
+    MODULE_PATTERN,
     Settings,
     SettingsError,
     environment_name,
@@ -28,16 +28,9 @@ from larder.settings import (
 )
 from larder.web import origins
 
-FUNCTIONS = tuple(
-    option.name for option in fields(Settings) if option.metadata["pattern"] == FUNCTION_PATTERN
-)
-"""Settings that name a function of the integrator. `default_key_permissions` may name one too."""
-
-_FUNCTION = re.compile(r"\w+(?:\.\w+)*:\w+")
-
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, str | None]:
-    """Takes `{"loads": ...}`: whether the integrator's functions can be loaded. Returns `wrong`, an error or null."""
+    """Takes `{"loads": ...}`: whether the integrator's module can be imported. Returns `wrong`, an error or null."""
     try:
         check_options(loads=event["loads"])
     except SettingsError as error:
@@ -46,17 +39,15 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, str | None]
 
 
 def check_options(*, loads: bool) -> None:
-    """Raises SettingsError for the first wrong setting. With `loads`, also for a function that does not load."""
+    """Raises SettingsError for the first wrong setting. With `loads`, also for functions of the integrator."""
     _check_bounds()
     _check_default_prefix()
     _check_operators()
     allowed_domains()
     attribute_names()
     origins.check_options()
-    for option in FUNCTIONS:
-        if name := getattr(settings(), option):
-            _check_function(option, name, loads=loads)
-    _check_default_permissions(loads=loads)
+    _check_extensions(loads=loads)
+    _check_default_permissions()
 
 
 def _check_bounds() -> None:
@@ -92,24 +83,27 @@ def _check_operators() -> None:
             ) from None
 
 
-def _check_function(option: str, name: str, *, loads: bool) -> None:
-    if not _FUNCTION.fullmatch(name):
-        raise _refused(option, f"must name a function as module:function, not {name!r}")
-    if loads:
-        load(option)
-
-
-def _check_default_permissions(*, loads: bool) -> None:
-    option, text = "default_key_permissions", settings().default_key_permissions
-    if not text.startswith("{"):
-        _check_function(option, text, loads=loads)
+def _check_extensions(*, loads: bool) -> None:
+    module = settings().extensions
+    if not re.match(MODULE_PATTERN, module):
+        raise _refused("extensions", f"must name a module such as company.larder, not {module!r}")
+    if not module or not loads:
         return
+    found = {name for name in HOOKS if hook(name) is not None}
+    if not found:
+        raise _refused("extensions", f"must name a module with one of {', '.join(HOOKS)}")
+    if "hash_password" in found and "verify_password" not in found:
+        raise _refused("extensions", f"{module} must have verify_password with hash_password")
+
+
+def _check_default_permissions() -> None:
+    option, text = "default_key_permissions", settings().default_key_permissions
     try:
         permissions = json.loads(text)
     except ValueError:
-        raise _refused(option, f"must be JSON or module:function, not {text!r}") from None
+        raise _refused(option, f"must be JSON, not {text!r}") from None
     try:
-        if not all(map(_names_actions, permissions.values())):
+        if not isinstance(permissions, dict) or not all(map(_names_actions, permissions.values())):
             raise InvalidValue("permissions", "must map resource names to lists of action names")
         check_permissions({resource: tuple(actions) for resource, actions in permissions.items()})
     except InvalidValue as error:

@@ -9,7 +9,7 @@ import pytest
 from tests.permissions import RESOURCES, grants
 from tests.rehearsal.roles import roles
 from tests.sam import ROOT, transformed_resources
-from tests.variables import LAMBDAS_LIMIT, longest_variables, measured, variables_of
+from tests.variables import MOST_BYTES, longest_variables, measured, variables_of
 from tools.check_template import RESOURCE_WARNING
 from tools.data_resources import KEPT
 
@@ -58,7 +58,7 @@ def test_every_role_has_the_boundary_and_the_path(resources: dict[str, Any]) -> 
 def test_the_longest_variables_of_every_function_fit(resources: dict[str, Any]) -> None:
     for name, function in of_type(resources, "AWS::Lambda::Function").items():
         variables = function["Environment"]["Variables"]
-        assert measured(longest_variables(variables)) <= LAMBDAS_LIMIT, name
+        assert measured(longest_variables(variables)) <= MOST_BYTES, name
         assert longest_variables(variables) == longest_variables(variables_of(name))
 
 

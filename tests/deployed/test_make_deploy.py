@@ -290,11 +290,16 @@ def test_what_the_edge_needs_of_an_existing_bucket_is_printed_after_the_deployme
     assert (done.status, "let the edge in" in done.text) == (0, False), done.text
 
 
+def test_a_name_of_25_characters_is_refused_for_a_new_stack(account: Account) -> None:
+    refused = account.deploy("--stack-name", "s" * 25)
+    assert (refused.status, "more than 24 characters" in refused.text) == (2, True)
+    assert account.deploy("--stack-name", "s" * 24).status == 0
+
+
 def test_with_the_edge_a_stack_name_of_41_characters_is_refused(account: Account) -> None:
     account.configure('"Edge=true"')
     refused = account.deploy("--stack-name", "s" * 41)
     assert (refused.status, "more than 40 characters" in refused.text) == (2, True)
-    assert account.deploy("--stack-name", "s" * 40).status == 0
 
 
 # Limits of routes -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from tests.deployed.emulator import Emulator
 from tests.deployed.stack import Stack, packed
 from tests.deploying import obey
-from tests.variables import LAMBDAS_LIMIT, LONGEST_STACK_NAME, TEXTS, longest_options, measured
+from tests.variables import LONGEST_STACK_NAME, MOST_BYTES, TEXTS, longest_options, measured
 
 pytestmark = pytest.mark.e2e
 
@@ -42,7 +42,7 @@ def test_the_variables_of_every_function_fit(stack: Stack) -> None:
     assert len(sizes) == stack.types()["AWS::Lambda::Function"]
     widest = max(sizes, key=lambda name: sizes[name])
     # Names of tables are shorter in the emulator. tests/test_template.py counts the longest.
-    assert LAMBDAS_LIMIT - 400 < sizes[widest] <= LAMBDAS_LIMIT
+    assert MOST_BYTES - 400 < sizes[widest] <= MOST_BYTES
     given = {value for one in functions for value in one["Environment"]["Variables"].values()}
     assert set(TEXTS.values()) <= given
     assert any(f"artifacts_bucket={bucket} " in value for value in given)

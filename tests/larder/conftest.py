@@ -16,4 +16,4 @@ def integrator() -> Iterator[ModuleType]:
     sys.modules["integrator"] = module
     yield module
     del sys.modules["integrator"]
-    extensions.clear_functions()
+    extensions.clear_hooks()

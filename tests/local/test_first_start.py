@@ -23,7 +23,7 @@ from larder.teams.teams import find_team
 from larder.web.proxy import HEADER
 from local.environment import OPERATOR_EMAIL
 from local.first_start import KEY_NAME, KEY_PREFIX, TEAM_SLUG, handler
-from local.option_check import FUNCTIONS, check_options
+from local.option_check import check_options
 from local.turbo_env import read_turbo_env
 from tests.conftest import SetOption
 from tests.local.stub_service import ROOT, StubCloud
@@ -34,7 +34,7 @@ HASH = "0123456789abcdef"
 
 TEXTS = {
     "default_key_prefix": ["acme_", "x" * 32],
-    "default_key_permissions": ['{"artifacts":["read"]}', "{}", "integrator:permissions"],
+    "default_key_permissions": ['{"artifacts":["read"]}', "{}"],
     "api_key_headers": ["x-api-key,x-acme-key"],
     "api_key_schema": ['{"name":"label","enabled":"active","permissions":"may"}'],
     "operator_emails": ["ada@acme.example, operator@larder.local"],
@@ -46,8 +46,7 @@ TEXTS = {
     "edge_url": ["https://d111111abcdef8.cloudfront.net"],
     "trusted_issuers": ["https://gitlab.example.com, https://oidc.example.com/org/*"],
     "trusted_origins": ["https://*.example.com, http://localhost:5173"],
-    "key_generator": ["integrator:generate"],
-    **{name: ["integrator:anything"] for name in FUNCTIONS if name != "key_generator"},
+    "extensions": ["integrator"],
 }
 """Allowed values of text settings without a list of choices."""
 
@@ -100,12 +99,12 @@ def counterpart(name: str, extreme: str) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def integrator(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module: Any = ModuleType("integrator")
-    module.generate = lambda length, prefix: prefix + "~" * length
-    module.permissions = lambda user_id: {"artifacts": ["read"]}
-    module.anything = lambda *_, **__: True
+    module.generate_key = lambda length, prefix: prefix + "~" * length
+    module.default_key_permissions = lambda user_id: {"artifacts": ["read"]}
+    module.validate_key = lambda key: True
     monkeypatch.setitem(sys.modules, "integrator", module)
     yield module
-    extensions.clear_functions()
+    extensions.clear_hooks()
 
 
 def ask(token: str) -> int:
@@ -136,9 +135,7 @@ def test_it_starts_with_every_allowed_value_of_every_setting(
         check_options(loads=True)
         made = first_start()
         assert "wrong" not in made
-        if case.name not in FUNCTIONS:
-            # Skip settings that name an integrator's function, whose rules the local cloud cannot know.
-            assert ask(made["token"]) == 404
+        assert ask(made["token"]) == 404
         assert first_start(made["token"]) == {"team": TEAM_SLUG, "key_id": made["key_id"]}
 
 
@@ -249,20 +246,20 @@ def test_renaming_attributes_with_existing_keys_is_an_error_that_names_the_setti
 @pytest.mark.parametrize(
     ("made", "rule"),
     [
-        (lambda length, prefix: "short", "SettingsError: integrator:make must return 64 to 256"),
+        (lambda length, prefix: "short", r"integrator\.generate_key must return 64 to 256"),
         (
             lambda length: "x" * length,
-            r"SettingsError: .* must be a function that takes \(length, pre",
+            r"integrator\.generate_key must be a function that takes \(length, pre",
         ),
-        (lambda length, prefix: 1 // 0, "ZeroDivisionError: "),
+        (lambda length, prefix: 1 // 0, "generate_key failed: ZeroDivisionError: "),
     ],
 )
 def test_a_failing_key_generator_is_named(
     made: Any, rule: str, option: SetOption, aws_in_memory: None, integrator: Any
 ) -> None:
-    integrator.make = made
-    option("key_generator", "integrator:make")
-    assert re.match(f"LARDER_KEY_GENERATOR failed to create a key: {rule}", first_start()["wrong"])
+    integrator.generate_key = made
+    option("extensions", "integrator")
+    assert re.match(f"LARDER_EXTENSIONS: {rule}", first_start()["wrong"])
 
 
 @pytest.mark.slow

@@ -2,14 +2,14 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from types import ModuleType
 
 import pytest
 
 from larder import extensions
-from larder.settings import Settings, SettingsError
-from local.option_check import FUNCTIONS, check_options, handler
+from larder.extensions import HOOKS
+from larder.settings import SettingsError
+from local.option_check import check_options, handler
 from tests.conftest import SetOption
 
 
@@ -29,7 +29,7 @@ def test_the_defaults_pass(option: SetOption) -> None:
         ("operator_emails", "ada@example.com, operator@larder.local"),
         ("default_key_permissions", '{"artifacts":["read"],"reports":[]}'),
         ("api_key_schema", '{"name":"label"}'),
-        ("send_reset_password", "operator:add"),
+        ("default_key_permissions", "{}"),
     ],
 )
 def test_valid_settings_pass(name: str, value: str, option: SetOption) -> None:
@@ -51,10 +51,10 @@ def test_valid_settings_pass(name: str, value: str, option: SetOption) -> None:
         ("base_url", "https://cache.example.com/larder", "must be an origin, https://host"),
         ("operator_emails", "ada@example.com, foo", "must contain addresses .*, not 'foo'"),
         ("api_key_schema", "{", "must be JSON"),
-        ("default_key_permissions", "{", "must be JSON or module:function"),
+        ("default_key_permissions", "{", "must be JSON"),
         ("default_key_permissions", '{"artifacts":"read"}', "must map resource names"),
         ("default_key_permissions", '{"a\\u0007b":["read"]}', "must have names of 1 to 128"),
-        ("default_key_permissions", "read", "must name a function as module:function"),
+        ("default_key_permissions", "read", "must be JSON"),
     ],
 )
 def test_an_invalid_setting_is_reported_with_its_rule(
@@ -94,19 +94,13 @@ def test_a_default_prefix_outside_its_bounds_names_all_three_options(
     assert str(refused.value) == f"LARDER_DEFAULT_KEY_PREFIX {rule} ({bounds}), not 'acme_'"
 
 
-def test_every_setting_that_names_a_function_is_checked() -> None:
-    named = {one.name for one in fields(Settings) if "`module:function`" in one.metadata["help"]}
-    assert named == {*FUNCTIONS, "default_key_permissions"}
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_must_be_named_correctly_and_exist(name: str, option: SetOption) -> None:
-    option(name, "foo")
-    with pytest.raises(SettingsError, match=f"^LARDER_{name.upper()} must name a function as mod"):
+def test_the_module_must_be_named_correctly_and_exist(option: SetOption) -> None:
+    option("extensions", "company.hooks:deliver")
+    with pytest.raises(SettingsError, match=r"^LARDER_EXTENSIONS must name a module such as"):
         check_options(loads=False)
-    option(name, "no_such_module:function")
+    option("extensions", "no_such_module")
     check_options(loads=False)
-    with pytest.raises(SettingsError, match=f"^LARDER_{name.upper()}: .*does not name a function"):
+    with pytest.raises(SettingsError, match=r"^LARDER_EXTENSIONS: no_such_module cannot be import"):
         check_options(loads=True)
 
 
@@ -115,16 +109,16 @@ def integrator(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = ModuleType("integrator")
     monkeypatch.setitem(sys.modules, "integrator", module)
     yield module
-    extensions.clear_functions()
+    extensions.clear_hooks()
 
 
 FITTING: dict[str, list[Callable[..., object]]] = {
-    "key_generator": [lambda length, prefix: "", lambda prefix, length=64, more=1: ""],
-    "key_validator": [lambda key: True, lambda key, ctx: True, lambda **given: True],
+    "generate_key": [lambda length, prefix: "", lambda prefix, length=64, more=1: ""],
+    "validate_key": [lambda key: True, lambda key, ctx: True, lambda **given: True],
     "default_key_permissions": [lambda user_id: {}, lambda user_id, ctx=None: {}],
-    "api_key_getter": [lambda ctx: None, lambda headers: None, lambda headers, ctx: None],
-    "password_hash": [lambda password: ""],
-    "password_verify": [lambda hash, password: True],
+    "find_api_key": [lambda ctx: None, lambda headers: None, lambda headers, ctx: None],
+    "hash_password": [lambda password: ""],
+    "verify_password": [lambda hash, password: True],
     "on_password_reset": [lambda data, request: None, lambda user, request_data, more=1: None],
     "send_verification_email": [lambda data, request: None, lambda *given: None],
     "send_reset_password": [lambda data, request: None],
@@ -137,34 +131,52 @@ UNFITTING: dict[str, Callable[..., object]] = {
 }
 
 
+def given(integrator: ModuleType, option: SetOption, **functions: object) -> None:
+    """Replace the functions of the module by these."""
+    for name in HOOKS.keys() & vars(integrator).keys():
+        delattr(integrator, name)
+    vars(integrator).update(functions)
+    option("extensions", "integrator")
+    extensions.clear_hooks()
+
+
 @pytest.mark.parametrize("name", FITTING)
 def test_a_function_with_matching_parameters_passes(
     name: str, option: SetOption, integrator: ModuleType
 ) -> None:
+    needed = {"verify_password": lambda hash, password: True} if name == "hash_password" else {}
     for function in FITTING[name]:
-        integrator.function = function  # type: ignore[attr-defined]
-        option(name, "integrator:function")
-        extensions.clear_functions()
+        given(integrator, option, **{**needed, name: function})
         check_options(loads=True)
 
 
 @pytest.mark.parametrize("name", FITTING)
 @pytest.mark.parametrize("unfitting", UNFITTING)
-def test_a_function_with_other_parameters_is_reported_with_its_setting(
+def test_a_function_with_other_parameters_is_reported_by_its_name(
     name: str, unfitting: str, option: SetOption, integrator: ModuleType
 ) -> None:
-    integrator.function = UNFITTING[unfitting]  # type: ignore[attr-defined]
-    option(name, "integrator:function")
-    rule = f"^LARDER_{name.upper()}: 'integrator:function' must be a function that takes \\("
+    given(integrator, option, **{name: UNFITTING[unfitting]})
+    rule = rf"^LARDER_EXTENSIONS: integrator\.{name} must be a function that takes \("
     with pytest.raises(SettingsError, match=rule):
         check_options(loads=True)
 
 
-def test_a_function_without_a_signature_is_rejected(option: SetOption) -> None:
-    option("key_validator", "builtins:dict")
-    with pytest.raises(SettingsError, match=r"takes \(key, ctx\) or \(key\)$"):
+@pytest.mark.parametrize(
+    ("functions", "rule"),
+    [
+        ({"validate_key": dict}, r"validate_key must be .* takes \(key, ctx\) or \(key\)$"),
+        ({"validate_key": "yes"}, "validate_key is not a function$"),
+        ({"genrate_key": len}, " must name a module with one of generate_key, "),
+        ({"hash_password": lambda password: ""}, "must have verify_password with hash_password$"),
+    ],
+)
+def test_a_module_that_larder_cannot_use_is_reported(
+    functions: dict[str, object], rule: str, option: SetOption, integrator: ModuleType
+) -> None:
+    given(integrator, option, **functions)
+    with pytest.raises(SettingsError, match=f"^LARDER_EXTENSIONS.*{rule}"):
         check_options(loads=True)
 
 
-def test_the_cases_include_every_setting_that_names_a_function() -> None:
-    assert FITTING.keys() == {*FUNCTIONS, "default_key_permissions"}
+def test_the_cases_include_every_function() -> None:
+    assert FITTING.keys() == HOOKS.keys()

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from local.cloudformation import read_template
 from tools.deploy.advice import advice
-from tools.deploy.command import LONGEST_NAME_WITH_EDGE, ROOT, check_name, deploy
+from tools.deploy.command import LONGEST_NAME_WITH_EDGE, LONGEST_NEW_NAME, ROOT, check_name, deploy
 from tools.deploy.parameters import Change, all_values, changes
 from tools.deploy.region import chosen_region
 from tools.deploy.stack import Stack, State
@@ -119,6 +119,12 @@ def test_with_the_edge_the_name_of_a_stack_is_shorter() -> None:
     check_name("s" * 40, LONGEST_NAME_WITH_EDGE)
     with pytest.raises(click.UsageError, match="more than 40 characters, the limit with Edge=true"):
         check_name("s" * 41, LONGEST_NAME_WITH_EDGE)
+
+
+def test_the_name_of_a_new_stack_is_shorter() -> None:
+    check_name("s" * 24, LONGEST_NEW_NAME)
+    with pytest.raises(click.UsageError, match="more than 24 characters, the limit for new stacks"):
+        check_name("s" * 25, LONGEST_NEW_NAME)
 
 
 def test_a_stack_name_that_is_too_long_for_functions_is_refused() -> None:

@@ -33,6 +33,8 @@ LONGEST_NAME = 45
 """Characters of a stack's name. Names of functions begin with it, and have at most 64."""
 LONGEST_NAME_WITH_EDGE = 40
 """The same for names in CloudFront, which have the region, too."""
+LONGEST_NEW_NAME = 24
+"""The same for new stacks, as in the deployer's policies. It bounds the variables of the functions."""
 PROTECT = "ProtectData"
 EDGE = "Edge"
 BUCKET = "ExistingBucket"
@@ -162,6 +164,8 @@ def deploy(
         _check_bucket(target, values, accept_stored_artifacts)
     stack = _made_ready(target, unattended)
     is_new = stack.state is State.NEW
+    if is_new:
+        check_name(name, LONGEST_NEW_NAME)
     _show_changes(stack, values, declared)
     build = ["make", "--no-print-directory", "build", f"ENV={environment}"]
     if folder is None and not _run(build, ROOT):
@@ -209,7 +213,11 @@ def deploy(
 
 def check_name(stack: str, longest: int) -> None:
     if len(stack) > longest:
-        reason = ", the limit with Edge=true" if longest == LONGEST_NAME_WITH_EDGE else ""
+        reasons = {
+            LONGEST_NAME_WITH_EDGE: ", the limit with Edge=true",
+            LONGEST_NEW_NAME: ", the limit for new stacks",
+        }
+        reason = reasons.get(longest, "")
         raise click.UsageError(f"the stack name {stack} has more than {longest} characters{reason}")
 
 

@@ -14,9 +14,10 @@ from tools.generate.text import camel_case, quoted, table_row
 GROUPS = {
     "cache": "Storage and retention of artifacts.",
     "keys": "Defaults and rules for API keys.",
+    "extensions": "Your own functions, in place of what Larder does.",
     "accounts": "Sign-up and sign-in.",
     "teams": "Teams and invitations.",
-    "mail": "The sender of mail, and your own functions that deliver it.",
+    "mail": "The sender of mail.",
     "requests": "Trusted origins and rate limits.",
     "functions": "How functions call AWS.",
 }

@@ -2,9 +2,9 @@
 
 From the module of a function, this follows each name to the definition that it refers to, in the layer and in
 functions/. The function can read every option whose name appears in one of these definitions as an attribute, such as
-`settings().retention_days`, or as an argument, such as `load("key_generator")`. So a function may get an option that it
-never reads, but not the other way around. Names that are put together when the code runs are not found: the tests of
-the functions have only these variables, and fail.
+`settings().retention_days`, or as an argument, such as `environment_name("base_url")`. So a function may get an option
+that it never reads, but not the other way around. Names that are put together when the code runs are not found: the
+tests of the functions have only these variables, and fail.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def test_a_key_that_loses_its_limit_is_only_read_again(cloud: Cloud) -> None:
 
 
 def test_a_key_that_is_stored_again_belongs_to_its_new_user(cloud: Cloud) -> None:
-    """A `KeyGenerator` can return the same key again."""
+    """A `generate_key` can return the same key again."""
     key = make(cloud)
     assert verify(key).json["valid"]
     stored, other = repository.get(hash_key(key)), create_user("o@x.example", "O", now=clock.now())

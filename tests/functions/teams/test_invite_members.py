@@ -392,10 +392,10 @@ class TestFunctionOfTheIntegrator:
     def calls(self, monkeypatch: pytest.MonkeyPatch, option: SetOption) -> list[Any]:
         calls: list[Any] = []
         module = ModuleType("integrator")
-        module.deliver = lambda data, request: calls.append((data, request))  # type: ignore[attr-defined]
+        module.send_team_invitation = lambda data, request: calls.append((data, request))  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, "integrator", module)
-        extensions.clear_functions()
-        option("send_team_invitation", "integrator:deliver")
+        extensions.clear_hooks()
+        option("extensions", "integrator")
         return calls
 
     def test_it_gets_the_link_the_team_and_the_role(

@@ -100,10 +100,9 @@ def test_custom_functions_hash_and_verify_and_can_be_async(
     async def verify_backwards(hash: str, password: str) -> bool:
         return password[::-1] == hash
 
-    integrator.hash = hash_backwards  # type: ignore[attr-defined]
-    integrator.verify = verify_backwards  # type: ignore[attr-defined]
-    option("password_hash", "integrator:hash")
-    option("password_verify", "integrator:verify")
+    integrator.hash_password = hash_backwards  # type: ignore[attr-defined]
+    integrator.verify_password = verify_backwards  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     stored = hash_password("correct horse")
     assert stored == "esroh tcerroc"
     assert verify_password("correct horse", stored)
@@ -113,9 +112,12 @@ def test_custom_functions_hash_and_verify_and_can_be_async(
 def test_a_custom_function_without_a_password_parameter_is_refused(
     option: SetOption, integrator: ModuleType
 ) -> None:
-    integrator.hash = lambda text: text  # type: ignore[attr-defined]
-    option("password_hash", "integrator:hash")
-    with pytest.raises(SettingsError, match=r"^LARDER_PASSWORD_HASH: .* takes \(password\)$"):
+    integrator.hash_password = lambda text: text  # type: ignore[attr-defined]
+    option("extensions", "integrator")
+    with pytest.raises(
+        SettingsError,
+        match=r"hash_password must be .* takes \(password\)$",
+    ):
         hash_password("correct horse")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from larder import aws, clock
+from larder import aws, clock, extensions
 from larder.accounts.sessions import start_session
 from larder.api_keys import repository
 from larder.api_keys.changes import KeyChanges, NewKey
@@ -42,8 +42,8 @@ def refused_field(cloud: Cloud, **properties: Any) -> str:
 def test_custom_api_key_validator_a_rejected_key_is_invalid_without_a_lookup(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
-    integrator.accepts = lambda key: key.startswith("ours_")  # type: ignore[attr-defined]
-    option("key_validator", "integrator:accepts")
+    integrator.validate_key = lambda key: key.startswith("ours_")  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     with counted() as calls:
         assert cloud.send("GET", "/v8/artifacts/status").status == 401
     assert calls.made == []
@@ -53,8 +53,8 @@ def test_custom_api_key_validator_a_rejected_key_is_invalid_without_a_lookup(
 def test_custom_api_key_validator_an_accepted_key_must_still_match_the_stored_one(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
-    integrator.accepts = lambda key: True  # type: ignore[attr-defined]
-    option("key_validator", "integrator:accepts")
+    integrator.validate_key = lambda key: True  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     assert cloud.send("GET", "/v8/artifacts/status").status == 200
     assert Sender("a" * 64, slug="acme")("GET", "/v8/artifacts/status").status == 401
 
@@ -63,11 +63,11 @@ def test_custom_api_key_validator_an_accepted_key_must_still_match_the_stored_on
 def test_custom_api_key_validator_a_result_counts_as_true_or_false(
     cloud: Cloud, option: SetOption, integrator: ModuleType, answer: object
 ) -> None:
-    integrator.accepts = lambda key: answer  # type: ignore[attr-defined]
-    integrator.refuses = lambda key: type(answer)()  # type: ignore[attr-defined]
-    option("key_validator", "integrator:accepts")
+    integrator.validate_key = lambda key: answer  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     assert cloud.send("GET", "/v8/artifacts/status").status == 200
-    option("key_validator", "integrator:refuses")
+    integrator.validate_key = lambda key: type(answer)()  # type: ignore[attr-defined]
+    extensions.clear_hooks()
     assert cloud.send("GET", "/v8/artifacts/status").status == 401
 
 
@@ -78,8 +78,8 @@ def test_custom_api_key_validator_can_be_async(
         await asyncio.sleep(0)
         return key == cloud.token
 
-    integrator.accepts = accepts  # type: ignore[attr-defined]
-    option("key_validator", "integrator:accepts")
+    integrator.validate_key = accepts  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     assert cloud.send("GET", "/v8/artifacts/status").status == 200
     assert Sender("a" * 64, slug="acme")("GET", "/v8/artifacts/status").status == 401
 
@@ -93,8 +93,8 @@ def test_custom_api_key_validator_gets_the_request_without_credentials(
         seen.append(ctx)
         return True
 
-    integrator.accepts = accepts  # type: ignore[attr-defined]
-    option("key_validator", "integrator:accepts")
+    integrator.validate_key = accepts  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     origin = "https://cache.example.com"
     secrets = {"cookie": "a=secret", "x-api-key": "secret"}
     headers = {**secrets, "origin": origin, "x-region": "eu"}
@@ -112,12 +112,12 @@ def test_custom_api_key_validator_gets_the_request_without_credentials(
         assert cloud.token not in str(ctx)
 
 
-def test_a_function_with_a_wrong_signature_is_refused_with_the_options_name(
+def test_a_function_with_a_wrong_signature_is_refused_with_its_name(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
-    integrator.make = lambda size: "~" * size  # type: ignore[attr-defined]
-    option("key_generator", "integrator:make")
-    rule = r"^LARDER_KEY_GENERATOR: 'integrator:make' must be a function that takes \(length, prefix\)$"
+    integrator.generate_key = lambda size: "~" * size  # type: ignore[attr-defined]
+    option("extensions", "integrator")
+    rule = r"^LARDER_EXTENSIONS: integrator\.generate_key must be a function that takes \(length, prefix\)$"
     with pytest.raises(SettingsError, match=rule):
         make(cloud)
 
@@ -125,8 +125,8 @@ def test_a_function_with_a_wrong_signature_is_refused_with_the_options_name(
 def test_custom_key_generator_creates_the_complete_key(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
-    integrator.make = lambda length, prefix: f"{prefix}{length}" + "~" * 64  # type: ignore[attr-defined]
-    option("key_generator", "integrator:make")
+    integrator.generate_key = lambda length, prefix: f"{prefix}{length}" + "~" * 64  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     _, raw = make(cloud, prefix="p_")
     assert raw == "p_64" + "~" * 64
     assert Sender(raw, slug="acme")("GET", "/v8/artifacts/status").status == 200
@@ -138,16 +138,16 @@ def test_custom_key_generator_can_be_async(
     async def generate(length: int, prefix: str) -> str:
         return f"{prefix}{length}" + "~" * 64
 
-    integrator.make = generate  # type: ignore[attr-defined]
-    option("key_generator", "integrator:make")
+    integrator.generate_key = generate  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     assert make(cloud, prefix="p_")[1] == "p_64" + "~" * 64
 
 
 def test_custom_key_generator_that_returns_a_key_twice_is_reported(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
-    integrator.make = lambda length, prefix: "~" * 64  # type: ignore[attr-defined]
-    option("key_generator", "integrator:make")
+    integrator.generate_key = lambda length, prefix: "~" * 64  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     first, _ = make(cloud)
     with pytest.raises(SettingsError, match="returned a key that exists already"):
         make(cloud)
@@ -160,17 +160,26 @@ def test_custom_key_generator_that_returns_a_key_twice_is_reported(
 def test_custom_key_generator_must_return_a_valid_header_value(
     cloud: Cloud, option: SetOption, integrator: ModuleType, made: object
 ) -> None:
-    integrator.make = lambda length, prefix: made  # type: ignore[attr-defined]
-    option("key_generator", "integrator:make")
+    integrator.generate_key = lambda length, prefix: made  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     with pytest.raises(SettingsError, match="must return 64 to 256"):
         make(cloud)
 
 
-@pytest.mark.parametrize("name", ["nowhere:f", "json:nothing", "json", ":", "json:__doc__"])
-def test_a_missing_function_is_reported(cloud: Cloud, option: SetOption, name: str) -> None:
-    option("key_generator", name)
-    with pytest.raises(SettingsError, match=r"does not name a function|is not a function"):
+@pytest.mark.parametrize("name", ["nowhere", "json.nothing"])
+def test_a_missing_module_is_reported(cloud: Cloud, option: SetOption, name: str) -> None:
+    option("extensions", name)
+    with pytest.raises(SettingsError, match=r"^LARDER_EXTENSIONS: .* cannot be imported"):
         make(cloud)
+
+
+def test_larder_does_what_the_module_has_no_function_for(
+    cloud: Cloud, option: SetOption, integrator: ModuleType
+) -> None:
+    option("extensions", "integrator")
+    key, raw = make(cloud, prefix="p_")
+    assert raw.startswith("p_")
+    assert key.start == raw[:8]
 
 
 def test_starting_characters_config_sets_how_many_are_stored(
@@ -192,8 +201,8 @@ def test_starting_characters_of_keys_with_the_same_prefix_differ(cloud: Cloud) -
 def test_starting_characters_of_a_generated_key_without_its_prefix(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
-    integrator.make = lambda length, prefix: "~" * 64  # type: ignore[attr-defined]
-    option("key_generator", "integrator:make")
+    integrator.generate_key = lambda length, prefix: "~" * 64  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     assert make(cloud, prefix="larder_")[0].start == "~" * 6
 
 
@@ -298,8 +307,8 @@ def test_permissions_default_permissions_as_a_value(cloud: Cloud, option: SetOpt
 def test_permissions_default_permissions_as_a_function_of_the_user(
     cloud: Cloud, option: SetOption, integrator: ModuleType
 ) -> None:
-    integrator.of = lambda user_id: {"user": [user_id]}  # type: ignore[attr-defined]
-    option("default_key_permissions", "integrator:of")
+    integrator.default_key_permissions = lambda user_id: {"user": [user_id]}  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     assert make(cloud)[0].permissions == {"user": (cloud.user.id,)}
 
 
@@ -312,8 +321,8 @@ def test_permissions_default_permissions_as_a_function_of_the_user_and_the_reque
         contexts.append(ctx)
         return {"artifacts": ["read"], "region": [ctx["headers"]["x-region"] if ctx else "none"]}
 
-    integrator.of = of  # type: ignore[attr-defined]
-    option("default_key_permissions", "integrator:of")
+    integrator.default_key_permissions = of  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     ada = Sender(start_session(cloud.user, now=clock.now())[1])
     path = "/api/auth/api-key/create"
     reply = ada("POST", path, json_body={"name": "ci"}, headers={"x-region": "eu"})

@@ -1,6 +1,7 @@
-"""Functions that an integrator adds in a layer, and names in options as `module:function`.
+"""Functions of an integrator that replace Larder's own, in the module that the option `extensions` names.
 
-A function may be `async def`. Each option fixes the arguments that its function gets. Some arguments are optional.
+The functions have fixed names: HOOKS lists them. Larder's own applies where the module lacks one. A function may
+be `async def`.
 """
 
 import inspect
@@ -14,75 +15,89 @@ from larder.settings import SettingsError, environment_name, settings
 RequestContext = Mapping[str, Any]
 """`ctx`: `method`, `path` and `headers` of the request. Header names are in lower case."""
 
-_ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "key_generator": (("length", "prefix"),),
-    "key_validator": (("key", "ctx"), ("key",)),
-    "default_key_permissions": (("user_id", "ctx"), ("user_id",)),
-    "api_key_getter": (("headers", "ctx"), ("ctx",), ("headers",)),
-    "password_hash": (("password",),),
-    "password_verify": (("hash", "password"),),
-}
-"""The arguments of each option's function, by name. If there are several forms, the first that fits is used."""
-
 _BY_POSITION = ("data", "request")
 """The arguments of the functions that deliver mail. They are passed by position."""
 
+HOOKS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "generate_key": (("length", "prefix"),),
+    "validate_key": (("key", "ctx"), ("key",)),
+    "default_key_permissions": (("user_id", "ctx"), ("user_id",)),
+    "find_api_key": (("headers", "ctx"), ("ctx",), ("headers",)),
+    "hash_password": (("password",),),
+    "verify_password": (("hash", "password"),),
+    "on_password_reset": (_BY_POSITION,),
+    "send_verification_email": (_BY_POSITION,),
+    "send_reset_password": (_BY_POSITION,),
+    "send_team_invitation": (_BY_POSITION,),
+}
+"""The arguments of each function, by name. If there are several forms, the first that fits is used."""
 
-def load(option: str) -> Callable[..., Any]:
-    """Return the function that an option names. Call it with every argument of the option, by name.
 
-    The result drops arguments that the function does not accept, and awaits an awaitable result. Raises SettingsError
-    if the option does not name a function, or the function does not accept these arguments.
-    """
-    name: str = getattr(settings(), option)
-    try:
-        return _load(option, name)
-    except SettingsError as error:
-        raise SettingsError(f"{environment_name(option)}: {name!r} {error}") from error
+class Hook:
+    """A function of the module. Call it with all its arguments, by name: it gets those that it accepts."""
+
+    def __init__(self, name: str, function: Callable[..., Any], form: tuple[str, ...]) -> None:
+        self.name = name
+        self._function = function
+        self._form = form
+
+    def __call__(self, **arguments: Any) -> Any:
+        passed = {name: arguments[name] for name in self._form}
+        if self._form == _BY_POSITION:
+            return _settled(self._function(*passed.values()))
+        return _settled(self._function(**passed))
+
+    def refused(self, rule: str) -> SettingsError:
+        """The error for a wrong result. `rule` completes the message "the function ...": "must return a text"."""
+        return _refused(self.name, rule)
 
 
-def clear_functions() -> None:
+def hook(name: str) -> Hook | None:
+    """The function of this name, or None if Larder's own applies. Raises SettingsError if it cannot be called."""
+    module = settings().extensions
+    return _hook(module, name) if module else None
+
+
+def clear_hooks() -> None:
     """Clear the cache of loaded functions."""
-    _load.cache_clear()
+    _hook.cache_clear()
 
 
 @cache
-def _load(option: str, name: str) -> Callable[..., Any]:
-    module_name, _, function_name = name.partition(":")
+def _hook(module: str, name: str) -> Hook | None:
     try:
-        function: Any = getattr(import_module(module_name), function_name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise SettingsError(f"does not name a function: {error}") from error
+        function: Any = getattr(import_module(module), name, None)
+    except (ImportError, ValueError) as error:
+        raise _refused(module, f"cannot be imported: {error}") from error
+    if function is None:
+        return None
     if not callable(function):
-        raise SettingsError("is not a function")
-    by_name = option in _ARGUMENTS
-    forms = _ARGUMENTS.get(option, (_BY_POSITION,))
-    form = next((form for form in forms if _takes(function, form, by_name=by_name)), None)
+        raise _refused(f"{module}.{name}", "is not a function")
+    form = next((form for form in HOOKS[name] if _takes(function, form)), None)
     if form is None:
-        wanted = " or ".join(f"({', '.join(form)})" for form in forms)
-        raise SettingsError(f"must be a function that takes {wanted}")
-
-    def call(**arguments: Any) -> Any:
-        passed = {name: arguments[name] for name in form}
-        return _result_of(function(**passed) if by_name else function(*passed.values()))
-
-    return call
+        wanted = " or ".join(f"({', '.join(form)})" for form in HOOKS[name])
+        raise _refused(f"{module}.{name}", f"must be a function that takes {wanted}")
+    return Hook(f"{module}.{name}", function, form)
 
 
-def _takes(function: Callable[..., Any], form: tuple[str, ...], *, by_name: bool) -> bool:
+def _refused(what: str, rule: str) -> SettingsError:
+    return SettingsError(f"{environment_name('extensions')}: {what} {rule}")
+
+
+def _takes(function: Callable[..., Any], form: tuple[str, ...]) -> bool:
     try:
         signature = inspect.signature(function)
-        if by_name:
-            signature.bind(**dict.fromkeys(form))
-        else:
+        if form == _BY_POSITION:
             signature.bind(*form)
+        else:
+            signature.bind(**dict.fromkeys(form))
     except (TypeError, ValueError):
         # A function that is not written in Python may have no signature: a ValueError.
         return False
     return True
 
 
-def _result_of(result: Any) -> Any:
+def _settled(result: Any) -> Any:
     if not inspect.isawaitable(result):
         return result
     # Imported here, because every function imports this module and few need asyncio.

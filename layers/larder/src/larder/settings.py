@@ -21,10 +21,8 @@ _REQUIRED: Any = object()
 _CENTURY_SECONDS = 36_500 * 86_400
 """The longest lifetime. A date after the year 9999 could not be stored."""
 
-FUNCTION_PATTERN = "^([A-Za-z0-9_]+([.][A-Za-z0-9_]+)*:[A-Za-z0-9_]+)?$"
-"""The form of an option that names an integrator's function."""
-
-_FUNCTION_RULE = "must be module:function, such as company.hooks:deliver"
+MODULE_PATTERN = "^([A-Za-z0-9_]+([.][A-Za-z0-9_]+)*)?$"
+"""The form of an option that names an integrator's module."""
 
 
 class SettingsError(Exception):
@@ -72,21 +70,9 @@ def _option(
     return option
 
 
-def _function(help: str, *, group: str) -> str:
-    """An integrator's function, as `module:function`."""
-    return _option(
-        "",
-        help,
-        group=group,
-        longest=64,
-        pattern=FUNCTION_PATTERN,
-        rule=_FUNCTION_RULE,
-    )
-
-
 def _json(*, quotes: int) -> str:
-    """The form of a JSON text in ASCII. Quotes are limited, because the JSON of Lambda writes each with two bytes."""
-    return rf'^(?=[ -~]*$)([^"\\]*"){{0,{quotes}}}[^"\\]*$'
+    """The form of a JSON object in ASCII. Quotes are limited, because the JSON of Lambda writes each with two bytes."""
+    return rf'^(?=[{{][ -~]*$)([^"\\]*"){{0,{quotes}}}[^"\\]*$'
 
 
 def _international(pattern: str, *, most: int) -> str:
@@ -362,24 +348,13 @@ class Settings:
         "use the keys.",
         group="keys",
     )
-    key_generator: str = _function(
-        "A function, as `module:function`, that makes new keys. It is called with `length` and `prefix` and returns "
-        "the whole key.",
-        group="keys",
-    )
-    key_validator: str = _function(
-        "A function, as `module:function`, that checks a key before it is looked up. It is called with `key` and, if "
-        "it accepts it, `ctx`. The key is invalid unless it returns a true value.",
-        group="keys",
-    )
     default_key_permissions: str = _option(
         '{"artifacts":["read","write"]}',
-        "The permissions of a new key if the request names none: JSON, or a function, as `module:function`, that is "
-        "called with `user_id` and, if it accepts it, `ctx`, and returns them.",
+        "The permissions of a new key if the request names none: JSON that maps resources to lists of actions.",
         group="keys",
         longest=128,
         pattern=_json(quotes=32),
-        rule="must be JSON or module:function, in ASCII, with at most 32 quotes and no backslash",
+        rule="must be a JSON object, in ASCII, with at most 32 quotes and no backslash",
     )
     login_token_expires_in_seconds: int = _option(
         7_776_000,
@@ -446,11 +421,6 @@ class Settings:
         pattern="^( *[A-Za-z0-9_-]+ *(,|$))*$",
         rule="must be names of headers, separated by commas",
     )
-    api_key_getter: str = _function(
-        "A function, as `module:function`, that finds such an API key in place of `ApiKeyHeaders`. It is called with "
-        "`ctx`, `headers` (a dict by lower-case name) or both, and returns the key or `None`.",
-        group="keys",
-    )
     api_key_schema: str = _option(
         "{}",
         "Other names for attributes in the table of API keys: JSON that maps a field of the record to its attribute.",
@@ -458,6 +428,16 @@ class Settings:
         longest=400,
         pattern=_json(quotes=64),
         rule="must be JSON in ASCII, with at most 64 quotes and no backslash",
+    )
+
+    extensions: str = _option(
+        "",
+        "A module with functions of your own, such as `company.larder`. Each has a fixed name and replaces what Larder "
+        "does. Empty means none.",
+        group="extensions",
+        longest=64,
+        pattern=MODULE_PATTERN,
+        rule="must be the name of a module, such as company.larder",
     )
 
     operator_emails: str = _option(
@@ -541,21 +521,6 @@ class Settings:
         choices=tuple(2**exponent for exponent in range(10, 19)),
         rule="must be a power of two from 1024 to 262144",
     )
-    password_hash: str = _function(
-        "A function, as `module:function`, that hashes passwords in place of scrypt. It is called with `password` and "
-        "returns the hash to store. Set `PasswordVerify` too.",
-        group="accounts",
-    )
-    password_verify: str = _function(
-        "A function, as `module:function`, that checks a password. It is called with `hash` and `password` and returns "
-        "`True` if they match.",
-        group="accounts",
-    )
-    on_password_reset: str = _function(
-        "A function, as `module:function`, that is called with `data` and `request` after a password reset, in place "
-        "of the notice that Larder mails.",
-        group="accounts",
-    )
     revoke_sessions_on_password_reset: bool = _option(
         True, "Whether a password reset ends all sessions of the user.", group="accounts"
     )
@@ -635,21 +600,6 @@ class Settings:
     )
     outbox_retention_days: int = _option(
         7, "How many days mail is kept in the outbox.", group="mail", minimum=1, maximum=365
-    )
-    send_verification_email: str = _function(
-        "A function, as `module:function`, that delivers the link to verify an address in place of Larder. It is "
-        "called with `{user, url, token}` and the request.",
-        group="mail",
-    )
-    send_reset_password: str = _function(
-        "A function, as `module:function`, that delivers the link to reset a password in place of Larder. It is called "
-        "with `{user, url, token}` and the request.",
-        group="mail",
-    )
-    send_team_invitation: str = _function(
-        "A function, as `module:function`, that delivers the link of an invitation in place of Larder. It is called "
-        "with `{email, url, token, team, role}` and the request.",
-        group="mail",
     )
 
     base_url: str = _option(

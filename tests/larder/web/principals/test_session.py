@@ -280,12 +280,12 @@ def test_api_key_headers_the_first_one_present_counts(
 def test_custom_api_key_getter_replaces_the_headers(
     sessions_for_keys: None, option: SetOption, cloud: Cloud, key: str, integrator: ModuleType
 ) -> None:
-    integrator.key_of = lambda headers: headers.get("x-mine", "").removeprefix("key=") or None  # type: ignore[attr-defined]
-    option("api_key_getter", "integrator:key_of")
+    integrator.find_api_key = lambda headers: headers.get("x-mine", "").removeprefix("key=") or None  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     assert ask(x_mine=f"key={key}")[0] == 200
     assert refused(x_api_key=key) == (401, "UNAUTHORIZED")
-    integrator.key_of = lambda headers: 5  # type: ignore[attr-defined]
-    extensions.clear_functions()
+    integrator.find_api_key = lambda headers: 5  # type: ignore[attr-defined]
+    extensions.clear_hooks()
     assert refused(x_mine=f"key={key}") == (500, "INTERNAL_ERROR")
 
 
@@ -298,8 +298,8 @@ def test_custom_api_key_getter_of_the_request(
         seen.append(ctx)
         return ctx["headers"].get("x-api-key")
 
-    integrator.key_of = key_of  # type: ignore[attr-defined]
-    option("api_key_getter", "integrator:key_of")
+    integrator.find_api_key = key_of  # type: ignore[attr-defined]
+    option("extensions", "integrator")
     assert ask(x_api_key=key)[0] == 200
     assert ask(maybe)[1] is None
     assert [ctx.keys() for ctx in seen] == [{"method", "path", "headers"}] * 2

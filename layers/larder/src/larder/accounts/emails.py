@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from larder import extensions
 from larder.accounts import link_tokens, password_resets, service
 from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import (
@@ -33,6 +32,7 @@ from larder.accounts.models import User
 from larder.accounts.user_json import user_json
 from larder.clock import from_ms
 from larder.errors import TooManyRequests
+from larder.extensions import Hook, hook
 from larder.hashing import hash_key
 from larder.invitations import service as invitations
 from larder.mail import service as mail
@@ -153,14 +153,14 @@ def _send_confirmation_link(job: ConfirmEmailChange, now: datetime) -> Delivery:
         user, new_email=job.new_email, callback_url=job.callback_url, now=now
     )
     url = _verification_url(token, job, now)
-    if settings().send_verification_email:
+    if own := hook("send_verification_email"):
         data = {
             "user": user_json(user),
             "newEmail": job.new_email,
             "url": url,
             "token": token,
         }
-        return _call("send_verification_email", data, user, job.mail_context.request)
+        return _call(own, data, user, job.mail_context.request)
     template = partial(templates.confirm_email_change, new_email=job.new_email)
     return _send(template, user, url, now)
 
@@ -197,8 +197,8 @@ def _send_token(
     now: datetime,
 ) -> Delivery:
     url = _verification_url(token, job, now)
-    if settings().send_verification_email:
-        return _hand_over("send_verification_email", user, url, token, job.mail_context.request)
+    if own := hook("send_verification_email"):
+        return _hand_over(own, user, url, token, job.mail_context.request)
     return _send(template, user, url, now)
 
 
@@ -214,8 +214,8 @@ def _send_reset_link(user: User, job: ResetPassword, now: datetime) -> Delivery:
     token = password_resets.issue_reset_token(user, now=now)
     callback = _callback(job.callback_url, "", now)
     url = f"{job.mail_context.base_url}/api/auth/reset-password/{token}?{callback}"
-    if settings().send_reset_password:
-        return _hand_over("send_reset_password", user, url, token, job.mail_context.request)
+    if own := hook("send_reset_password"):
+        return _hand_over(own, user, url, token, job.mail_context.request)
     return _send(templates.reset_password, user, url, now)
 
 
@@ -228,7 +228,7 @@ def _send_invitation(job: InviteToTeam, now: datetime) -> Delivery:
     _count(job, invitation.email, now)
     token = invitations.issue_token(invitation)
     url = f"{job.mail_context.base_url}/join?token={token}"
-    if settings().send_team_invitation:
+    if own := hook("send_team_invitation"):
         data = {
             "email": invitation.email,
             "url": url,
@@ -236,7 +236,7 @@ def _send_invitation(job: InviteToTeam, now: datetime) -> Delivery:
             "team": {"id": team.id, "slug": team.slug, "name": team.name},
             "role": invitation.role.value,
         }
-        return _call("send_team_invitation", data, None, job.mail_context.request)
+        return _call(own, data, None, job.mail_context.request)
     message = templates.team_invitation(
         to=invitation.email, product=settings().product_name, url=url, team=team.slug
     )
@@ -246,8 +246,8 @@ def _send_invitation(job: InviteToTeam, now: datetime) -> Delivery:
 def _notify_of_reset(user: User, job: PasswordWasReset, now: datetime) -> Delivery:
     """A user who did not reset the password learns that someone else can read their email."""
     _count(job, user.email, now)
-    if settings().on_password_reset:
-        return _call("on_password_reset", {"user": user_json(user)}, user, job.mail_context.request)
+    if own := hook("on_password_reset"):
+        return _call(own, {"user": user_json(user)}, user, job.mail_context.request)
     template = partial(
         templates.password_was_reset,
         sessions_ended=job.sessions_ended,
@@ -354,22 +354,20 @@ def _send(template: Callable[..., Message], user: User, url: str, now: datetime)
 
 
 def _hand_over(
-    option: str, user: User, url: str, token: str, request: RequestDescription
+    own: Hook, user: User, url: str, token: str, request: RequestDescription
 ) -> Delivery:
-    return _call(option, {"user": user_json(user), "url": url, "token": token}, user, request)
+    return _call(own, {"user": user_json(user), "url": url, "token": token}, user, request)
 
 
 def _call(
-    option: str, data: dict[str, Any], user: User | None, request: RequestDescription
+    own: Hook, data: dict[str, Any], user: User | None, request: RequestDescription
 ) -> Delivery:
-    function = extensions.load(option)
     try:
-        function(data=data, request=_described(request))
+        own(data=data, request=_described(request))
     except Exception as error:  # noqa: BLE001 - any error: its message must not reach the log
         *_, last = traceback.extract_tb(error.__traceback__)
         where = f"{last.filename}:{last.lineno} in {last.name}"
-        name = getattr(settings(), option)
-        raise IntegratorFailed(f"{name}: {type(error).__name__} at {where}") from None
+        raise IntegratorFailed(f"{own.name}: {type(error).__name__} at {where}") from None
     return Delivery(outcome=Outcome.HANDED_OVER, user_id=None if user is None else user.id)
 
 

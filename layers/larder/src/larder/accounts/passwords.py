@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from larder.errors import PasswordTooCommon, PasswordTooLong, PasswordTooShort
-from larder.extensions import load
-from larder.settings import SettingsError, settings
+from larder.extensions import hook
+from larder.settings import settings
 
 _SALT_BYTES = 16
 _KEY_BYTES = 64
@@ -50,11 +50,12 @@ def check_not_too_long(password: str, field: str = "password") -> None:
 
 
 def hash_password(password: str) -> str:
-    """The hash to store. If the option `password_hash` names a function, that function makes it."""
-    if settings().password_hash:
-        result = load("password_hash")(password=password)
+    """The hash to store. The integrator's `hash_password` makes it, if there is one."""
+    own = hook("hash_password")
+    if own is not None:
+        result = own(password=password)
         if not isinstance(result, str) or not result:
-            raise SettingsError(f"{settings().password_hash} must return a text")
+            raise own.refused("must return a text")
         return result
     salt = secrets.token_hex(_SALT_BYTES)
     parameters = _parameters()
@@ -64,8 +65,8 @@ def hash_password(password: str) -> str:
 
 def verify_password(password: str, stored: str | None) -> bool:
     """Whether the password matches. With `stored` None, it takes as long as for a wrong password."""
-    if settings().password_verify:
-        verify = load("password_verify")
+    verify = hook("verify_password")
+    if verify is not None:
         return (
             verify(hash=stored or _dummy_hash(), password=password) is True and stored is not None
         )
@@ -76,7 +77,7 @@ def verify_password(password: str, stored: str | None) -> bool:
 
 def needs_rehash(stored: str) -> bool:
     """Whether the hash was made with other parameters than the current ones."""
-    if settings().password_hash or settings().password_verify:
+    if hook("hash_password") or hook("verify_password"):
         return False
     return _parse(stored)[0] != _parameters()
 

@@ -32,9 +32,9 @@ from larder.errors import (
     NotSignedIn,
     TryAgain,
 )
-from larder.extensions import RequestContext, load
+from larder.extensions import RequestContext, hook
 from larder.hashing import is_random_id, random_id, random_letters
-from larder.settings import SettingsError, settings
+from larder.settings import SettingsError, environment_name, settings
 
 if TYPE_CHECKING:
     # Builds use keys, and start faster without the account modules.
@@ -197,7 +197,9 @@ def store_key(
             if current is None or current.updated_at != replaces.updated_at:
                 raise TryAgain
         if repository.get(key.key_hash) is not None:
-            raise SettingsError(f"{settings().key_generator} returned a key that exists already")
+            raise SettingsError(
+                f"{environment_name('extensions')}: generate_key returned a key that exists already"
+            )
         if maker is not None:
             raise NotSignedIn
         # The user has changed the password or was deleted.
@@ -382,13 +384,13 @@ def delete_expired_keys(*, now: datetime) -> int:
 
 
 def _generate(prefix: str) -> str:
-    length, generator = settings().default_key_length, settings().key_generator
-    if not generator:
+    length, generator = settings().default_key_length, hook("generate_key")
+    if generator is None:
         return with_checksum(prefix + random_letters(length - CHECKSUM_LENGTH))
-    raw = load("key_generator")(length=length, prefix=prefix)
+    raw = generator(length=length, prefix=prefix)
     if not isinstance(raw, str) or not TOKEN.fullmatch(raw) or raw.startswith(VERCELS_OWN):
-        raise SettingsError(
-            f"{generator} must return 64 to 256 printable ASCII characters without spaces "
+        raise generator.refused(
+            "must return 64 to 256 printable ASCII characters without spaces "
             f"that do not begin with {VERCELS_OWN}"
         )
     return raw
@@ -402,9 +404,10 @@ def _start(raw: str, prefix: str) -> str:
 
 def default_permissions(user_id: str, ctx: RequestContext | None) -> Permissions:
     """The permissions of this user's keys that set none. `ctx` is the request, None outside of one."""
-    option = settings().default_key_permissions
-    if option.startswith("{"):
-        defaults = json.loads(option)
-    else:
-        defaults = load("default_key_permissions")(user_id=user_id, ctx=ctx)
+    own = hook("default_key_permissions")
+    defaults = (
+        json.loads(settings().default_key_permissions)
+        if own is None
+        else own(user_id=user_id, ctx=ctx)
+    )
     return {str(resource): tuple(map(str, actions)) for resource, actions in defaults.items()}

@@ -25,7 +25,7 @@ from larder.errors import (
     TryAgain,
     Unauthenticated,
 )
-from larder.extensions import RequestContext, load
+from larder.extensions import RequestContext, hook
 from larder.hashing import hash_key
 from larder.instance import Remembered
 from larder.settings import settings
@@ -78,7 +78,8 @@ def presented_form(raw: str, ctx: RequestContext) -> str | None:
         return None
     if check(raw) is Checksum.WRONG:
         return None
-    if settings().key_validator and not load("key_validator")(key=raw, ctx=ctx):
+    validator = hook("validate_key")
+    if validator is not None and not validator(key=raw, ctx=ctx):
         return None
     return stored_form(raw)
 

@@ -4,8 +4,8 @@ from larder import clock
 from larder.api_keys.models import ApiKey, Refusal
 from larder.api_keys.verification import presented_form, verify_presented
 from larder.errors import NotSignedIn, RateLimited, UsageExceeded
-from larder.extensions import load
-from larder.settings import SettingsError, listed, settings
+from larder.extensions import hook
+from larder.settings import listed, settings
 from larder.web.errors import InvalidApiKey
 from larder.web.powertools.resolver import Request
 from larder.web.request_context import lower_headers, request_context, whole_request_context
@@ -45,11 +45,11 @@ def presented_key(request: Request) -> ApiKey | None:
 def _sent_key(request: Request) -> str | None:
     """The key, as found by the integrator's function, or in the first of `api_key_headers` that the request has."""
     headers = lower_headers(request)
-    getter = settings().api_key_getter
-    if not getter:
+    finder = hook("find_api_key")
+    if finder is None:
         names = map(str.lower, listed(settings().api_key_headers))
         return next((headers[name] for name in names if headers.get(name)), None)
-    raw = load("api_key_getter")(headers=headers, ctx=whole_request_context(request))
+    raw = finder(headers=headers, ctx=whole_request_context(request))
     if raw is not None and not isinstance(raw, str):
-        raise SettingsError(f"{getter} must return a string or None")
+        raise finder.refused("must return a string or None")
     return raw or None
