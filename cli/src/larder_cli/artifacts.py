@@ -41,7 +41,7 @@ def _record(artifact: "Artifact") -> Record:
         "ci": metadata.ci,
         "interactive": metadata.interactive,
         "writer": None if writer is None else writer.credential_id,
-        "user_id": None if writer is None else writer.user_id,
+        "user_id": None if writer is None else writer.holder_id,
     }
 
 
@@ -558,7 +558,7 @@ def _newest(owner: str, limit: int, actions: Collection["Action"]) -> list[Recor
         size = limit - len(records)
         page = read_activity(owner, before=before, limit=size, actions=actions, now=clock.now())
         for entry in page.entries:
-            id = entry.actor.user_id if entry.actor else None
+            id = entry.actor.holder_id if entry.actor else None
             known = None if id is None else page.users.get(id)
             credential_id = entry.actor.credential_id if entry.actor else None
             member = page.users.get(entry.subject) if entry.action in ABOUT_USERS else None

@@ -65,8 +65,8 @@ def test_it_adds_up_by_age_writer_and_ci(cloud: Cloud, manage: Sender) -> None:
     rule = "rule_" + "a" * 27
     store(cloud, "a", 1)
     store(cloud, "b", 10, at=now - 3 * DAY, ci="GITHUB_ACTIONS")
-    store(cloud, "c", 100, at=now - 10 * DAY, ci="GITLAB", writer=Actor(random_id(), rule))
-    store(cloud, "d", 1000, at=now - 10 * DAY, ci="gitlab", writer=Actor(random_id(), rule))
+    store(cloud, "c", 100, at=now - 10 * DAY, ci="GITLAB", writer=Actor(random_id(), rule_id=rule))
+    store(cloud, "d", 1000, at=now - 10 * DAY, ci="gitlab", writer=Actor(random_id(), rule_id=rule))
     check(cloud)
     found = storage(manage)
     assert to_ms(now) <= found["checkedAt"] <= to_ms(clock.now())

@@ -34,6 +34,14 @@ class Principal:
 
     @property
     def user_id(self) -> str:
+        """Raises Unauthenticated for a CI job, which has no user."""
+        if self.is_ci_job:
+            raise Unauthenticated
+        return self.credential.user_id
+
+    @property
+    def holder_id(self) -> str:
+        """The user or, for a CI job, the rule."""
         return self.credential.user_id
 
     @property
@@ -76,7 +84,7 @@ class Principal:
     @property
     def own_scope(self) -> str | None:
         """The scope that it writes in a protected team. None for a trusted key, which writes the shared one."""
-        return own_scope(self.user_id, self.key)
+        return own_scope(self.holder_id, self.key)
 
     @property
     def scope_name(self) -> str | None:
@@ -96,7 +104,7 @@ class Principal:
     @property
     def writes_as_user(self) -> bool:
         """Whether it is a session, or a key that `turbo login` made."""
-        return self.own_scope == scope_of_user(self.user_id)
+        return self.own_scope == scope_of_user(self.holder_id)
 
     @property
     def artifact_actions(self) -> Collection[str]:
@@ -106,4 +114,4 @@ class Principal:
     @property
     def actor(self) -> Actor:
         """The principal as it is stored with what it does."""
-        return Actor(self.credential.id, self.user_id)
+        return Actor.of(self.credential.id, self.holder_id)

@@ -44,7 +44,7 @@ _NOTE_WAIT_S = 0.25
 """How long a finished reply waits for such a record. It takes some milliseconds, unless the table does not answer."""
 
 
-class _Known(NamedTuple):
+class _KnownKey(NamedTuple):
     """What an instance remembers of a key that it has found. The key may have changed since, or be deleted."""
 
     user_id: str
@@ -55,7 +55,7 @@ class _Known(NamedTuple):
     """When a use was last recorded, or this instance last tried. A failed try counts, because a busy key has many."""
 
 
-_known: Remembered[str, _Known] = Remembered(4000)
+_known: Remembered[str, _KnownKey] = Remembered(4000)
 """By hash. It only decides which items are read, and which call comes first."""
 
 _INVALID = Verification(key=None, refusal=Refusal.INVALID)
@@ -262,7 +262,7 @@ def _remembered(key: ApiKey) -> ApiKey:
     known = _known.get(key.key_hash)
     moments = [key.last_request, None if known is None else known.noted_at]
     noted_at = max((moment for moment in moments if moment is not None), default=None)
-    _known[key.key_hash] = _Known(
+    _known[key.key_hash] = _KnownKey(
         user_id=key.user_id,
         team_id=key.team_id,
         is_counted=key.is_counted,

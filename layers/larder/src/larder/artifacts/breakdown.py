@@ -11,7 +11,6 @@ from heapq import heappush, heappushpop
 from larder.actor import Actor
 from larder.artifacts.records import AGES, MOST_PARTS, Breakdown, Part, Seen
 from larder.artifacts.repository import breakdowns
-from larder.teams.models import is_rule_id
 from larder.usage.uploads import Stored
 from larder.usage.vendors import ci_vendor
 
@@ -86,8 +85,7 @@ def _writer(writer: Actor | None) -> str | None:
     """Each job of CI has a key of its own, so the artifacts of a rule's jobs are one part."""
     if writer is None:
         return None
-    by_rule = writer.user_id is not None and is_rule_id(writer.user_id)
-    return writer.user_id if by_rule else writer.credential_id
+    return writer.rule_id or writer.credential_id
 
 
 def _largest_parts(sums: Mapping[str | None, _Sum]) -> list[Part]:

@@ -20,23 +20,23 @@ T = TypeVar("T")
 
 def read_with_membership(
     owner: str,
-    user_id: str,
+    holder_id: str,
     hash: ArtifactHash | None,
     *,
     own_scope: str | None = None,
     totals: bool,
 ) -> RequestItems:
-    """The user's role and the owner's state, the entry of the hash, and the totals if needed: in one batch.
+    """The role or the rule, the owner's state, the entry of the hash, and the totals if needed: in one batch.
 
     With `own_scope`, also the entry of the hash in that scope.
     """
-    return index.read_with_membership(owner, user_id, hash, own_scope=own_scope, totals=totals)
+    return index.read_with_membership(owner, holder_id, hash, own_scope=own_scope, totals=totals)
 
 
 def read_with_credential(
     credential: "Read[T]",
     owner: str,
-    user_id: str,
+    holder_id: str,
     hash: ArtifactHash | None,
     *,
     own_scope: str | None = None,
@@ -44,7 +44,7 @@ def read_with_credential(
 ) -> tuple[T, RequestItems]:
     """The same, and the key or session of the request, in the same batch."""
     return index.read_with_credential(
-        credential, owner, user_id, hash, own_scope=own_scope, totals=totals
+        credential, owner, holder_id, hash, own_scope=own_scope, totals=totals
     )
 
 

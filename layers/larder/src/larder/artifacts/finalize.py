@@ -31,7 +31,6 @@ from larder.concurrency import attempts, running
 from larder.errors import EvictionInProgress, TryAgain
 from larder.metrics import count_in_total
 from larder.settings import settings
-from larder.teams.models import is_rule_id
 from larder.teams.state import membership_of, read_state
 
 if TYPE_CHECKING:
@@ -257,10 +256,10 @@ def _checking_trust(upload: Upload, view: View) -> Generator[Callable[[], bool],
 
 def _has_lost_trust(upload: Upload, writer: Actor) -> bool:
     """Whether the writer's rule was changed, disabled or deleted since the offer, or its user has lost the role."""
-    if writer.user_id is None:
+    if writer.holder_id is None:
         return False
-    membership = membership_of(upload.owner, writer.user_id)
-    if is_rule_id(writer.user_id):
+    membership = membership_of(upload.owner, writer.holder_id)
+    if writer.rule_id is not None:
         rule = membership.rule
         return rule is None or not rule.enabled or rule.version != upload.rule_version
     return membership.role is None or not membership.role.names_trusted

@@ -160,8 +160,8 @@ class Upload:
         _, *writer = self.id.split(".")
         if not writer:
             return None
-        credential_id, *user = writer
-        return Actor(credential_id, *(id.partition("-")[0] for id in user))
+        credential_id, *holder = writer
+        return Actor.of(credential_id, holder[0].partition("-")[0] if holder else None)
 
     @property
     def rule_version(self) -> int | None:

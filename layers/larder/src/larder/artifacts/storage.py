@@ -260,7 +260,7 @@ def _to_headers(
         "ci": metadata.ci,
         "interactive": interactive,
         "writer": None if writer is None else writer.credential_id,
-        "user-id": None if writer is None else writer.user_id,
+        "user-id": None if writer is None else writer.holder_id,
         "sha256": sha256,
     }
     return {name: value for name, value in headers.items() if value is not None}
@@ -279,7 +279,7 @@ def _from_headers(headers: dict[str, str]) -> tuple[ArtifactMetadata, Actor | No
         interactive={"0": False, "1": True}.get(headers.get("interactive", "")),
     )
     writer = headers.get("writer")
-    return metadata, Actor(writer, headers.get("user-id")) if writer else None
+    return metadata, Actor.of(writer, headers.get("user-id")) if writer else None
 
 
 def _valid(text: str | None, rule: Callable[[str], bool]) -> str | None:

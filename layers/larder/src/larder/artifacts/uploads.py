@@ -185,7 +185,7 @@ def offer_upload(
     edge would do and is not in use: with `by_edge_only`, and if the view requires signatures, because S3 drops the
     header that has them.
     """
-    parts = (time_ordered_id(view.begins(now)), writer.credential_id, writer.user_id)
+    parts = (time_ordered_id(view.begins(now)), writer.credential_id, writer.holder_id)
     id = ".".join(part for part in parts if part)
     if view.rule_version is not None:
         # The upload is refused if the rule has changed when it arrives.

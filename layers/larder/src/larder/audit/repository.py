@@ -41,7 +41,7 @@ def put(entry: Entry) -> Write:
         "at": to_ms(entry.at),
         "action": entry.action.value,
         "subject": entry.subject,
-        "user_id": entry.actor.user_id if entry.actor else None,
+        "user_id": entry.actor.holder_id if entry.actor else None,
         "credential_id": entry.actor.credential_id if entry.actor else None,
         "artifacts": entry.artifacts,
         "size_bytes": entry.size_bytes,
@@ -71,4 +71,4 @@ def _entry(item: Item) -> Entry:
 
 def _actor(item: Item) -> Actor | None:
     credential_id = item.get("credential_id")
-    return None if credential_id is None else Actor(credential_id, item.get("user_id"))
+    return None if credential_id is None else Actor.of(credential_id, item.get("user_id"))

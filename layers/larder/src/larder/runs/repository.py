@@ -54,7 +54,7 @@ def item_of(owner: str, run: Run, *, expires_at: datetime) -> Item:
         "sha": run.sha,
         "ci": run.ci,
         "key_id": run.reporter.credential_id,
-        "user_id": run.reporter.user_id,
+        "user_id": run.reporter.holder_id,
         "names": list(run.names),
         "totals": list(run.totals),
         "kept": packed,
@@ -96,7 +96,7 @@ def find(owner: str, place: str, *, now: datetime) -> Run | None:
 def find_reporter(owner: str, place: str) -> Actor | None:
     """Who reported the run. None if there is no such run."""
     item = USAGE.get(owner, f"{_PREFIX}{place}")
-    return None if item is None else Actor(item["key_id"], item.get("user_id"))
+    return None if item is None else Actor.of(item["key_id"], item.get("user_id"))
 
 
 def places_of(owner: str, reporter: str, *, most: int, pages: int) -> tuple[list[str], bool]:
@@ -202,7 +202,7 @@ def _run(item: Item) -> Run:
         branch=item.get("branch"),
         sha=item.get("sha"),
         ci=item.get("ci"),
-        reporter=Actor(item["key_id"], item.get("user_id")),
+        reporter=Actor.of(item["key_id"], item.get("user_id")),
         names=names,
         totals=totals,
         tasks=tasks,

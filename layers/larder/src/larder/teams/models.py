@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from larder.actor import RULE_ID_PREFIX
 from larder.clock import EPOCH
 
 TEAM_ID_PREFIX = "team_"
@@ -15,9 +16,6 @@ TEAM_ID_PREFIX = "team_"
 
 OPERATOR = "operator"
 """In place of the id of the user who added a rule: the operator did."""
-
-RULE_ID_PREFIX = "rule_"
-"""No user's id begins with this. So an id says whether a person or a rule acts (docs/decisions/ci-tokens.md)."""
 
 RULE_ID = re.compile(rf"{RULE_ID_PREFIX}[A-Za-z0-9]{{27}}")
 """The form of the ids of rules. They are as long as those of users."""
@@ -31,11 +29,6 @@ SHARED_SCOPE = "shared"
 
 def is_team_id(owner: str) -> bool:
     return owner.startswith(TEAM_ID_PREFIX)
-
-
-def is_rule_id(user_id: str) -> bool:
-    """Whether the holder of a credential is a rule of a team: its tokens belong to CI jobs, not to a user."""
-    return user_id.startswith(RULE_ID_PREFIX)
 
 
 class Role(StrEnum):

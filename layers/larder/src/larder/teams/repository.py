@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from larder.actor import is_rule_id
 from larder.clock import from_ms, to_ms
 from larder.conditions import (
     Condition,
@@ -52,7 +53,6 @@ from larder.teams.models import (
     Team,
     Unsigned,
     UserState,
-    is_rule_id,
     is_team_id,
 )
 from larder.teams.users import parse_user, user_key
@@ -64,18 +64,18 @@ RULE = "rule#"
 _DELETED = "deleted"
 
 
-def membership_keys(owner: str, user_id: str) -> dict[Table, list[Key]]:
-    """The keys of the items that decide what `user_id` can do for `owner`. `parse_membership` parses the items."""
+def membership_keys(owner: str, holder_id: str) -> dict[Table, list[Key]]:
+    """The keys of the items that decide what the user or rule can do for `owner`. `parse_membership` parses them."""
     personal: list[Key] = [(owner, "personal")]
-    of_owner = _team_keys(owner, user_id) if is_team_id(owner) else personal
-    if is_rule_id(user_id):
+    of_owner = _team_keys(owner, holder_id) if is_team_id(owner) else personal
+    if is_rule_id(holder_id):
         return {TEAMS: of_owner}
-    return {TEAMS: of_owner, IDENTITY: [user_key(user_id)]}
+    return {TEAMS: of_owner, IDENTITY: [user_key(holder_id)]}
 
 
-def _team_keys(team_id: str, user_id: str) -> list[Key]:
-    kind = RULE if is_rule_id(user_id) else _MEMBER
-    return [(team_id, "team"), (team_id, kind + user_id)]
+def _team_keys(team_id: str, holder_id: str) -> list[Key]:
+    kind = RULE if is_rule_id(holder_id) else _MEMBER
+    return [(team_id, "team"), (team_id, kind + holder_id)]
 
 
 def parse_membership(found: Mapping[Table, Sequence[Item]]) -> Membership:
@@ -88,12 +88,12 @@ def parse_membership(found: Mapping[Table, Sequence[Item]]) -> Membership:
     return Membership(team=team, member=member, state=state, user=user, rule=rule)
 
 
-def reading_membership(owner: str, user_id: str) -> Read[Membership]:
-    return Read(membership_keys(owner, user_id), parse_membership)
+def reading_membership(owner: str, holder_id: str) -> Read[Membership]:
+    return Read(membership_keys(owner, holder_id), parse_membership)
 
 
-def read_membership(owner: str, user_id: str) -> Membership:
-    return parse_membership(batch_get(membership_keys(owner, user_id)))
+def read_membership(owner: str, holder_id: str) -> Membership:
+    return parse_membership(batch_get(membership_keys(owner, holder_id)))
 
 
 def read_state(owner: str) -> OwnerState:

@@ -28,14 +28,14 @@ def check_not_blocked(state: OwnerState) -> None:
         raise _BLOCKS[state.block](state.block_reason)
 
 
-def membership_of(owner: str, user_id: str) -> Membership:
-    """The user's relation to an owner: a team or the user."""
-    return repository.read_membership(owner, user_id)
+def membership_of(owner: str, holder_id: str) -> Membership:
+    """The relation of a user or a rule to an owner: a team or the user."""
+    return repository.read_membership(owner, holder_id)
 
 
-def reading_membership(owner: str, user_id: str) -> "Read[Membership]":
+def reading_membership(owner: str, holder_id: str) -> "Read[Membership]":
     """The same, to be read together with other items."""
-    return repository.reading_membership(owner, user_id)
+    return repository.reading_membership(owner, holder_id)
 
 
 def quota_bytes(owner: str) -> int | None:

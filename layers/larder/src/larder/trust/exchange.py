@@ -91,7 +91,7 @@ def _issue(
     )
     ends_at = from_ms(token.claims["exp"] * 1000) + _SPENT_KEPT
     spent = keys.spending(token_hash, uses=uses, expires_at=ends_at)
-    actor = Actor(key.id, rule.id)
+    actor = Actor(key.id, rule_id=rule.id)
     entries = [
         issued(key.id, rule.id, actor, {"team": team.id, "scope": match.scope, **match.job.run})
     ]

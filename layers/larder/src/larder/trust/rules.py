@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from larder.actor import Actor
+from larder.actor import RULE_ID_PREFIX, Actor
 from larder.audit.models import Action
 from larder.audit.service import audited
 from larder.concurrency import attempts
@@ -24,7 +24,7 @@ from larder.hashing import random_id
 from larder.issuers.service import check_accepted
 from larder.names import parse_name
 from larder.teams import protection
-from larder.teams.models import OPERATOR, RULE_ID, RULE_ID_PREFIX, Member
+from larder.teams.models import OPERATOR, RULE_ID, Member
 from larder.teams.protection import FirstTrust
 from larder.teams.teams import acting_in
 from larder.trust import matching, repository

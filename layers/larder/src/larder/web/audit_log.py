@@ -30,7 +30,7 @@ def _write(action: str, owner: str, subject: str, actor: Actor | None, **removed
         "action": action,
         "owner": owner,
         "subject": subject,
-        "user_id": actor.user_id if actor else None,
+        "user_id": actor.holder_id if actor else None,
         "credential_id": actor.credential_id if actor else None,
         **removed,
     }

@@ -96,7 +96,7 @@ def _largest(item: Item) -> Seen:
         scope=item["scope"],
         size_bytes=item["size_bytes"],
         created_at=from_ms(item["created_at"]),
-        writer=None if writer is None else Actor(writer, item.get("user_id")),
+        writer=None if writer is None else Actor.of(writer, item.get("user_id")),
         ci=item["ci"],
         is_read=None,
     )

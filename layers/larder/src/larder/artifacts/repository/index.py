@@ -139,7 +139,7 @@ def read_for_finalizing(upload: Upload) -> tuple[IndexEntry, bool]:
 
 def read_with_membership(
     owner: str,
-    user_id: str,
+    holder_id: str,
     hash: ArtifactHash | None,
     *,
     own_scope: str | None = None,
@@ -149,25 +149,27 @@ def read_with_membership(
     owner's state, the entry of the hash if the request names one, and the owner's totals if needed. With `own_scope`,
     also the entry of the hash in that scope.
     """
-    items = _request_items(owner, user_id, hash, own_scope, totals=totals)
+    items = _request_items(owner, holder_id, hash, own_scope, totals=totals)
     return items.parse(batch_get(items.keys))
 
 
 def read_with_credential(
     credential: Read[T],
     owner: str,
-    user_id: str,
+    holder_id: str,
     hash: ArtifactHash | None,
     *,
     own_scope: str | None = None,
     totals: bool,
 ) -> tuple[T, RequestItems]:
     """The same batch, and the key or session of the request in it."""
-    return read_together(credential, _request_items(owner, user_id, hash, own_scope, totals=totals))
+    return read_together(
+        credential, _request_items(owner, holder_id, hash, own_scope, totals=totals)
+    )
 
 
 def _request_items(
-    owner: str, user_id: str, hash: ArtifactHash | None, own_scope: str | None, *, totals: bool
+    owner: str, holder_id: str, hash: ArtifactHash | None, own_scope: str | None, *, totals: bool
 ) -> Read[RequestItems]:
     keys: list[Key] = []
     if hash is not None:
@@ -186,7 +188,7 @@ def _request_items(
                 own = parse_entry(items, index_key(hash, own_scope))
         return RequestItems(parse_membership(found), entry, parse_totals(items), own)
 
-    return Read({**membership_keys(owner, user_id), ARTIFACTS: keys}, parse)
+    return Read({**membership_keys(owner, holder_id), ARTIFACTS: keys}, parse)
 
 
 def put_pending(pending: PendingUpload) -> None:
@@ -320,7 +322,7 @@ def note_contested(artifact: Artifact, contested: Contested) -> bool:
     changes = {
         "contested_at": to_ms(contested.at),
         "contested_by": None if writer is None else writer.credential_id,
-        "contested_user": None if writer is None else writer.user_id,
+        "contested_user": None if writer is None else writer.holder_id,
         "contested_sha256": contested.sha256,
     }
     a_day_ago = to_ms(contested.at - timedelta(days=1))
@@ -443,7 +445,7 @@ def _contested(item: Item) -> Contested:
     by = item.get("contested_by")
     return Contested(
         at=from_ms(item["contested_at"]),
-        writer=None if by is None else Actor(by, item.get("contested_user")),
+        writer=None if by is None else Actor.of(by, item.get("contested_user")),
         sha256=item.get("contested_sha256"),
     )
 

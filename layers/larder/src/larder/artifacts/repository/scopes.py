@@ -35,7 +35,7 @@ def record_upload(upload: Upload, writer: Actor, name: str | None, *, at: dateti
     if upload.scope is None:
         commit(ARTIFACTS.update(upload.owner, _SHARED, set={"last_upload_at": to_ms(at)}))
         return
-    writing = {"name": name, "user_id": writer.user_id, "last_upload_at": to_ms(at)}
+    writing = {"name": name, "user_id": writer.holder_id, "last_upload_at": to_ms(at)}
     commit(ARTIFACTS.update(*_key(upload.owner, upload.scope), set=writing))
 
 

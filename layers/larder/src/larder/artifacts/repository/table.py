@@ -29,8 +29,8 @@ def shard(text: str) -> str:
 
 
 def writer_attributes(writer: Actor | None) -> Item:
-    return {} if writer is None else {"writer": writer.credential_id, "user_id": writer.user_id}
+    return {} if writer is None else {"writer": writer.credential_id, "user_id": writer.holder_id}
 
 
 def writer_of(item: Item) -> Actor | None:
-    return Actor(item["writer"], item.get("user_id")) if "writer" in item else None
+    return Actor.of(item["writer"], item.get("user_id")) if "writer" in item else None

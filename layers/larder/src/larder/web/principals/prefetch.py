@@ -83,37 +83,37 @@ class CachePrincipal(Principal):
         return self.caching
 
 
-class _Known(NamedTuple):
-    """What an instance remembers of a token: its user, the team that it is bound to, and the owner it acts for.
+class _KnownToken(NamedTuple):
+    """What an instance remembers of a token: its user or rule, the team that it is bound to, and the owner it acts for.
 
     `own_scope` is the scope that it reads after the shared one. None if it reads the shared one alone.
     """
 
-    user_id: str
+    holder_id: str
     bound_to: str | None
     owner: str
     own_scope: str | None
 
 
 class _Holder(NamedTuple):
-    """What the first look-up of a token finds: its user, its key if it is one, and the team of the request's slug."""
+    """What the first look-up of a token finds: its user or rule, its key if it is one, and the team of the slug."""
 
-    user_id: str
+    holder_id: str
     key: ApiKey | None
     slug_team: str | None
 
-    def known(self, team: TeamQuery) -> _Known | None:
+    def known(self, team: TeamQuery) -> _KnownToken | None:
         """None if the token does not work for the team that the request names."""
         bound_to = self.key.team_id if self.key else None
         with suppress(NotATeamMember):
-            owner = _owner(self.user_id, bound_to, team, self.slug_team)
+            owner = _owner(self.holder_id, bound_to, team, self.slug_team)
             # Whether the team is protected is not known yet.
-            scope = own_scope(self.user_id, self.key) if is_team_id(owner) else None
-            return _Known(self.user_id, bound_to, owner, scope)
+            scope = own_scope(self.holder_id, self.key) if is_team_id(owner) else None
+            return _KnownToken(self.holder_id, bound_to, owner, scope)
         return None
 
 
-_known: Remembered[tuple[Token, TeamQuery], _Known] = Remembered(4000)
+_known: Remembered[tuple[Token, TeamQuery], _KnownToken] = Remembered(4000)
 
 
 def prefetch(
@@ -138,9 +138,9 @@ def prefetch(
     if not _is_right(known, principal, team, items):
         _known.pop((token, team), None)
         slug_team = team_of_slug(team.slug) if team.slug and not team.team_id else None
-        owner = _owner(principal.user_id, principal.bound_to, team, slug_team)
+        owner = _owner(principal.holder_id, principal.bound_to, team, slug_team)
         scope = principal.own_scope if is_team_id(owner) else None
-        known = _Known(principal.user_id, principal.bound_to, owner, scope)
+        known = _KnownToken(principal.holder_id, principal.bound_to, owner, scope)
         items = _items(known, hash, totals=totals)
     view = _view(principal, items)
     if hash is not None and view.scope not in (None, known.own_scope):
@@ -163,9 +163,9 @@ def is_bound(token: Token, team: TeamQuery) -> bool:
     return key is not None and key.team_id is not None
 
 
-def _items(known: _Known, hash: ArtifactHash | None, *, totals: bool) -> RequestItems:
+def _items(known: _KnownToken, hash: ArtifactHash | None, *, totals: bool) -> RequestItems:
     return read_with_membership(
-        known.owner, known.user_id, hash, own_scope=known.own_scope, totals=totals
+        known.owner, known.holder_id, hash, own_scope=known.own_scope, totals=totals
     )
 
 
@@ -181,7 +181,7 @@ def _view(principal: Principal, items: RequestItems) -> View:
 
 def _verified_with_items(
     token: Token,
-    known: _Known,
+    known: _KnownToken,
     holder: _Holder | None,
     hash: ArtifactHash | None,
     needs: Permissions,
@@ -193,14 +193,14 @@ def _verified_with_items(
 
     `holder` is set if this request has just looked the token up.
     """
-    where = (known.owner, known.user_id, hash)
+    where = (known.owner, known.holder_id, hash)
     read_items = partial(read_with_membership, *where, own_scope=known.own_scope, totals=totals)
     read_all = partial(read_with_credential, own_scope=known.own_scope, totals=totals)
     if token.is_session:
         # Imported here, because builds use keys and start faster without the account modules.
         from larder.accounts.sessions import if_valid, reading_session
 
-        found, items = read_all(reading_session(known.user_id, token.hash), *where)
+        found, items = read_all(reading_session(known.holder_id, token.hash), *where)
         return session_principal(if_valid(found, now=now)), items
     if known_as_counted(token.hash):
         with running(read_items) as reading_items:
@@ -227,12 +227,12 @@ def _look_up(token: Token, team: TeamQuery) -> _Holder:
     """The holder of a token that this instance has not seen, before it is checked. Raises Unauthenticated."""
     if team.slug and not team.team_id:
         with running(team_of_slug, team.slug) as looking_up:
-            user_id, key = _find_holder(token)
+            holder_id, key = _find_holder(token)
         slug_team = looking_up.result()
     else:
-        user_id, key = _find_holder(token)
+        holder_id, key = _find_holder(token)
         slug_team = None
-    return _Holder(user_id, key, slug_team)
+    return _Holder(holder_id, key, slug_team)
 
 
 def _find_holder(token: Token) -> tuple[str, ApiKey | None]:
@@ -244,15 +244,17 @@ def _find_holder(token: Token) -> tuple[str, ApiKey | None]:
     # Imported here, because builds use keys and start faster without the account modules.
     from larder.accounts.sessions import holder_of
 
-    user_id = holder_of(token.hash)
-    if user_id is None:
+    holder_id = holder_of(token.hash)
+    if holder_id is None:
         raise Unauthenticated
-    return user_id, None
+    return holder_id, None
 
 
-def _is_right(known: _Known, principal: Principal, team: TeamQuery, items: RequestItems) -> bool:
-    """Whether the token still has the remembered user and team, and the slug still leads to the team."""
-    if (principal.user_id, principal.bound_to) != (known.user_id, known.bound_to):
+def _is_right(
+    known: _KnownToken, principal: Principal, team: TeamQuery, items: RequestItems
+) -> bool:
+    """Whether the token still has the remembered holder and team, and the slug still leads to the team."""
+    if (principal.holder_id, principal.bound_to) != (known.holder_id, known.bound_to):
         return False
     if not _needs_slug(team):
         return True
@@ -284,13 +286,13 @@ def _admitted(
     )
 
 
-def _owner(user_id: str, bound_to: str | None, team: TeamQuery, slug_team: str | None) -> str:
+def _owner(holder_id: str, bound_to: str | None, team: TeamQuery, slug_team: str | None) -> str:
     """The team that the request names, or the one that the key is bound to, or the user."""
     if _needs_slug(team) and slug_team is None:
         raise NotATeamMember
     named = team.team_id or slug_team
     if bound_to is None:
-        return named or user_id
+        return named or holder_id
     if named not in (None, bound_to):
         raise NotATeamMember
     return bound_to

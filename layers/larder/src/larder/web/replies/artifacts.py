@@ -149,7 +149,7 @@ def _contested_json(contested: Contested | None, jobs: Jobs) -> ContestedJson | 
 
 
 def writer_json(writer: Actor, jobs: Jobs = _NO_JOBS) -> WriterJson:
-    body: WriterJson = {"id": writer.credential_id, "userId": writer.user_id}
+    body: WriterJson = {"id": writer.credential_id, "userId": writer.holder_id}
     job = jobs.get(writer.credential_id)
     if job is not None:
         body["job"] = {

@@ -77,7 +77,7 @@ def _entry_json(entry: Entry, activity: Activity) -> AuditEntryJson:
 
 def _actor_json(actor: Actor, activity: Activity) -> AuditActorJson:
     user = None if actor.user_id is None else activity.users.get(actor.user_id)
-    return {"id": actor.credential_id, "userId": actor.user_id, "name": _name(user)}
+    return {"id": actor.credential_id, "userId": actor.holder_id, "name": _name(user)}
 
 
 def _name(user: User | None) -> str | None:

@@ -198,7 +198,7 @@ def _run_json(run: Run) -> RunJson:
         "sha": run.sha,
         "ci": run.ci,
         "turboVersion": run.turbo_version,
-        "reporter": {"id": run.reporter.credential_id, "userId": run.reporter.user_id},
+        "reporter": {"id": run.reporter.credential_id, "userId": run.reporter.holder_id},
     }
 
 
