@@ -34,7 +34,7 @@ each_way = pytest.mark.parametrize("ask", [create, grant, exchange])
 
 
 @each_way
-def test_an_expired_key_makes_room(
+def test_an_expired_key_frees_space(
     cloud: Cloud, option: SetOption, ask: Callable[[Cloud], Reply]
 ) -> None:
     option("max_keys_per_user", "2")

@@ -89,7 +89,7 @@ def test_an_early_event_does_not_bypass_the_quota(cloud: Cloud) -> None:
 
 
 @pytest.mark.usefixtures("refusing")
-def test_an_event_publishes_once_the_quota_has_room(
+def test_an_event_publishes_once_the_quota_has_space(
     cloud: Cloud,
 ) -> None:
     add_to_totals(cloud.team.id, 100, 1)
@@ -117,7 +117,7 @@ class TestAFunctionThatCrashedBetweenStoringAndPublishing:
         add_to_totals(cloud.team.id, 100, 1)
         return upload
 
-    def test_its_artifact_is_published_if_there_is_room(self, cloud: Cloud, left: Upload) -> None:
+    def test_its_artifact_is_published_if_there_is_space(self, cloud: Cloud, left: Upload) -> None:
         change_state(cloud.team.id, quota_bytes=200)
         assert finalize.finalize(left, now=clock.now()) is not None
         assert cloud.send("GET", f"/v8/artifacts/{HASH}").body == BODY

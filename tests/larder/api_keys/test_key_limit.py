@@ -56,7 +56,7 @@ def test_keys_of_version_0_1_0_count(cloud: Cloud, option: SetOption) -> None:
         make(cloud)
 
 
-def test_deleted_and_expired_keys_make_room(cloud: Cloud, option: SetOption) -> None:
+def test_deleted_and_expired_keys_free_space(cloud: Cloud, option: SetOption) -> None:
     option("max_keys_per_user", "3")
     second = make(cloud)
     long_ago = clock.now() - timedelta(days=1)

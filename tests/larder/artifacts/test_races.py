@@ -76,10 +76,10 @@ def test_an_artifact_deleted_during_its_replacement_is_counted_correctly(cloud: 
 def test_the_space_of_a_smaller_replacement_is_not_used_before_it_is_free(cloud: Cloud) -> None:
     first = store(cloud, b"x" * 1_000)
 
-    def another_asks_for_room() -> None:
+    def another_reserves_space() -> None:
         assert try_add_to_totals(cloud.team.id, 1, 1, quota_bytes=1_000) is None
 
-    with just_before("dynamodb", "TransactWriteItems", another_asks_for_room):
+    with just_before("dynamodb", "TransactWriteItems", another_reserves_space):
         store(cloud, b"mine", replaces=first)
     assert seen(cloud) == b"mine"
 
@@ -98,12 +98,12 @@ def test_the_quota_checks_the_full_upload_if_the_replaced_artifact_is_gone(
 ) -> None:
     first = store(cloud, b"x" * 100)
 
-    def it_goes_and_others_take_the_room() -> None:
+    def it_goes_and_others_take_the_space() -> None:
         finalize.delete_from_index(first, now=clock.now())
         add_to_totals(cloud.team.id, 990, 1)
 
     with (
-        just_before("dynamodb", "TransactWriteItems", it_goes_and_others_take_the_room),
+        just_before("dynamodb", "TransactWriteItems", it_goes_and_others_take_the_space),
         pytest.raises(CachingOverLimit),
     ):
         store(cloud, b"x" * 110, replaces=first)

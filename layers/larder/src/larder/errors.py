@@ -377,7 +377,7 @@ class UnprovenCannotStore(LarderError):
 
 
 class LargerThanQuota(LarderError):
-    """No eviction can make room for it. turbo keeps uploading smaller artifacts, unlike after `CachingOverLimit`."""
+    """No eviction can free enough. turbo keeps uploading smaller artifacts, unlike after `CachingOverLimit`."""
 
     message = (
         "This artifact alone is larger than this account's storage quota. Ask the operator for a larger quota, or make "

@@ -32,9 +32,9 @@ def count(what: str, *, window: int, window_s: int, most: int, amount: int = 1) 
 
 def counting(what: str, *, window: int, window_s: int, most: int, amount: int = 1) -> Write:
     """The write that adds the amount to the count of a window. It fails if the count is `most` already."""
-    has_room = missing("request_count") | below(request_count=most)
+    fits = missing("request_count") | below(request_count=most)
     ends = {"expires_at": window + window_s + _KEPT_S}
-    return RATE_LIMITS.update(what, window, set=ends, add={"request_count": amount}, when=has_room)
+    return RATE_LIMITS.update(what, window, set=ends, add={"request_count": amount}, when=fits)
 
 
 def find_guesses(what: str) -> Guesses | None:

@@ -1,7 +1,7 @@
 """Runs in the usage table: `(owner, "run#<time of start>#<turbo's id>")`, with a time to live.
 
 A run that is reported twice has one item. Its tasks are one compressed attribute: 500 tasks take 4 kB. The hashes of
-their artifacts are another one, which takes what room is left.
+their artifacts are another one, which takes what space is left.
 """
 
 import base64
@@ -58,7 +58,7 @@ def item_of(owner: str, run: Run, *, expires_at: datetime) -> Item:
         "names": list(run.names),
         "totals": list(run.totals),
         "kept": packed,
-        "hashes": _packed_hashes(run.hashes, room=MAX_PACKED - len(packed)),
+        "hashes": _packed_hashes(run.hashes, most=MAX_PACKED - len(packed)),
     }
 
 
@@ -131,7 +131,7 @@ def _place(moment: datetime) -> str:
 
 
 def _packed(tasks: Sequence[TaskRow]) -> str:
-    """The tasks as columns, which take less room and time than rows. Without the last ones if they take too much."""
+    """The tasks as columns, which take less space and time than rows. Without the last ones if they take too much."""
     packages = {name: number for number, name in enumerate(dict.fromkeys(one[0] for one in tasks))}
     names = {name: number for number, name in enumerate(dict.fromkeys(one[1] for one in tasks))}
     columns = [
@@ -162,11 +162,11 @@ def _unpacked(packed: str) -> list[TaskRow]:
     )
 
 
-def _packed_hashes(hashes: Sequence[str | None], *, room: int) -> str | None:
+def _packed_hashes(hashes: Sequence[str | None], *, most: int) -> str | None:
     """As many of the first hashes as fit. None without one."""
     texts = [one if one and _HASH.fullmatch(one) else _NO_HASH for one in hashes]
     # Base64 takes four characters for three bytes.
-    kept = bytes.fromhex("".join(texts[: room * 3 // 4 // 8]))
+    kept = bytes.fromhex("".join(texts[: most * 3 // 4 // 8]))
     return base64.b64encode(kept).decode() if any(kept) else None
 
 

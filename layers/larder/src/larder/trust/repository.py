@@ -38,11 +38,11 @@ def add(
     """
     # A transaction cannot have two actions on one item.
     of_team = protecting or (TEAMS.check(rule.team_id, "team", when=exists("pk")),)
-    room = missing("count") | below(count=most)
+    fits = missing("count") | below(count=most)
     return commit(
         TEAMS.put(_item(rule), when=missing("pk")),
         TEAMS.update(
-            rule.team_id, _ALL, add={"count": 1, "version": 1}, when=room & _have(rules_version)
+            rule.team_id, _ALL, add={"count": 1, "version": 1}, when=fits & _have(rules_version)
         ),
         *of_team,
         issuers.named(rule.issuer),

@@ -197,15 +197,15 @@ def _roll_up(owner: str, item: str, figures: Figures, vendor: str | None) -> Wri
     added: Item = {name: number for name, number in asdict(figures).items() if number}
     if vendor is not None:
         added |= {_part_of(vendor, name): number for name, number in added.items()}
-    has_room = None
+    fits = None
     if vendor is not None and vendor != OTHER_CI:
         added["ci_vendors"] = {vendor}
-        has_room = (
+        fits = (
             missing("ci_vendors")
             | contains("ci_vendors", vendor)
             | size_below(ci_vendors=MAX_CI_VENDORS)
         )
-    return USAGE.update(owner, item, add=added, when=has_room)
+    return USAGE.update(owner, item, add=added, when=fits)
 
 
 def _roll_up_key(

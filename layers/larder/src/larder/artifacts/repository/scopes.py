@@ -46,12 +46,12 @@ def take_budget(owner: str, scope: str, size_bytes: int, *, most: int, now: date
     uploads, because one conditional write checks and counts. Bytes of before are forgotten.
     """
     window = _window(now)
-    has_room = missing(f"{_STORED}{window}") | at_most(**{f"{_STORED}{window}": most - size_bytes})
+    fits = missing(f"{_STORED}{window}") | at_most(**{f"{_STORED}{window}": most - size_bytes})
     forgotten = {f"{_STORED}{window - ago}": None for ago in (1, 2)}
     added = {f"{_STORED}{window}": size_bytes}
     if size_bytes > most:
         return False
-    return commit(ARTIFACTS.update(*_key(owner, scope), set=forgotten, add=added, when=has_room))
+    return commit(ARTIFACTS.update(*_key(owner, scope), set=forgotten, add=added, when=fits))
 
 
 def give_budget_back(owner: str, scope: str, size_bytes: int, *, now: datetime) -> None:
