@@ -16,7 +16,7 @@ from larder.accounts.service import create_user
 from larder.actor import Actor
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata
 from larder.artifacts.uploads import store
 from larder.teams.teams import create_team
 from local.template import Function
@@ -72,6 +72,7 @@ def new_team(bodies: Mapping[str, bytes]) -> Team:
             ArtifactMetadata(),
             writer=Actor(key.id, owner.id),
             replaces=None,
+            view=UNPROTECTED,
             now=now,
         )
     return Team(slug, token)

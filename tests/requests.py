@@ -17,7 +17,7 @@ from larder.accounts.sessions import start_session
 from larder.actor import Actor
 from larder.api_keys.models import ApiKey
 from larder.artifacts import uploads
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata
 from larder.signing import sign
 from larder.teams.models import Team
 from local.gateway.routing import Routes
@@ -198,6 +198,7 @@ class Cloud:
             ArtifactMetadata(),
             writer=self.writer,
             replaces=None,
+            view=UNPROTECTED,
             now=now,
         )
 

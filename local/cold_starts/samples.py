@@ -31,7 +31,7 @@ from larder.api_keys.changes import NewKey
 from larder.api_keys.models import ApiKey
 from larder.api_keys.service import create_key
 from larder.artifacts import uploads
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata
 from larder.teams.models import Team
 from larder.teams.teams import create_team
 
@@ -97,6 +97,7 @@ def make_sample_user(*, has_artifact: bool) -> SampleUser:
             *(team.id, HASH, BODY, metadata),
             writer=Actor(key.id, account.user.id),
             replaces=None,
+            view=UNPROTECTED,
             now=now,
         )
     return SampleUser(account.user, team, key, token)
@@ -141,7 +142,10 @@ def _upload(sample_user: SampleUser) -> dict[str, Any]:
     """A direct upload whose object exists; its key and size."""
     now = datetime.now(tz=UTC)
     writer = Actor(sample_user.key.id, sample_user.user.id)
-    url = uploads.offer_upload(sample_user.team.id, HASH, writer=writer, now=now) or ""
+    url = (
+        uploads.offer_upload(sample_user.team.id, HASH, writer=writer, view=UNPROTECTED, now=now)
+        or ""
+    )
     put = urllib.request.Request(url, data=BODY, method="PUT")  # noqa: S310 - this machine's S3
     put.add_header("content-type", "application/octet-stream")
     urllib.request.build_opener(urllib.request.ProxyHandler({})).open(put, timeout=10).close()

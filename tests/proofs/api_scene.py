@@ -26,7 +26,7 @@ from larder.api_keys.changes import NewKey
 from larder.api_keys.models import Permissions
 from larder.api_keys.service import create_key
 from larder.artifacts import uploads
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
 from larder.signing import sign
@@ -273,6 +273,7 @@ def store(owner: str, hash: str, user: User, *, now: datetime | None = None) -> 
         ArtifactMetadata(duration_ms=1234, tag="dGFn", sha="abc123"),
         writer=Actor("fuzz", user.id),
         replaces=None,
+        view=UNPROTECTED,
         now=now or clock.now(),
     )
 

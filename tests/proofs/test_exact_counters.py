@@ -29,7 +29,15 @@ from larder import aws, clock
 from larder.actor import Actor
 from larder.artifacts import eviction, reads, removals, uploads
 from larder.artifacts.management import delete_artifact
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, View
+from larder.artifacts.models import (
+    UNPROTECTED,
+    Artifact,
+    ArtifactHash,
+    ArtifactMetadata,
+    Totals,
+    Upload,
+    View,
+)
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
@@ -169,7 +177,9 @@ class Requests:
         )
 
     def _direct(self, hash: ArtifactHash, body: bytes, writer: Actor) -> None:
-        url = uploads.offer_upload(self._owner, hash, writer=writer, now=clock.now())
+        url = uploads.offer_upload(
+            self._owner, hash, writer=writer, view=UNPROTECTED, now=clock.now()
+        )
         assert url is not None
         assert self._http.put(url, content=body).status_code == 200
 

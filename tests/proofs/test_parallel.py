@@ -12,7 +12,7 @@ import pytest
 from larder import clock
 from larder.actor import Actor
 from larder.artifacts import reads, uploads
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from tests.e2e.cloud import LocalCloud
@@ -169,6 +169,7 @@ def store(owner: str, artifact: Stamped) -> None:
         ArtifactMetadata(duration_ms=artifact.duration_ms, tag=artifact.tag),
         writer=Actor("a-key"),
         replaces=read_entry(owner, hash).artifact,
+        view=UNPROTECTED,
         now=clock.now(),
     )
 

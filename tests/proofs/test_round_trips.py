@@ -18,7 +18,7 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.changes import NewKey
 from larder.api_keys.models import TRUST
 from larder.api_keys.service import create_key, revoke_key
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Upload
+from larder.artifacts.models import UNPROTECTED, Artifact, ArtifactHash, ArtifactMetadata, Upload
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.uploads import store
@@ -161,6 +161,7 @@ def put(cloud: Cloud, hash: str, body: bytes, *, now: datetime | None = None) ->
         ArtifactMetadata(),
         writer=cloud.writer,
         replaces=None,
+        view=UNPROTECTED,
         now=now or clock.now(),
     )
 

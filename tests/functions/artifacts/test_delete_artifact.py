@@ -8,7 +8,7 @@ import pytest
 from larder import clock
 from larder.artifacts import sweep, uploads
 from larder.artifacts.management import delete_artifact
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
@@ -44,6 +44,7 @@ def store(cloud: Cloud, body: bytes) -> None:
         ArtifactMetadata(),
         writer=cloud.writer,
         replaces=read_entry(cloud.team.id, HASH).artifact,
+        view=UNPROTECTED,
         now=clock.now(),
     )
 

@@ -11,7 +11,7 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts import sweep, uploads
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository.index import read_entry, stored_by
 from larder.artifacts.repository.totals import read_totals
 from larder.artifacts.sweep import SweepReport
@@ -104,6 +104,7 @@ def test_uploads_after_the_request_stay(
             ArtifactMetadata(),
             writer=bob.writer,
             replaces=read_entry(stored.team.id, ArtifactHash(hash)).artifact,
+            view=UNPROTECTED,
             now=later,
         )
     do(removal_jobs)

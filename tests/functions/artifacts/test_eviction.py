@@ -7,7 +7,7 @@ import pytest
 
 from larder import clock
 from larder.artifacts import removals, uploads
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import Action
@@ -69,7 +69,7 @@ def test_the_sweep_evicts_for_an_upload_whose_event_was_lost(
     full: Cloud, removal_jobs: list[dict[str, Any]]
 ) -> None:
     yesterday, hash = clock.now() - 25 * HOUR, ArtifactHash("new")
-    uploads.offer_upload(full.team.id, hash, writer=full.writer, now=yesterday)
+    uploads.offer_upload(full.team.id, hash, writer=full.writer, view=UNPROTECTED, now=yesterday)
     offered = read_entry(full.team.id, hash).pending
     assert offered is not None
     put_object(offered.upload.object_key, b"x" * 200)
@@ -88,6 +88,7 @@ def test_the_sweep_audits_what_it_evicts(cloud: Cloud, removal_jobs: list[dict[s
         ArtifactMetadata(),
         writer=cloud.writer,
         replaces=None,
+        view=UNPROTECTED,
         now=now - 2 * HOUR,
     )
     removals.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=now - HOUR)
@@ -105,7 +106,9 @@ def test_a_users_own_cache_evicts_like_a_teams(
     change_state(owner, quota_bytes=QUOTA)
     for number in range(9):
         assert personal("PUT", f"/v8/artifacts/{number}", body=b"x" * 100).status == 202
-    uploads.offer_upload(owner, ArtifactHash("new"), writer=cloud.writer, now=yesterday)
+    uploads.offer_upload(
+        owner, ArtifactHash("new"), writer=cloud.writer, view=UNPROTECTED, now=yesterday
+    )
     offered = read_entry(owner, ArtifactHash("new")).pending
     assert offered is not None
     put_object(offered.upload.object_key, b"x" * 200)

@@ -7,7 +7,7 @@ import time_machine
 
 from larder import aws, clock
 from larder.artifacts import reads, rebuild_index, storage, sweep, uploads
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals, View
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Totals, View
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import ArtifactNotFound
@@ -65,7 +65,7 @@ def made(calls: Calls, operation: str) -> int:
 def read(cloud: Cloud, now: datetime) -> bytes:
     """Restore the artifact, as a build does."""
     entry = index.read_entry(cloud.team.id, HASH)
-    artifact = reads.find(entry, now=now)
+    artifact = reads.find(entry, view=UNPROTECTED, now=now)
     body = reads.fetch(artifact, now=now)
     assert isinstance(body, bytes)
     return body
@@ -136,7 +136,7 @@ def test_an_artifact_of_an_own_scope_has_its_own_shorter_retention(cloud: Cloud)
     for day in range(0, 100, 3):
         today = start + day * DAY
         entry = index.read_entry(cloud.team.id, HASH, scope)
-        artifact = reads.find_for_use(entry, now=today)
+        artifact = reads.find_for_use(entry, view=UNPROTECTED, now=today)
         assert reads.fetch(artifact, now=today) == BODY
         sweep.sweep(now=today + HOUR)
         bucket.end_of_day(day)

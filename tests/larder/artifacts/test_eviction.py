@@ -8,7 +8,14 @@ import pytest
 
 from larder import clock
 from larder.artifacts import eviction, finalize, reads, rebuild_index, sweep, uploads
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, View
+from larder.artifacts.models import (
+    UNPROTECTED,
+    Artifact,
+    ArtifactHash,
+    ArtifactMetadata,
+    Totals,
+    View,
+)
 from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import sum_index
 from larder.artifacts.repository.eviction import least_recently_used
@@ -493,6 +500,7 @@ def test_without_eviction_no_use_is_recorded_and_no_artifact_listed(cloud: Cloud
         ArtifactMetadata(),
         writer=cloud.writer,
         replaces=None,
+        view=UNPROTECTED,
         now=clock.now() - 2 * DAY,
     )
     cloud.send("GET", "/v8/artifacts/b")

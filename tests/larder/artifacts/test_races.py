@@ -6,7 +6,15 @@ import pytest
 
 from larder import clock
 from larder.artifacts import finalize, reads, storage, uploads
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, View
+from larder.artifacts.models import (
+    UNPROTECTED,
+    Artifact,
+    ArtifactHash,
+    ArtifactMetadata,
+    Totals,
+    Upload,
+    View,
+)
 from larder.artifacts.repository import index
 from larder.artifacts.repository.sweep_queue import due_items
 from larder.artifacts.repository.totals import add_to_totals, read_totals, try_add_to_totals
@@ -38,7 +46,7 @@ def seen(cloud: Cloud) -> bytes | None:
     now = clock.now()
     try:
         entry = index.read_entry(cloud.team.id, HASH)
-        artifact = reads.find(entry, now=now)
+        artifact = reads.find(entry, view=UNPROTECTED, now=now)
     except ArtifactNotFound:
         assert read_totals(cloud.team.id) == Totals()
         return None

@@ -7,7 +7,14 @@ import pytest
 from larder import clock
 from larder.actor import Actor
 from larder.artifacts import finalize, sweep, uploads
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload
+from larder.artifacts.models import (
+    UNPROTECTED,
+    Artifact,
+    ArtifactHash,
+    ArtifactMetadata,
+    Totals,
+    Upload,
+)
 from larder.artifacts.removal_targets import EVERYTHING
 from larder.artifacts.removals import delete_target
 from larder.artifacts.repository import index
@@ -35,6 +42,7 @@ def store(
         ArtifactMetadata(),
         writer=Actor(writer, "someone") if isinstance(writer, str) else writer,
         replaces=replaces,
+        view=UNPROTECTED,
         now=clock.now(),
     )
 

@@ -10,6 +10,7 @@ from larder.artifacts import rebuild_index, removals, sweep
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
+    UNPROTECTED,
     ArtifactHash,
     ArtifactMetadata,
     Totals,
@@ -131,6 +132,7 @@ def expiry(cloud: Cloud) -> None:
             ArtifactMetadata(),
             writer=cloud.writer,
             replaces=None,
+            view=UNPROTECTED,
             now=clock.now() - 31 * DAY,
         )
     assert read_totals(cloud.team.id).artifacts == 5

@@ -14,7 +14,6 @@ from larder.artifacts import quota, storage
 from larder.artifacts.expiry import is_shown, visible
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
-    UNPROTECTED,
     Artifact,
     Contested,
     IndexEntry,
@@ -74,9 +73,7 @@ def finalize_again(stored: StoredUpload, *, view: View, now: datetime) -> Artifa
     return _Attempt(stored.upload, view, now, stored.version).finalize()
 
 
-def finalize_offered(
-    entry: IndexEntry, *, view: View = UNPROTECTED, now: datetime
-) -> Artifact | None:
+def finalize_offered(entry: IndexEntry, *, view: View, now: datetime) -> Artifact | None:
     """Finalize a direct upload if it has arrived, and return the artifact that readers see. Raises TryAgain."""
     if entry.pending is None:
         return entry.artifact

@@ -8,7 +8,6 @@ from functools import partial
 from larder.artifacts import edge, storage
 from larder.artifacts.expiry import is_shown, retention
 from larder.artifacts.models import (
-    UNPROTECTED,
     Artifact,
     ArtifactHash,
     DownloadUrl,
@@ -32,7 +31,7 @@ def find_for_use(
     entry: IndexEntry,
     own: IndexEntry = _NOTHING,
     *,
-    view: View = UNPROTECTED,
+    view: View,
     now: datetime,
 ) -> Artifact:
     """Find an artifact and record its use. Raises ArtifactNotFound."""
@@ -45,7 +44,7 @@ def find(
     entry: IndexEntry,
     own: IndexEntry = _NOTHING,
     *,
-    view: View = UNPROTECTED,
+    view: View,
     now: datetime,
 ) -> Artifact:
     """Find the artifact that the reader sees, after finalizing a direct upload that arrived. Raises ArtifactNotFound.
@@ -136,7 +135,7 @@ def query(
     owner: str,
     hashes: Sequence[str],
     *,
-    view: View = UNPROTECTED,
+    view: View,
     now: datetime,
 ) -> QueryResult:
     """Look up many hashes at once. An invalid hash counts as not stored. `failed` holds the hashes without a result."""

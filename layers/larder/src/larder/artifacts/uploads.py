@@ -18,7 +18,6 @@ from larder.artifacts.expiry import is_shown
 from larder.artifacts.finalize import keeps, publish_or_discard, report_kept
 from larder.artifacts.models import (
     INDEXED_BODY_BYTES,
-    UNPROTECTED,
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
@@ -62,7 +61,7 @@ def store(
     *,
     writer: Actor,
     replaces: Artifact | None,
-    view: View = UNPROTECTED,
+    view: View,
     now: datetime,
 ) -> Artifact:
     """Store an artifact from a request body. Raises CachingOverLimit, LargerThanQuota, EvictionInProgress,
@@ -172,7 +171,7 @@ def offer_upload(
     hash: ArtifactHash,
     *,
     writer: Actor,
-    view: View = UNPROTECTED,
+    view: View,
     entry: IndexEntry = _NOTHING,
     own: IndexEntry = _NOTHING,
     totals: Totals = _NOTHING_STORED,
