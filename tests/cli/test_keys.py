@@ -119,12 +119,7 @@ def test_an_unknown_action_of_larders_resources_is_rejected(larder: Larder, clou
 
 
 @pytest.mark.parametrize(
-    ("defaults", "warns"),
-    [
-        ('{"artifacts":["read"]}', True),
-        ('{"artifact":["read"]}', False),
-        ("not_on_this_machine:permissions", True),
-    ],
+    ("defaults", "warns"), [('{"artifacts":["read"]}', True), ('{"artifact":["read"]}', False)]
 )
 def test_an_unknown_resource_causes_a_warning(
     larder: Larder, cloud: Cloud, data_folder: Path, defaults: str, warns: bool
@@ -135,6 +130,15 @@ def test_an_unknown_resource_causes_a_warning(
     assert ("artifact is not a resource of Larder" in made.stderr) is warns
     assert made.stderr.count("\n") == warns
     assert larder("keys", "create", *ADA, "--permissions", "teams=read").stderr == ""
+
+
+def test_no_key_is_made_without_the_extensions_of_the_deployment(
+    larder: Larder, cloud: Cloud, data_folder: Path
+) -> None:
+    """They can have a function that makes or checks keys."""
+    change_cloud_json(data_folder, LARDER_EXTENSIONS="not_on_this_machine")
+    assert "put its folder on PYTHONPATH" in larder.refusal("keys", "create", *ADA)
+    assert [key["id"] for key in larder.json("keys", "list", *ADA)] == [cloud.key.id]
 
 
 def test_a_user_who_has_not_proven_the_address_gets_no_key(larder: Larder, cloud: Cloud) -> None:

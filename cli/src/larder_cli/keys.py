@@ -10,7 +10,6 @@ from larder import clock
 from larder.api_keys.changes import NewKey
 from larder.api_keys.models import CACHE_ACTIONS, OWN_ACTIONS, TRUST, ApiKey, RateLimit, Refill
 from larder.errors import InvalidValue
-from larder.settings import SettingsError
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.mail_context import operator_mail_context
 from larder_cli.output import Record, echo, print_json, print_record, print_table
@@ -185,11 +184,7 @@ def _warn_of_unknown(key: ApiKey) -> None:
 def _default_resources(user_id: str) -> Collection[str]:
     from larder.api_keys.service import default_permissions
 
-    try:
-        return tuple(default_permissions(user_id, None))
-    except SettingsError:
-        # The setting names the deployment's own function, which is not on this machine.
-        return ()
+    return tuple(default_permissions(user_id, None))
 
 
 def _print_raw(raw: str) -> None:

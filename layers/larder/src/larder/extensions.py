@@ -68,7 +68,8 @@ def _hook(module: str, name: str) -> Hook | None:
     try:
         function: Any = getattr(import_module(module), name, None)
     except (ImportError, ValueError) as error:
-        raise _refused(module, f"cannot be imported: {error}") from error
+        rule = f"cannot be imported: {error}. Add a layer that has it, or for a command put its folder on PYTHONPATH"
+        raise _refused(module, rule) from error
     if function is None:
         return None
     if not callable(function):
