@@ -2,7 +2,7 @@
 
     python -m tests.proofs.fault_matrix --write dist/faults.md --workers 2
 
-A run prints every cell that has none of the outcomes of fault_page, and then fails.
+A run prints every cell that has none of the outcomes of fault_report, and then fails.
 """
 
 import argparse
@@ -36,8 +36,8 @@ from larder.web.log import logger
 from tests.default_template import template
 from tests.proofs.fault_deliveries import DELIVERIES
 from tests.proofs.fault_deliveries import run as deliver
-from tests.proofs.fault_page import COLUMNS, NOT_RUN, render
 from tests.proofs.fault_proxy import FAULTS, SERVICES, Call, Fault, Plan, Request, Way
+from tests.proofs.fault_report import COLUMNS, NOT_RUN, render
 from tests.proofs.fault_scenarios import SCENARIOS, Scenario
 from tests.proofs.fault_world import (
     FUNCTION_S,
@@ -71,7 +71,7 @@ OUTCOMES = {
     "no answer",
     "no answer, done",
 }
-"""The outcomes of a request. fault_page explains them."""
+"""The outcomes of a request. fault_report explains them."""
 
 
 class Crash(BaseException):
@@ -563,7 +563,7 @@ def main() -> int:
     print(f"{len(failures)} unexplained, {time.monotonic() - began:.0f} s")
     if arguments.write and not failures:
         arguments.write.parent.mkdir(exist_ok=True)
-        arguments.write.write_text(_page([results[number] for number in sorted(results)]))
+        arguments.write.write_text(_rendered([results[number] for number in sorted(results)]))
     return 1 if failures else 0
 
 
@@ -593,7 +593,7 @@ def _report(result: Result) -> None:
     sys.stdout.flush()
 
 
-def _page(results: list[Result]) -> str:
+def _rendered(results: list[Result]) -> str:
     cells: dict[str, dict[str, Counter[str]]] = {result.scenario: {} for result in results}
     for result in results:
         for cell in result.cells:

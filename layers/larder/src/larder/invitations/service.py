@@ -7,6 +7,7 @@ address can use it, once, and only while the member who invited them can still i
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from larder.actor import Actor
 from larder.audit.models import Action
@@ -26,6 +27,9 @@ from larder.teams.members import check_manages, remove_member
 from larder.teams.models import Member, Role, Team
 from larder.teams.repository import read_places
 from larder.teams.teams import acting_in
+
+if TYPE_CHECKING:
+    from larder.tables import Write
 
 ID_PREFIX = "inv_"
 TOKEN_LENGTH = 40
@@ -61,17 +65,7 @@ def create_invitations(
         for invitee in invitees
     ]
     addresses = {invitation.address for invitation in created}
-    entries = [
-        audited(
-            team_id,
-            Action.MEMBER_INVITED,
-            one.id,
-            actor,
-            name=one.email,
-            role=one.role.value,
-        )
-        for one in created
-    ]
+    entries = [_entry(Action.MEMBER_INVITED, one, actor) for one in created]
     for _ in attempts():
         # Read the team and its count first, so that an invitation made after this read changes the count.
         _, acting, places = acting_in(team_id, by)
@@ -85,6 +79,10 @@ def create_invitations(
         if repository.add(created, *entries, made=places.invitations_made, by=acting):
             return created
     raise TryAgain
+
+
+def _entry(action: Action, one: Invitation, actor: Actor | None) -> "Write":
+    return audited(one.team_id, action, one.id, actor, name=one.email, role=one.role.value)
 
 
 def open_invitations(team_id: str, *, now: datetime) -> list[Invitation]:
@@ -118,14 +116,7 @@ def withdraw(
         if acting is not None:
             check_manages(acting.role, found[0].role)
         one = found[0]
-        entry = audited(
-            team_id,
-            Action.INVITATION_WITHDRAWN,
-            one.id,
-            actor,
-            name=one.email,
-            role=one.role.value,
-        )
+        entry = _entry(Action.INVITATION_WITHDRAWN, one, actor)
         if repository.delete(one, entry, by=acting):
             return one
     raise TryAgain

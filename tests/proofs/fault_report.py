@@ -83,7 +83,7 @@ SIGNS = {
 
 NOT_RUN = "not run"
 
-_HEAD = """\
+_REPORT = """\
 # Faults, call by call
 
 {cells} cells: each is one call of a request that fails in one way. A *call* is one operation of a store, with all its
@@ -121,7 +121,7 @@ def render(
         for outcome, times in counts.items()
         if outcome != NOT_RUN
     )
-    return _HEAD.format(
+    return _REPORT.format(
         cells=f"{total:,}",
         columns=_lines(COLUMNS.values()),
         signs=_lines((sign, " ".join(means.split())) for sign, means in SIGNS.values()),
