@@ -236,7 +236,6 @@ def test_no_address_or_arn_is_of_one_partition() -> None:
     }
     assert fixed == {
         "template.yaml: cloudfront.amazonaws.com",
-        "tools/deploy/edge.py: cloudfront.amazonaws.com",
         "template.yaml: events.amazonaws.com",
     }
 

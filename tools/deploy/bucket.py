@@ -197,17 +197,10 @@ def _encryption(bucket: Bucket, wanted: str) -> Iterator[Problem]:
     )
 
 
-def read_policy(bucket: Bucket) -> dict[str, Any]:
-    reply = bucket.read("get_bucket_policy", "NoSuchBucketPolicy")
-    policy: dict[str, Any] = json.loads(
-        reply.get("Policy", '{"Version": "2012-10-17", "Statement": []}')
-    )
-    return policy
-
-
 def _tls(bucket: Bucket) -> Iterator[Problem]:
-    policy = read_policy(bucket)
-    statements = as_list(policy["Statement"])
+    reply = bucket.read("get_bucket_policy", "NoSuchBucketPolicy")
+    policy = json.loads(reply.get("Policy", '{"Version": "2012-10-17", "Statement": []}'))
+    statements = _as_list(policy["Statement"])
     arn = f"arn:{bucket.partition}:s3:::{bucket.name}"
     if any(_refuses_http(one, arn) for one in statements):
         return
@@ -220,7 +213,7 @@ def _tls(bucket: Bucket) -> Iterator[Problem]:
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
     yield Problem(
-        "its policy allows requests without TLS",
+        "its policy has no statement that refuses all requests without TLS",
         bucket.command(
             "put-bucket-policy",
             # Unlike the other settings, a policy is a text in the API, too.
@@ -230,19 +223,13 @@ def _tls(bucket: Bucket) -> Iterator[Problem]:
 
 
 def _refuses_http(statement: Mapping[str, Any], arn: str) -> bool:
-    """Whether a statement of the policy denies everything on the artifacts to all requests without TLS."""
-    ((operator, tests), *more) = statement.get("Condition", {"": {}}).items()
+    """Whether it is the statement of docs/organization.md, perhaps for the artifacts only. Other forms are not read."""
     return (
         statement["Effect"] == "Deny"
-        and statement.get("Principal") in ("*", {"AWS": "*"}, {"AWS": ["*"]})
-        and not {"s3:*", "*"}.isdisjoint(as_list(statement.get("Action", [])))
-        and not {f"{arn}/*", f"{arn}/{PREFIX}*", f"{arn}*", "*"}.isdisjoint(
-            as_list(statement.get("Resource", []))
-        )
-        and not more
-        and operator in ("Bool", "BoolIfExists")
-        and [(name, as_list(one)) for name, one in tests.items()]
-        in ([("aws:SecureTransport", ["false"])], [("aws:SecureTransport", [False])])
+        and statement.get("Principal") == "*"
+        and statement.get("Action") == "s3:*"
+        and not {f"{arn}/*", f"{arn}/{PREFIX}*"}.isdisjoint(_as_list(statement.get("Resource", [])))
+        and statement.get("Condition") == {"Bool": {"aws:SecureTransport": "false"}}
     )
 
 
@@ -340,5 +327,5 @@ def _metrics(bucket: Bucket) -> Iterator[Problem]:
         )
 
 
-def as_list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]

@@ -17,7 +17,6 @@ from larder_cli.commands import examples
 from larder_cli.output import print_table
 from local.cloudformation import read_template
 from tools.deploy import bucket as buckets
-from tools.deploy import edge
 from tools.deploy import stack as stacks
 from tools.deploy.advice import advice
 from tools.deploy.parameters import Change, all_values, changes, read_overrides, write_for_sam
@@ -208,7 +207,7 @@ def deploy(
         stacks.set_protection(target.client("cloudformation"), target.stack, on=protects)
     deployed = target.look()
     _show_next(target, deployed, is_new=is_new)
-    _show_what_the_edge_lacks(target, deployed, values)
+    _show_what_the_edge_needs(deployed, values)
 
 
 def check_name(stack: str, longest: int) -> None:
@@ -350,16 +349,12 @@ def _show_next(target: Target, stack: Stack, *, is_new: bool) -> None:
     click.echo(f"  make smoke URL={url} KEY=... STACK={target.stack}")
 
 
-def _show_what_the_edge_lacks(target: Target, stack: Stack, values: Mapping[str, str]) -> None:
-    id = (stack.outputs or {}).get("EdgeDistribution")
-    if id is None:
-        return
-    distribution = f"arn:{target.partition}:cloudfront::{target.account}:distribution/{id}"
-    problems: list[buckets.Problem] = []
-    if bucket := values.get(BUCKET):
-        problems += edge.bucket_problems(target.bucket(bucket), distribution)
-    if key := values.get(KEY):
-        problems += edge.key_problems(target.client("kms"), key, distribution)
-    if problems:
-        click.echo("\nBefore you switch the edge on, let the owner of the bucket or key do this:\n")
-        click.echo("\n".join(map(str, problems)))
+def _show_what_the_edge_needs(stack: Stack, values: Mapping[str, str]) -> None:
+    """The policies that belong to other people. `larder edge enable` tests whether they let the edge in."""
+    distribution = (stack.outputs or {}).get("EdgeDistribution")
+    owners = [name for name in (BUCKET, KEY) if values.get(name)]
+    if distribution and owners:
+        click.echo(
+            f"\nBefore you switch the edge on, the policy of {' and of '.join(owners)} needs the statement of "
+            f"docs/edge.md for the distribution {distribution}."
+        )
