@@ -14,8 +14,8 @@ from typing import Any
 import boto3
 
 from local.template import REGION
-from tests.deployed.emulator import KEYS, ROOT, Emulator
-from tests.rehearsal.aws_behaviour import FAIL_AT
+from tests.emulator.aws_behaviour import FAIL_AT
+from tests.emulator.process import KEYS, ROOT, Emulator, emulator
 
 _COMMAND = ("-m", "tools.deploy", "--env", "prod")
 ELSEWHERE = "eu-central-1"
@@ -160,14 +160,10 @@ def empty_account(folder: Path, *, functions_at_once: int = 1000) -> Iterator[Ac
     """An account whose prod environment protects its data."""
     failing = folder / "fail-at"
     limits = {"LAMBDA_ACCOUNT_CONCURRENCY": str(functions_at_once)}
-    emulator = Emulator(folder / "emulator", {FAIL_AT: str(failing), **limits})
-    try:
-        emulator.wait_until_ready()
+    with emulator(folder / "emulator", {FAIL_AT: str(failing), **limits}) as running:
         package = folder / "package"
         package.mkdir()
         (package / "template.yaml").write_text(TEMPLATE)
-        account = Account(emulator, package, failing)
+        account = Account(running, package, failing)
         account.configure('"ProtectData=true"')
         yield account
-    finally:
-        emulator.stop()

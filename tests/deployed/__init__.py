@@ -1,6 +1,5 @@
 """`make deployed`: `sam deploy` deploys the output of `make build` into ministack.
 
-emulator.py        ministack as a process, on Lambda's version of Python
 stack.py           `sam deploy` and `sam delete`, and their results
 front.py           the routes of the HTTP API, which the emulator lacks: the local cloud's gateway serves them
 cloud.py           all this as a cloud of tests/e2e: CLOUD=deployed runs those tests on it

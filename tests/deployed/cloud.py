@@ -15,19 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from local.turbo_env import TurboEnv, write_turbo_env
-from tests.deployed.emulator import ROOT, Emulator
 from tests.deployed.front import serving
-from tests.deployed.stack import STACK, Stack, packed
+from tests.deployed.stack import STACK, TRIAL, Stack, packed
 from tests.e2e.cloud import LocalCloud, free_port, run_larder
+from tests.emulator.process import ROOT, emulator
 
 OPERATOR = "operator@larder.local"
 TEAM = "my-team"
-TRIAL = {"Alarms": "false", "ProtectData": "false"}
 ANNOUNCED = {"access-control-request-method": "PUT", "user-agent": "turbo 2.11.11"}
 """The headers of a preflight."""
 TIMEOUT_S = 240
 """How long tests wait for a reply."""
-"""The parameters of `default` in samconfig.toml. The emulator does not support alarms that combine several metrics."""
 _OPTION = "LARDER_"
 
 
@@ -56,12 +54,10 @@ class DeployedCloud(LocalCloud):
     def start(self) -> None:
         if self.stack is not None:
             raise RuntimeError("a stopped stack in an emulator cannot start again")
-        emulator = Emulator(self.data.with_name(f"{self.data.name}-emulator"))
-        self._open.callback(emulator.stop)
         try:
-            emulator.wait_until_ready()
+            started = emulator(self.data.with_name(f"{self.data.name}-emulator"))
             folder = self.data.with_name(f"{self.data.name}-packed")
-            self.stack = Stack(emulator, packed(folder))
+            self.stack = Stack(self._open.enter_context(started), packed(folder))
             # As on a local cloud, everyone can sign up.
             options = {"LARDER_SIGN_UP_POLICY": "open", **dict(self.options)}
             self.stack.deploy({**self.parameters, **_parameters(options)})
@@ -111,15 +107,15 @@ class DeployedCloud(LocalCloud):
         )
         url = f"http://127.0.0.1:{self.port}"
         write_turbo_env(self.data / "turbo.env", TurboEnv(url, made["key"], TEAM, made["id"]))
-        emulator = self.stack.emulator
+        running = self.stack.emulator
         described = {
             "pid": os.getpid(),
             "api_url": url,
             "environment": {
                 **self.stack.variables(),
-                **emulator.variables,
-                "AWS_ENDPOINT_URL_DYNAMODB": emulator.url,
-                "AWS_ENDPOINT_URL_LAMBDA": emulator.url,
+                **running.variables,
+                "AWS_ENDPOINT_URL_DYNAMODB": running.url,
+                "AWS_ENDPOINT_URL_LAMBDA": running.url,
             },
         }
         (self.data / "cloud.json").write_text(json.dumps(described))

@@ -15,13 +15,17 @@ from typing import Any
 
 from larder.settings import unpacked
 from local.lambda_runtime.built import open_build
-from tests.deployed.emulator import ROOT, Emulator
+from tests.emulator.process import ROOT, Emulator
 from tools.deploy.parameters import write_for_sam
 from tools.deploy.stack import failures
 from tools.package import BUILT, LAYER, package
 
 SAM = ROOT / ".tools" / "sam" / "bin" / "sam"
 STACK = "larder"
+WITHOUT_ALARMS = {"Alarms": "false"}
+"""The emulator does not support alarms that combine several metrics."""
+TRIAL = {**WITHOUT_ALARMS, "ProtectData": "false"}
+"""The parameters of `default` in samconfig.toml."""
 _TIMEOUT_S = 900
 
 

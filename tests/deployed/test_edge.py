@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.deployed.cloud import ANNOUNCED, TIMEOUT_S, TRIAL, DeployedCloud
-from tests.deployed.stack import Stack
+from tests.deployed.cloud import ANNOUNCED, TIMEOUT_S, DeployedCloud
+from tests.deployed.stack import TRIAL, Stack
 from tests.permissions import RESOURCES
 
 pytestmark = pytest.mark.e2e

@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.deployed.cloud import ANNOUNCED, TIMEOUT_S, TRIAL, DeployedCloud
-from tests.deployed.stack import Stack
+from tests.deployed.cloud import ANNOUNCED, TIMEOUT_S, DeployedCloud
+from tests.deployed.stack import TRIAL, Stack
 from tests.deploying import commands_in, obey
 from tests.local.stub_service import eventually
 

@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.deployed.emulator import Emulator
-from tests.deployed.stack import Stack, packed
-from tests.rehearsal.aws_behaviour import FAIL_AT
+from tests.deployed.stack import WITHOUT_ALARMS, Stack, packed
+from tests.emulator.aws_behaviour import FAIL_AT
+from tests.emulator.process import emulator
 
 pytestmark = pytest.mark.e2e
 
 FAILS_AT = 200
-WITHOUT_ALARMS = {"Alarms": "false"}
-"""The emulator does not support alarms that combine several metrics."""
 
 
 @pytest.fixture
@@ -23,12 +21,8 @@ def failing(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stack(tmp_path: Path, failing: Path) -> Iterator[Stack]:
-    emulator = Emulator(tmp_path / "emulator", {FAIL_AT: str(failing)})
-    try:
-        emulator.wait_until_ready()
-        yield Stack(emulator, packed(tmp_path / "packed"))
-    finally:
-        emulator.stop()
+    with emulator(tmp_path / "emulator", {FAIL_AT: str(failing)}) as running:
+        yield Stack(running, packed(tmp_path / "packed"))
 
 
 def test_the_same_command_mends_it_and_a_deletion_leaves_nothing(

@@ -15,15 +15,13 @@ from typing import Any
 import pytest
 
 from local.cloudformation import read_template
-from tests.deployed.emulator import ROOT, Emulator
-from tests.deployed.stack import Stack, packed
-from tests.rehearsal.aws_behaviour import FAIL_AT
+from tests.deployed.stack import TRIAL, Stack, packed
+from tests.emulator.aws_behaviour import FAIL_AT
+from tests.emulator.process import ROOT, Emulator, emulator
 from tools.data_resources import recording
 
 pytestmark = pytest.mark.e2e
 
-TRIAL = {"Alarms": "false", "ProtectData": "false"}
-"""The emulator does not support alarms that combine several metrics."""
 LAST = "AfterTheStage"
 SHARED_GROUPS = {
     f"{domain}LogGroup"
@@ -40,13 +38,9 @@ def failing(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def emulator(tmp_path: Path, failing: Path) -> Iterator[Emulator]:
-    emulator = Emulator(tmp_path / "emulator", {FAIL_AT: str(failing)})
-    try:
-        emulator.wait_until_ready()
-        yield emulator
-    finally:
-        emulator.stop()
+def running(tmp_path: Path, failing: Path) -> Iterator[Emulator]:
+    with emulator(tmp_path / "emulator", {FAIL_AT: str(failing)}) as started:
+        yield started
 
 
 def with_a_last_resource(folder: Path, template: dict[str, Any]) -> None:
@@ -106,11 +100,11 @@ def fails_and_goes_back(stack: Stack, failing: Path, before: Stack) -> None:
 
 
 def test_both_ways_work_and_so_do_their_rollbacks(
-    emulator: Emulator, failing: Path, tmp_path: Path
+    running: Emulator, failing: Path, tmp_path: Path
 ) -> None:
-    now = Stack(emulator, packed(tmp_path / "now"))
+    now = Stack(running, packed(tmp_path / "now"))
     shutil.copytree(now.folder, tmp_path / "first")
-    first = Stack(emulator, tmp_path / "first")
+    first = Stack(running, tmp_path / "first")
     template = read_template(now.folder / "template.yaml")
     with_a_last_resource(now.folder, template)
     limited = set(template["Resources"]["HttpApi"]["Properties"]["RouteSettings"])

@@ -12,7 +12,7 @@ from botocore.exceptions import WaiterError
 
 from local.template import REGION
 from tests.deploying import ELSEWHERE, TEMPLATE, Account, Done, empty_account, obey
-from tests.rehearsal.aws_behaviour import THROTTLED
+from tests.emulator.aws_behaviour import THROTTLED
 
 
 @pytest.fixture

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.deployed.emulator import Emulator
-from tests.deployed.stack import Stack, packed
+from tests.deployed.stack import WITHOUT_ALARMS, Stack, packed
 from tests.deploying import obey
+from tests.emulator.process import emulator
 from tests.permissions import RESOURCES
 
 pytestmark = pytest.mark.e2e
 
 KEY = "arn:aws:kms:eu-central-1:000000000000:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 OPTIONS = {
-    "Alarms": "false",  # the emulator does not support alarms that combine several metrics
+    **WITHOUT_ALARMS,
     "CertificateArn": "arn:aws:acm:eu-central-1:000000000000:certificate/1234abcd",
     "DisableExecuteApiEndpoint": "true",
     "DomainName": "cache.example.com",
@@ -30,12 +30,8 @@ OPTIONS = {
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[Stack]:
-    emulator = Emulator(tmp_path / "emulator")
-    try:
-        emulator.wait_until_ready()
-        yield Stack(emulator, packed(tmp_path / "packed"))
-    finally:
-        emulator.stop()
+    with emulator(tmp_path / "emulator") as running:
+        yield Stack(running, packed(tmp_path / "packed"))
 
 
 def test_they_deploy_together_and_can_all_be_taken_out(stack: Stack) -> None:
@@ -59,6 +55,6 @@ def test_they_deploy_together_and_can_all_be_taken_out(stack: Stack) -> None:
     ]
     assert sorted(map(len, attached.values())) == sorted(map(len, using))
     assert all(attached.values())
-    stack.deploy({"Alarms": "false"})
+    stack.deploy(WITHOUT_ALARMS)
     assert "AWS::ApiGatewayV2::DomainName" not in stack.types()
     assert stack.types()["AWS::S3::Bucket"] == 1

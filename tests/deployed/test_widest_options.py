@@ -5,25 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.deployed.emulator import Emulator
-from tests.deployed.stack import Stack, packed
+from tests.deployed.stack import WITHOUT_ALARMS, Stack, packed
 from tests.deploying import obey
+from tests.emulator.process import emulator
 from tests.variables import LONGEST_STACK_NAME, MOST_BYTES, TEXTS, longest_options, measured
 
 pytestmark = pytest.mark.e2e
 
-WITHOUT_ALARMS = {"Alarms": "false"}
-"""The emulator does not support alarms that combine several metrics."""
-
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[Stack]:
-    emulator = Emulator(tmp_path / "emulator")
-    try:
-        emulator.wait_until_ready()
-        yield Stack(emulator, packed(tmp_path / "packed"), name=LONGEST_STACK_NAME)
-    finally:
-        emulator.stop()
+    with emulator(tmp_path / "emulator") as running:
+        yield Stack(running, packed(tmp_path / "packed"), name=LONGEST_STACK_NAME)
 
 
 def test_the_variables_of_every_function_fit(stack: Stack) -> None:

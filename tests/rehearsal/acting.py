@@ -5,6 +5,7 @@ checks them with the same policies: to learn that an object is missing, and to s
 """
 
 import os
+import sys
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,8 +21,9 @@ from botocore.handlers import BUILTIN_HANDLERS
 from larder import aws
 from larder.aws import boto
 from local.template import ACCOUNT_ID
+from tests.emulator.aws_behaviour import ANY_TIME
+from tests.emulator.process import Emulator, emulator
 from tests.permissions import Grant, function_of, needs
-from tests.rehearsal.emulator import Emulator
 from tests.rehearsal.roles import REGION, Permission
 from tests.rehearsal.stack import Keys, Stack
 
@@ -108,18 +110,17 @@ _now: Rehearsal | None = None
 def rehearsal(folder: Path) -> Iterator[Rehearsal]:
     """An emulator with the stack, and all clients of this process connected to it."""
     global _now  # noqa: PLW0603 - the hooks below are global too
-    emulator = Emulator(folder)
-    # Existing clients have no hooks, and other keys.
-    aws.reset()
-    try:
-        emulator.wait_until_ready()
-        _now = Rehearsal(emulator, Stack(emulator))
-        _now.stack.make()
-        yield _now
-    finally:
-        _now = None
-        emulator.stop()
+    environ = {ANY_TIME: "true", "MINISTACK_REGION": REGION}
+    with emulator(folder / "emulator", environ, python=Path(sys.executable)) as running:
+        # Existing clients have no hooks, and other keys.
         aws.reset()
+        try:
+            _now = Rehearsal(running, Stack(running))
+            _now.stack.make()
+            yield _now
+        finally:
+            _now = None
+            aws.reset()
 
 
 def rehearsing() -> Rehearsal | None:
@@ -175,7 +176,7 @@ def follow(url: str, method: str, body: bytes = b"") -> int:
     needed = needs(operation, arguments)
     grants = frozenset(one for one in needed if one[0] not in _LISTING)
     _now.note_use(function, grants)
-    reply = _now.emulator.ask(method, url, body=body, headers={})
+    reply = _now.emulator.ask(method, url, body=body)
     # An invalid signature is a different error.
     if b"<Code>AccessDenied</Code>" in reply.read():
         _now.refuse(Refusal(function, f"sign an address for {method}", grants, "AccessDenied"))
@@ -211,7 +212,11 @@ def _lead(request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
     if _now is None:
         return None
     _now.stack.note_write(request)
-    return _now.emulator.send(request)
+    headers = dict(request.headers.items())
+    # Headers and body are sent together, without waiting for a 100.
+    headers.pop("Expect", None)
+    reply: Any = _now.emulator.ask(request.method, request.url, body=request.body, headers=headers)
+    return AWSResponse(request.url, reply.status, reply.headers, reply)
 
 
 def _end(

@@ -14,7 +14,7 @@ from botocore.awsrequest import AWSPreparedRequest
 from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
 
 from local.template import ACCOUNT_ID, load_template
-from tests.rehearsal.emulator import ROOT, Emulator
+from tests.emulator.process import KEYS, Emulator
 from tests.rehearsal.roles import (
     REGION,
     Account,
@@ -40,7 +40,7 @@ class Stack:
 
     def __init__(self, emulator: Emulator) -> None:
         self._emulator = emulator
-        self._session: Any = boto3.session.Session(*ROOT, region_name=REGION)
+        self._session: Any = boto3.session.Session(*KEYS, region_name=REGION)
         self._clients: dict[str, Any] = {}
         template = load_template(environ={})
         self._tables = {table.name: table.create_table for table in template.tables}
@@ -121,7 +121,7 @@ class Stack:
 
     def _sent(self) -> list[dict[str, Any]]:
         url = f"https://email.{REGION}.amazonaws.com/_ministack/ses/messages"
-        reply = self._emulator.ask("GET", url, body=None, headers={})
+        reply = self._emulator.ask("GET", url)
         sent: list[dict[str, Any]] = json.loads(reply.read())["messages"].get(ACCOUNT_ID, [])
         return sent
 
