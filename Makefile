@@ -49,8 +49,8 @@ help: ## list the commands
 setup: $(READY) ## install everything for development (the other commands do it when needed)
 
 .PHONY: serve
-serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; EDGE=1 adds the edge; RUNTIME=1 runs the output of `make build`, as Lambda does; ENGINE=dynamodb-local keeps the tables in AWS's own engine (needs Java); THROTTLE=2000/5000 and CONCURRENCY=10 refuse requests as AWS does
-	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" RUNTIME="$(RUNTIME)" ENGINE="$(ENGINE)" EDGE="$(EDGE)" THROTTLE="$(THROTTLE)" CONCURRENCY="$(CONCURRENCY)" exec .venv/bin/python -m local serve
+serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; EDGE=1 adds the edge; RUNTIME=1 runs the output of `make build`, as Lambda does; THROTTLE=2000/5000 and CONCURRENCY=10 refuse requests as AWS does
+	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" RUNTIME="$(RUNTIME)" EDGE="$(EDGE)" THROTTLE="$(THROTTLE)" CONCURRENCY="$(CONCURRENCY)" exec .venv/bin/python -m local serve
 
 .PHONY: demo
 demo: $(SERVE_READY) ## build a sample monorepo twice with turbo, the second time from the cache
@@ -66,7 +66,7 @@ test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WO
 
 # Only the folders whose tests use tables.
 .PHONY: test-dynamodb-local
-test-dynamodb-local: TESTS := tests/larder tests/functions tests/cli tests/local tests/proofs
+test-dynamodb-local: TESTS := tests/larder tests/functions tests/cli tests/proofs
 test-dynamodb-local: export ENGINE := dynamodb-local
 test-dynamodb-local: $(READY) ## run the tests that use tables, on AWS's DynamoDB Local (about 20 minutes; needs Java 17 and npm)
 	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e" $(TESTS) $(ARGS)

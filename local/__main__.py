@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 from local.child_processes import end_with_parent, leave
-from local.data_folder import ENGINES
 from local.gateway.throttle import Limits
 from local.serve import Options, serve
+from local.stores import TABLES
 from local.template import template_path
 from local.workers.pool import default_size
 
@@ -73,16 +73,15 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="run the output of `make build` under AWS's own runtime client instead of the source (RUNTIME=1)",
     )
     parser.add_argument(
-        "--engine",
-        type=_engine,
-        default=os.environ.get("ENGINE") or ENGINES[0],
-        help="engine of the tables: ministack with a journal, or AWS's DynamoDB Local, which needs Java (ENGINE)",
+        "--tables",
+        default=os.environ.get("TABLES") or TABLES,
+        help="the module that serves the tables, and its arguments; the tests have one (TABLES, local.tables)",
     )
     parser.add_argument(
         "--expiry-seconds",
         type=_positive,
         default=os.environ.get("EXPIRY_SECONDS") or "60",
-        help="seconds between deletions of ministack's expired items (EXPIRY_SECONDS, 60)",
+        help="seconds between deletions of expired items (EXPIRY_SECONDS, 60)",
     )
     parser.add_argument(
         "--throttle",
@@ -183,7 +182,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             template=arguments.template.resolve(),
             fsync=arguments.fsync,
             runtime=arguments.runtime,
-            engine=arguments.engine,
+            tables=arguments.tables,
             expiry_s=arguments.expiry_seconds,
             limited=_limits(arguments.throttle, arguments.concurrency),
             edge=arguments.edge,
@@ -196,13 +195,6 @@ def _port(text: str) -> int:
     if not 0 <= number <= 65535:
         raise argparse.ArgumentTypeError("must be a number from 0 to 65535")
     return number
-
-
-def _engine(text: str) -> str:
-    # argparse does not check `choices` for a default, which may come from a variable.
-    if text not in ENGINES:
-        raise argparse.ArgumentTypeError(f"must be {' or '.join(ENGINES)}")
-    return text
 
 
 def _rate_and_burst(text: str) -> tuple[int, int]:

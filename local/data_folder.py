@@ -3,7 +3,7 @@
 turbo.env    the environment variables for turbo: URL, key, team
 cloud.json   how to reach the running local cloud; deleted when it stops
 local.json   the credentials and ports of its services, the signing secret (after `larder rotate-signing-secret` two,
-             separated by a comma), and the tables' engine
+             separated by a comma)
 dynamodb/    the tables        s3/      the objects
 edge/        the keys, the switch and the states of the edge
 events/      events of objects that are not delivered yet
@@ -21,11 +21,6 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-MINISTACK = "ministack"
-DYNAMODB_LOCAL = "dynamodb-local"
-ENGINES = (MINISTACK, DYNAMODB_LOCAL)
-"""The engines for the tables; the first is the default."""
 
 _MAX_LOG_BYTES = 50 * 2**20
 
@@ -83,11 +78,8 @@ class DataFolder:
         _write_local(self.path, {**_read_local(self.path), "ports": ports})
 
 
-def open_data_folder(path: Path, engine: str = MINISTACK) -> DataFolder:
-    """Open or create the folder and lock it until this process ends. Raises DataFolderError.
-
-    A folder keeps the engine of its first start. Another engine would not find the stored accounts and keys.
-    """
+def open_data_folder(path: Path) -> DataFolder:
+    """Open or create the folder and lock it until this process ends. Raises DataFolderError."""
     path = path.absolute()
     try:
         _make_private(path)
@@ -97,16 +89,15 @@ def open_data_folder(path: Path, engine: str = MINISTACK) -> DataFolder:
         if "access_key_id" not in local:
             local["access_key_id"] = "LOCAL" + secrets.token_hex(8).upper()
             local["secret_access_key"] = secrets.token_hex(32)
-            local["engine"] = engine
         if "signing_secret" not in local:
             local["signing_secret"] = secrets.token_hex(32)
             _write_local(path, local)
     except OSError as error:
         raise DataFolderError(f"cannot use {path}: {error.strerror}") from error
-    kept_in = local.get("engine", MINISTACK)
-    if kept_in != engine:
+    if local.get("engine") == "dynamodb-local":
         raise DataFolderError(
-            f"the tables in {path} use {kept_in}: start with ENGINE={kept_in}, or choose another folder with DATA=..."
+            f"the tables in {path} are in DynamoDB Local, which this version does not start: choose another folder"
+            " with DATA=..."
         )
     return DataFolder(
         path, local["access_key_id"], local["secret_access_key"], local["signing_secret"]

@@ -22,7 +22,6 @@ from local.banner import banner
 from local.child_processes import ChildProcesses
 from local.cloudformation import TemplateError
 from local.data_folder import (
-    DYNAMODB_LOCAL,
     DataFolder,
     DataFolderError,
     open_data_folder,
@@ -51,11 +50,6 @@ from local.schedules import run_schedules
 from local.services import RunningService, ServiceFailed
 from local.sign_in.link import SignInLink
 from local.stores import describe_stores, listen_again
-from local.tables.dynamodb_local.installation import (
-    Installation,
-    InstallationError,
-    open_installation,
-)
 from local.template import Function, Template, load_template, unknown_options
 from local.turbo_env import TurboEnv, read_turbo_env, write_turbo_env
 from local.workers.pool import WorkerPool
@@ -79,7 +73,7 @@ class Options:
     template: Path
     fsync: bool
     runtime: bool
-    engine: str
+    tables: str
     expiry_s: int
     limited: Limits
     edge: bool
@@ -93,16 +87,15 @@ def serve(options: Options) -> int:
             # Routes and tables come from the built template too.
             options = replace(options, template=build.template)
         template = load_template(options.template, {**LOCAL_DEFAULTS, **os.environ})
-        installation = open_installation() if options.engine == DYNAMODB_LOCAL else None
-        folder = open_data_folder(options.data, options.engine)
+        folder = open_data_folder(options.data)
         listener = _listen_in_front(options)
-    except (TemplateError, DataFolderError, BuildError, InstallationError) as error:
+    except (TemplateError, DataFolderError, BuildError) as error:
         print(f"larder: {error}", file=sys.stderr)
         return 1
     if listener is None:
         return 1
     with listener:
-        return run(_LocalCloud(options, template, build, installation, folder, listener).run())
+        return run(_LocalCloud(options, template, build, folder, listener).run())
 
 
 _OWN_ADDRESS = {"0.0.0.0": _LOOPBACK, "::": "::1"}  # noqa: S104 - compared, not bound
@@ -119,14 +112,12 @@ class _LocalCloud:
         options: Options,
         template: Template,
         build: Build | None,
-        installation: Installation | None,
         folder: DataFolder,
         listener: socket.socket,
     ) -> None:
         self._options = options
         self._template = template
         self._build = build
-        self._installation = installation
         self._folder = folder
         self._listener = listener
         self._public_host = options.public_host or _reachable_host(options.host)
@@ -192,7 +183,7 @@ class _LocalCloud:
             wake_fd=wake_write_fd,
             expiry_s=self._options.expiry_s,
             fsync=self._options.fsync,
-            installation=self._installation,
+            tables=self._options.tables,
             edge_listener=self._edge,
         )
         lambda_listener = listen_again(_LOOPBACK, self._folder.ports().get("lambda", 0))
@@ -343,8 +334,6 @@ class _LocalCloud:
 
     def _remarks(self) -> list[str]:
         remarks = [*self._build.remarks] if self._build else []
-        if self._installation:
-            remarks.append("The tables are in AWS's DynamoDB Local")
         if self._options.edge and self._template.edge and not has_engine():
             remarks.append(
                 "There is no edge: quickjs-ng, which runs its functions, has no package for this machine"

@@ -9,7 +9,9 @@ from pathlib import Path
 from local.data_folder import DataFolder
 from local.http_server import listen
 from local.services import Service
-from local.tables.dynamodb_local.installation import Installation
+
+TABLES = "local.tables"
+"""The module that serves the tables."""
 
 _LOOPBACK = "127.0.0.1"
 _OLD_PORT_TIMEOUT_S = 1.0
@@ -23,25 +25,27 @@ def describe_stores(
     wake_fd: int,
     expiry_s: int,
     fsync: bool = False,
-    installation: Installation | None = None,
+    tables: str = TABLES,
     edge_listener: socket.socket | None = None,
 ) -> tuple[Service, Service]:
     """DynamoDB and S3, which keep their data in `folder` and create the tables and buckets of `template`.
 
     S3 is reached under `host` and writes a byte to the file descriptor `wake_fd` for each event of an object. With
-    `edge_listener`, its process also serves the edge there.
+    `edge_listener`, its process also serves the edge there. `tables` is the module that serves the tables, with more
+    arguments.
     """
     edge_fds = [] if edge_listener is None else [edge_listener.fileno()]
+    module, *more = tables.split()
     ports, of_template = folder.ports(), ["--template", str(template)]
     dynamodb = Service(
         name="DynamoDB",
-        module="local.tables",
+        module=module,
         arguments=[
+            *more,
             *of_template,
             *("--folder", str(folder.dynamodb)),
             *("--expiry-seconds", str(expiry_s)),
             *(["--fsync"] if fsync else []),
-            *(_dynamodb_local(installation) if installation else []),
         ],
         listener=listen_again(_LOOPBACK, ports.get("dynamodb", 0)),
         descriptors=[],
@@ -76,7 +80,3 @@ def listen_again(host: str, port: int) -> socket.socket:
             if time.monotonic() > deadline:
                 return listen(host, 0)
             time.sleep(0.05)
-
-
-def _dynamodb_local(installation: Installation) -> list[str]:
-    return ["--dynamodb-local", str(installation.java), str(installation.jar)]

@@ -317,6 +317,9 @@ def _tables(document: dict[str, Any], names: _Names) -> list[Table]:
     tables = []
     for logical_id, properties in _properties_by_type(document, "AWS::DynamoDB::Table").items():
         known = {key: names.resolve(properties[key]) for key in _CREATE_TABLE if key in properties}
+        for index in known.get("GlobalSecondaryIndexes", []):
+            # DynamoDB Local refuses a limit of an index, and no engine applies one.
+            index.pop("OnDemandThroughput", None)
         ttl = properties.get("TimeToLiveSpecification", {})
         tables.append(
             Table(

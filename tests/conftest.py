@@ -32,11 +32,9 @@ from larder.teams.members import add_member
 from larder.teams.models import Role
 from larder.teams.teams import create_team
 from larder.web.log import logger
-from local.data_folder import DYNAMODB_LOCAL
-from local.tables.dynamodb_local.engine import Engine
-from local.tables.dynamodb_local.installation import open_installation
 from tests import invocations
 from tests.default_template import template
+from tests.dynamodb_local import engine
 from tests.layer_on import forget_options
 from tests.mailbox import Mailbox, handed_over
 from tests.moto_stores import Stores, answering_boto3
@@ -78,19 +76,15 @@ def quick_boto3() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def dynamodb_local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | None]:
-    """The URL of an in-memory DynamoDB Local if ENGINE selects it, None for moto."""
-    if os.environ.get("ENGINE") != DYNAMODB_LOCAL:
+@pytest.fixture(scope="session", autouse=True)
+def dynamodb_local() -> Iterator[str | None]:
+    """The URL of DynamoDB Local if ENGINE selects it, None for moto. Local clouds keep their tables in it too."""
+    if not engine.SELECTED:
         yield None
         return
-    with (tmp_path_factory.mktemp("dynamodb-local") / "log").open("wb") as log:
-        engine = Engine(open_installation(), "testing", folder=None, output=log.fileno())
-        try:
-            engine.wait_until_ready()
-            yield f"http://127.0.0.1:{engine.port}"
-        finally:
-            engine.stop()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TABLES", f"tests.dynamodb_local {engine.port()}")
+        yield f"http://127.0.0.1:{engine.port()}"
 
 
 @pytest.fixture(scope="session")

@@ -15,11 +15,7 @@ from pathlib import Path
 
 from local.child_processes import end_with_parent, leave
 from local.http_server import http_server, run
-from local.tables.dynamodb_local.database import DynamoDbLocal
-from local.tables.dynamodb_local.engine import EngineFailed
-from local.tables.dynamodb_local.installation import Installation
-from local.tables.dynamodb_local.tables import TablesRefused
-from local.tables.front import Database, Front
+from local.tables.front import Front
 from local.tables.ministack.journal import DamagedJournal, Journal
 from local.tables.ministack.journalled import Journalled
 from local.template import load_template
@@ -43,13 +39,6 @@ def main() -> int:
         help="how often items past their time to live are removed",
     )
     parser.add_argument("--fsync", action="store_true", help="flush the disk at every write")
-    parser.add_argument(
-        "--dynamodb-local",
-        nargs=2,
-        type=Path,
-        metavar=("JAVA", "JAR"),
-        help="run DynamoDB Local instead of ministack and its journal",
-    )
     arguments = parser.parse_args()
     end_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s dynamodb %(levelname)s %(message)s")
@@ -58,29 +47,17 @@ def main() -> int:
         if not _lock(lock.fileno()):
             print(f"{arguments.folder} is used by another process", file=sys.stderr)
             return 1
-        database = _database(arguments, lock.fileno())
+        journal = Journal(arguments.folder, fsync=arguments.fsync)
+        tables = load_template(arguments.template).tables
+        database = Journalled(tables, journal, expiry_s=arguments.expiry_seconds)
         try:
             database.open()
             run(_serve(database, socket.socket(fileno=arguments.socket)))
             database.close()
-        except (DamagedJournal, EngineFailed, TablesRefused) as error:
+        except DamagedJournal as error:
             print(error, file=sys.stderr)
             return 1
     return 0
-
-
-def _database(arguments: argparse.Namespace, lock: int) -> Database:
-    tables = load_template(arguments.template).tables
-    if arguments.dynamodb_local:
-        return DynamoDbLocal(
-            tables,
-            Installation(*arguments.dynamodb_local),
-            arguments.folder,
-            lock=lock,
-            secret_access_key=os.environ["AWS_SECRET_ACCESS_KEY"],
-        )
-    journal = Journal(arguments.folder, fsync=arguments.fsync)
-    return Journalled(tables, journal, expiry_s=arguments.expiry_seconds)
 
 
 def _lock(descriptor: int) -> bool:
@@ -96,9 +73,9 @@ def _lock(descriptor: int) -> bool:
             time.sleep(0.05)
 
 
-async def _serve(database: Database, listener: socket.socket) -> None:
+async def _serve(database: Journalled, listener: socket.socket) -> None:
     credentials = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
-    server = http_server(Front(database, credentials))
+    server = http_server(Front(database.answer, credentials))
 
     def stop() -> None:
         server.should_exit = True

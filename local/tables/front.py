@@ -1,9 +1,9 @@
-"""The HTTP front of both engines: signatures and the supported operations."""
+"""The HTTP front of the tables: signatures and the supported operations."""
 
 from __future__ import annotations
 
 import json
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 from starlette.types import Receive, Scope, Send
 
@@ -51,25 +51,17 @@ async def _read_body(receive: Receive) -> bytes | None:
             return bytes(body)
 
 
-class Database(Protocol):
-    """The tables in an engine. `open` before the first request, `close` after the last."""
-
-    def open(self) -> None: ...
-
-    def start_housekeeping(self) -> None:
-        """Start background work. Needs the event loop."""
-
-    async def answer(self, action: str, body: bytes) -> Reply:
-        """Run an operation (`PutItem`) with the body of its request."""
-
-    def close(self) -> None: ...
-
-
 class Front:
-    """The ASGI application in front of the tables. `credentials` are the only valid ones: id and secret."""
+    """The ASGI application in front of the tables.
 
-    def __init__(self, database: Database, credentials: tuple[str, str]) -> None:
-        self._database = database
+    `answer` runs an operation (`PutItem`) with the body of its request. `credentials` are the only valid ones: id and
+    secret.
+    """
+
+    def __init__(
+        self, answer: Callable[[str, bytes], Awaitable[Reply]], credentials: tuple[str, str]
+    ) -> None:
+        self._answer = answer
         self._credentials = credentials
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,4 +99,4 @@ class Front:
                 "UnknownOperationException",
                 f"The local cloud does not support {action or 'an operation without a name'}",
             )
-        return await self._database.answer(action, body)
+        return await self._answer(action, body)

@@ -1,5 +1,6 @@
 """Starting, stopping and restarting."""
 
+import json
 import os
 import re
 import signal
@@ -124,6 +125,17 @@ def test_a_folder_in_use_is_rejected(cloud: StubCloud, tmp_path: Path) -> None:
     assert result.returncode == 1
     assert "a local cloud already runs on" in result.stderr
     assert httpx.get(f"{cloud.url}/echo/a", trust_env=False).status_code == 200
+
+
+def test_a_folder_with_tables_in_another_engine_is_rejected(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "lock").touch()
+    known = {"access_key_id": "LOCAL", "secret_access_key": "x", "signing_secret": "x"}
+    (data / "local.json").write_text(json.dumps({**known, "engine": "dynamodb-local"}))
+    result = serve(tmp_path, PORT="0", DATA=str(data))
+    assert result.returncode == 1
+    assert f"the tables in {data} are in DynamoDB Local" in result.stderr
 
 
 def test_a_folder_with_other_files_is_rejected(tmp_path: Path) -> None:
@@ -256,7 +268,7 @@ def test_a_damaged_journal_is_told_and_nothing_is_guessed(tmp_path: Path) -> Non
     journals.mkdir(parents=True, mode=0o700)
     (tmp_path / "data" / "lock").touch()
     (journals / "journal-1.jsonl").write_text("0badc0de [[\n0badc0de [[\n")
-    result = serve(tmp_path, ENGINE="ministack", PORT="0", DATA=str(tmp_path / "data"))
+    result = serve(tmp_path, PORT="0", DATA=str(tmp_path / "data"))
     assert result.returncode == 1
     assert "journal-1.jsonl: line 1 is damaged" in result.stderr
     assert (journals / "journal-1.jsonl").exists()

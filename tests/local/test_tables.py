@@ -240,3 +240,15 @@ def test_removes_items_past_their_time_to_live() -> None:
         assert engine.run("PutItem", json.dumps(request).encode())[0] == 200
     due = [change.key["id"]["S"] for batch in expiry.expired([table], 200) for change in batch]
     assert due == ["old"]
+
+
+def test_a_running_local_cloud_deletes_them(tmp_path: Path) -> None:
+    cloud = StubCloud(tmp_path, EXPIRY_SECONDS="1")
+    try:
+        for name, expires_at in (("passed", time.time() - 1), ("to come", time.time() + 3600)):
+            item = {"id": {"S": name}, "expires_at": {"N": str(int(expires_at))}}
+            cloud.dynamodb().put_item(TableName=TABLE, Item=item)
+        assert eventually(lambda: get(cloud.dynamodb(), "passed") is None)
+        assert get(cloud.dynamodb(), "to come")
+    finally:
+        cloud.stop()

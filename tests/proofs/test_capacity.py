@@ -4,7 +4,6 @@ Only AWS's own engine counts capacity as AWS does: ENGINE=dynamodb-local, which 
 missing item counts as one read, which that engine does not count in a batch.
 """
 
-import os
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -20,10 +19,10 @@ from larder import aws, clock
 from larder.api_keys.service import delete_expired_keys
 from larder.artifacts.sweep import SweepReport, sweep
 from larder.settings import settings
-from local.data_folder import DYNAMODB_LOCAL
 from tests.catalogue import valid
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, offer, put_object
+from tests.dynamodb_local import engine
 from tests.functions.teams.rules import made
 from tests.hooks import hooked
 from tests.issuer import Issuer, github_claims
@@ -34,9 +33,7 @@ from tools.cost.bill import read_book
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        os.environ.get("ENGINE") != DYNAMODB_LOCAL, reason="only DynamoDB Local counts capacity"
-    ),
+    pytest.mark.skipif(not engine.SELECTED, reason="only DynamoDB Local counts capacity"),
 ]
 
 Units = dict[tuple[str, str], float]
