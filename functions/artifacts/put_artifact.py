@@ -3,7 +3,7 @@ from typing import TypedDict
 from larder.artifacts import uploads
 from larder.web.app import cache_api, lambda_handler
 from larder.web.artifact_responses import artifact_url
-from larder.web.parameters import Body, Metadata, NamedHash
+from larder.web.parameters import Metadata, NamedHash, SentArtifact
 from larder.web.powertools.resolver import Request
 from larder.web.principals.authorize import CacheWriter
 from larder.web.responses import AcceptedResponse, accepted_response
@@ -18,7 +18,7 @@ class StoredArtifactJson(TypedDict):
 @app.put("/v8/artifacts/<artifact_hash>")
 def put_artifact(
     metadata: Metadata,
-    body: Body,
+    body: SentArtifact,
     principal: CacheWriter,
     artifact_hash: NamedHash,
     request: Request,

@@ -6,7 +6,7 @@
 | summaries, operation ids | the handlers' docstrings and names |
 | who can call | the principals in the handlers' signatures |
 | JSON bodies of requests | the pydantic models of the dependencies |
-| headers, queries and bodies that are parsed by hand | `requests.py`, with the parsers' own patterns and limits |
+| headers, queries and other bodies | the declarations that the dependencies name (`larder.web.declared`) |
 | replies | the handlers' return types (`replies.py`), and the TypedDicts in them (`shapes.py`) |
 | errors | the classes of larder.errors that handlers and the functions they call can raise (`failures.py`) |
 | examples | events/ |

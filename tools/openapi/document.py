@@ -305,17 +305,18 @@ class _Operation:
             raise Undocumented(f"several dependencies parse the body: {bodies}")
         if not bodies:
             return None
-        (body,) = bodies
-        content: Schema = {"schema": body.schema}
+        ((media_type, schema),) = bodies
+        content: Schema = {"schema": schema}
         text = self.sample.get("body")
-        if text and body.media_type == "application/json":
+        if text and media_type == "application/json":
             plain = base64.b64decode(text) if self.sample["isBase64Encoded"] else text
             content["example"] = json.loads(plain)
-        media_types = [body.media_type]
+        media_types = [media_type]
         if self._is_auth and self.route.path.startswith(("/api/auth/sign-in", "/api/auth/sign-up")):
             media_types.append("application/x-www-form-urlencoded")
         return {
-            "required": body.required,
+            # Under `/api/auth`, a missing body counts as an empty object.
+            "required": not self._is_auth or bool(schema.get("required")),
             "content": dict.fromkeys(media_types, content),
         }
 

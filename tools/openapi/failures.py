@@ -14,7 +14,7 @@ from typing import Any
 from larder import errors
 from larder.errors import LarderError
 from larder.tables import Table
-from larder.web.declared import Parameter
+from larder.web.declared import Body, Parameter
 
 Errors = frozenset[type[LarderError]]
 
@@ -116,7 +116,7 @@ def _of_node(node: ast.AST, names: _Names) -> Errors:
 
 
 def _of_name(named: Any) -> Errors:
-    if isinstance(named, Parameter):
+    if isinstance(named, Parameter | Body):
         named = named.parse
     if isinstance(named, Table):
         # Each read and write of a table can fail in the client, whose code is not followed.

@@ -112,4 +112,4 @@ def test_400_for_too_many_hashes(send: Sender, option: SetOption) -> None:
     option("max_query_hashes", 3)
     assert send("POST", "/v8/artifacts", json_body={"hashes": ["a", "b", "c"]}).status == 200
     reply = send("POST", "/v8/artifacts", json_body={"hashes": ["a", "b", "c", "d"]})
-    assert reply.message == "hashes: must name at most 3 hashes, not 4"
+    assert reply.message == "hashes: must hold at most 3 hashes, not 4"

@@ -1,4 +1,7 @@
-"""Query parameters and headers, declared once: a parser calls them, and the OpenAPI document lists what it names."""
+"""Query parameters, headers and bodies, declared once. A parser calls them, and the OpenAPI document lists them.
+
+Bodies that are checked with pydantic need no declaration: their models are one.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -47,6 +50,26 @@ class Parameter(Generic[T]):
             text: str | None = request.headers.get(self.name)
             return text
         return (request.query_parameters or {}).get(self.name)
+
+
+class Body(Generic[T]):
+    """The body of a request. Calling it with a request returns the parsed value.
+
+    `schema` returns a JSON Schema. It is a function, because some limits are options.
+    """
+
+    __slots__ = ("media_type", "parse", "schema")
+
+    def __init__(
+        self,
+        media_type: str,
+        schema: Callable[[], Mapping[str, Any]],
+        parse: Callable[[Request], T],
+    ) -> None:
+        self.media_type, self.schema, self.parse = media_type, schema, parse
+
+    def __call__(self, request: Request) -> T:
+        return self.parse(request)
 
 
 def text(

@@ -26,7 +26,7 @@ from larder.hashing import hash_key
 from larder.settings import settings
 from larder.teams.slugs import SLUG, TEAM_ID, parse_slug, parse_team_id
 from larder.web.bodies.raw import printable, sent_bytes
-from larder.web.declared import Parameter, text
+from larder.web.declared import Body, Parameter, text
 from larder.web.errors import InvalidRequest
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.request_context import request_context
@@ -190,6 +190,10 @@ def artifact_metadata(client: Client, request: Request) -> ArtifactMetadata:
 
 
 def artifact_body(_token: BearerToken, request: Request) -> bytes:
+    return _ARTIFACT(request)
+
+
+def _sent_artifact(request: Request) -> bytes:
     """The body of an upload. Its length must match Content-Length.
 
     turbo before 2.2 sends chunked bodies without a length. The gateway joins them, so the size is the length of the
@@ -208,6 +212,13 @@ def artifact_body(_token: BearerToken, request: Request) -> bytes:
     if len(body) > (most := settings().max_upload_bytes):
         raise InvalidRequest("content-length", f"must be at most {most} bytes, not {len(body)}")
     return body
+
+
+_ARTIFACT = Body(
+    "application/octet-stream",
+    lambda: {"type": "string", "format": "binary", "minLength": 1},
+    _sent_artifact,
+)
 
 
 def _duration(text: str | None) -> int | None:
@@ -231,4 +242,4 @@ NoOtherParameters = Annotated[None, Depends(no_parameters)]
 """The query can only name the team."""
 NamedHash = Annotated[ArtifactHash, Depends(named_hash)]
 Metadata = Annotated[ArtifactMetadata, Depends(artifact_metadata)]
-Body = Annotated[bytes, Depends(artifact_body)]
+SentArtifact = Annotated[bytes, Depends(artifact_body)]

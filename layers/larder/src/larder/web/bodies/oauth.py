@@ -5,14 +5,13 @@ Without pydantic: a job waits for each exchange, and most of them meet a cold st
 
 from collections.abc import Mapping
 from typing import Annotated
-from urllib.parse import parse_qsl
 
 from larder.api_keys.verification import presented_form
 from larder.errors import InvalidTarget, UnsupportedGrantType
 from larder.teams.slugs import SLUG, names_a_team
 from larder.trust.models import ExchangeRequest
 from larder.web.base_url import base_url
-from larder.web.bodies.raw import printable, sent_bytes
+from larder.web.bodies.values import Field, constant, form_body, one_of, text
 from larder.web.errors import InvalidRequest
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.request_context import request_context
@@ -25,22 +24,34 @@ ID_TOKEN_TYPES = (
 ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105  # the name of a type
 READ_SCOPE = "artifacts:read"
 WRITE_SCOPE = "artifacts:write"
-MAX_FORM_BYTES = 32 * 1024
-FORM = "application/x-www-form-urlencoded"
-_MOST_FIELDS = 30
-_TEAM_NAMES = ("team_id_or_slug", "team_id", "teamId", "slug")
+_OTHER_TEAM_NAMES = ("team_id", "teamId", "slug")
+_TEAM_NAMES = ("team_id_or_slug", *_OTHER_TEAM_NAMES)
 _TARGETS = ("audience", "resource")
+
+
+_EXCHANGE = form_body(
+    Field("grant_type", constant(GRANT, UnsupportedGrantType)),
+    Field(
+        "subject_token",
+        text(),
+        help="The id token of the CI. Its audience is the address of this service.",
+    ),
+    Field("subject_token_type", one_of(ID_TOKEN_TYPES), required=False),
+    Field("requested_token_type", constant(ACCESS_TOKEN_TYPE), required=False),
+    Field("team_id_or_slug", text(), help="The team, by its id or slug."),
+    *(
+        Field(name, text(), required=False)
+        for name in (*_OTHER_TEAM_NAMES, "policy_id", "scope", *_TARGETS, "client_id")
+    ),
+)
+_REVOCATION = form_body(Field("token", text()), Field("token_type_hint", text(), required=False))
 
 
 def exchange_form(request: Request) -> ExchangeRequest:
     """The form of an exchange. Raises InvalidRequest, UnsupportedGrantType, InvalidTarget."""
-    form = _form(request)
-    if form.get("grant_type") != GRANT:
+    form = _EXCHANGE(request)
+    if "grant_type" not in form:
         raise UnsupportedGrantType
-    if form.get("subject_token_type", ID_TOKEN_TYPES[0]) not in ID_TOKEN_TYPES:
-        raise InvalidRequest("subject_token_type", f"must be {' or '.join(ID_TOKEN_TYPES)}")
-    if form.get("requested_token_type", ACCESS_TOKEN_TYPE) != ACCESS_TOKEN_TYPE:
-        raise InvalidRequest("requested_token_type", f"must be {ACCESS_TOKEN_TYPE}")
     if "actor_token" in form:
         raise InvalidRequest("actor_token", "is not supported: a token acts for one job")
     origin = base_url(request)
@@ -58,33 +69,10 @@ def exchange_form(request: Request) -> ExchangeRequest:
 
 def revoked_token(request: Request) -> str | None:
     """The token to revoke in its stored form. None if it cannot be a key. Raises InvalidRequest."""
-    token = _form(request).get("token")
+    token = _REVOCATION(request).get("token")
     if not token:
         raise InvalidRequest("token", "is required")
     return presented_form(token, request_context(request))
-
-
-def _form(request: Request) -> Mapping[str, str]:
-    """The fields of the form that are not empty."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != FORM:
-        raise InvalidRequest("content-type", f"must be {FORM}")
-    body = sent_bytes(request)
-    if len(body) > MAX_FORM_BYTES:
-        raise InvalidRequest("body", f"must have at most {MAX_FORM_BYTES} bytes")
-    try:
-        fields = parse_qsl(
-            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
-        )
-    except ValueError:
-        raise InvalidRequest("body", "must be a form in UTF-8") from None
-    form = dict(fields)
-    for name, value in fields:
-        if sum(other == name for other, _ in fields) > 1:
-            raise InvalidRequest(printable(name), "must not be sent twice")
-        if "\0" in value:
-            raise InvalidRequest(printable(name), "must not hold a zero byte")
-    return {name: value for name, value in form.items() if value}
 
 
 def _team(form: Mapping[str, str]) -> dict[str, str]:

@@ -1,20 +1,17 @@
 """The JSON bodies of the endpoints of rules, parsed and checked."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from larder.errors import NoValuesToUpdate
 from larder.names import check_unicode
 from larder.trust.models import NewRule, Others, RuleChange
-from larder.web.bodies.model import BodyModel
-from larder.web.bodies.raw import broken_rules, sent_json
+from larder.web.bodies.model import BodyModel, parsed_json
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken
 from larder.web.powertools.resolver import Depends, Request
-
-T = TypeVar("T")
 
 
 class _Trusted(BodyModel):
@@ -57,7 +54,7 @@ _CLAIMS = TypeAdapter(_Claims)
 
 
 def _new_rule_body(_token: BearerToken, request: Request) -> _NewRule:
-    return _parsed(_NEW_RULE, request)
+    return parsed_json(_NEW_RULE, request)
 
 
 def new_rule(body: Annotated[_NewRule, Depends(_new_rule_body)]) -> NewRule:
@@ -83,7 +80,7 @@ def protects_team(body: Annotated[_NewRule, Depends(_new_rule_body)]) -> bool:
 
 def rule_change(_token: BearerToken, request: Request) -> RuleChange:
     """The properties of a rule to change. Raises NoValuesToUpdate without one."""
-    body = _parsed(_RULE_CHANGE, request)
+    body = parsed_json(_RULE_CHANGE, request)
     change = RuleChange(
         name=body.name,
         others=_others(body.others),
@@ -98,7 +95,7 @@ def rule_change(_token: BearerToken, request: Request) -> RuleChange:
 
 def sent_claims(_token: BearerToken, request: Request) -> Mapping[str, Any]:
     """`{"claims": {...}}`: the claims of an id token, never the token."""
-    claims = _parsed(_CLAIMS, request).claims
+    claims = parsed_json(_CLAIMS, request).claims
     try:
         check_unicode(claims)
     except ValueError:
@@ -126,14 +123,6 @@ def _others(text: str | None) -> Others | None:
         return None if text is None else Others(text)
     except ValueError:
         raise InvalidRequest("others", f"must be one of {', '.join(Others)}") from None
-
-
-def _parsed(model: TypeAdapter[T], request: Request) -> T:
-    try:
-        return model.validate_python(sent_json(request))
-    except ValidationError as error:
-        first, *others = broken_rules(error)
-        raise InvalidRequest(*first, *others) from None
 
 
 SentNewRule = Annotated[NewRule, Depends(new_rule)]

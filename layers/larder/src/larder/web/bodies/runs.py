@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from larder.artifacts.models import HASH_PATTERN, MAX_DURATION_MS
 from larder.clock import from_ms
@@ -17,9 +17,7 @@ from larder.runs.models import (
     names_of,
     totals_of,
 )
-from larder.web.bodies.model import BodyModel
-from larder.web.bodies.raw import broken_rules, sent_json
-from larder.web.errors import InvalidRequest
+from larder.web.bodies.model import BodyModel, parsed_json
 from larder.web.parameters import BearerToken, Client
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.authorize import RunReporter
@@ -75,11 +73,7 @@ _SUMMARY = TypeAdapter(_Summary)
 
 def run_summary(_token: BearerToken, request: Request) -> _Summary:
     """Raises InvalidRequest, which names the field of the file and the rule."""
-    try:
-        return _SUMMARY.validate_python(sent_json(request))
-    except ValidationError as error:
-        first, *others = broken_rules(error)
-        raise InvalidRequest(*first, *others) from None
+    return parsed_json(_SUMMARY, request)
 
 
 def reported_run(

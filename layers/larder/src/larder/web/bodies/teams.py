@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from larder.accounts.addresses import parse_address
 from larder.accounts.team_invitations import InvitationWanted
@@ -18,8 +18,8 @@ from larder.teams.models import CachingStatus, Overwrites, People, Role, Unsigne
 from larder.teams.protection import ProtectionChange
 from larder.teams.slugs import parse_slug
 from larder.teams.teams import TeamChange
-from larder.web.bodies.model import BodyModel
-from larder.web.bodies.raw import broken_rules, sent_json
+from larder.web.bodies.model import BodyModel, parsed_json
+from larder.web.bodies.raw import sent_json
 from larder.web.errors import InvalidRequest
 from larder.web.guards import check_rate
 from larder.web.parameters import BearerToken
@@ -31,7 +31,6 @@ MAX_INVITATIONS = 10
 DEFAULT_ROLE = Role.VIEWER
 """The default role of an invitation: the one with the fewest rights, as in the hosted service."""
 
-T = TypeVar("T")
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
@@ -80,8 +79,10 @@ class _Preview(BodyModel):
 _NEW_TEAM = TypeAdapter(_NewTeam)
 _TEAM_CHANGE = TypeAdapter(_TeamChange)
 _PROTECTION = TypeAdapter(_Protection)
-INVITATIONS = TypeAdapter(list[_Invitation])
-INVITATION = TypeAdapter(_Invitation)
+_INVITATION = TypeAdapter(_Invitation)
+_INVITATIONS = TypeAdapter(
+    Annotated[list[_Invitation], Field(min_length=1, max_length=MAX_INVITATIONS)]
+)
 _ROLE_CHANGE = TypeAdapter(_RoleChange)
 _JOIN = TypeAdapter(_Join)
 _PREVIEW = TypeAdapter(_Preview)
@@ -97,14 +98,14 @@ class NewTeam:
 
 def new_team(_token: BearerToken, request: Request) -> NewTeam:
     """`{"slug", "name"?}`"""
-    body = _parsed(_NEW_TEAM, request)
+    body = parsed_json(_NEW_TEAM, request)
     slug = parse_slug(body.slug)
     return NewTeam(slug, parse_name(slug if body.name is None else body.name))
 
 
 def team_change(_token: BearerToken, request: Request) -> TeamChange:
     """`{"name"?, "slug"?, "formerSlugs"?, "remoteCaching"?: {"enabled"}}`. Raises NoValuesToUpdate without a field."""
-    body = _parsed(_TEAM_CHANGE, request)
+    body = parsed_json(_TEAM_CHANGE, request)
     enabled = None if body.remoteCaching is None else body.remoteCaching.enabled
     former = None if body.formerSlugs is None else tuple(map(parse_slug, body.formerSlugs))
     change = TeamChange(
@@ -120,7 +121,7 @@ def team_change(_token: BearerToken, request: Request) -> TeamChange:
 
 def sent_protection(_token: BearerToken, request: Request) -> ProtectionChange:
     """`{"protected", "people"?, "overwrites"?, "unsigned"?, "keepStored"?}`"""
-    body = _parsed(_PROTECTION, request)
+    body = parsed_json(_PROTECTION, request)
     if body.keepStored and not body.protected:
         raise InvalidRequest("keepStored", "is only allowed together with protected: true")
     return ProtectionChange(
@@ -135,9 +136,8 @@ def sent_protection(_token: BearerToken, request: Request) -> ProtectionChange:
 def sent_invitations(_token: BearerToken, request: Request) -> list[InvitationWanted]:
     """`{"email", "role"?}`, or a list of up to MAX_INVITATIONS of them."""
     several = isinstance(sent_json(request), list)
-    sent = _parsed(INVITATIONS, request) if several else [_parsed(INVITATION, request)]
-    if not 1 <= len(sent) <= MAX_INVITATIONS:
-        raise InvalidRequest("body", f"must hold 1 to {MAX_INVITATIONS} invitations")
+    one = None if several else parsed_json(_INVITATION, request)
+    sent = [one] if one else parsed_json(_INVITATIONS, request)
     places = [f"{place}." if several else "" for place in range(len(sent))]
     return [
         InvitationWanted(
@@ -149,12 +149,12 @@ def sent_invitations(_token: BearerToken, request: Request) -> list[InvitationWa
 
 def sent_role(_token: BearerToken, request: Request) -> Role:
     """`{"role"}`"""
-    return _role(_parsed(_ROLE_CHANGE, request).role)
+    return _role(parsed_json(_ROLE_CHANGE, request).role)
 
 
 def invitation_token(_token: BearerToken, request: Request) -> str:
     """`{"token"}`, or `{"inviteCode"}` as in the hosted service."""
-    body = _parsed(_JOIN, request)
+    body = parsed_json(_JOIN, request)
     token = body.token or body.inviteCode
     if not token:
         raise InvalidRequest("token", "is required")
@@ -164,15 +164,7 @@ def invitation_token(_token: BearerToken, request: Request) -> str:
 def previewed_token(request: Request) -> str:
     """`{"token"}`, from anyone. Raises TooManyRequests."""
     check_rate(request, request.route)
-    return _parsed(_PREVIEW, request).token
-
-
-def _parsed(model: TypeAdapter[T], request: Request) -> T:
-    try:
-        return model.validate_python(sent_json(request))
-    except ValidationError as error:
-        first, *others = broken_rules(error)
-        raise InvalidRequest(*first, *others) from None
+    return parsed_json(_PREVIEW, request).token
 
 
 def _email(text: str, field: str) -> str:
