@@ -1,7 +1,8 @@
-"""The tables of options in docs/operator-cli.md, from the commands of `larder`."""
+"""The tables of commands and options in docs/operator-cli.md, from the commands of `larder`."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import cast
 
@@ -10,24 +11,62 @@ import click
 from larder_cli.main import cli
 from tools.generate.text import table_row
 
+IN_EVERY_COMMAND = "--json"
+"""The page describes it once."""
 
-def options(command: str = "") -> None:
-    """The options of a command, such as `users create`, or of `larder` itself."""
+
+def options() -> None:
+    """The options of `larder` itself, with what they do."""
     print(table_row("Option", "Meaning"))
     print("|---|---|")
-    for option in _command(command).params:
+    for option in cli.params:
         if isinstance(option, click.Option):
-            names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
-            if not option.is_flag and not isinstance(option.type, click.Choice):
-                names = f"`{option.opts[0]} {_placeholder(option)}`"
-            print(table_row(names, " ".join(_meaning(option))))
+            placeholder = "" if option.is_flag else f" {option.metavar}"
+            print(table_row(f"`{option.opts[0]}{placeholder}`", " ".join(_meaning(option))))
 
 
-def _command(name: str) -> click.Command:
-    command: click.Command = cli
-    for word in name.split():
-        command = cast(click.Group, command).commands[word]
-    return command
+def table(*names: str) -> None:
+    """A row for each command: how it is called, the first paragraph of its help, and its options.
+
+    The name of a group, such as `users`, stands for all commands of the group.
+    """
+    print(table_row("Command", "Effect", "Options"))
+    print("|---|---|---|")
+    for name in names:
+        for path, command in _commands(name, cli.commands[name]):
+            print(table_row(_usage(path, command), _summary(command), ", ".join(_names(command))))
+
+
+def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from _commands(f"{path} {name}", inner)
+    else:
+        yield path, command
+
+
+def _usage(path: str, command: click.Command) -> str:
+    """The command with its arguments, and with the options that it requires."""
+    words = [path]
+    for one in command.params:
+        if isinstance(one, click.Argument):
+            words.append(str(one.metavar or one.name).upper())
+        elif one.required:
+            words.append(f"{one.opts[0]} {_placeholder(cast(click.Option, one))}")
+    return f"`{' '.join(words)}`"
+
+
+def _summary(command: click.Command) -> str:
+    first, _, _ = inspect.cleandoc(command.help or "").partition("\n\n")
+    return " ".join(first.split())
+
+
+def _names(command: click.Command) -> Iterator[str]:
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.required:
+            names = [*option.opts, *option.secondary_opts]
+            if IN_EVERY_COMMAND not in names:
+                yield " or ".join(f"`{name}`" for name in names)
 
 
 def _placeholder(option: click.Option) -> str:
@@ -35,16 +74,8 @@ def _placeholder(option: click.Option) -> str:
 
 
 def _meaning(option: click.Option) -> Iterator[str]:
-    """The help text, and the parts that click adds to it."""
+    """The help text, and the variables that click adds to it."""
     yield option.help or ""
-    if isinstance(option.type, click.Choice):
-        yield f"One of {', '.join(f'`{choice}`' for choice in option.type.choices)}."
-    if isinstance(option.type, click.IntRange) and option.type.max is not None:
-        yield f"From {option.type.min:,} to {option.type.max:,}."
-    if option.show_default:
-        yield f"By default `{option.default}`."
-    if option.required:
-        yield "Required."
     if option.envvar:
         names = [option.envvar] if isinstance(option.envvar, str) else option.envvar
         yield f"Variable: {', '.join(f'`{name}`' for name in names)}."
