@@ -81,7 +81,7 @@ def test_the_endpoint_is_in_the_template_and_the_documentation(copy: Path) -> No
     assert "Method: GET, Path: /api/auth/api-key/count}" in template
     assert "\n  CountApiKeys:\n" in template
     assert (copy / "events" / "count_api_keys.json").is_file()
-    for page in ("docs/openapi.json", "docs/architecture.md", "docs/api-keys.md"):
+    for page in ("docs/openapi.json", "docs/api-keys.md"):
         assert "/api/auth/api-key/count" in (copy / page).read_text()
 
 

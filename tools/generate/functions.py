@@ -156,14 +156,12 @@ def overview() -> None:
 
 
 def table() -> None:
-    """All functions and what they do, as the table of docs/architecture.md."""
-    print(table_row("Request", "Function", "What it does"))
+    """The functions without an endpoint and what they do, as the table of docs/architecture.md."""
+    print(table_row("Trigger", "Function", "Effect"))
     print("|---|---|---|")
     for one in functions():
-        link = f"[{one.module}](../functions/{one.domain}/{one.module}.py)"
-        for route in one.routes:
-            print(table_row(f"`{route.method} {route.path}`", link, route.summary))
         if not one.routes:
+            link = f"[{one.module}](../functions/{one.domain}/{one.module}.py)"
             print(table_row(one.trigger, link, one.summary))
 
 
