@@ -92,10 +92,12 @@ def test_the_table_has_a_line_for_each_function() -> None:
     assert report.endswith("Run on Python 3.13, boto3 1.43.0.")
 
 
-def test_the_page_has_the_same_table_in_markdown() -> None:
+def test_the_page_has_the_main_columns_of_the_table_in_markdown() -> None:
     page = as_page(run([life("bare"), life("put_artifact", 150), life("bare")]))
-    assert "| function | init ms |" in page
-    assert "| put_artifact | 150 | 1.50 |" in page
+    heading, _, _, put = (line for line in page.splitlines() if line.startswith("| "))
+    assert heading.startswith("| function | init ms | CPU ms | first ms | both x | warm p50 |")
+    assert put.startswith("| put_artifact | 150 | 75 | ")
+    assert put.endswith(" | 3 x 200 |")
     assert "Run on Python 3.13, boto3 1.43.0." in page
 
 
