@@ -94,14 +94,13 @@ def outputs() -> None:
 
 def table(group: str) -> None:
     """The options of one group as a table of docs/configuration.md."""
-    print(table_row("Parameter", "Variable", "Default", "Bounds", "Meaning"))
-    print("|---|---|---|---|---|")
+    print(table_row("Parameter", "Default", "Bounds", "Meaning"))
+    print("|---|---|---|---|")
     for option in _options():
         if option.metadata["group"] == group:
             print(
                 table_row(
                     f"`{camel_case(option.name)}`",
-                    f"`{environment_name(option.name)}`",
                     _default(option),
                     _bounds(option),
                     option.metadata["help"],
