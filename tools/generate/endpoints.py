@@ -19,6 +19,7 @@ COMMON = {
     *("invalid_callback_url", "invalid_redirect_url"),
     *("invalid_error_callback_url", "invalid_new_user_callback_url"),
     *("rate_limited", "usage_exceeded", "too_many_requests", "internal_error", "try_again"),
+    "not_through_proxy",
 }
 """Errors that most endpoints have. The pages explain them once."""
 
