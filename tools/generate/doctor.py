@@ -7,7 +7,9 @@ from tools.generate.text import table_row
 
 
 def findings() -> None:
-    print(table_row("Finding", "Level", "Rule"))
-    print("|---|---|---|")
-    for id, rule in RULES.items():
-        print(table_row(f"`{id}`", rule.level, rule.text))
+    """The findings of each level. `larder doctor` prints the rule of each that it finds."""
+    print(table_row("Level", "Findings"))
+    print("|---|---|")
+    for level in dict.fromkeys(rule.level for rule in RULES.values()):
+        ids = [f"`{id}`" for id, rule in RULES.items() if rule.level == level]
+        print(table_row(level, ", ".join(ids)))
