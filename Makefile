@@ -198,8 +198,8 @@ sam-local: $(READY) $(SAM) ## run every event of events/ with `sam local invoke`
 	@.venv/bin/python -m tools.sam_local --data "$(DATA)" $(ARGS)
 
 .PHONY: package
-package: check-template build ## build a package for `sam package` and `sam deploy` in dist/larder-<version>: validated, zipped, with checksums
-	@.venv/bin/python tools/package.py
+package: check-template build ## build a release in dist/larder-<version>: plain template, archives, checksums, bill of materials
+	@.venv/bin/python -m tools.release.package
 
 .PHONY: record-release
 record-release: $(READY) ## record the data of this version for the upgrade tests of later versions (once per release)
@@ -208,7 +208,7 @@ record-release: $(READY) ## record the data of this version for the upgrade test
 
 .PHONY: release
 release: $(READY) ## check that this version can be released, run the tests without npm, and package it (CONTRIBUTING.md lists the steps)
-	@.venv/bin/python tools/check_release.py
+	@.venv/bin/python -m tools.release.check
 	@$(MAKE) --no-print-directory test check test-build package
 
 .PHONY: deploy

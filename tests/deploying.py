@@ -1,27 +1,29 @@
-"""An empty account in an emulator, and `make deploy` of a small template into it, with the real `sam deploy`."""
+"""An empty account in an emulator, and a small release to deploy into it."""
 
+import hashlib
 import json
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import boto3
 
+from larder_cli.deploy.options import as_toml
+from larder_cli.deploy.release import DESCRIPTION, PLAIN
+from local.cloudformation import read_template
 from local.template import REGION
 from tests.emulator.aws_behaviour import FAIL_AT
 from tests.emulator.process import KEYS, ROOT, Emulator, emulator
 
-_COMMAND = ("-m", "tools.deploy", "--env", "prod")
 ELSEWHERE = "eu-central-1"
 TEMPLATE = """
 AWSTemplateFormatVersion: "2010-09-09"
-Transform: AWS::Serverless-2016-10-31
 Parameters:
   ProtectData: {Type: String, Default: "true", AllowedValues: ["true", "false"]}
   Words: {Type: String, Default: "", AllowedPattern: "^[^!]*$"}
@@ -57,11 +59,7 @@ SETTINGS = """
 version = 0.1
 [prod.deploy.parameters]
 stack_name = "larder-prod"
-capabilities = "CAPABILITY_IAM"
-resolve_s3 = true
-confirm_changeset = true
-fail_on_empty_changeset = false
-parameter_overrides = %s
+parameter_overrides = [%s]
 """
 
 
@@ -88,37 +86,80 @@ class Done:
     text: str
 
 
+Way = Literal["make", "larder"]
+"""`make deploy` with samconfig.toml, or `larder install` with larder.toml. Both deploy a release."""
+
+
 @dataclass(frozen=True)
 class Account:
-    """An empty account in the emulator, and a folder to deploy from."""
+    """An empty account in the emulator, and a folder with a release to deploy."""
 
     emulator: Emulator
     folder: Path
     failing: Path
+    way: Way = "larder"
 
-    def configure(self, overrides: str) -> None:
-        (self.folder / "samconfig.toml").write_text(SETTINGS % overrides)
+    def release(self, template: str = TEMPLATE, **description: Any) -> None:
+        """Replace the release. `description` has fields of its release.json."""
+        source = self.folder / "template.yaml"
+        source.write_text(template)
+        plain = read_template(source)
+        plain["Parameters"] |= {"CodeBucket": {"Type": "String"}, "CodePrefix": {"Type": "String"}}
+        (self.folder / PLAIN).write_text(json.dumps(plain))
+        digest = hashlib.sha256((self.folder / PLAIN).read_bytes()).hexdigest()
+        described = {
+            "version": "1.2.3",
+            "readable_since": "1.0.0",
+            "environments": {"default": {"ProtectData": "false"}, "prod": {"ProtectData": "true"}},
+            "upgrade": {},
+            "contents": {},
+            "files": {PLAIN: digest},
+            **description,
+        }
+        (self.folder / DESCRIPTION).write_text(json.dumps(described))
+
+    def configure(self, **options: str) -> None:
+        """Write samconfig.toml and larder.toml with these options."""
+        quoted = as_toml("prod", {}, options).partition("[prod.options]\n")[2].split("\n")
+        inline = "{" + ", ".join(one for one in quoted if one) + "}"
+        (self.folder / "samconfig.toml").write_text(SETTINGS % inline)
+        (self.folder / "larder.toml").write_text(as_toml("prod", {"stack": "larder-prod"}, options))
 
     def deploy(
         self, *arguments: str, environ: Mapping[str, str] | None = None, answers: str | None = None
     ) -> Done:
-        """Run the command with the keys and nothing else, or with these variables."""
-        unattended = [] if answers is not None else ["--no-confirm-changeset"]
+        """Deploy with the keys of the account and nothing else in the environment, or with these variables."""
+        if self.way == "make":
+            unattended = [] if answers is not None else ["--no-confirm-changeset"]
+            command: list[str | Path] = [sys.executable, "-m", "tools.deploy", "--env", "prod"]
+            command += ["--built", self.folder, *unattended, *arguments]
+            return self.run(command, environ=environ, answers=answers)
+        unattended = [] if answers is not None else ["--yes"]
+        return self.larder("install", *unattended, *arguments, environ=environ, answers=answers)
+
+    def larder(
+        self,
+        command: str,
+        *arguments: str,
+        environ: Mapping[str, str] | None = None,
+        answers: str | None = None,
+    ) -> Done:
+        """Run `larder install`, `plan` or `upgrade` with larder.toml and the release."""
+        program = Path(sys.executable).with_name("larder")
+        given = ("--config", self.folder / "larder.toml", "--release", self.folder)
+        return self.run([program, command, *given, *arguments], environ=environ, answers=answers)
+
+    def run(
+        self,
+        command: Sequence[str | Path],
+        *,
+        environ: Mapping[str, str] | None = None,
+        answers: str | None = None,
+    ) -> Done:
         done = subprocess.run(
-            [sys.executable, *_COMMAND, "--built", self.folder, *unattended, *arguments],
+            command,
             cwd=ROOT,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.folder),
-                "SAM_CLI_TELEMETRY": "0",
-                "SAM_CLI_POLL_DELAY": "0.2",
-                "AWS_ACCESS_KEY_ID": KEYS[0],
-                "AWS_SECRET_ACCESS_KEY": KEYS[1],
-                "AWS_ENDPOINT_URL": self.emulator.url,
-                "AWS_EC2_METADATA_DISABLED": "true",
-                "NO_PROXY": "*",
-                **({"AWS_REGION": REGION} if environ is None else environ),
-            },
+            env=self.environment(environ),
             input=answers,
             stdin=None if answers is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -127,6 +168,19 @@ class Account:
             timeout=120,
         )
         return Done(done.returncode, done.stdout)
+
+    def environment(self, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "SAM_CLI_TELEMETRY": "0",
+            "AWS_ACCESS_KEY_ID": KEYS[0],
+            "AWS_SECRET_ACCESS_KEY": KEYS[1],
+            "AWS_ENDPOINT_URL": self.emulator.url,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "NO_PROXY": "*",
+            **({"AWS_REGION": REGION} if environ is None else environ),
+        }
 
     def client(self, service: str, region: str = REGION) -> Any:
         session = boto3.session.Session(*KEYS, region_name=region)
@@ -156,14 +210,15 @@ class Account:
 
 
 @contextmanager
-def empty_account(folder: Path, *, functions_at_once: int = 1000) -> Iterator[Account]:
+def empty_account(
+    folder: Path, *, functions_at_once: int = 1000, way: Way = "larder"
+) -> Iterator[Account]:
     """An account whose prod environment protects its data."""
     failing = folder / "fail-at"
     limits = {"LAMBDA_ACCOUNT_CONCURRENCY": str(functions_at_once)}
     with emulator(folder / "emulator", {FAIL_AT: str(failing), **limits}) as running:
-        package = folder / "package"
-        package.mkdir()
-        (package / "template.yaml").write_text(TEMPLATE)
-        account = Account(running, package, failing)
-        account.configure('"ProtectData=true"')
+        (folder / "release").mkdir()
+        account = Account(running, folder / "release", failing, way)
+        account.release()
+        account.configure(ProtectData="true")
         yield account

@@ -22,7 +22,7 @@ def transformed_resources() -> dict[str, Any]:
         return resources
     assert _PYTHON.is_file(), "SAM is not installed: `make test-build` installs it"
     done = subprocess.run(
-        [_PYTHON, ROOT / "tools" / "transform_template.py"],
+        [_PYTHON, ROOT / "tools" / "release" / "plain_template.py"],
         env={"AWS_DEFAULT_REGION": "us-east-1"},
         capture_output=True,
         text=True,

@@ -123,7 +123,9 @@ def with_every_resource(template: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
         validated = pool.submit(_run, [SAM / "sam", "validate", "--lint"])
-        template = json.loads(_run([SAM / "python", ROOT / "tools" / "transform_template.py"]))
+        template = json.loads(
+            _run([SAM / "python", ROOT / "tools" / "release" / "plain_template.py"])
+        )
         shorter = _without_repetition(with_every_resource(template))
         whole = Path(folder) / "template.json"
         whole.write_text(json.dumps(template))

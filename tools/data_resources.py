@@ -15,30 +15,11 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
+from larder_cli.deploy.changes import KEPT, problems
 from local.cloudformation import NOTHING, by_default, holds, read_template
-from tools.package import ROOT, version
+from tools.release.package import ROOT, version
 
 _API, _ROUTES, _LIMITS = "AWS::Serverless::HttpApi", "Routes", "RouteSettings"
-
-KEPT = {
-    "AWS::DynamoDB::Table": (
-        *("TableName", "KeySchema", "AttributeDefinitions", "ImportSourceSpecification"),
-        *("GlobalSecondaryIndexes", "LocalSecondaryIndexes"),
-    ),
-    "AWS::S3::Bucket": ("BucketName", "BucketNamePrefix", "BucketNamespace"),
-    # With another GenerateSecretString, CloudFormation generates a new secret, which signs all users out.
-    "AWS::SecretsManager::Secret": ("Name", "GenerateSecretString"),
-    # Its address is in the settings of builds. SAM sets its only property that cannot change.
-    _API: (),
-}
-"""The types of resources to keep, and the properties that CloudFormation cannot change without replacing them."""
-
-_OF_ATTRIBUTES = "AttributeDefinitions"
-_INDEXES = "GlobalSecondaryIndexes"
-_BY_NAME = {_OF_ATTRIBUTES: "AttributeName", _INDEXES: "IndexName"}
-"""Lists that can get and lose entries. The order does not matter."""
-_FIXED = ("AttributeType", "KeySchema", "Projection")
-"""What cannot change in such an entry."""
 
 Resources = dict[str, dict[str, Any]]
 """For each logical id, `Type` and the properties of KEPT. The API also has its routes, and those with own limits."""
@@ -84,20 +65,6 @@ def refused_settings(before: Resources, now: Resources, *, adjacent: bool) -> It
                 f"{logical_id} has limits for the new route {key}: the rollback of a failed update would fail, and"
                 " going back. Leave them to the next release"
             )
-
-
-def problems(before: Resources, now: Resources) -> Iterator[str]:
-    """The reasons why an upgrade would lose data or be refused by CloudFormation."""
-    for logical_id, old in before.items():
-        new = now.get(logical_id)
-        if new is None or new["Type"] != old["Type"]:
-            yield f"{logical_id} is missing: CloudFormation would delete it with its data"
-            continue
-        for name in KEPT[old["Type"]]:
-            if name in _BY_NAME:
-                yield from _changed_entries(logical_id, name, old.get(name, []), new.get(name, []))
-            elif old.get(name) != new.get(name):
-                yield f"{logical_id} has another {name}: CloudFormation would replace it"
 
 
 def last_upgrades(root: Path) -> Iterator[tuple[str, Resources, Resources]]:
@@ -146,22 +113,6 @@ def _routing(template: dict[str, Any], resource: dict[str, Any]) -> dict[str, li
         return {}
     limits = sorted(resource.get("Properties", {}).get(_LIMITS, {}))
     return {_ROUTES: routes_of(template), _LIMITS: limits}
-
-
-def _changed_entries(
-    logical_id: str, name: str, old: list[dict[str, Any]], new: list[dict[str, Any]]
-) -> Iterator[str]:
-    before, now = ({one[_BY_NAME[name]]: one for one in entries} for entries in (old, new))
-    for entry in sorted(before.keys() & now.keys()):
-        if any(before[entry].get(one) != now[entry].get(one) for one in _FIXED):
-            what = "the index" if name == _INDEXES else "the attribute"
-            yield f"{logical_id} changes {what} {entry}, which CloudFormation refuses: use another name"
-    changed = sorted(before.keys() ^ now.keys())
-    if name == _INDEXES and len(changed) > 1:
-        yield (
-            f"{logical_id} gets or loses {len(changed)} indexes ({', '.join(changed)}): CloudFormation"
-            " allows one per table in an upgrade, so leave the others to the next releases"
-        )
 
 
 def _exists(template: dict[str, Any], resource: dict[str, Any]) -> bool:

@@ -129,7 +129,7 @@ def statements() -> Iterator[dict[str, Any]]:
     for boundary in ("", f"arn:aws:iam::{ACCOUNT}:policy/boundary"):
         for bucket in ("", "uploads"):
             yield from Deployer(
-                {"PermissionsBoundary": boundary, "UploadBucket": bucket, "Edge": "true"}
+                {"PermissionsBoundary": boundary, "CodeBucket": bucket, "Edge": "true"}
             ).statements()
 
 

@@ -14,7 +14,7 @@ import pytest
 from local.cloudformation import read_template
 from tests.build.conftest import BUILT, ROOT
 from tests.e2e.cloud import LocalCloud, running
-from tools.package import FUNCTIONS, LAYER, TEMPLATE, package
+from tools.release.package import TEMPLATE, package
 
 pytestmark = pytest.mark.build
 
@@ -38,10 +38,18 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
+def archive(folder: Path, name: str) -> Path:
+    (found,) = folder.glob(f"{name}-{'[0-9a-f]' * 16}.zip")
+    return found
+
+
 def test_the_archives_contain_the_build(packed: Path) -> None:
-    assert set(ZipFile(packed / FUNCTIONS).namelist()) == files(BUILT / "GetStatus")
-    assert set(ZipFile(packed / LAYER).namelist()) == files(BUILT / "LarderLayer")
-    assert set(ZipFile(packed / f"jwt-{LAYER}").namelist()) == files(BUILT / "JwtLayer")
+    for name, folder in (
+        ("functions", "GetStatus"),
+        ("layer", "LarderLayer"),
+        ("jwt-layer", "JwtLayer"),
+    ):
+        assert set(ZipFile(archive(packed, name)).namelist()) == files(BUILT / folder)
 
 
 @dataclass(frozen=True)
@@ -95,9 +103,9 @@ def uploaded(folder: Path, bucket: Bucket, home: Path) -> tuple[set[str], set[st
 
 def test_sam_uploads_it(packed: Path, bucket: Bucket, tmp_path: Path) -> None:
     ((functions,), layers) = uploaded(packed, bucket, tmp_path)
-    assert bucket.content(functions) == (packed / FUNCTIONS).read_bytes()
+    assert bucket.content(functions) == archive(packed, "functions").read_bytes()
     assert {bucket.content(layer) for layer in layers} == {
-        (packed / name).read_bytes() for name in (LAYER, f"jwt-{LAYER}")
+        archive(packed, name).read_bytes() for name in ("layer", "jwt-layer")
     }
     assert functions == "3634956a44494ef150c09f87ad80a693", "must be the same in every release"
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from larder_cli.deploy.changes import KEPT
 from tests.permissions import RESOURCES, grants
 from tests.rehearsal.roles import roles
 from tests.sam import ROOT, transformed_resources
 from tests.variables import MOST_BYTES, longest_variables, measured, variables_of
 from tools.check_template import RESOURCE_WARNING
-from tools.data_resources import KEPT
 
 pytestmark = pytest.mark.build
 

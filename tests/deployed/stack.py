@@ -1,12 +1,12 @@
-"""A stack that `sam deploy` creates from the output of `make package`, and its resources."""
+"""A stack that `larder install` creates from the output of `make package`, and its resources."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from larder.settings import unpacked
+from larder_cli.deploy.options import as_toml
+from larder_cli.deploy.release import DESCRIPTION
+from larder_cli.deploy.stack import failures
 from local.lambda_runtime.built import open_build
 from tests.emulator.process import ROOT, Emulator
-from tools.deploy.parameters import write_for_sam
-from tools.deploy.stack import failures
-from tools.package import BUILT, LAYER, package
+from tools.release.package import BUILT, CODE_LAYER, complete, package
 
-SAM = ROOT / ".tools" / "sam" / "bin" / "sam"
 STACK = "larder"
 WITHOUT_ALARMS = {"Alarms": "false"}
 """The emulator does not support alarms that combine several metrics."""
@@ -30,25 +30,25 @@ _TIMEOUT_S = 900
 
 
 def packed(folder: Path) -> Path:
-    """Write the output of `make package` to `folder`. If this machine is not arm64, add the layer's libraries for it.
+    """Write the output of `make package` to `folder`. If this machine is not arm64, the layer has its libraries, too.
 
     Python chooses a library by its name, so the archive works on both.
     """
-    artifacts = open_build(ROOT / "template.yaml")
-    package(BUILT, folder)
-    with zipfile.ZipFile(folder / LAYER, "a", zipfile.ZIP_DEFLATED) as layer:
-        known = set(layer.namelist())
-        for stand_in in artifacts.stand_ins:
-            for library in sorted(stand_in.rglob("*.so")):
-                name = f"python/{library.relative_to(stand_in)}"
-                assert name not in known
-                layer.write(library, name)
+    built = folder.with_name(f"{folder.name}-build")
+    shutil.copytree(BUILT, built, copy_function=os.link)
+    for stand_in in open_build(ROOT / "template.yaml").stand_ins:
+        for library in sorted(stand_in.rglob("*.so")):
+            copy = built / CODE_LAYER / "python" / library.relative_to(stand_in)
+            assert not copy.exists()
+            shutil.copy(library, copy)
+    package(built, folder)
+    complete(folder)
     return folder
 
 
 @dataclass(frozen=True)
 class Sent:
-    """The result of a run of SAM."""
+    """The result of a command."""
 
     status: int
     text: str
@@ -65,35 +65,24 @@ class Stack:
     runs: list[Sent] = field(default_factory=list)
 
     def deploy(self, parameters: Mapping[str, str] | None = None) -> str:
-        """Run `make deploy`'s program, which must succeed. `parameters` apply on top of those in samconfig.toml."""
+        """Run `larder install`, which must succeed. `parameters` apply on top of those of the environment."""
         sent = self.try_to_deploy(parameters)
         assert sent.status == 0, f"{sent.text[-2_000:]}\n{self.failures()}"
         return sent.text
 
     def try_to_deploy(self, parameters: Mapping[str, str] | None = None) -> Sent:
-        command: list[str | Path] = [sys.executable, "-m", "tools.deploy"]
-        command += ["--env", self.environment, "--built", self.folder, "--stack-name", self.name]
-        command += ["--no-confirm-changeset", "--no-progressbar"]
-        if parameters:
-            # On the command line, SAM takes away quotes within a value.
-            overrides = self.folder / "overrides.yaml"
-            write_for_sam(parameters, overrides)
-            command += ["--parameter-overrides", f"file://{overrides}"]
-        return self._run(command, ROOT)
+        environments = json.loads((self.folder / DESCRIPTION).read_text())["environments"]
+        options = {**environments[self.environment], **(parameters or {})}
+        config = self.folder.with_name(f"{self.folder.name}.toml")
+        config.write_text(as_toml(self.environment, {"stack": self.name}, options))
+        return self.larder("install", "--config", config, "--release", self.folder, "--yes")
 
     def delete(self) -> Sent:
-        return self._run(
-            [
-                SAM,
-                "delete",
-                "--config-env",
-                self.environment,
-                "--no-prompts",
-                "--stack-name",
-                self.name,
-            ],
-            self.folder,
-        )
+        return self.larder("uninstall", "--stack", self.name, "--confirm", self.name)
+
+    def larder(self, *arguments: str | Path) -> Sent:
+        """Run a command of `larder`."""
+        return self._run([Path(sys.executable).with_name("larder"), *arguments], ROOT)
 
     def _run(self, command: list[str | Path], folder: Path) -> Sent:
         done = subprocess.run(
@@ -102,8 +91,6 @@ class Stack:
             env={
                 "PATH": os.environ["PATH"],
                 "HOME": str(self.folder),
-                "SAM_CLI_TELEMETRY": "0",
-                "SAM_CLI_POLL_DELAY": "0.5",
                 **self.emulator.variables,
             },
             stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""`make deploy` with the permissions of deployer/template.yaml, which the emulator checks for every call.
+"""`larder install` with the permissions of deployer/template.yaml, which the emulator checks for every call.
 
 It creates resources without checking permissions; tests/build/test_deployer.py compares those with the schemas. It does
 not check lambda:GetAccountSettings either.
@@ -40,7 +40,7 @@ class User:
 
 @pytest.fixture
 def user(tmp_path: Path) -> Iterator[User]:
-    """The user's first deployment has created SAM's bucket, and could not use it."""
+    """The user's first deployment has created the bucket for the code, and could not use it."""
     with empty_account(tmp_path) as account:
         iam = account.client("iam")
         iam.create_user(UserName=USER)
@@ -60,8 +60,8 @@ def user(tmp_path: Path) -> Iterator[User]:
             },
         )
         first = user.deploy()
-        assert "explicit deny in a resource-based policy" in first.text, first.text
-        # SAM's bucket refuses requests without TLS, which the emulator does not have.
+        assert "cannot read the bucket larder-code-" in first.text, first.text
+        # The bucket refuses requests without TLS, which the emulator does not have.
         s3 = account.client("s3")
         (bucket,) = s3.list_buckets()["Buckets"]
         s3.delete_bucket_policy(Bucket=bucket["Name"])
@@ -72,7 +72,7 @@ def test_the_policies_suffice_to_create_and_update(user: User) -> None:
     created = user.deploy()
     assert created.status == 0, created.text
     assert user.account.is_protected()
-    user.account.configure('"Level=DEBUG"')
+    user.account.configure(Level="DEBUG")
     updated = user.deploy()
     assert updated.status == 0, updated.text
     assert user.account.note("Level") == "DEBUG"
@@ -88,10 +88,10 @@ def test_the_policies_suffice_to_clean_up_and_start_again(user: User) -> None:
 
 
 def test_they_do_not_suffice_for_another_stack(user: User) -> None:
-    done = user.deploy("--stack-name", "orders")
+    done = user.deploy("--stack", "orders")
     assert done.status != 0
     assert "not authorized to perform: cloudformation:" in done.text
-    assert user.account.deploy("--stack-name", "orders").status == 0
+    assert user.account.deploy("--stack", "orders").status == 0
 
 
 def test_a_deployment_fails_without_any_of_its_own_actions(user: User) -> None:
@@ -100,9 +100,8 @@ def test_a_deployment_fails_without_any_of_its_own_actions(user: User) -> None:
         "s3:PutObject",
         "cloudformation:CreateChangeSet",
         "cloudformation:DescribeChangeSet",
-        "cloudformation:ExecuteChangeSet",
-        # The stack exists from here on.
         "cloudformation:UpdateTerminationProtection",
+        "cloudformation:ExecuteChangeSet",
     ):
         user.deny(action)
         done = user.deploy()
@@ -117,7 +116,7 @@ def test_they_suffice_to_check_an_existing_bucket_and_no_other(user: User) -> No
     s3 = user.account.client("s3")
     for name in ("acme-build-cache", "acme-orders"):
         s3.create_bucket(Bucket=name)
-    user.account.configure('"ExistingBucket=acme-build-cache"')
+    user.account.configure(ExistingBucket="acme-build-cache")
     obey(s3, user.deploy().text)
     # It refuses requests without TLS, which the emulator does not have. Those for objects are enough.
     policy = json.loads(s3.get_bucket_policy(Bucket="acme-build-cache")["Policy"])
@@ -125,7 +124,7 @@ def test_they_suffice_to_check_an_existing_bucket_and_no_other(user: User) -> No
     s3.put_bucket_policy(Bucket="acme-build-cache", Policy=json.dumps(policy))
     done = user.deploy()
     assert done.status == 0, done.text
-    user.account.configure('"ExistingBucket=acme-orders"')
+    user.account.configure(ExistingBucket="acme-orders")
     refused = user.deploy()
     assert refused.status == 1
     assert "cannot check acme-orders" in refused.text

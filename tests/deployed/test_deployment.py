@@ -5,13 +5,11 @@ option, another version of the code, deletion. The first data is read after each
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import boto3
 import httpx
@@ -24,7 +22,7 @@ from tests.catalogue import valid
 from tests.deployed.cloud import ANNOUNCED, TIMEOUT_S, DeployedCloud
 from tests.deployed.stack import Stack
 from tests.e2e.outbox import link_in, mail_to
-from tools.package import LAYER
+from tools.release.package import CODE_LAYER, complete, package
 
 pytestmark = pytest.mark.e2e
 
@@ -290,10 +288,10 @@ def test_another_version_reads_the_data_of_this_version(
     cloud: DeployedCloud, stack: Stack, api: Api, tmp_path: Path
 ) -> None:
     before, layer, code = stored(cloud), layers_of(stack), code_of(stack)
-    next_version = tmp_path / "next"
-    shutil.copytree(stack.folder, next_version)
-    with ZipFile(next_version / LAYER, "a") as archive:
-        archive.writestr("python/larder/of_the_next_version.py", "")
+    built, next_version = stack.folder.with_name(f"{stack.folder.name}-build"), tmp_path / "next"
+    (built / CODE_LAYER / "python" / "larder" / "of_the_next_version.py").touch()
+    package(built, next_version)
+    complete(next_version)
     Stack(stack.emulator, next_version).deploy({**PROD, "OverQuota": "evict"})
     assert layers_of(stack) != layer
     # CloudFormation replaces the zip only if this differs. Lambda would do so in a second call.

@@ -7,8 +7,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from larder_cli.deploy.existing_bucket import Bucket
 from local.template import REGION
-from tools.deploy.bucket import Bucket
 
 ACCOUNT = "123456789012"
 NAME = "acme-build-cache"

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from larder_cli.deploy.changes import problems
 from tools.data_resources import (
     data_resources,
     last_upgrades,
-    problems,
     recording,
     stopped_upgrades,
 )
-from tools.package import ROOT
+from tools.release.package import ROOT
 
 BY_USER = {
     "IndexName": "by_user",

@@ -8,17 +8,20 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from larder_cli.deploy.advice import advice
+from larder_cli.deploy.flow import check_name
+from larder_cli.deploy.options import Change, all_values, changes
+from larder_cli.deploy.region import chosen_region
+from larder_cli.deploy.stack import Stack, State
 from local.cloudformation import read_template
-from tools.deploy.advice import advice
-from tools.deploy.command import LONGEST_NAME_WITH_EDGE, LONGEST_NEW_NAME, ROOT, check_name, deploy
-from tools.deploy.parameters import Change, all_values, changes
-from tools.deploy.region import chosen_region
-from tools.deploy.stack import Stack, State
+from tools.deploy.command import deploy
+from tools.release.package import ROOT
 
 DECLARED: dict[str, dict[str, Any]] = {
     "Level": {"Default": "INFO"},
-    "Days": {"Default": 30},
-    "Protect": {"Default": True},
+    "Days": {"Default": 30, "Type": "Number", "MinValue": 1, "MaxValue": 3650},
+    "Protect": {"Default": True, "AllowedValues": ["true", "false"]},
+    "Prefix": {"Default": "", "MaxLength": 3, "AllowedPattern": "[a-z]*"},
 }
 
 
@@ -29,7 +32,13 @@ def region(
     given: str | None = None,
     configured: str | None = None,
 ) -> str:
-    return chosen_region(environ or {}, profile=profile, given=given, configured=configured)
+    return chosen_region(
+        environ or {},
+        profile=profile,
+        given=given,
+        configured=configured,
+        configured_in="samconfig.toml",
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,15 +72,24 @@ def test_no_region_is_refused_with_the_line_to_paste() -> None:
 
 
 def test_a_parameter_without_a_value_gets_its_default() -> None:
-    assert all_values(DECLARED, {"Level": ""}) == {"Level": "", "Days": "30", "Protect": "true"}
+    assert all_values(DECLARED, {"Level": ""}) == {
+        "Level": "",
+        "Days": "30",
+        "Protect": "true",
+        "Prefix": "",
+    }
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"Lvl": "x"}, "template.yaml has no parameter Lvl. Did you mean Level?"),
-        ({"Unlike": "x"}, "template.yaml has no parameter Unlike."),
-        ({"Level": 'a \\" b'}, "Level: SAM cannot pass on a backslash before a quote or a space"),
+        ({"Lvl": "x"}, "Larder has no option Lvl. Did you mean Level?"),
+        ({"Unlike": "x"}, "Larder has no option Unlike."),
+        ({"Days": "x"}, "Days=x: must be a number"),
+        ({"Days": "-1"}, "Days=-1: must be at least 1"),
+        ({"Protect": "yes"}, "Protect=yes: must be one of true, false"),
+        ({"Prefix": "a b"}, "Prefix=a b: must match [a-z]*"),
+        ({"Prefix": "abcd"}, "Prefix=abcd: must have at most 3 characters"),
     ],
 )
 def test_a_wrong_parameter_is_refused_by_name(given: dict[str, str], message: str) -> None:
@@ -85,6 +103,7 @@ def test_changes_include_parameters_that_come_and_go() -> None:
     assert changes(before, all_values(DECLARED, {})) == [
         Change("Level", "DEBUG", "INFO"),
         Change("Protect", None, "true"),
+        Change("Prefix", None, ""),
         Change("Gone", "x", None),
     ]
 
@@ -116,15 +135,15 @@ def test_what_a_deployment_can_do_with_a_stack(status: str | None, state: State)
 
 
 def test_with_the_edge_the_name_of_a_stack_is_shorter() -> None:
-    check_name("s" * 40, LONGEST_NAME_WITH_EDGE)
+    check_name("s" * 40, has_edge=True)
     with pytest.raises(click.UsageError, match="more than 40 characters, the limit with Edge=true"):
-        check_name("s" * 41, LONGEST_NAME_WITH_EDGE)
+        check_name("s" * 41, has_edge=True)
 
 
 def test_the_name_of_a_new_stack_is_shorter() -> None:
-    check_name("s" * 24, LONGEST_NEW_NAME)
+    check_name("s" * 24, is_new=True)
     with pytest.raises(click.UsageError, match="more than 24 characters, the limit for new stacks"):
-        check_name("s" * 25, LONGEST_NEW_NAME)
+        check_name("s" * 25, is_new=True)
 
 
 def test_a_stack_name_that_is_too_long_for_functions_is_refused() -> None:

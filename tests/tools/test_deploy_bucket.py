@@ -12,12 +12,12 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from moto.s3.models import s3_backends
 
+from larder_cli.deploy.existing_bucket import Bucket, check
 from local.template import REGION
 from tests.deploying import commands_in, obey
 from tests.hooks import hooked
 from tests.tools.buckets import ACCOUNT, NAME, empty_bucket
-from tools.deploy.bucket import Bucket, check
-from tools.deploy.command import ROOT
+from tools.release.package import ROOT
 
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 OPTIONS = {"KmsKeyArn": "", "RetentionDays": "30", "Alarms": "true", "AlarmTrafficGigabytes": "0"}

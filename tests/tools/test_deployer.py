@@ -53,7 +53,7 @@ def test_every_statement_of_the_table_is_in_a_policy() -> None:
         for one in Deployer(
             {
                 "PermissionsBoundary": bounded,
-                "UploadBucket": bucket,
+                "CodeBucket": bucket,
                 "Edge": "true",
                 **ENCRYPTED,
                 **EXISTING,
@@ -70,14 +70,14 @@ def test_each_policy_fits_into_the_limit_with_the_longest_values(policy: str) ->
     longest = {
         "StackName": "l" * 24,
         "RolePath": f"/{'p' * 60}/",
-        "UploadBucket": "b" * 63,
+        "CodeBucket": "b" * 63,
         "KmsKeyArn": f"arn:aws-us-gov:kms:ap-southeast-5:{ACCOUNT}:key/{'k' * 36}",
         "ExistingBucket": "b" * 63,
         "TruststoreObject": f"{'b' * 63}/{'k' * 200}",
         "Edge": "true",
         "PermissionsBoundary": f"arn:aws-us-gov:iam::{ACCOUNT}:policy/{'b' * 128}",
     }
-    for parameters in (longest, {**longest, "UploadBucket": ""}):
+    for parameters in (longest, {**longest, "CodeBucket": ""}):
         document = Deployer(parameters, Region="ap-southeast-5", Partition="aws-us-gov").document(
             policy
         )
@@ -88,7 +88,7 @@ def test_a_statement_for_all_resources_gives_a_reason() -> None:
     everywhere = [
         one for one in tomllib.loads(TABLE.read_text())["statement"] if "*" in one["resources"]
     ]
-    assert len(everywhere) == 6
+    assert len(everywhere) == 5
     for one in everywhere:
         assert len(one["reason"]) > 20, one["sid"]
         assert not any("*" in action for action in one["actions"]), one["sid"]
@@ -158,7 +158,7 @@ def test_it_allows_every_call_that_checks_the_bucket() -> None:
         "get_public_access_block": "GetBucketPublicAccessBlock",
         "list_object_versions": "ListBucketVersions",
     }
-    source = (ROOT / "tools" / "deploy" / "bucket.py").read_text()
+    source = (ROOT / "cli/src/larder_cli/deploy/existing_bucket.py").read_text()
     calls = re.findall(r'\.read\(\s*"(\w+)"', source)
     needed = {f"s3:{names.get(one) or camel_case(one)}" for one in calls}
     table = tomllib.loads(TABLE.read_text())["statement"]
@@ -258,7 +258,7 @@ def test_the_role_trusts_one_environment_of_one_repository() -> None:
         ("StackName", ""),
         ("StackName", "Larder"),
         ("StackName", "l" * 25),
-        ("UploadBucket", "*"),
+        ("CodeBucket", "*"),
         ("PermissionsBoundary", "*"),
     ],
 )

@@ -8,8 +8,9 @@ from zipfile import ZipFile
 
 import pytest
 
-from tools.check_release import problems
-from tools.package import FUNCTIONS, LAYER, SETTINGS, SUMS, TEMPLATE, Unbuilt, package, version
+from tools.release.check import problems
+from tools.release.notes import notes, upgrade_steps
+from tools.release.package import SETTINGS, TEMPLATE, Unbuilt, package, version
 
 BUILT_TEMPLATE = """\
 Resources:
@@ -39,19 +40,24 @@ def built(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_package_has_the_template_two_archives_and_their_checksums(
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_archives_are_named_by_their_content_and_the_template_names_them(
     built: Path, tmp_path: Path
 ) -> None:
-    files = package(built, tmp_path / "dist")
-    assert [path.name for path in files] == ["LICENSE", FUNCTIONS, LAYER, SETTINGS, TEMPLATE, SUMS]
-    template = (tmp_path / "dist" / TEMPLATE).read_text()
-    assert template.count(f"CodeUri: {FUNCTIONS}\n") == 2
-    assert template.count(f"ContentUri: {LAYER}\n") == 1
-    assert ZipFile(tmp_path / "dist" / FUNCTIONS).namelist() == ["module.py"]
-    assert ZipFile(tmp_path / "dist" / LAYER).namelist() == ["python/larder/module.py"]
-    for line in (tmp_path / "dist" / SUMS).read_text().splitlines():
-        digest, name = line.split("  ")
-        assert hashlib.sha256((tmp_path / "dist" / name).read_bytes()).hexdigest() == digest
+    package(built, tmp_path / "dist")
+    terms, functions, layer, settings, template = names(tmp_path / "dist")
+    assert (terms, settings, template) == ("LICENSE", SETTINGS, TEMPLATE)
+    assert ZipFile(tmp_path / "dist" / functions).namelist() == ["module.py"]
+    assert ZipFile(tmp_path / "dist" / layer).namelist() == ["python/larder/module.py"]
+    for name, archive in (("functions", functions), ("layer", layer)):
+        digest = hashlib.sha256((tmp_path / "dist" / archive).read_bytes()).hexdigest()
+        assert archive == f"{name}-{digest[:16]}.zip"
+    written = (tmp_path / "dist" / TEMPLATE).read_text()
+    assert written.count(f"CodeUri: {functions}\n") == 2
+    assert written.count(f"ContentUri: {layer}\n") == 1
 
 
 def test_archives_do_not_depend_on_the_dates_of_files(built: Path, tmp_path: Path) -> None:
@@ -60,7 +66,7 @@ def test_archives_do_not_depend_on_the_dates_of_files(built: Path, tmp_path: Pat
         path.write_text(path.read_text())
         path.chmod(0o600)
     package(built, tmp_path / "other")
-    assert (tmp_path / "one" / SUMS).read_text() == (tmp_path / "other" / SUMS).read_text()
+    assert names(tmp_path / "one") == names(tmp_path / "other")
 
 
 def test_files_of_an_earlier_package_are_deleted(built: Path, tmp_path: Path) -> None:
@@ -89,7 +95,7 @@ def tree(tmp_path: Path) -> Path:
     """A tree that can be released as 1.2.3."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "changelog.md").write_text(
-        "# Changelog\n\n## 1.2.3 (2026-12-01)\n\n- All.\n"
+        "# Changelog\n\n## 1.2.3 (2026-12-01)\n\n### Upgrade from 1.2.2\n\n- Nothing.\n"
     )
     (tmp_path / "tests" / "upgrades" / "recorded").mkdir(parents=True)
     (tmp_path / "tests" / "upgrades" / "recorded" / "1.2.3.json").write_text("{}")
@@ -131,6 +137,32 @@ def test_the_recorded_resources_are_those_of_the_release(tree: Path) -> None:
     assert (
         "resources/1.2.3.json is not what template.yaml has: run `make record-release`" in problem
     )
+
+
+def test_a_changelog_that_does_not_begin_with_the_upgrade_cannot_be_released(tree: Path) -> None:
+    (tree / "docs" / "changelog.md").write_text("## 1.2.3 (2026-12-01)\n\n### Added\n\n- All.\n")
+    commit(tree)
+    assert list(problems(tree, "1.2.3")) == [
+        "docs/changelog.md: the section 1.2.3 does not begin with `### Upgrade`"
+    ]
+
+
+def test_the_steps_of_an_upgrade_are_plain_text_by_the_version_to_come_from() -> None:
+    changelog = """
+## 1.2.3 (2026-12-01)
+
+### Upgrade from 1.2.2
+
+- **First:** read [the page](deploy.md#upgrade),
+  then set `A=b`.
+- Second.
+
+### Added
+
+- Other.
+"""
+    assert upgrade_steps(changelog) == {"1.2.2": ["First: read the page, then set A=b.", "Second."]}
+    assert notes(changelog, "1.2.3").startswith("### Upgrade from 1.2.2\n\n- **First:**")
 
 
 def test_a_version_is_released_once_and_only_as_committed(tree: Path) -> None:

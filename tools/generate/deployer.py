@@ -14,7 +14,7 @@ from local.cloudformation import read_template
 from tools.generate.text import quoted
 
 TABLE = Path(__file__).with_name("deployer.toml")
-PROGRAMS = frozenset({"make deploy", "sam deploy"})
+PROGRAMS = frozenset({"larder install"})
 EXPANDED = {
     "AWS::Serverless::Function": (
         "AWS::Events::Rule",

@@ -30,7 +30,7 @@ class CommandGroup(click.Group):
 
 
 class OperatorGroup(CommandGroup):
-    """The root command. An expected error ends it with one line on standard error and status 1."""
+    """The root command. An expected error ends it with a message on standard error and status 1."""
 
     group_class = CommandGroup
 
@@ -41,7 +41,8 @@ class OperatorGroup(CommandGroup):
             raise
         except click.ClickException as error:
             # It may have the name of a file, or what a server sent.
-            error.message = printable(error.message)  # type: ignore[misc]
+            lines = map(printable, error.message.split("\n"))
+            error.message = "\n".join(lines)  # type: ignore[misc]
             raise
         except Exception as error:
             line = explanation(error)

@@ -7,6 +7,7 @@ from click.core import ParameterSource
 
 from larder_cli.artifacts import artifacts
 from larder_cli.commands import OperatorGroup, examples
+from larder_cli.deploy import command as deployment
 from larder_cli.doctor.command import doctor
 from larder_cli.edge.command import edge
 from larder_cli.index import rebuild_index, sweep
@@ -95,6 +96,12 @@ def _is_typed(ctx: click.Context, name: str) -> bool:
 
 
 for command in (
+    deployment.install,
+    deployment.plan,
+    deployment.upgrade,
+    deployment.uninstall,
+    deployment.options,
+    deployment.release,
     users,
     teams,
     keys,

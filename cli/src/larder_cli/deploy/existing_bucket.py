@@ -98,7 +98,7 @@ def check(bucket: Bucket, options: Mapping[str, str], *, is_used: bool, takes_us
         raise click.ClickException(
             f"ExistingBucket: {bucket.name} already has objects under {PREFIX}. Two stacks with one bucket delete each "
             f"other's artifacts, and other objects under {PREFIX} expire. If they are artifacts that no other stack "
-            'uses, add ARGS="--accept-stored-artifacts".'
+            "uses, add --accept-stored-artifacts."
         )
 
 

@@ -1,17 +1,19 @@
-"""The stack in CloudFormation: what state it is in, and what to do before `sam deploy` can change it."""
+"""The stack in CloudFormation: what state it is in, and what to do before a deployment can change it."""
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
 import click
-from botocore.exceptions import ClientError, WaiterError
+from botocore.exceptions import ClientError
 
-from tools.deploy.advice import route_commands, unknown_routes
+from larder_cli.deploy.advice import route_commands, unknown_routes
 
 _NEVER_CREATED = {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}
-_PAUSE_S = 5
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.3, 5.0
 _LEFT_LIMITS = (
     "The stage of the API still has limits for routes that the restored version lacks. If the version that you deploy "
     "lacks them as well, remove them first:"
@@ -42,7 +44,10 @@ class Stack:
     status: str | None = None
     parameters: Mapping[str, str] | None = None
     outputs: Mapping[str, str] | None = None
+    tags: Mapping[str, str] | None = None
     protected: bool = False
+    since: datetime | None = None
+    """When the last operation began."""
 
     @property
     def state(self) -> State:
@@ -76,7 +81,9 @@ def find(cloudformation: Any, name: str) -> Stack:
         found["StackStatus"],
         parameters,
         outputs,
+        {one["Key"]: one["Value"] for one in found.get("Tags", [])},
         protected=bool(found.get("EnableTerminationProtection")),
+        since=found.get("LastUpdatedTime") or found["CreationTime"],
     )
 
 
@@ -87,13 +94,13 @@ def delete_remains(cloudformation: Any, dynamodb: Any, name: str) -> None:
     """
     set_protection(cloudformation, name, on=False)
     for table in _physical_ids(cloudformation, name, "AWS::DynamoDB::Table"):
-        # A protected table of a deployment with `sam deploy` alone would stop the deletion.
+        # A protected table of a deployment with another tool would stop the deletion.
         try:
             dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
         except dynamodb.exceptions.ResourceNotFoundException:
             continue
     cloudformation.delete_stack(StackName=name)
-    _wait(cloudformation, "stack_delete_complete", name)
+    wait(cloudformation, name, until=None)
 
 
 def finish_rollback(cloudformation: Any, name: str, region: str) -> str:
@@ -104,7 +111,7 @@ def finish_rollback(cloudformation: Any, name: str, region: str) -> str:
     """
     cloudformation.continue_update_rollback(StackName=name)
     try:
-        _wait(cloudformation, "stack_rollback_complete", name)
+        wait(cloudformation, name, until="UPDATE_ROLLBACK_COMPLETE")
     except click.ClickException as error:
         failed = _stopped_rollback(cloudformation, name)
         routes = unknown_routes(failed.values())
@@ -116,7 +123,7 @@ def finish_rollback(cloudformation: Any, name: str, region: str) -> str:
                 "\n".join([error.message, *reasons, *commands, _SKIP.format(name, region, skipped)])
             ) from error
         cloudformation.continue_update_rollback(StackName=name, ResourcesToSkip=[*failed])
-        _wait(cloudformation, "stack_rollback_complete", name)
+        wait(cloudformation, name, until="UPDATE_ROLLBACK_COMPLETE")
         return "\n".join([_LEFT_LIMITS, *commands])
     return ""
 
@@ -161,18 +168,6 @@ def failures(cloudformation: Any, name: str) -> list[str]:
     ]
 
 
-def open_change_sets(cloudformation: Any, name: str) -> set[str]:
-    """The change sets that can be executed: SAM leaves one if a person answers no, or with `--no-execute-changeset`."""
-    pages = cloudformation.get_paginator("list_change_sets").paginate(StackName=name)
-    try:
-        listed = [one for page in pages for one in page["Summaries"]]
-    except ClientError as error:
-        if error.response["Error"]["Code"] not in ("ValidationError", "ChangeSetNotFound"):
-            raise
-        return set()
-    return {one["ChangeSetId"] for one in listed if one["ExecutionStatus"] == "AVAILABLE"}
-
-
 def set_protection(cloudformation: Any, name: str, *, on: bool) -> None:
     """Make CloudFormation refuse to delete the stack, or allow it."""
     cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=on)
@@ -186,12 +181,23 @@ def _physical_ids(cloudformation: Any, name: str, kind: str) -> Iterator[str]:
             yield one["PhysicalResourceId"]
 
 
-def _wait(cloudformation: Any, waiter: str, name: str) -> None:
-    try:
-        cloudformation.get_waiter(waiter).wait(
-            StackName=name, WaiterConfig={"Delay": _PAUSE_S, "MaxAttempts": 360}
-        )
-    except WaiterError as error:
+def wait(cloudformation: Any, name: str, *, until: str | None) -> None:
+    """Wait for the end of an operation. `until` is the status of success, None for a deleted stack.
+
+    Raises ClickException if it ends with another status.
+    """
+    pauses = pauses_s()
+    while (stack := find(cloudformation, name)).state is State.BUSY:
+        time.sleep(next(pauses))
+    if stack.status != until:
         raise click.ClickException(
-            f"CloudFormation could not finish: {error}. The events of the stack {name} say which resource refused."
-        ) from error
+            f"CloudFormation could not finish: {name} is {stack.status}. The events of the stack say which resource "
+            "refused."
+        )
+
+
+def pauses_s() -> Iterator[float]:
+    """Between questions to CloudFormation: short at first, because some operations take a second."""
+    began = time.monotonic()
+    while True:
+        yield min(_LONGEST_PAUSE_S, _SHORTEST_PAUSE_S + (time.monotonic() - began) / 20)

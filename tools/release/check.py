@@ -7,10 +7,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from local.cloudformation import read_template
 from tools.data_resources import data_resources, recording
-from tools.package import ROOT, version
+from tools.release.notes import NoUpgradeNotes, notes
+from tools.release.package import ROOT, version
 
 
 def problems(root: Path, version: str) -> Iterator[str]:
@@ -23,6 +24,11 @@ def problems(root: Path, version: str) -> Iterator[str]:
     )
     if heading is None:
         yield f"docs/changelog.md has no heading `## {version} (year-month-day)`"
+    else:
+        try:
+            notes(changelog, version)
+        except NoUpgradeNotes as error:
+            yield str(error)
     if not (root / "tests" / "upgrades" / "recorded" / f"{version}.json").is_file():
         yield "the data of this version is not recorded for the upgrade tests: run `make record-release`"
     kept, template = recording(root, version), read_template(root / "template.yaml")

@@ -1,6 +1,6 @@
 """The region to deploy to.
 
-SAM reads AWS_DEFAULT_REGION and the profile, and ignores AWS_REGION, which the other tools prefer. So two of them that
+AWS's tools do not agree which of several sources wins: SAM ignores AWS_REGION, which others prefer. So two sources that
 differ would deploy to one region and look for the stack in the other.
 """
 
@@ -12,12 +12,17 @@ _EXAMPLE = "export AWS_REGION=eu-central-1"
 
 
 def chosen_region(
-    environ: Mapping[str, str], *, profile: str | None, given: str | None, configured: str | None
+    environ: Mapping[str, str],
+    *,
+    profile: str | None,
+    given: str | None,
+    configured: str | None,
+    configured_in: str,
 ) -> str:
     """The only region that is named anywhere.
 
-    `profile` is that of the AWS profile, `given` that of `--region`, `configured` that of samconfig.toml. `--region`
-    wins over all others. Raises UsageError if there is none, or if two differ.
+    `profile` is that of the AWS profile, `given` that of `--region`, `configured` that of the file `configured_in`.
+    `--region` wins over all others. Raises UsageError if there is none, or if two differ.
     """
     if given:
         return given
@@ -25,7 +30,7 @@ def chosen_region(
         "AWS_REGION": environ.get("AWS_REGION"),
         "AWS_DEFAULT_REGION": environ.get("AWS_DEFAULT_REGION"),
         "the AWS profile": profile,
-        "samconfig.toml": configured,
+        configured_in: configured,
     }
     found = {source: region for source, region in named.items() if region}
     regions = set(found.values())
@@ -34,6 +39,6 @@ def chosen_region(
     if len(regions) > 1:
         shown = ", ".join(f"{source} says {region}" for source, region in found.items())
         raise click.UsageError(
-            f'which region? {shown}. Make them equal, or add ARGS="--region NAME" for this deployment.'
+            f"which region? {shown}. Make them equal, or add --region NAME for this deployment."
         )
     return regions.pop()

@@ -1,0 +1,104 @@
+"""The account, region and stack of a deployment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import botocore.session
+import click
+from botocore.exceptions import BotoCoreError, ClientError
+
+from larder_cli.deploy import stack as stacks
+from larder_cli.deploy.existing_bucket import Bucket
+from larder_cli.deploy.region import chosen_region
+from larder_cli.deploy.stack import Stack
+
+MINIMUM_CONCURRENCY = 100
+"""Functions at once. A turbo with preflight has ten requests open; a new account often allows ten functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The caller's account in one region, and the stack in it. `caller` is the ARN of the credentials."""
+
+    session: boto3.Session
+    id: str
+    caller: str
+    region: str
+    stack: str
+
+    def client(self, service: str) -> Any:
+        return self.session.client(service)  # type: ignore[call-overload]
+
+    @property
+    def cloudformation(self) -> Any:
+        return self.client("cloudformation")
+
+    @property
+    def partition(self) -> str:
+        return self.session.get_partition_for_region(self.region)
+
+    def find_stack(self) -> Stack:
+        return stacks.find(self.cloudformation, self.stack)
+
+    def bucket(self, name: str) -> Bucket:
+        return Bucket(self.client("s3"), name, self.id, self.region, self.partition)
+
+
+def open_account(
+    stack: str,
+    *,
+    region: str | None,
+    configured_region: str | None,
+    configured_in: str,
+    profile: str | None,
+    expected: str | None = None,
+) -> Account:
+    """The account of the caller's credentials. `region` is that of `--region`.
+
+    Raises UsageError without one clear region, and ClickException if AWS refuses the credentials or they belong to
+    another account than `expected`.
+    """
+    try:
+        of_profile = botocore.session.Session(profile=profile).get_scoped_config().get("region")
+        chosen = chosen_region(
+            os.environ,
+            profile=of_profile,
+            given=region,
+            configured=configured_region,
+            configured_in=configured_in,
+        )
+        session = boto3.Session(profile_name=profile, region_name=chosen)
+        identity = session.client("sts").get_caller_identity()
+    except (BotoCoreError, ClientError) as error:
+        raise click.ClickException(
+            f"AWS does not accept your credentials: {error}. `aws sts get-caller-identity` has to succeed."
+        ) from error
+    if expected and identity["Account"] != expected:
+        raise click.ClickException(
+            f"these credentials belong to the account {identity['Account']}, and {configured_in} names {expected}. "
+            "Choose the right ones with --profile or AWS_PROFILE."
+        )
+    return Account(session, identity["Account"], identity["Arn"], chosen, stack)
+
+
+def check_concurrency(account: Account) -> None:
+    """Raise ClickException if the account runs too few functions at once for a build."""
+    try:
+        limits: Mapping[str, int] = account.client("lambda").get_account_settings()["AccountLimit"]
+    except ClientError as error:
+        raise click.ClickException(
+            f"cannot read how many functions the account may run at once: {error}. Allow lambda:GetAccountSettings, or "
+            "add --accept-low-concurrency."
+        ) from error
+    allowed = limits["ConcurrentExecutions"]
+    if allowed < MINIMUM_CONCURRENCY:
+        raise click.ClickException(
+            f"the account runs at most {allowed} functions at once in {account.region}, as new accounts do. One build "
+            f"needs more, and would see errors. Ask AWS for 1,000, which costs nothing:\n\n"
+            "  aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 "
+            f"--desired-value 1000 --region {account.region}\n\n"
+            "Deploy once it is granted. To deploy now, for a trial with few requests, add --accept-low-concurrency."
+        )

@@ -1,0 +1,90 @@
+"""The bucket for the code of releases. Lambda reads code only from its own region."""
+
+import json
+from collections.abc import Mapping
+
+from larder_cli.deploy.account import Account
+from larder_cli.deploy.stack import State, delete_remains, find, wait
+
+STACK = "larder-code"
+PREFIX = "larder/"
+"""What the keys of all uploads begin with."""
+
+_BUCKET = {"Fn::Sub": "arn:${AWS::Partition}:s3:::${Bucket}"}
+TEMPLATE = {
+    "AWSTemplateFormatVersion": "2010-09-09",
+    "Description": "The code of Larder's releases. Nothing expires: to go back to a release takes its archives.",
+    "Resources": {
+        "Bucket": {
+            "Type": "AWS::S3::Bucket",
+            "DeletionPolicy": "Retain",
+            "UpdateReplacePolicy": "Retain",
+            "Properties": {
+                "BucketName": {"Fn::Sub": "larder-code-${AWS::AccountId}-${AWS::Region}"},
+                "VersioningConfiguration": {"Status": "Enabled"},
+                "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
+                "PublicAccessBlockConfiguration": dict.fromkeys(
+                    (
+                        "BlockPublicAcls",
+                        "BlockPublicPolicy",
+                        "IgnorePublicAcls",
+                        "RestrictPublicBuckets",
+                    ),
+                    True,
+                ),
+                "BucketEncryption": {
+                    "ServerSideEncryptionConfiguration": [
+                        {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+                    ]
+                },
+            },
+        },
+        "Policy": {
+            "Type": "AWS::S3::BucketPolicy",
+            "Properties": {
+                "Bucket": {"Ref": "Bucket"},
+                "PolicyDocument": {
+                    "Version": "2012-10-17",
+                    "Statement": [
+                        {
+                            "Sid": "TlsOnly",
+                            "Effect": "Deny",
+                            "Principal": "*",
+                            "Action": "s3:*",
+                            "Resource": [
+                                _BUCKET,
+                                {"Fn::Sub": "arn:${AWS::Partition}:s3:::${Bucket}/*"},
+                            ],
+                            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+                        }
+                    ],
+                },
+            },
+        },
+    },
+    "Outputs": {"Bucket": {"Value": {"Ref": "Bucket"}}},
+}
+
+
+def own_bucket(account: Account) -> str:
+    """The name of the bucket that `larder install` creates."""
+    return f"larder-code-{account.id}-{account.region}"
+
+
+def create_if_absent(account: Account, tags: Mapping[str, str]) -> bool:
+    """Create the stack with the bucket, unless it is there. Returns whether it was created. Raises ClickException."""
+    cloudformation = account.cloudformation
+    stack = find(cloudformation, STACK)
+    if stack.state is State.READY:
+        return False
+    if stack.state is State.REMAINS:
+        delete_remains(cloudformation, account.client("dynamodb"), STACK)
+        stack = find(cloudformation, STACK)
+    if stack.state is State.NEW:
+        cloudformation.create_stack(
+            StackName=STACK,
+            TemplateBody=json.dumps(TEMPLATE),
+            Tags=[{"Key": name, "Value": value} for name, value in tags.items()],
+        )
+    wait(cloudformation, STACK, until="CREATE_COMPLETE")
+    return True

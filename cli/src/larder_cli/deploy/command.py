@@ -1,0 +1,272 @@
+"""`larder install`, `plan`, `upgrade`, `uninstall`, `options` and `release`.
+
+What they do is imported when they run, because boto3 takes longer to import than `larder --help` to print.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from larder_cli.commands import examples, json_option
+from larder_cli.deploy.release import open_release
+from larder_cli.output import echo, print_table
+from larder_cli.target import Target
+
+if TYPE_CHECKING:
+    from larder_cli.deploy.actions import Wanted
+
+CONFIG = Path("larder.toml")
+NOTHING, CHANGES = 0, 3
+"""Exit statuses of `plan`. A refusal is 1, a wrong call 2."""
+
+Decorated = Callable[..., Any]
+
+
+def _options(command: Decorated) -> Decorated:
+    """The options that install, plan and upgrade share."""
+    for option in reversed(
+        (
+            click.option(
+                "--stack",
+                metavar="NAME",
+                help="The stack. By default, that of larder.toml, or larder.",
+            ),
+            click.option(
+                "--env", "environment", metavar="NAME", help="The section of larder.toml."
+            ),
+            click.option(
+                "--config",
+                type=click.Path(dir_okay=False, path_type=Path),
+                default=CONFIG,
+                show_default=True,
+                help="The file with stack, region and options. It can be absent.",
+            ),
+            click.option(
+                "--set",
+                "settings",
+                metavar="NAME=VALUE",
+                multiple=True,
+                help="An option for this run, in addition to those of the file.",
+            ),
+            click.option(
+                "--release",
+                "folder",
+                type=click.Path(exists=True, file_okay=False, path_type=Path),
+                help="The folder of a release, in place of the one in this package.",
+            ),
+            click.option(
+                "--code-bucket",
+                metavar="NAME",
+                help="Your bucket for the code, in the stack's region. By default, larder-code-ACCOUNT-REGION.",
+            ),
+            click.option("--role", metavar="ARN", help="A service role for CloudFormation."),
+            click.option("--region", metavar="NAME", help="The region, whatever the file says."),
+            click.option("--profile", metavar="NAME", help="The AWS profile."),
+            click.option(
+                "--accept-low-concurrency",
+                is_flag=True,
+                help="Deploy although the account allows too few functions at once for a build.",
+            ),
+            click.option(
+                "--accept-stored-artifacts",
+                is_flag=True,
+                help="Take an ExistingBucket that has artifacts already. No other stack may use them.",
+            ),
+            click.option(
+                "--downgrade",
+                is_flag=True,
+                help="Go back to an older version, if it can read the data.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+_yes = click.option("--yes", is_flag=True, help="Ask nothing, for pipelines.")
+
+
+@click.command(
+    cls=click.Command,
+    epilog=examples(
+        "larder install",
+        "larder install --env prod",
+        "larder install --stack larder-prod --set ProtectData=true --set AlarmEmail=ops@acme.example",
+    ),
+)
+@_options
+@_yes
+@click.pass_context
+def install(ctx: click.Context, /, yes: bool, **given: Any) -> None:
+    """Deploy this release of Larder to your AWS account.
+
+    It needs AWS credentials and no checkout. A new stack is protected once it is complete. If a creation failed before,
+    what is left of it is deleted first.
+    """
+    _deploy(ctx, given, asks=not yes, is_upgrade=False)
+
+
+@click.command(
+    cls=click.Command,
+    epilog=examples("larder upgrade --stack larder-prod", "larder upgrade --env prod --yes"),
+)
+@_options
+@_yes
+@click.pass_context
+def upgrade(ctx: click.Context, /, yes: bool, **given: Any) -> None:
+    """Change a stack to this release, or to other options.
+
+    With larder.toml, the stack gets the options of the file, and the defaults of all others. Without it, options stay
+    as they are deployed. A release that would lose data is refused.
+    """
+    _deploy(ctx, given, asks=not yes, is_upgrade=True)
+
+
+@click.command(
+    cls=click.Command,
+    epilog=examples("larder plan --stack larder-prod", "larder plan --env prod --json"),
+)
+@_options
+@click.option("--details", is_flag=True, help="List each resource.")
+@json_option
+@click.pass_context
+def plan(ctx: click.Context, /, details: bool, as_json: bool, **given: Any) -> None:
+    """Show what `install` or `upgrade` would change. Changes nothing.
+
+    The exit status is 0 if nothing would change, 3 if something would, and 1 if it is refused.
+    """
+    from larder_cli.deploy import actions
+
+    changes = actions.plan(_wanted(ctx, given), details=details, as_json=as_json)
+    ctx.exit(CHANGES if changes else NOTHING)
+
+
+@click.command(cls=click.Command, epilog=examples("larder uninstall --stack larder-trial"))
+@click.option("--stack", metavar="NAME", help="The stack.")
+@click.option("--region", metavar="NAME", help="The region of the stack.")
+@click.option("--profile", metavar="NAME", help="The AWS profile.")
+@click.option("--backup", is_flag=True, help="Make a backup of each table first.")
+@click.option(
+    "--delete-artifacts", is_flag=True, help="Delete the artifacts and their bucket, too."
+)
+@click.option("--confirm", metavar="NAME", help="The name of the stack, in place of typing it.")
+@click.pass_context
+def uninstall(
+    ctx: click.Context,
+    /,
+    backup: bool,
+    delete_artifacts: bool,
+    confirm: str | None,
+    **given: Any,
+) -> None:
+    """Delete a stack with its users, keys and teams. Artifacts stay, unless you say otherwise.
+
+    Asks for the name of the stack. It also deletes what a failed creation left.
+    """
+    from larder_cli.deploy import actions
+
+    actions.uninstall(
+        _wanted(ctx, given), backup=backup, delete_artifacts=delete_artifacts, confirm=confirm
+    )
+
+
+@click.command(
+    cls=click.Command, epilog=examples("larder options --stack larder-prod > larder.toml")
+)
+@click.option("--stack", metavar="NAME", help="The stack.")
+@click.option("--env", "environment", default="prod", show_default=True, help="The section.")
+@click.option("--region", metavar="NAME", help="The region of the stack.")
+@click.option("--profile", metavar="NAME", help="The AWS profile.")
+@click.option(
+    "--release",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder of a release, in place of the one in this package.",
+)
+@click.pass_context
+def options(ctx: click.Context, /, **given: Any) -> None:
+    """Print a larder.toml with the options of a stack that differ from their default."""
+    from larder_cli.deploy import actions
+
+    actions.print_options(_wanted(ctx, given))
+
+
+@click.group(cls=click.Group)
+def release() -> None:
+    """Show, verify or extract the release in this package."""
+
+
+_release_folder = click.option(
+    "--release",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder of a release, in place of the one in this package.",
+)
+
+
+@release.command("show")
+@_release_folder
+def show_release(folder: Path | None) -> None:
+    """Print the version, the files and their checksums."""
+    opened = open_release(folder)
+    echo(f"Larder {opened.version}. Its data is readable since {opened.readable_since}.")
+    rows = [
+        {"file": name, "size_bytes": (opened.folder / name).stat().st_size, "sha256": sha256}
+        for name, sha256 in opened.description["files"].items()
+    ]
+    print_table(rows, ("file", "size_bytes", "sha256"), empty="none", as_json=False)
+
+
+@release.command("verify")
+@_release_folder
+def verify_release(folder: Path | None) -> None:
+    """Compare each file with its checksum."""
+    opened = open_release(folder)
+    opened.check()
+    echo(f"Larder {opened.version}: {len(opened.description['files'])} files are as released.")
+
+
+@release.command("extract")
+@click.argument("target", type=click.Path(path_type=Path))
+@_release_folder
+def extract_release(target: Path, folder: Path | None) -> None:
+    """Copy the release to a new folder, for other tools."""
+    opened = open_release(folder)
+    opened.check()
+    if target.exists():
+        raise click.ClickException(f"{target} exists already")
+    shutil.copytree(opened.folder, target)
+    echo(f"Larder {opened.version} is in {target}.")
+
+
+def _deploy(ctx: click.Context, given: Mapping[str, Any], *, asks: bool, is_upgrade: bool) -> None:
+    from larder_cli.deploy import actions
+    from larder_cli.deploy.progress import Terminal
+
+    actions.deploy(_wanted(ctx, given), Terminal(asks=asks), is_upgrade=is_upgrade)
+
+
+def _wanted(ctx: click.Context, given: Mapping[str, Any]) -> "Wanted":
+    """The options of the command, completed by those before it: `larder --stack NAME upgrade`."""
+    from larder_cli.deploy.actions import Wanted
+
+    target = ctx.find_object(Target) or Target()
+    known: dict[str, Any] = {
+        "environment": None,
+        "config": CONFIG,
+        "settings": (),
+        "folder": None,
+        "code_bucket": None,
+        "role": None,
+        "accept_low_concurrency": False,
+        "accept_stored_artifacts": False,
+        "downgrade": False,
+        **given,
+    }
+    known["stack"] = given.get("stack") or target.stack
+    # `--region` of the root takes AWS_REGION, too, which is no decision against larder.toml.
+    known["profile"] = given.get("profile") or target.profile
+    return Wanted(**known)

@@ -1,0 +1,383 @@
+"""Deploy a release to a stack: check, clean up, upload, change set, execute, protect. It uses no terminal and no files
+of its own: what is deployed is the truth, so the same call continues after a process that ended at any point.
+"""
+
+import base64
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import click
+from botocore.exceptions import ClientError
+
+from larder_cli.deploy import stack as stacks
+from larder_cli.deploy.account import Account
+from larder_cli.deploy.advice import advice
+from larder_cli.deploy.changes import (
+    ResourceChange,
+    kept_resources,
+    losses,
+    problems,
+    read_changes,
+)
+from larder_cli.deploy.code_bucket import PREFIX
+from larder_cli.deploy.options import BUCKET, EDGE, PROTECT
+from larder_cli.deploy.release import PLACE, File, Release
+from larder_cli.deploy.stack import Stack, State
+
+LONGEST_NAME = 45
+"""Characters of a stack's name. Names of functions begin with it, and have at most 64."""
+LONGEST_NAME_WITH_EDGE = 40
+"""The same for names in CloudFront, which have the region, too."""
+LONGEST_NEW_NAME = 24
+"""The same for new stacks, as in the deployer's policies. It bounds the variables of the functions."""
+
+_MADE_BY = "Made by "
+_NOTHING_CHANGES = ("didn't contain changes", "No updates are to be performed")
+_ABSENT = ("ValidationError", "ChangeSetNotFound", "ChangeSetNotFoundException")
+"""The error codes for a change set or stack that is not there."""
+_AGAIN = (
+    "The deployment failed. Correct what is named above, then run the same command again: it cleans up first. "
+    "docs/operations.md lists the common reasons."
+)
+
+
+class Watch(Protocol):
+    """What a flow tells its caller."""
+
+    def say(self, line: str) -> None:
+        """A line for the person."""
+
+    def confirm(self, question: str) -> bool:
+        """Ask. An unattended deployment answers yes."""
+
+    def progress(self, resources: list[Mapping[str, Any]], changes: int) -> None:
+        """The resources that have changed so far, of this many, as `ListStackResources` returns them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A change set that has been read. `name` is None if nothing changes."""
+
+    name: str | None
+    changes: list[ResourceChange] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A release, the values of all parameters, and the stack to deploy to."""
+
+    account: Account
+    release: Release
+    values: Mapping[str, str]
+    code_bucket: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+    role: str | None = None
+
+    @property
+    def protects(self) -> bool:
+        return self.values[PROTECT] == "true"
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return {**self.values, **dict(zip(PLACE, (self.code_bucket, PREFIX), strict=True))}
+
+    def label(self, step: str) -> str:
+        """The name of a change set. It is the same for the same release and options."""
+        said = json.dumps([self.parameters, dict(self.tags)], sort_keys=True)
+        version = self.release.version.replace(".", "-")
+        return f"larder-{version}-{step}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
+
+
+def check_name(stack: str, *, is_new: bool = False, has_edge: bool = False) -> None:
+    """Raise UsageError if AWS refuses names of resources that begin with the stack's."""
+    limits = [(LONGEST_NAME, "")]
+    if has_edge:
+        limits.append((LONGEST_NAME_WITH_EDGE, f", the limit with {EDGE}=true"))
+    if is_new:
+        limits.append((LONGEST_NEW_NAME, ", the limit for new stacks"))
+    for longest, reason in limits:
+        if len(stack) <= longest:
+            continue
+        raise click.UsageError(f"the stack name {stack} has more than {longest} characters{reason}")
+
+
+def made_ready(account: Account, watch: Watch) -> Stack:
+    """The stack, once it can be created or updated: what a failed operation left is cleaned up."""
+    stack = account.find_stack()
+    cloudformation = account.cloudformation
+    if stack.state is State.HALF_DELETED:
+        raise click.ClickException(
+            f"the stack {stack.name} is half deleted ({stack.status}). Finish that first: "
+            f"larder uninstall --stack {stack.name}"
+        )
+    if stack.state is State.REMAINS:
+        watch.say(f"The creation of {stack.name} failed before ({stack.status}). It holds no data.")
+        if not watch.confirm("Delete what is left of it, and start again?"):
+            raise click.Abort
+        stacks.delete_remains(cloudformation, account.client("dynamodb"), stack.name)
+        return account.find_stack()
+    if stack.state is State.STUCK:
+        watch.say(f"The last update of {stack.name} failed, and so did its rollback. Finishing it.")
+        if left := stacks.finish_rollback(cloudformation, stack.name, account.region):
+            watch.say(left)
+        return account.find_stack()
+    return stack
+
+
+def upload(deployment: Deployment, files: list[File]) -> int:
+    """Upload what is not in the bucket yet. Returns the number of bytes. S3 compares each checksum."""
+    s3 = deployment.account.client("s3")
+    sent = 0
+    for file in files:
+        place = {"Bucket": deployment.code_bucket, "Key": PREFIX + _key(file)}
+        try:
+            s3.head_object(**place, ExpectedBucketOwner=deployment.account.id)
+            continue
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in ("404", "NoSuchKey"):
+                raise click.ClickException(
+                    f"cannot read the bucket {deployment.code_bucket}, where the code goes: {error}. It has to belong "
+                    f"to the account {deployment.account.id}."
+                ) from error
+        body = file.path.read_bytes()
+        checksum = base64.b64encode(bytes.fromhex(file.sha256)).decode()
+        s3.put_object(
+            **place, Body=body, ChecksumSHA256=checksum, ExpectedBucketOwner=deployment.account.id
+        )
+        sent += len(body)
+    return sent
+
+
+def planned(deployment: Deployment, stack: Stack, *, step: str = "all") -> Plan:
+    """Make the change set, and read it. Deletes it and raises ClickException if it would lose data.
+
+    `step` is "create" for a new stack that is protected afterwards.
+    """
+    account, name = deployment.account, deployment.label(step)
+    _delete_change_set(account, name)
+    _create_change_set(deployment, stack, step)
+    made = _described(account, name)
+    if made["Status"] == "FAILED":
+        reason = made.get("StatusReason", "")
+        discard(account, name)
+        if any(known in reason for known in _NOTHING_CHANGES):
+            return Plan(None)
+        raise click.ClickException(f"CloudFormation refuses the change: {reason}")
+    changes = read_changes(_all_changes(account, name, made))
+    leaves_bucket = (stack.parameters or {}).get(BUCKET) != deployment.values.get(BUCKET)
+    lost = list(losses(changes, leaves_bucket=leaves_bucket))
+    if refused := lost or list(_lost_by_template(deployment, stack)):
+        discard(account, name)
+        listed = "\n".join(f"  {one}" for one in refused)
+        raise click.ClickException(
+            f"this would lose data:\n{listed}\nNothing has changed. A release must not do this: report it. If an "
+            "option does it, set the option as it was."
+        )
+    return Plan(name, changes)
+
+
+def discard(account: Account, name: str) -> None:
+    """Delete a change set, and with it the empty stack of a new name."""
+    _delete_change_set(account, name)
+    cloudformation, stack = account.cloudformation, account.find_stack()
+    if stack.status == "REVIEW_IN_PROGRESS":
+        if stack.protected:
+            stacks.set_protection(cloudformation, account.stack, on=False)
+        cloudformation.delete_stack(StackName=account.stack)
+        stacks.wait(cloudformation, account.stack, until=None)
+
+
+def _execute(deployment: Deployment, name: str, changes: int, watch: Watch) -> None:
+    """Execute a change set and wait for its end. Raises ClickException with the reasons of a failure."""
+    cloudformation = deployment.account.cloudformation
+    try:
+        cloudformation.execute_change_set(StackName=deployment.account.stack, ChangeSetName=name)
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("InvalidChangeSetStatus", "ChangeSetNotFound"):
+            raise
+        raise click.ClickException(busy(deployment.account)) from error
+    follow(deployment, watch, changes)
+
+
+def follow(deployment: Deployment, watch: Watch, changes: int) -> None:
+    """Wait for the operation that runs. Raises ClickException with the reasons of a failure."""
+    account = deployment.account
+    pauses = stacks.pauses_s()
+    while (stack := account.find_stack()).state is State.BUSY:
+        watch.progress(_done(account, stack), changes)
+        time.sleep(next(pauses))
+    if stack.status not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+        reasons = stacks.failures(account.cloudformation, account.stack)
+        api = stacks.api_id(account.cloudformation, account.stack) if reasons else ""
+        more = advice(reasons, api=api, region=account.region)
+        raise click.ClickException(
+            "\n".join([*reasons, *more, f"{account.stack} is {stack.status}.", _AGAIN])
+        )
+
+
+def is_own(deployment: Deployment) -> bool:
+    """Whether the operation that runs is this deployment, of a process that ended: same release, options and caller."""
+    running = _running(deployment.account)
+    labels = {deployment.label(step) for step in ("create", "all")}
+    return (
+        running is not None
+        and running["ChangeSetName"] in labels
+        and _person(running.get("Description", "")) == _person(deployment.account.caller)
+    )
+
+
+def busy(account: Account) -> str:
+    """The sentence about an operation of somebody else."""
+    stack, running = account.find_stack(), _running(account)
+    since = f" since {stack.since:%H:%M} UTC" if stack.since else ""
+    who = (running or {}).get("Description", "").removeprefix(_MADE_BY)
+    by = f", started by {who}" if who else ""
+    return f"{account.stack} is {stack.status}{since}{by}: another deployment is running. Try again when it has ended."
+
+
+def deploy(deployment: Deployment, plan: Plan, stack: Stack, watch: Watch) -> None:
+    """Execute the plan, and protect a new stack once it is complete."""
+    account, cloudformation = deployment.account, deployment.account.cloudformation
+    is_new = stack.state is State.NEW
+    if not deployment.protects and stack.protected:
+        stacks.set_protection(cloudformation, account.stack, on=False)
+    if is_new and deployment.protects:
+        # Termination protection without protected tables marks a stack that is not complete yet (`wants_protection`).
+        stacks.set_protection(cloudformation, account.stack, on=True)
+    if plan.name is not None:
+        _execute(deployment, plan.name, len(plan.changes), watch)
+    if is_new and deployment.protects:
+        watch.say("The stack is complete. Protecting its data.")
+        protection = planned(deployment, account.find_stack())
+        if protection.name is not None:
+            _execute(deployment, protection.name, len(protection.changes), watch)
+    elif deployment.protects and not stack.protected:
+        stacks.set_protection(cloudformation, account.stack, on=True)
+
+
+def wants_protection(stack: Stack) -> bool:
+    """Whether a creation ended between its two steps: complete, but its data not protected yet."""
+    return stack.protected and (stack.parameters or {}).get(PROTECT) == "false"
+
+
+def _key(file: File) -> str:
+    """Archives are named by their content. The template is not."""
+    path = file.path
+    return path.name if path.suffix == ".zip" else f"{path.stem}-{file.sha256[:16]}{path.suffix}"
+
+
+def _url(deployment: Deployment, file: File) -> str:
+    s3 = deployment.account.client("s3")
+    url: str = s3.generate_presigned_url(
+        "get_object", {"Bucket": deployment.code_bucket, "Key": PREFIX + _key(file)}
+    )
+    # CloudFormation reads it with the caller's permissions.
+    return url.partition("?")[0]
+
+
+def _create_change_set(deployment: Deployment, stack: Stack, step: str) -> None:
+    account, values = deployment.account, deployment.parameters
+    if step == "create":
+        values = {**values, PROTECT: "false"}
+    template = deployment.release.template_file(account.partition)
+    declared = json.loads(template.path.read_text())["Parameters"]
+    try:
+        account.cloudformation.create_change_set(
+            StackName=account.stack,
+            ChangeSetName=deployment.label(step),
+            ChangeSetType="CREATE" if stack.state is State.NEW else "UPDATE",
+            Description=f"{_MADE_BY}{account.caller}",
+            TemplateURL=_url(deployment, template),
+            Capabilities=["CAPABILITY_IAM"],
+            Parameters=[
+                {"ParameterKey": name, "ParameterValue": values[name]} for name in declared
+            ],
+            Tags=[{"Key": name, "Value": value} for name, value in deployment.tags.items()],
+            **({"RoleARN": deployment.role} if deployment.role else {}),
+        )
+    except ClientError:
+        if account.find_stack().state is State.BUSY:
+            raise click.ClickException(busy(account)) from None
+        raise
+
+
+def _described(account: Account, name: str) -> dict[str, Any]:
+    """The change set, once CloudFormation has made it."""
+    pauses = stacks.pauses_s()
+    while True:
+        made: dict[str, Any] = account.cloudformation.describe_change_set(
+            StackName=account.stack, ChangeSetName=name
+        )
+        if made["Status"] in ("CREATE_COMPLETE", "FAILED"):
+            return made
+        time.sleep(next(pauses))
+
+
+def _all_changes(account: Account, name: str, first: Mapping[str, Any]) -> list[Any]:
+    changes, token = list(first.get("Changes", [])), first.get("NextToken")
+    while token:
+        page = account.cloudformation.describe_change_set(
+            StackName=account.stack, ChangeSetName=name, NextToken=token
+        )
+        changes += page.get("Changes", [])
+        token = page.get("NextToken")
+    return changes
+
+
+def _lost_by_template(deployment: Deployment, stack: Stack) -> Iterator[str]:
+    """What the deployed template shows, for changes that a change set does not tell."""
+    if stack.state is State.NEW:
+        return
+    account = deployment.account
+    body = account.cloudformation.get_template(StackName=account.stack, TemplateStage="Processed")
+    deployed = body["TemplateBody"]
+    before = json.loads(deployed) if isinstance(deployed, str) else deployed
+    template = deployment.release.template_file(account.partition)
+    after = json.loads(template.path.read_text())
+    yield from problems(kept_resources(before), kept_resources(after))
+
+
+def _delete_change_set(account: Account, name: str) -> None:
+    try:
+        account.cloudformation.delete_change_set(StackName=account.stack, ChangeSetName=name)
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in (
+            "ValidationError",
+            "ChangeSetNotFound",
+            "ChangeSetNotFoundException",
+        ):
+            raise
+
+
+def _running(account: Account) -> dict[str, Any] | None:
+    """The change set that is being executed."""
+    pages = account.cloudformation.get_paginator("list_change_sets").paginate(
+        StackName=account.stack
+    )
+    for one in (one for page in pages for one in page["Summaries"]):
+        if one["ExecutionStatus"] == "EXECUTE_IN_PROGRESS":
+            return dict(one)
+    return None
+
+
+def _person(arn: str) -> str:
+    """Who made a change set: a user, or a role whatever its session is called."""
+    arn = arn.removeprefix(_MADE_BY)
+    return arn.rpartition("/")[0] if ":assumed-role/" in arn else arn
+
+
+def _done(account: Account, stack: Stack) -> list[Mapping[str, Any]]:
+    pages = account.cloudformation.get_paginator("list_stack_resources").paginate(
+        StackName=account.stack
+    )
+    return [
+        one
+        for page in pages
+        for one in page["StackResourceSummaries"]
+        if one["ResourceStatus"].endswith("_COMPLETE")
+        and (stack.since is None or one["LastUpdatedTimestamp"] >= stack.since)
+    ]

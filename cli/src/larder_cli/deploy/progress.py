@@ -1,0 +1,47 @@
+"""What the deployment commands print while CloudFormation works."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from larder_cli.output import echo
+
+_LINE_EVERY_S = 20.0
+_NAMED = {
+    "AWS::Lambda::Function": "functions",
+    "AWS::IAM::Role": "roles",
+    "AWS::DynamoDB::Table": "tables",
+}
+
+
+class Terminal:
+    """The terminal of a person, or the log of a pipeline. `asks` is off with `--yes`."""
+
+    def __init__(self, *, asks: bool) -> None:
+        self._asks = asks
+        self._began = time.monotonic()
+        self._printed = float("-inf")
+        self._is_live = sys.stderr.isatty()
+
+    def say(self, line: str) -> None:
+        echo(line)
+
+    def confirm(self, question: str) -> bool:
+        return click.confirm(question) if self._asks else True
+
+    def progress(self, resources: list[Mapping[str, Any]], changes: int) -> None:
+        now = time.monotonic()
+        if not self._is_live and now - self._printed < _LINE_EVERY_S:
+            return
+        self._printed = now
+        seconds = int(now - self._began)
+        counts = Counter(one["ResourceType"] for one in resources)
+        named = ", ".join(f"{word} {counts[kind]}" for kind, word in _NAMED.items() if counts[kind])
+        total = f" of {changes}" if changes else ""
+        line = f"  {len(resources)}{total}   {seconds // 60}:{seconds % 60:02}   {named}"
+        # On a terminal, each line replaces the one before.
+        click.echo(f"\r{line:<78}" if self._is_live else line, nl=not self._is_live, err=True)

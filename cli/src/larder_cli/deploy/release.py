@@ -1,0 +1,133 @@
+"""A release: the folder that `make package` writes, and that the wheel `larder-cache` carries."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import click
+
+PLAIN = "larder.template.json"
+GOVERNMENT = "larder-gov.template.json"
+DEPLOYER = "deployer.template.json"
+DESCRIPTION = "release.json"
+CHANGES = "resources.txt"
+SBOM = "sbom.cdx.json"
+SUMS = "SHA256SUMS"
+
+CARRIED = Path(__file__).resolve().parents[1] / "release"
+"""Where the wheel has its release. A checkout has none."""
+
+_COMMERCIAL = "aws"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of the release, and its SHA-256 in hexadecimal digits."""
+
+    path: Path
+    sha256: str
+
+    @property
+    def is_whole(self) -> bool:
+        return self.path.is_file() and self.path.stat().st_size > 0 and self._sum() == self.sha256
+
+    def _sum(self) -> str:
+        return hashlib.sha256(self.path.read_bytes()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release in a folder. `description` is its release.json."""
+
+    folder: Path
+    description: Mapping[str, Any]
+
+    @property
+    def version(self) -> str:
+        return str(self.description["version"])
+
+    @property
+    def readable_since(self) -> str:
+        """The oldest version that reads the data that this one writes."""
+        return str(self.description["readable_since"])
+
+    @property
+    def archives(self) -> list[File]:
+        """The code of functions and layers. The checksum is also Lambda's `CodeSha256`."""
+        return [self.file(name) for name in self.description["contents"]]
+
+    def file(self, name: str) -> File:
+        return File(self.folder / name, str(self.description["files"][name]))
+
+    def template_file(self, partition: str) -> File:
+        """The plain template. That of other partitions has no CloudFront and no budgets, which they lack."""
+        return self.file(PLAIN if partition == _COMMERCIAL else GOVERNMENT)
+
+    @cached_property
+    def template(self) -> dict[str, Any]:
+        """The plain template with all options."""
+        read: dict[str, Any] = json.loads((self.folder / PLAIN).read_text())
+        return read
+
+    @property
+    def options(self) -> dict[str, dict[str, Any]]:
+        """The parameters of the template that people set, with type, default and bounds."""
+        declared: dict[str, dict[str, Any]] = self.template["Parameters"]
+        return {name: one for name, one in declared.items() if name not in PLACE}
+
+    def upgrade_steps(self, deployed: str | None) -> list[str]:
+        """What the changelog asks of operators who come from the version `deployed`; None for a version before 0.2."""
+        steps = self.description["upgrade"]
+        known = version_key(deployed or "0.1.0")
+        return [
+            step
+            for since, listed in steps.items()
+            if known <= version_key(since)
+            for step in listed
+        ]
+
+    def damaged(self) -> list[str]:
+        """The files that are missing or have another checksum."""
+        return [
+            name
+            for name, sha256 in self.description["files"].items()
+            if not File(self.folder / name, sha256).is_whole
+        ]
+
+    def check(self) -> None:
+        """Raise ClickException if a file is missing or damaged."""
+        if damaged := self.damaged():
+            raise click.ClickException(
+                f"the release in {self.folder} is damaged: {', '.join(damaged)} does not have its checksum. Install "
+                "larder-cache again, or copy the release again."
+            )
+
+
+PLACE = ("CodeBucket", "CodePrefix")
+"""The parameters that say where the archives are."""
+
+
+def open_release(folder: Path | None) -> Release:
+    """The release in this folder, or the one that the wheel carries. Raises ClickException."""
+    place = folder or CARRIED
+    try:
+        description = json.loads((place / DESCRIPTION).read_text())
+    except FileNotFoundError:
+        hint = (
+            "run `make package`, and name the folder with --release dist/larder-<version>"
+            if folder is None
+            else "name the folder that `make package` or `larder release extract` wrote"
+        )
+        raise click.ClickException(f"there is no release in {place}: {hint}") from None
+    except ValueError:
+        raise click.ClickException(f"{place / DESCRIPTION} is damaged") from None
+    return Release(place, description)
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Compares versions by number: 0.10.0 is newer than 0.9.0."""
+    return tuple(int(number) for number in version.split("."))

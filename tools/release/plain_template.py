@@ -1,0 +1,60 @@
+"""Print SAM's output for a template as JSON: the plain template of a release, without a transform.
+
+Run by the Python of SAM's own environment: `.tools/sam/bin/python tools/release/plain_template.py [TEMPLATE]`. It needs
+no network. The parameters `CodeBucket` and `CodePrefix` say where the archives are that the template names.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from samtranslator.translator.transform import transform
+from samtranslator.yaml_helper import yaml_parse
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
+PARAMETERS = {
+    "CodeBucket": {
+        "Type": "String",
+        "Description": "The bucket that has the archives of the release. It has to be in the region of the stack.",
+        "AllowedPattern": "^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
+    },
+    "CodePrefix": {
+        "Type": "String",
+        "Default": "",
+        "Description": "What the keys of the archives begin with, such as `larder/`.",
+    },
+}
+
+
+class NoManagedPolicies:
+    """No managed policies. SAM looks them up only for policies that a template gives by name; this one has none."""
+
+    def load(self) -> dict[str, str]:
+        return {}
+
+
+def plain(template: dict[str, Any]) -> dict[str, Any]:
+    """The template with resources of CloudFormation only."""
+    template["Parameters"] |= PARAMETERS
+    for properties in (
+        template.get("Globals", {}).get("Function", {}),
+        *(one.get("Properties", {}) for one in template["Resources"].values()),
+    ):
+        for name in ("CodeUri", "ContentUri"):
+            if isinstance(archive := properties.get(name), str):
+                key = {"Fn::Sub": "${CodePrefix}" + archive}
+                properties[name] = {"Bucket": {"Ref": "CodeBucket"}, "Key": key}
+    made: dict[str, Any] = transform(template, {}, NoManagedPolicies())
+    return made
+
+
+def main(arguments: list[str]) -> None:
+    os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
+    path = Path(arguments[0]) if arguments else TEMPLATE
+    json.dump(plain(yaml_parse(path.read_text())), sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
