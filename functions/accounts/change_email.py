@@ -1,8 +1,11 @@
+from typing import Annotated
+
 from larder import clock
 from larder.accounts import email_links, sign_in
 from larder.web.app import better_auth_api, lambda_handler
-from larder.web.bodies.credentials import NewEmail
+from larder.web.bodies.credentials import WantedEmail, new_email
 from larder.web.mail_context import RequestMailContext
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import SignedInInPerson
 from larder.web.replies.better_auth import StatusJson
 from larder.web.responses import JsonResponse, json_response
@@ -12,7 +15,9 @@ app = better_auth_api()
 
 @app.post("/api/auth/change-email")
 def change_email(
-    wanted: NewEmail, principal: SignedInInPerson, mail_context: RequestMailContext
+    wanted: Annotated[WantedEmail, Depends(new_email)],
+    principal: SignedInInPerson,
+    mail_context: RequestMailContext,
 ) -> JsonResponse[StatusJson]:
     """Send a link to the new address. Opening it changes the address.
 

@@ -2,14 +2,15 @@ from typing import Annotated
 
 from larder import clock
 from larder.accounts import sign_in
+from larder.accounts.models import PasswordChange
 from larder.accounts.user_json import user_json
 from larder.api_keys.service import delete_keys_of
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.bodies.credentials import PasswordChangeBody
+from larder.web.bodies.credentials import password_change
 from larder.web.cookies import session_cookies
 from larder.web.mail_context import RequestMailContext
-from larder.web.powertools.resolver import Request
+from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.session import SignedInInPerson
 from larder.web.replies.accounts import NewSessionJson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
@@ -19,7 +20,7 @@ app = better_auth_api()
 
 @app.post("/api/auth/change-password")
 def change_password(
-    change: PasswordChangeBody,
+    change: Annotated[PasswordChange, Depends(password_change)],
     principal: SignedInInPerson,
     mail_context: RequestMailContext,
     request: Request,

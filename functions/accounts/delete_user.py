@@ -6,10 +6,10 @@ from larder.api_keys.service import delete_keys_of
 from larder.teams.members import leave_teams
 from larder.trust.makers import notify_of_user
 from larder.web.app import better_auth_api, lambda_handler
-from larder.web.bodies.credentials import FarewellPassword
+from larder.web.bodies.credentials import farewell_password
 from larder.web.cookies import clearing_cookies
 from larder.web.mail_context import RequestMailContext
-from larder.web.powertools.resolver import Request
+from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.session import SignedInInPerson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 
@@ -23,7 +23,7 @@ class DeletedUserJson(TypedDict):
 
 @app.post("/api/auth/delete-user")
 def delete_user(
-    password: FarewellPassword,
+    password: Annotated[str | None, Depends(farewell_password)],
     principal: SignedInInPerson,
     mail_context: RequestMailContext,
     request: Request,

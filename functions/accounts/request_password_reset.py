@@ -1,9 +1,10 @@
-from typing import Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from larder.accounts import password_resets
 from larder.web.app import better_auth_api, lambda_handler
-from larder.web.bodies.credentials import ResetWanted
+from larder.web.bodies.credentials import LinkWanted, reset_wanted
 from larder.web.mail_context import RequestMailContext
+from larder.web.powertools.resolver import Depends
 from larder.web.responses import JsonResponse, json_response
 
 app = better_auth_api()
@@ -16,7 +17,7 @@ class RequestedResetJson(TypedDict):
 
 @app.post("/api/auth/request-password-reset")
 def request_password_reset(
-    wanted: ResetWanted, mail_context: RequestMailContext
+    wanted: Annotated[LinkWanted, Depends(reset_wanted)], mail_context: RequestMailContext
 ) -> JsonResponse[RequestedResetJson]:
     """Send a reset link. The reply is the same for an unknown address."""
     password_resets.request_password_reset(wanted.email, wanted.callback_url, mail_context)

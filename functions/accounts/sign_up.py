@@ -2,15 +2,16 @@ from typing import Annotated
 
 from larder import clock
 from larder.accounts import sign_in
+from larder.accounts.sign_in import SignUp
 from larder.accounts.user_json import user_json
 from larder.actor import PASSWORD, Actor
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.bodies.accounts import SignUpBody
+from larder.web.bodies.accounts import sign_up_body
 from larder.web.cookies import session_cookies
 from larder.web.log import logger
 from larder.web.mail_context import RequestMailContext
-from larder.web.powertools.resolver import Request
+from larder.web.powertools.resolver import Depends, Request
 from larder.web.replies.accounts import NewSessionJson
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 
@@ -19,7 +20,9 @@ app = better_auth_api()
 
 @app.post("/api/auth/sign-up/email")
 def sign_up(
-    given: SignUpBody, mail_context: RequestMailContext, request: Request
+    given: Annotated[SignUp, Depends(sign_up_body)],
+    mail_context: RequestMailContext,
+    request: Request,
 ) -> Annotated[JsonResponse[NewSessionJson], MAY_SET_COOKIES]:
     """Add a user and sign them in, or send a link if addresses must be verified."""
     user, started = sign_in.sign_up(given, mail_context, now=clock.now())

@@ -1,4 +1,4 @@
-from typing import Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from larder import clock
 from larder.accounts import email_links
@@ -6,8 +6,9 @@ from larder.errors import InvalidVerificationToken
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.mail_context import RequestMailContext
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import MaybeSignedInInPerson
-from larder.web.queries.links import VerificationLink
+from larder.web.queries.links import FollowedLink, verification_link
 from larder.web.responses import JsonResponse, PageRedirect, json_response, sent_on
 
 app = better_auth_api()
@@ -20,7 +21,9 @@ class VerifiedEmailJson(TypedDict):
 
 @app.get("/api/auth/verify-email")
 def verify_email(
-    link: VerificationLink, principal: MaybeSignedInInPerson, mail_context: RequestMailContext
+    link: Annotated[FollowedLink, Depends(verification_link)],
+    principal: MaybeSignedInInPerson,
+    mail_context: RequestMailContext,
 ) -> JsonResponse[VerifiedEmailJson] | PageRedirect:
     """Verify an address by the token of a link. Redirects to `callbackURL`.
 

@@ -1,12 +1,15 @@
+from typing import Annotated
+
 from larder import clock
 from larder.accounts.team_notices import notify_owners_of_protection
 from larder.api_keys import manage, service
+from larder.api_keys.changes import NewKey, Rotation
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.bodies.api_keys import ProtectsTeam, SentNewKey, SentRotation
+from larder.web.bodies.api_keys import key_protects_team, key_to_replace, new_key
 from larder.web.key_notice import notify_if_never_expires, notify_if_trusted
 from larder.web.mail_context import RequestMailContext
-from larder.web.powertools.resolver import Request
+from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.fresh import is_fresh
 from larder.web.principals.session import KeyMaker
 from larder.web.replies.api_keys import (
@@ -22,9 +25,9 @@ app = better_auth_api()
 
 @app.post("/api/auth/api-key/create")
 def create_api_key(
-    new: SentNewKey,
-    protects: ProtectsTeam,
-    rotation: SentRotation,
+    new: Annotated[NewKey, Depends(new_key)],
+    protects: Annotated[bool, Depends(key_protects_team)],
+    rotation: Annotated[Rotation | None, Depends(key_to_replace)],
     principal: KeyMaker,
     request: Request,
     mail_context: RequestMailContext,

@@ -1,8 +1,11 @@
+from typing import Annotated
+
 from larder import clock
 from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.bodies.api_keys import NamedKey
+from larder.web.bodies.api_keys import named_key
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import SignedIn
 from larder.web.replies.better_auth import SuccessJson
 from larder.web.responses import JsonResponse, json_response
@@ -11,7 +14,9 @@ app = better_auth_api()
 
 
 @app.post("/api/auth/api-key/delete")
-def delete_api_key(key_id: NamedKey, principal: SignedIn) -> JsonResponse[SuccessJson]:
+def delete_api_key(
+    key_id: Annotated[str, Depends(named_key)], principal: SignedIn
+) -> JsonResponse[SuccessJson]:
     """Delete one of the caller's keys, from the next request on."""
     manage.delete_key(principal, key_id)
     audit("key_deleted", principal.actor, owner=principal.user_id, subject=key_id)

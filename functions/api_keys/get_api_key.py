@@ -1,8 +1,11 @@
+from typing import Annotated
+
 from larder import clock
 from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import SignedIn
-from larder.web.queries.api_keys import QueriedKey
+from larder.web.queries.api_keys import queried_key
 from larder.web.replies.api_keys import ApiKeyJson, api_key_json
 from larder.web.responses import JsonResponse, json_response
 
@@ -10,7 +13,9 @@ app = better_auth_api()
 
 
 @app.get("/api/auth/api-key/get")
-def get_api_key(key_id: QueriedKey, principal: SignedIn) -> JsonResponse[ApiKeyJson]:
+def get_api_key(
+    key_id: Annotated[str, Depends(queried_key)], principal: SignedIn
+) -> JsonResponse[ApiKeyJson]:
     """Get one of the caller's keys, without the secret."""
     key = manage.get_key(principal, key_id)
     service.delete_expired_keys_if_due(now=clock.now())

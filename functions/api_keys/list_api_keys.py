@@ -3,8 +3,9 @@ from typing import Annotated
 from larder import clock
 from larder.api_keys import service
 from larder.web.app import better_auth_api, lambda_handler
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import SignedIn
-from larder.web.queries.api_keys import KeysAsked
+from larder.web.queries.api_keys import KeysQuery, keys_query
 from larder.web.replies.api_keys import ApiKeyJson, api_key_json, that_fit
 from larder.web.responses import MAY_HAVE_NEXT_PAGE, JsonResponse, json_response, next_page
 
@@ -13,7 +14,7 @@ app = better_auth_api()
 
 @app.get("/api/auth/api-key/list")
 def list_api_keys(
-    asked: KeysAsked, principal: SignedIn
+    asked: Annotated[KeysQuery, Depends(keys_query)], principal: SignedIn
 ) -> Annotated[JsonResponse[list[ApiKeyJson]], MAY_HAVE_NEXT_PAGE]:
     """List the caller's keys, oldest first, without the secrets.
 

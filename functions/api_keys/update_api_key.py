@@ -1,11 +1,13 @@
+from typing import Annotated
+
 from larder import clock
 from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.bodies.api_keys import SentKeyUpdate
+from larder.web.bodies.api_keys import SentUpdate, sent_update
 from larder.web.key_notice import notify_if_never_expires
 from larder.web.mail_context import RequestMailContext
-from larder.web.powertools.resolver import Request
+from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.fresh import is_fresh
 from larder.web.principals.session import KeyMaker
 from larder.web.replies.api_keys import ApiKeyJson, api_key_json
@@ -17,7 +19,10 @@ app = better_auth_api()
 
 @app.post("/api/auth/api-key/update")
 def update_api_key(
-    sent: SentKeyUpdate, principal: KeyMaker, request: Request, mail_context: RequestMailContext
+    sent: Annotated[SentUpdate, Depends(sent_update)],
+    principal: KeyMaker,
+    request: Request,
+    mail_context: RequestMailContext,
 ) -> JsonResponse[ApiKeyJson]:
     """Change the fields of one of the caller's keys that the body names."""
     now = clock.now()

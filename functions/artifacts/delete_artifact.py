@@ -1,4 +1,4 @@
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 from larder import clock
 from larder.artifacts import management
@@ -7,8 +7,9 @@ from larder.teams.models import SHARED_SCOPE
 from larder.web.app import cache_api, lambda_handler
 from larder.web.audit_log import audit_entry
 from larder.web.parameters import NamedHash
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.authorize import CacheManager
-from larder.web.queries.artifacts import ScopeAsked
+from larder.web.queries.artifacts import scope_query
 from larder.web.responses import JsonResponse, json_response
 
 app = cache_api()
@@ -21,7 +22,9 @@ class DeletedArtifactJson(TypedDict):
 
 @app.delete("/v1/artifacts/<artifact_hash>")
 def delete_artifact(
-    scope: ScopeAsked, principal: CacheManager, artifact_hash: NamedHash
+    scope: Annotated[str | None, Depends(scope_query)],
+    principal: CacheManager,
+    artifact_hash: NamedHash,
 ) -> JsonResponse[DeletedArtifactJson]:
     """Delete one artifact. The reply says whether there was one."""
     own_scope = parse_scope(scope or SHARED_SCOPE)

@@ -1,3 +1,5 @@
+from typing import Annotated
+
 from larder import clock
 from larder.artifacts import management, search
 from larder.artifacts.lists import ALL_SCOPES
@@ -5,8 +7,9 @@ from larder.artifacts.models import parse_scope
 from larder.trust.jobs import jobs_of
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import NamedHash
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.authorize import CacheManager
-from larder.web.queries.artifacts import ArtifactAsked
+from larder.web.queries.artifacts import ArtifactsQuery, artifact_query
 from larder.web.replies.artifacts import (
     ArtifactJson,
     ArtifactsJson,
@@ -21,7 +24,9 @@ app = cache_api()
 
 @app.get("/v1/artifacts/<artifact_hash>")
 def inspect_artifact(
-    asked: ArtifactAsked, principal: CacheManager, artifact_hash: NamedHash
+    asked: Annotated[ArtifactsQuery, Depends(artifact_query)],
+    principal: CacheManager,
+    artifact_hash: NamedHash,
 ) -> JsonResponse[ArtifactJson | ArtifactsJson]:
     """Get the details of one artifact, and who uploaded it."""
     now = clock.now()

@@ -1,9 +1,12 @@
+from typing import Annotated
+
 from larder import clock
 from larder.artifacts import search
 from larder.trust.jobs import jobs_of
 from larder.web.app import cache_api, lambda_handler
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.authorize import CacheManager
-from larder.web.queries.artifacts import ArtifactsAsked
+from larder.web.queries.artifacts import ArtifactsQuery, artifacts_query
 from larder.web.replies.artifacts import ArtifactsJson, artifacts_json, writers_of
 from larder.web.responses import JsonResponse, json_response
 
@@ -11,7 +14,9 @@ app = cache_api()
 
 
 @app.get("/v1/artifacts")
-def list_artifacts(asked: ArtifactsAsked, principal: CacheManager) -> JsonResponse[ArtifactsJson]:
+def list_artifacts(
+    asked: Annotated[ArtifactsQuery, Depends(artifacts_query)], principal: CacheManager
+) -> JsonResponse[ArtifactsJson]:
     """List the artifacts of the team or the user, a page at a time. Filters find some of them."""
     page = search.list_artifacts(
         principal.owner,

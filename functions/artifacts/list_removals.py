@@ -1,7 +1,10 @@
+from typing import Annotated
+
 from larder.artifacts import removals
 from larder.web.app import cache_api, lambda_handler
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.authorize import CacheManager
-from larder.web.queries.artifacts import RemovalsAsked
+from larder.web.queries.artifacts import RemovalsQuery, removals_query
 from larder.web.replies.removals import RemovalsJson, removals_json
 from larder.web.responses import JsonResponse, json_response
 
@@ -9,7 +12,9 @@ app = cache_api()
 
 
 @app.get("/v1/artifacts/removals")
-def list_removals(asked: RemovalsAsked, principal: CacheManager) -> JsonResponse[RemovalsJson]:
+def list_removals(
+    asked: Annotated[RemovalsQuery, Depends(removals_query)], principal: CacheManager
+) -> JsonResponse[RemovalsJson]:
     """List the removals of the last day, and what each has deleted so far."""
     page = removals.open_removals(principal.owner, after=asked.after, limit=asked.limit)
     return json_response(removals_json(page))

@@ -1,5 +1,7 @@
 """OPTIONS on the paths of the cache"""
 
+from typing import Annotated
+
 from larder.artifacts import uploads
 from larder.web.app import cache_api, lambda_handler
 from larder.web.artifact_responses import (
@@ -11,7 +13,8 @@ from larder.web.artifact_responses import (
 )
 from larder.web.build_clients import DirectUploads
 from larder.web.parameters import NamedHash
-from larder.web.principals.transfers import AnnouncedWriter, DirectUploadsOfClient
+from larder.web.powertools.resolver import Depends
+from larder.web.principals.transfers import AnnouncedWriter, direct_uploads_of_client
 
 app = cache_api(error_headers=AUTHORIZATION_ALLOWED)
 
@@ -26,7 +29,9 @@ def preflight_others() -> PreflightResponse:
 
 @app.route("/v8/artifacts/<artifact_hash>", method="OPTIONS")
 def preflight(
-    principal: AnnouncedWriter, artifact_hash: NamedHash, client: DirectUploadsOfClient
+    principal: AnnouncedWriter,
+    artifact_hash: NamedHash,
+    client: Annotated[DirectUploads, Depends(direct_uploads_of_client)],
 ) -> PreflightResponse | UploadOffer:
     """Get the URL for an announced request. An upload goes straight to S3."""
     if principal is None:

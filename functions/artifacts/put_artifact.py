@@ -1,10 +1,11 @@
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 from larder.artifacts import uploads
+from larder.artifacts.models import ArtifactMetadata
 from larder.web.app import cache_api, lambda_handler
 from larder.web.artifact_responses import artifact_url
-from larder.web.parameters import Metadata, NamedHash, SentArtifact
-from larder.web.powertools.resolver import Request
+from larder.web.parameters import NamedHash, artifact_body, artifact_metadata
+from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.authorize import CacheWriter
 from larder.web.responses import AcceptedResponse, accepted_response
 
@@ -17,8 +18,8 @@ class StoredArtifactJson(TypedDict):
 
 @app.put("/v8/artifacts/<artifact_hash>")
 def put_artifact(
-    metadata: Metadata,
-    body: SentArtifact,
+    metadata: Annotated[ArtifactMetadata, Depends(artifact_metadata)],
+    body: Annotated[bytes, Depends(artifact_body)],
     principal: CacheWriter,
     artifact_hash: NamedHash,
     request: Request,

@@ -1,4 +1,4 @@
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 from larder import clock
 from larder.accounts import sign_in
@@ -6,9 +6,10 @@ from larder.turbo_login import service
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.log import logger
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import SignedInInPerson
 from larder.web.responses import JsonResponse, json_response
-from larder.web.turbo_login.bodies import GivenLogin
+from larder.web.turbo_login.bodies import SentLogin, sent_login
 
 app = better_auth_api()
 
@@ -18,7 +19,9 @@ class GrantedLoginJson(TypedDict):
 
 
 @app.post("/api/auth/turbo-login")
-def grant_login(login: GivenLogin, principal: SignedInInPerson) -> JsonResponse[GrantedLoginJson]:
+def grant_login(
+    login: Annotated[SentLogin, Depends(sent_login)], principal: SignedInInPerson
+) -> JsonResponse[GrantedLoginJson]:
     """Create a key for a build client. The reply has the URL that passes it on.
 
     Takes the `password`, or a fresh session.

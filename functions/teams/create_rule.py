@@ -1,13 +1,17 @@
+from typing import Annotated
+
 from larder import clock
 from larder.accounts.team_notices import notify_owners_of_protection, notify_owners_of_trust
 from larder.errors import TeamNotFound
 from larder.teams.protection import first_trust
 from larder.trust import rules
 from larder.trust.makers import makers_of
+from larder.trust.models import NewRule
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
-from larder.web.bodies.rules import ProtectsTeam, SentNewRule
+from larder.web.bodies.rules import new_rule, rule_protects_team
 from larder.web.mail_context import RequestMailContext
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.team_bodies import RuleMaker
 from larder.web.replies.rules import ProtectingRuleJson, RuleJson, created_rule_json
 from larder.web.responses import JsonResponse, json_response
@@ -17,8 +21,8 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.post("/v1/teams/<id_or_slug>/rules")
 def create_rule(
-    new: SentNewRule,
-    protects: ProtectsTeam,
+    new: Annotated[NewRule, Depends(new_rule)],
+    protects: Annotated[bool, Depends(rule_protects_team)],
     principal: RuleMaker,
     id_or_slug: str,
     mail_context: RequestMailContext,

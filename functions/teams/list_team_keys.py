@@ -1,8 +1,11 @@
+from typing import Annotated
+
 from larder.api_keys import service
 from larder.errors import TeamNotFound
 from larder.web.app import lambda_handler, vercel_api
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.team import KeyReader
-from larder.web.queries.teams import TeamKeysAsked
+from larder.web.queries.teams import TeamKeysQuery, team_keys_query
 from larder.web.replies.team_keys import TeamKeysJson, team_keys_json
 from larder.web.responses import JsonResponse, json_response
 
@@ -11,7 +14,7 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.get("/v1/teams/<id_or_slug>/keys")
 def list_team_keys(
-    asked: TeamKeysAsked, principal: KeyReader, id_or_slug: str
+    asked: Annotated[TeamKeysQuery, Depends(team_keys_query)], principal: KeyReader, id_or_slug: str
 ) -> JsonResponse[TeamKeysJson]:
     """List the API keys that are bound to the team, of all members, without the secrets."""
     page = service.page_of_team_keys(principal.team.id, limit=asked.limit, offset=asked.offset)

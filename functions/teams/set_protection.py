@@ -1,10 +1,14 @@
+from typing import Annotated
+
 from larder import clock
 from larder.errors import TeamNotFound
 from larder.teams import protection
+from larder.teams.protection import ProtectionChange
 from larder.trust.scopes import use_of_shared
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
-from larder.web.bodies.teams import SentProtection
+from larder.web.bodies.teams import sent_protection
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.team_bodies import TeamProtector
 from larder.web.replies.protection import ProtectionJson, protection_json
 from larder.web.responses import JsonResponse, json_response
@@ -14,7 +18,9 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.put("/v1/teams/<id_or_slug>/protection")
 def set_protection(
-    change: SentProtection, principal: TeamProtector, id_or_slug: str
+    change: Annotated[ProtectionChange, Depends(sent_protection)],
+    principal: TeamProtector,
+    id_or_slug: str,
 ) -> JsonResponse[ProtectionJson]:
     """Protect the team, or change or end its protection."""
     team_id = principal.team.id

@@ -1,10 +1,14 @@
+from typing import Annotated
+
 from larder import clock
 from larder.errors import TeamNotFound
 from larder.teams import teams
 from larder.teams.models import TeamMembership
+from larder.teams.teams import TeamChange
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
-from larder.web.bodies.teams import SentTeamChange
+from larder.web.bodies.teams import team_change
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.team_bodies import TeamEditor
 from larder.web.replies.clients import TeamJson, team_json
 from larder.web.responses import JsonResponse, json_response
@@ -14,7 +18,7 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.patch("/v2/teams/<id_or_slug>")
 def update_team(
-    change: SentTeamChange, principal: TeamEditor, id_or_slug: str
+    change: Annotated[TeamChange, Depends(team_change)], principal: TeamEditor, id_or_slug: str
 ) -> JsonResponse[TeamJson]:
     """Change the name, the slug or the caching status."""
     team = teams.change_team(

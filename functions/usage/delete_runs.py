@@ -1,7 +1,10 @@
+from typing import Annotated
+
 from larder.runs import service
 from larder.web.app import lambda_handler, vercel_api
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.runs import RunDeleter
-from larder.web.queries.runs import RunsToDelete
+from larder.web.queries.runs import RunsToDeleteQuery, runs_to_delete
 from larder.web.replies.runs import DeletedRunsJson, deleted_runs_json
 from larder.web.responses import JsonResponse, json_response
 
@@ -9,7 +12,9 @@ app = vercel_api()
 
 
 @app.delete("/v1/runs")
-def delete_runs(asked: RunsToDelete, deleter: RunDeleter) -> JsonResponse[DeletedRunsJson]:
+def delete_runs(
+    asked: Annotated[RunsToDeleteQuery, Depends(runs_to_delete)], deleter: RunDeleter
+) -> JsonResponse[DeletedRunsJson]:
     """Delete a reported run, or the newest ones of a reporter."""
     deleted = service.delete_runs(
         deleter.owner, place=asked.place, reporter=asked.reporter, of=deleter.only_of

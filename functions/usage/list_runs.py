@@ -1,8 +1,11 @@
+from typing import Annotated
+
 from larder import clock
 from larder.runs import service
 from larder.web.app import lambda_handler, vercel_api
+from larder.web.powertools.resolver import Depends
 from larder.web.principals.authorize import UsageReader
-from larder.web.queries.runs import RunsAsked
+from larder.web.queries.runs import RunsQuery, runs_query
 from larder.web.replies.runs import RunsJson, run_json, runs_json
 from larder.web.responses import JsonResponse, json_response
 
@@ -10,7 +13,9 @@ app = vercel_api()
 
 
 @app.get("/v1/runs")
-def list_runs(asked: RunsAsked, principal: UsageReader) -> JsonResponse[RunsJson]:
+def list_runs(
+    asked: Annotated[RunsQuery, Depends(runs_query)], principal: UsageReader
+) -> JsonResponse[RunsJson]:
     """List the reported runs of a period, with the hits and build times of each package and task."""
     owner, days, now = principal.owner, (asked.period.first, asked.period.last), clock.now()
     if asked.place is not None:

@@ -1,6 +1,9 @@
 """Dependencies in the signatures of handlers."""
 
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from inspect import unwrap
+from typing import Annotated, Any, get_args, get_type_hints
 
 import pytest
 from aws_lambda_powertools.event_handler import Request
@@ -8,6 +11,7 @@ from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder.errors import Unauthenticated
 from larder.web.dependencies import with_dependencies
+from local.template import load_template
 
 REQUEST = Request("/things/{name}", {"name": "one"}, current_event=None)  # type: ignore[arg-type]
 made: list[str] = []
@@ -77,3 +81,27 @@ def test_powertools_sees_no_dependencies() -> None:
     wrapped = with_dependencies(handler)
     assert wrapped.__annotations__ == {"request": Request}
     assert wrapped(request=REQUEST) is REQUEST
+
+
+def injected(function: Callable[..., Any]) -> Iterator[tuple[Any, Callable[..., Any]]]:
+    """The type and the dependency of each parameter, also of the dependencies."""
+    for hint in get_type_hints(function, include_extras=True).values():
+        given, *more = get_args(hint) or (hint,)
+        for one in more:
+            if isinstance(one, Depends):
+                yield given, one.dependency
+                yield from injected(one.dependency)
+
+
+def test_signatures_name_the_types_that_dependencies_return() -> None:
+    modules = {one.handler.rpartition(".")[0] for one in load_template(environ={}).functions}
+    apps = [app for name in modules if (app := getattr(import_module(name), "app", None))]
+    found = [
+        one
+        for app in apps
+        for route in app._static_routes + app._dynamic_routes
+        for one in injected(unwrap(route.func))
+    ]
+    assert len(found) > len(apps)
+    for given, dependency in found:
+        assert given == get_type_hints(dependency)["return"], dependency

@@ -150,10 +150,14 @@ def no_parameters(_token: BearerToken, request: Request) -> None:
     check_parameters(request)
 
 
-def named_hash(request: Request) -> ArtifactHash | None:
+def hash_in_path(request: Request) -> ArtifactHash | None:
     """The hash in the path, for endpoints that have one."""
     text = request.path_parameters.get("artifact_hash")
     return None if text is None else parse_hash(text)
+
+
+def named_hash(request: Request) -> ArtifactHash:
+    return parse_hash(request.path_parameters["artifact_hash"])
 
 
 def client_info(_token: BearerToken, request: Request) -> ClientInfo:
@@ -241,5 +245,3 @@ NamedTeam = Annotated[TeamQuery, Depends(team_query)]
 NoOtherParameters = Annotated[None, Depends(no_parameters)]
 """The query can only name the team."""
 NamedHash = Annotated[ArtifactHash, Depends(named_hash)]
-Metadata = Annotated[ArtifactMetadata, Depends(artifact_metadata)]
-SentArtifact = Annotated[bytes, Depends(artifact_body)]

@@ -4,8 +4,6 @@ Unknown fields are ignored: newer clients send more of them, and users cannot se
 `emailVerified`.
 """
 
-from typing import Annotated
-
 from pydantic import Field
 
 from larder.accounts.models import ProfileChange
@@ -15,7 +13,7 @@ from larder.names import parse_name
 from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
 from larder.web.errors import EmailCannotBeUpdated, NoFieldsToUpdate
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 
 
 class _SignUp(BodyModel):
@@ -72,7 +70,7 @@ def sign_in_body(request: Request) -> SignIn:
     )
 
 
-def revoked_token(request: Request) -> str:
+def session_to_revoke(request: Request) -> str:
     """`{"token"}`"""
     return parsed(request, _RevokeSession).token
 
@@ -95,10 +93,3 @@ def profile_change(request: Request) -> ProfileChange:
         image=parse_image(body.image or None),
         removes_image="image" in given and not body.image,
     )
-
-
-SignUpBody = Annotated[SignUp, Depends(sign_up_body)]
-SignInBody = Annotated[SignIn, Depends(sign_in_body)]
-RevokedToken = Annotated[str, Depends(revoked_token)]
-GivenPassword = Annotated[str, Depends(given_password)]
-ProfileBody = Annotated[ProfileChange, Depends(profile_change)]

@@ -121,7 +121,7 @@ class SentUpdate:
 M = TypeVar("M", bound=BodyModel)
 
 
-def parsed(request: Request, model: type[M]) -> M:
+def _parsed(request: Request, model: type[M]) -> M:
     """The body as a model. Raises InvalidBody, also for a field that would choose another set of keys."""
     sent = better_auth.auth_body(request)
     if isinstance(sent, Mapping) and (field := other_keys(sent)):
@@ -131,7 +131,7 @@ def parsed(request: Request, model: type[M]) -> M:
 
 def verify_body(request: Request) -> KeyToVerify:
     """`{"key", "permissions"?}`. Raises InvalidBody."""
-    body = parsed(request, _Verify)
+    body = _parsed(request, _Verify)
     if sum(map(len, body.permissions.values())) > MAX_PERMISSIONS:
         raise InvalidBody("permissions", f"must require at most {MAX_PERMISSIONS} actions")
     return KeyToVerify(
@@ -140,11 +140,11 @@ def verify_body(request: Request) -> KeyToVerify:
 
 
 def _create_body(request: Request) -> _Create:
-    return parsed(request, _Create)
+    return _parsed(request, _Create)
 
 
 def _update_body(request: Request) -> _Update:
-    return parsed(request, _Update)
+    return _parsed(request, _Update)
 
 
 # Body before principal: a bad body is 400 without a session too (docs/clients/better-auth.md#order-of-checks).
@@ -165,12 +165,12 @@ def new_key(body: Annotated[_Create, Depends(_create_body)], principal: KeyMaker
     )
 
 
-def protects_team(body: Annotated[_Create, Depends(_create_body)]) -> bool:
+def key_protects_team(body: Annotated[_Create, Depends(_create_body)]) -> bool:
     """`{"protect"?}`: whether the first key with `artifacts: trust` of a team protects it."""
     return body.protect
 
 
-def rotation(body: Annotated[_Create, Depends(_create_body)]) -> Rotation | None:
+def key_to_replace(body: Annotated[_Create, Depends(_create_body)]) -> Rotation | None:
     """`{"replaces"?, "overlap"?}`: the key that the new one replaces."""
     if body.replaces is None:
         return None
@@ -197,7 +197,7 @@ def sent_update(body: Annotated[_Update, Depends(_update_body)], principal: KeyM
 
 def named_key(request: Request) -> str:
     """`{"keyId"}`."""
-    return parsed(request, _Named).keyId
+    return _parsed(request, _Named).keyId
 
 
 def _check_server_only(body: _Limits, principal: UserPrincipal) -> None:
@@ -239,11 +239,3 @@ def _rate_limit(body: _Limits) -> RateLimit | None:
         window_ms=default.window_ms if window_ms is None else window_ms,
         max_requests=default.max_requests if most is None else most,
     )
-
-
-VerifyBody = Annotated[KeyToVerify, Depends(verify_body)]
-SentNewKey = Annotated[NewKey, Depends(new_key)]
-SentKeyUpdate = Annotated[SentUpdate, Depends(sent_update)]
-ProtectsTeam = Annotated[bool, Depends(protects_team)]
-SentRotation = Annotated[Rotation | None, Depends(rotation)]
-NamedKey = Annotated[str, Depends(named_key)]

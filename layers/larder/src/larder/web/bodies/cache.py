@@ -4,7 +4,7 @@ Without pydantic, unlike the bodies of most other endpoints.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 from larder.artifacts.models import MAX_DURATION_MS, is_hash
 from larder.settings import settings
@@ -17,12 +17,12 @@ from larder.web.bodies.values import (
     number,
     one_of,
     record,
-    text,
+    string,
     uuid,
 )
 from larder.web.log import logger
 from larder.web.parameters import BearerToken
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 
 MAX_QUERIED_LENGTH = 400
 """The longest hash in a query. The reply repeats each hash, and a thousand of this length, escaped as JSON twice, still
@@ -36,7 +36,7 @@ _QUERY = json_body(
     record(
         Field(
             "hashes",
-            array("hashes", text(MAX_QUERIED_LENGTH), most=lambda: settings().max_query_hashes),
+            array("hashes", string(MAX_QUERIED_LENGTH), most=lambda: settings().max_query_hashes),
         )
     )
 )
@@ -47,7 +47,7 @@ _EVENTS = json_body(
             Field("sessionId", uuid()),
             Field("source", one_of(("LOCAL", "REMOTE"))),
             Field("event", one_of(("HIT", "MISS"))),
-            Field("hash", text()),
+            Field("hash", string()),
             Field("duration", number(0, MAX_DURATION_MS), required=False, default=0),
             of="an event",
         ),
@@ -88,8 +88,3 @@ def _event(sent: Mapping[str, Any]) -> UsageEvent:
         hash=sent["hash"],
         duration_ms=sent["duration"],
     )
-
-
-QueryHashes = Annotated[list[str], Depends(query_hashes)]
-CachingToSet = Annotated[CachingStatus, Depends(caching_to_set)]
-Events = Annotated[list[UsageEvent], Depends(usage_events)]

@@ -1,7 +1,6 @@
 """The JSON bodies of endpoints that prove or change a credential, parsed and checked."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from pydantic import Field
 
@@ -10,7 +9,7 @@ from larder.errors import InvalidDeletionToken, InvalidLinkToken
 from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
 from larder.web.declared import text
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 
 
 class _SendVerification(BodyModel):
@@ -123,12 +122,3 @@ def farewell_password(request: Request) -> str | None:
     if body.token is not None:
         raise InvalidDeletionToken
     return body.password
-
-
-VerificationWanted = Annotated[LinkWanted, Depends(verification_wanted)]
-ResetWanted = Annotated[LinkWanted, Depends(reset_wanted)]
-NewEmail = Annotated[WantedEmail, Depends(new_email)]
-NewPasswordBody = Annotated[NewPassword, Depends(new_password)]
-PasswordChangeBody = Annotated[PasswordChange, Depends(password_change)]
-ConfirmationToken = Annotated[str, Depends(confirmation_token)]
-FarewellPassword = Annotated[str | None, Depends(farewell_password)]

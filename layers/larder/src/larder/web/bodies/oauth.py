@@ -4,16 +4,15 @@ Without pydantic: a job waits for each exchange, and most of them meet a cold st
 """
 
 from collections.abc import Mapping
-from typing import Annotated
 
 from larder.api_keys.verification import presented_form
 from larder.errors import InvalidTarget, UnsupportedGrantType
 from larder.teams.slugs import SLUG, names_a_team
 from larder.trust.models import ExchangeRequest
 from larder.web.base_url import base_url
-from larder.web.bodies.values import Field, constant, form_body, one_of, text
+from larder.web.bodies.values import Field, constant, form_body, one_of, string
 from larder.web.errors import InvalidRequest
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 from larder.web.request_context import request_context
 
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -33,18 +32,20 @@ _EXCHANGE = form_body(
     Field("grant_type", constant(GRANT, UnsupportedGrantType)),
     Field(
         "subject_token",
-        text(),
+        string(),
         help="The id token of the CI. Its audience is the address of this service.",
     ),
     Field("subject_token_type", one_of(ID_TOKEN_TYPES), required=False),
     Field("requested_token_type", constant(ACCESS_TOKEN_TYPE), required=False),
-    Field("team_id_or_slug", text(), help="The team, by its id or slug."),
+    Field("team_id_or_slug", string(), help="The team, by its id or slug."),
     *(
-        Field(name, text(), required=False)
+        Field(name, string(), required=False)
         for name in (*_OTHER_TEAM_NAMES, "policy_id", "scope", *_TARGETS, "client_id")
     ),
 )
-_REVOCATION = form_body(Field("token", text()), Field("token_type_hint", text(), required=False))
+_REVOCATION = form_body(
+    Field("token", string()), Field("token_type_hint", string(), required=False)
+)
 
 
 def exchange_form(request: Request) -> ExchangeRequest:
@@ -67,7 +68,7 @@ def exchange_form(request: Request) -> ExchangeRequest:
     )
 
 
-def revoked_token(request: Request) -> str | None:
+def token_to_revoke(request: Request) -> str | None:
     """The token to revoke in its stored form. None if it cannot be a key. Raises InvalidRequest."""
     token = _REVOCATION(request).get("token")
     if not token:
@@ -95,7 +96,3 @@ def _reads_only(scope: str | None) -> bool:
     if READ_SCOPE not in asked or not asked <= {READ_SCOPE, WRITE_SCOPE}:
         raise InvalidRequest("scope", f"must be {READ_SCOPE}, with or without {WRITE_SCOPE}")
     return WRITE_SCOPE not in asked
-
-
-SentExchange = Annotated[ExchangeRequest, Depends(exchange_form)]
-RevokedToken = Annotated[str | None, Depends(revoked_token)]

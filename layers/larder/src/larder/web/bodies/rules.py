@@ -73,7 +73,7 @@ def new_rule(body: Annotated[_NewRule, Depends(_new_rule_body)]) -> NewRule:
     )
 
 
-def protects_team(body: Annotated[_NewRule, Depends(_new_rule_body)]) -> bool:
+def rule_protects_team(body: Annotated[_NewRule, Depends(_new_rule_body)]) -> bool:
     """`{"protect"?}`: whether the first rule of a team protects it."""
     return body.protect
 
@@ -123,9 +123,3 @@ def _others(text: str | None) -> Others | None:
         return None if text is None else Others(text)
     except ValueError:
         raise InvalidRequest("others", f"must be one of {', '.join(Others)}") from None
-
-
-SentNewRule = Annotated[NewRule, Depends(new_rule)]
-ProtectsTeam = Annotated[bool, Depends(protects_team)]
-SentRuleChange = Annotated[RuleChange, Depends(rule_change)]
-SentClaims = Annotated[Mapping[str, Any], Depends(sent_claims)]

@@ -109,6 +109,3 @@ def _task(task: _Task, times: _Times) -> RunTask:
         return RunTask(package, name, outcome, cache.timeSaved)
     outcome = Outcome.FAILED if times.exitCode else Outcome.BUILT
     return RunTask(package, name, outcome, times.ms)
-
-
-SentRun = Annotated[Run, Depends(reported_run)]

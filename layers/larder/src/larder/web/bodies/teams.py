@@ -23,7 +23,7 @@ from larder.web.bodies.raw import sent_json
 from larder.web.errors import InvalidRequest
 from larder.web.guards import check_rate
 from larder.web.parameters import BearerToken
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 
 MAX_INVITATIONS = 10
 """How many people one request can invite."""
@@ -191,12 +191,3 @@ def _one_of(choices: type[Choice], text: str, field: str) -> Choice:
 
 def _caching(enabled: bool) -> CachingStatus:
     return CachingStatus.ENABLED if enabled else CachingStatus.DISABLED
-
-
-SentNewTeam = Annotated[NewTeam, Depends(new_team)]
-SentTeamChange = Annotated[TeamChange, Depends(team_change)]
-InvitationsWanted = Annotated[list[InvitationWanted], Depends(sent_invitations)]
-SentRole = Annotated[Role, Depends(sent_role)]
-SentProtection = Annotated[ProtectionChange, Depends(sent_protection)]
-InvitationToken = Annotated[str, Depends(invitation_token)]
-PreviewedToken = Annotated[str, Depends(previewed_token)]

@@ -55,7 +55,7 @@ class Field:
         self.required, self.default = required, default
 
 
-def text(most: int | None = None) -> Value[str]:
+def string(most: int | None = None) -> Value[str]:
     """A string, of at most `most` characters."""
 
     def parse(sent: object, place: str) -> str:

@@ -36,7 +36,7 @@ from larder.errors import (
 from larder.teams.models import CachingStatus, People
 from larder.teams.state import check_not_blocked
 from larder.web.log import logger
-from larder.web.parameters import BearerToken, NamedTeam, TeamQuery, Token, named_hash
+from larder.web.parameters import BearerToken, NamedTeam, TeamQuery, Token, hash_in_path
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.prefetch import CachePrincipal, prefetch
 
@@ -86,14 +86,18 @@ def audit_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
 
 
 def cache_reader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
-    principal = _principal(token, team, named_hash(request), {"artifacts": ("read",)}, totals=False)
+    principal = _principal(
+        token, team, hash_in_path(request), {"artifacts": ("read",)}, totals=False
+    )
     _require_caching(principal)
     _require_trust(principal)
     return principal
 
 
 def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
-    principal = _principal(token, team, named_hash(request), {"artifacts": ("write",)}, totals=True)
+    principal = _principal(
+        token, team, hash_in_path(request), {"artifacts": ("write",)}, totals=True
+    )
     _require_writing_role(principal)
     _require_caching(principal)
     _require_trust(principal)
@@ -113,7 +117,7 @@ def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> Cache
 
 def cache_manager(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
     principal = _principal(
-        token, team, named_hash(request), {"artifacts": ("manage",)}, totals=False
+        token, team, hash_in_path(request), {"artifacts": ("manage",)}, totals=False
     )
     if principal.membership.role is not None and not principal.membership.role.manages_artifacts:
         raise MissingRole

@@ -20,6 +20,7 @@ from typing import Annotated
 
 from larder import clock
 from larder.accounts.models import User
+from larder.accounts.team_invitations import InvitationWanted
 from larder.api_keys.principals import Principal
 from larder.errors import (
     OWNERS_ONLY,
@@ -32,16 +33,20 @@ from larder.errors import (
 from larder.rate_limits.models import TEAMS_MADE
 from larder.rate_limits.service import take_if_counted
 from larder.settings import settings
+from larder.teams.models import Role
+from larder.teams.protection import ProtectionChange
 from larder.teams.state import check_not_blocked, membership_of
-from larder.trust.models import RuleChange
-from larder.web.bodies.rules import SentNewRule, SentRuleChange
+from larder.teams.teams import TeamChange
+from larder.trust.models import NewRule, RuleChange
+from larder.web.bodies.rules import new_rule, rule_change
 from larder.web.bodies.teams import (
-    InvitationsWanted,
-    InvitationToken,
-    SentNewTeam,
-    SentProtection,
-    SentRole,
-    SentTeamChange,
+    NewTeam,
+    invitation_token,
+    new_team,
+    sent_invitations,
+    sent_protection,
+    sent_role,
+    team_change,
 )
 from larder.web.parameters import BearerToken
 from larder.web.powertools.resolver import Depends, Request
@@ -58,7 +63,9 @@ from larder.web.principals.team import (
 )
 
 
-def team_editor(change: SentTeamChange, token: BearerToken, request: Request) -> TeamPrincipal:
+def team_editor(
+    change: Annotated[TeamChange, Depends(team_change)], token: BearerToken, request: Request
+) -> TeamPrincipal:
     """Raises MissingRole, MissingPermission, TooManyRequests: a new slug counts like a new team."""
     needs = {**(WRITE if change.renames else {}), **(MANAGE_ARTIFACTS if change.caching else {})}
     principal = team_principal(token, needs, request)
@@ -70,7 +77,11 @@ def team_editor(change: SentTeamChange, token: BearerToken, request: Request) ->
     return principal
 
 
-def team_protector(_sent: SentProtection, token: BearerToken, request: Request) -> TeamPrincipal:
+def team_protector(
+    _sent: Annotated[ProtectionChange, Depends(sent_protection)],
+    token: BearerToken,
+    request: Request,
+) -> TeamPrincipal:
     """Raises SessionRequired, MissingRole, SessionNotFresh.
 
     What an admin may change depends on the protection (`teams.protection`).
@@ -85,34 +96,42 @@ def team_protector(_sent: SentProtection, token: BearerToken, request: Request) 
     return principal
 
 
-def rule_maker(_new: SentNewRule, principal: RuleManager) -> TeamPrincipal:
+def rule_maker(
+    _new: Annotated[NewRule, Depends(new_rule)], principal: RuleManager
+) -> TeamPrincipal:
     """Raises SessionRequired, SessionNotFresh."""
     check_fresh(principal)
     return principal
 
 
-def rule_changer(change: SentRuleChange, principal: RuleManager) -> TeamPrincipal:
+def rule_changer(
+    change: Annotated[RuleChange, Depends(rule_change)], principal: RuleManager
+) -> TeamPrincipal:
     """Raises SessionRequired, SessionNotFresh. A key, or any session, can disable a rule in an emergency."""
     if change != RuleChange(enabled=False):
         check_fresh(principal)
     return principal
 
 
-def inviter(wanted: InvitationsWanted, principal: MemberInviter) -> TeamPrincipal:
+def inviter(
+    wanted: Annotated[list[InvitationWanted], Depends(sent_invitations)], principal: MemberInviter
+) -> TeamPrincipal:
     """Raises SessionRequired, SessionNotFresh."""
     if any(one.role.names_trusted for one in wanted):
         check_fresh(principal)
     return principal
 
 
-def role_giver(role: SentRole, principal: MemberManager) -> TeamPrincipal:
+def role_giver(
+    role: Annotated[Role, Depends(sent_role)], principal: MemberManager
+) -> TeamPrincipal:
     """Raises SessionRequired, SessionNotFresh."""
     if role.names_trusted:
         check_fresh(principal)
     return principal
 
 
-def team_maker(_new: SentNewTeam, token: BearerToken) -> Principal:
+def team_maker(_new: Annotated[NewTeam, Depends(new_team)], token: BearerToken) -> Principal:
     """Refuses keys that are bound to a team, and users whose address is not proven: a team has a large quota.
 
     Also raises TeamCreationDisabled, EmailNotProven, TooManyRequests.
@@ -134,7 +153,7 @@ def team_maker(_new: SentNewTeam, token: BearerToken) -> Principal:
     return principal
 
 
-def joiner(_sent: InvitationToken, principal: Authenticated) -> User:
+def joiner(_sent: Annotated[str, Depends(invitation_token)], principal: Authenticated) -> User:
     """Only the invited user can join, so a key is refused. Raises SessionRequired."""
     if principal.user is None:
         raise SessionRequired

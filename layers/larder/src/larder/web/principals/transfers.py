@@ -37,10 +37,9 @@ def direct_uploads_of_client(request: Request) -> DirectUploads:
     return direct_uploads(USER_AGENT(request) or "")
 
 
-DirectUploadsOfClient = Annotated[DirectUploads, Depends(direct_uploads_of_client)]
-
-
-def announced_writer(request: Request, client: DirectUploadsOfClient) -> CachePrincipal | None:
+def announced_writer(
+    request: Request, client: Annotated[DirectUploads, Depends(direct_uploads_of_client)]
+) -> CachePrincipal | None:
     """The principal of an OPTIONS that announces an upload which can bypass the functions, or None for any other.
 
     For the others the token is not checked, because the reply only allows the client to send the request itself.

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
 
 from larder.web.declared import text, whole
 from larder.web.errors import InvalidQuery
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 
 MAX_KEYS = 1000
 """The most keys in one reply, and the most that a user can have (`MaxKeysPerUser`)."""
@@ -63,7 +62,3 @@ def queried_key(request: Request) -> str:
 def _check_other_keys(request: Request) -> None:
     if field := other_keys(request.query_parameters or {}):
         raise InvalidQuery(field, NO_OTHER_KEYS)
-
-
-KeysAsked = Annotated[KeysQuery, Depends(keys_query)]
-QueriedKey = Annotated[str, Depends(queried_key)]

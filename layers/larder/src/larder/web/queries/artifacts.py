@@ -223,19 +223,11 @@ def removal_query(_token: BearerToken, request: Request) -> RemovalQuery:
     return RemovalQuery(scope)
 
 
-RemovalAsked = Annotated[RemovalQuery, Depends(removal_query)]
-
-
-def removal_target(asked: RemovalAsked, principal: CacheManager) -> str:
+def removal_target(
+    asked: Annotated[RemovalQuery, Depends(removal_query)], principal: CacheManager
+) -> str:
     """The target of the removal. To delete everything, the request has to repeat its owner. Raises InvalidRequest."""
     team = principal.membership.team
     if asked.name not in (None, principal.owner if team is None else team.slug):
         raise InvalidRequest("all", "must be the slug of the team, or your user id without a team")
     return asked.target
-
-
-ArtifactsAsked = Annotated[ArtifactsQuery, Depends(artifacts_query)]
-ArtifactAsked = Annotated[ArtifactsQuery, Depends(artifact_query)]
-ScopeAsked = Annotated[str | None, Depends(scope_query)]
-RemovalsAsked = Annotated[RemovalsQuery, Depends(removals_query)]
-RemovalTarget = Annotated[str, Depends(removal_target)]

@@ -2,13 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated
 
 from larder.audit.models import Action
 from larder.web.declared import NEXT, limit, matching, text
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 
 MAX_ENTRIES = 100
 DEFAULT_ENTRIES = 20
@@ -45,6 +44,3 @@ def audit_query(_token: BearerToken, request: Request) -> AuditQuery:
     if not all(name in list(Action) for name in named):
         raise InvalidRequest("action", "must be names of actions, separated by commas")
     return AuditQuery(limit, before, frozenset(map(Action, named)))
-
-
-AuditAsked = Annotated[AuditQuery, Depends(audit_query)]

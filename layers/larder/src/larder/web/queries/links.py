@@ -1,14 +1,13 @@
 """Query parameters of the links in emails."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from larder import clock
 from larder.accounts.link_tokens import callback_url_of
 from larder.web.declared import text
 from larder.web.errors import InvalidCallbackUrl, InvalidQuery
 from larder.web.origins import absolute, is_trusted_url
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 
 RESET_PAGE = "/reset-password"
 """Larder's own page, for links without a `callbackURL`."""
@@ -58,7 +57,3 @@ def _callback_url(given: str | None, token: str | None, request: Request) -> str
     if url and not is_trusted_url(url, request):
         raise InvalidCallbackUrl
     return url
-
-
-VerificationLink = Annotated[FollowedLink, Depends(verification_link)]
-ResetPage = Annotated[PasswordPage, Depends(reset_page)]

@@ -2,13 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated
 
 from larder.usage.models import Period
 from larder.web.declared import NEXT, limit, text
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 from larder.web.queries.usage import FROM, TO, parse_period
 
 MAX_RUNS = 100
@@ -78,8 +77,3 @@ def runs_to_delete(_token: BearerToken, request: Request) -> RunsToDeleteQuery:
             raise InvalidRequest("reporter", "must be the id of a key, session, user or rule")
         return RunsToDeleteQuery(None, reporter)
     return RunsToDeleteQuery(_place(id, started_at), None)
-
-
-RunsToDelete = Annotated[RunsToDeleteQuery, Depends(runs_to_delete)]
-
-RunsAsked = Annotated[RunsQuery, Depends(runs_query)]

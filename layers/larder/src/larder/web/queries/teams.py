@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
 
 from larder.artifacts.models import SCOPE_PATTERN, is_own_scope
 from larder.teams.models import MAX_LISTED
@@ -10,7 +9,7 @@ from larder.teams.slugs import TEAM_ID, names_a_team
 from larder.web.declared import NEXT, limit, moment, text, whole
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 
 DEFAULT_LIMIT = 20
 MAX_OFFSET = 99_999
@@ -88,9 +87,3 @@ def scopes_query(_token: BearerToken, request: Request) -> ScopesQuery:
     if cursor is not None and not is_own_scope(cursor):
         raise InvalidRequest("cursor", NEXT)
     return ScopesQuery(limit, after=cursor)
-
-
-TeamsAsked = Annotated[TeamsQuery, Depends(teams_query)]
-TeamKeysAsked = Annotated[TeamKeysQuery, Depends(team_keys_query)]
-ScopesAsked = Annotated[ScopesQuery, Depends(scopes_query)]
-MembersAsked = Annotated[MembersQuery, Depends(members_query)]

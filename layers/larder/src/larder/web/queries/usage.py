@@ -2,14 +2,13 @@
 
 import re
 from datetime import date
-from typing import Annotated
 
 from larder import clock
 from larder.usage.models import Period, period_until
 from larder.web.declared import text
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 
 MAX_DAYS = 366
 MAX_DAYS_BY_KEY = 31
@@ -59,7 +58,3 @@ def _day(name: str, text: str) -> date:
     except ValueError:
         pass
     raise InvalidRequest(name, "must be a day of this century, written YYYY-MM-DD")
-
-
-PeriodAsked = Annotated[Period, Depends(period_query)]
-PeriodByKeyAsked = Annotated[Period, Depends(period_by_key_query)]

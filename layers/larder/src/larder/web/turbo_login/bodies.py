@@ -1,7 +1,6 @@
 """The JSON body of the page that confirms a login of turbo, parsed and checked."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from larder.teams.slugs import parse_team_id
 from larder.turbo_login.service import Grant
@@ -9,7 +8,7 @@ from larder.web.bodies.better_auth import parsed
 from larder.web.bodies.model import BodyModel
 from larder.web.errors import InvalidBody
 from larder.web.origins import check_own_page
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 from larder.web.turbo_login.loopback import MAX_STATE_LENGTH, Loopback, parse_loopback
 
 
@@ -59,6 +58,3 @@ def _checked_state(state: str | None) -> str | None:
     if len(state) > MAX_STATE_LENGTH or not encodable:
         raise InvalidBody("state", f"must be at most {MAX_STATE_LENGTH} characters")
     return state
-
-
-GivenLogin = Annotated[SentLogin, Depends(sent_login)]

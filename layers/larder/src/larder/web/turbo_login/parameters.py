@@ -1,12 +1,11 @@
 """The query parameters of a login of turbo, parsed and checked: the types that handlers name in their signatures."""
 
 from dataclasses import dataclass
-from typing import Annotated
 from urllib.parse import urlencode
 
 from larder.web.declared import text
 from larder.web.errors import InvalidQuery
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Request
 from larder.web.turbo_login.loopback import ADDRESS, Loopback, parse_loopback
 
 LOGIN_PAGE = "/turborepo/token"
@@ -52,7 +51,3 @@ def sso_page(request: Request) -> str:
     if (state := STATE(request)) is not None:
         parameters["state"] = state
     return f"{LOGIN_PAGE}?{urlencode(parameters)}"
-
-
-AskedLogin = Annotated[LoginRequest, Depends(login_request)]
-SsoPage = Annotated[str, Depends(sso_page)]
