@@ -15,6 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urlencode
 
+from local.template import DEFAULT_PATH, load_template
+
 if TYPE_CHECKING:
     from tests.requests import Reply, Sender
 
@@ -103,6 +105,12 @@ def valid(operation: str, names: Names = NAMES, **changed: Any) -> Request:
         path = path.replace(f"{{{parameter}}}", value)
     default: dict[str, Any] = {"json": {}} if method == "POST" else {}
     return Request(method, path, **_entries(given).get(operation, default))
+
+
+def operations() -> list[str]:
+    """Every operation of the template."""
+    routes = load_template(environ={}).routes
+    return [route.key for route in routes if route.path != DEFAULT_PATH]
 
 
 def path_parameters(names: Names) -> dict[str, str]:

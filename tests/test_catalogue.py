@@ -20,17 +20,10 @@ from larder.trust.models import NewRule
 from larder.trust.rules import create_rule
 from larder.turbo_login import service as turbo_login
 from larder.turbo_login.service import Grant
-from local.template import DEFAULT_PATH, load_template
-from tests.catalogue import NAMES, Names, entries, valid
+from tests.catalogue import NAMES, Names, entries, operations, valid
 from tests.conftest import SetOption
 from tests.issuer import ORIGIN, Issuer, github_claims
 from tests.requests import Sender
-
-OPERATIONS = {
-    f"{route.method} {route.path}"
-    for route in load_template(environ={}).routes
-    if route.path != DEFAULT_PATH
-}
 
 
 @pytest.fixture
@@ -77,7 +70,7 @@ def names(aws_in_memory: None, option: SetOption, mailbox: object, removal_jobs:
     return names
 
 
-@pytest.mark.parametrize("operation", sorted(OPERATIONS))
+@pytest.mark.parametrize("operation", operations())
 def test_every_request_succeeds(operation: str, names: Names) -> None:
     if operation == "POST /api/auth/sign-up/email":
         names = replace(names, email="eve@example.com")
@@ -92,4 +85,4 @@ def test_every_request_succeeds(operation: str, names: Names) -> None:
 
 
 def test_every_entry_has_a_route() -> None:
-    assert entries() - OPERATIONS == set()
+    assert entries() - set(operations()) == set()

@@ -1,13 +1,11 @@
 """Permissions: every endpoint with every role, caching status, kind of block and kind of token.
 
-The tables are the contract; turbo reacts to the codes (docs/clients/turbo.md#status-codes).
-
-A new endpoint gets a row in TABLE and a place in the table of docs/teams.md. Its request comes from tests/catalogue.py.
+tests/access.py has the expected outcomes; turbo reacts to the codes (docs/clients/turbo.md#status-codes). The requests
+come from tests/catalogue.py.
 """
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,88 +28,18 @@ from larder.trust import repository as rule_store
 from larder.trust import rules
 from larder.trust.models import NewRule
 from local.template import DEFAULT_PATH
+from tests.access import (
+    IN_PERSON,
+    INDEPENDENT_ENDPOINTS,
+    INDEPENDENT_PREFIXES,
+    MAKES_TRUST,
+    ROWS,
+)
 from tests.catalogue import valid
 from tests.conftest import BeginWith
 from tests.default_template import template
 from tests.issuer import ORIGIN
 from tests.requests import Cloud, Reply, Sender
-
-TABLE = """
-                                 OWNER ADMIN MEMBER DEVELOPER VIEWER | enabled disabled paused over_limit | blocked
-PUT     /v8/artifacts/{hash}     yes   yes   yes    yes       reads  | yes     off      off    off        | 402
-OPTIONS /v8/artifacts/{hash}     yes   yes   yes    yes       reads  | yes     off      off    off        | 402
-GET     /v8/artifacts/{hash}     yes   yes   yes    yes       yes    | yes     off      off    yes        | 402
-HEAD    /v8/artifacts/{hash}     yes   yes   yes    yes       yes    | yes     off      off    yes        | 402
-POST    /v8/artifacts            yes   yes   yes    yes       yes    | yes     off      off    yes        | 402
-POST    /v8/artifacts/events     yes   yes   yes    yes       yes    | yes     yes      yes    yes        | 402
-GET     /v8/artifacts/status     yes   yes   yes    yes       yes    | yes     yes      yes    yes        | 402
-OPTIONS /v8/artifacts            yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
-OPTIONS /v8/artifacts/events     yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
-OPTIONS /v8/artifacts/status     yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
-PUT     /v1/artifacts/status     yes   role  role   role      role   | yes     yes      yes    yes        | 402
-GET     /v1/artifacts            yes   yes   role   role      role   | yes     yes      yes    yes        | 402
-GET     /v1/artifacts/removals   yes   yes   role   role      role   | yes     yes      yes    yes        | 402
-GET     /v1/artifacts/{hash}     yes   yes   role   role      role   | yes     yes      yes    yes        | 402
-DELETE  /v1/artifacts/{hash}     yes   yes   role   role      role   | yes     yes      yes    yes        | 402
-DELETE  /v1/artifacts            yes   yes   role   role      role   | yes     yes      yes    yes        | 402
-GET     /v1/usage                yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
-GET     /v1/usage/by             yes   yes   role   role      role   | yes     yes      yes    yes        | 402
-GET     /v1/storage              yes   yes   role   role      role   | yes     yes      yes    yes        | 402
-GET     /v1/audit                yes   yes   role   role      role   | yes     yes      yes    yes        | yes
-POST    /v1/runs                 yes   yes   yes    yes       reads  | yes     yes      yes    yes        | 402
-GET     /v1/runs                 yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
-DELETE  /v1/runs                 yes   yes   role   role      reads  | yes     yes      yes    yes        | 402
-GET     /v2/user                 yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
-GET     /v2/teams                yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
-GET     /v2/teams/{idOrSlug}     yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
-GET     /v5/user/tokens/current  yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
-DELETE  /v3/user/tokens/current  yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
-PATCH   /v2/teams/{idOrSlug}     yes   yes   role   role      role   | yes     yes      yes    yes        | 402
-GET     /v3/teams/{idOrSlug}/members        yes yes yes  yes  yes    | yes     yes      yes    yes        | yes
-POST    /v2/teams/{idOrSlug}/members        yes yes role role role   | yes     yes      yes    yes        | 402
-POST    /v1/teams/{idOrSlug}/members        yes yes role role role   | yes     yes      yes    yes        | 402
-PATCH   /v1/teams/{idOrSlug}/members/{uid}  yes yes role role role   | yes     yes      yes    yes        | yes
-DELETE  /v1/teams/{idOrSlug}/members/{uid}  yes yes role role role   | yes     yes      yes    yes        | yes
-GET     /v1/teams/{idOrSlug}/keys           yes yes role role role   | yes     yes      yes    yes        | yes
-DELETE  /v1/teams/{idOrSlug}/keys/{keyId}   yes yes role role role   | yes     yes      yes    yes        | yes
-GET     /v1/teams/{idOrSlug}/rules          yes yes yes  yes  yes    | yes     yes      yes    yes        | yes
-POST    /v1/teams/{idOrSlug}/rules          yes yes role role role   | yes     yes      yes    yes        | 402
-GET     /v1/teams/{idOrSlug}/rules/{ruleId} yes yes yes  yes  yes    | yes     yes      yes    yes        | yes
-PATCH   /v1/teams/{idOrSlug}/rules/{ruleId} yes yes role role role   | yes     yes      yes    yes        | 402
-DELETE  /v1/teams/{idOrSlug}/rules/{ruleId} yes yes role role role   | yes     yes      yes    yes        | 402
-POST    /v1/teams/{idOrSlug}/rules/explain  yes yes role role role   | yes     yes      yes    yes        | 402
-GET     /v1/teams/{idOrSlug}/protection     yes yes yes  yes  yes    | yes     yes      yes    yes        | yes
-PUT     /v1/teams/{idOrSlug}/protection     yes yes role role role   | yes     yes      yes    yes        | 402
-GET     /v1/teams/{idOrSlug}/scopes         yes yes role role role   | yes     yes      yes    yes        | yes
-DELETE  /v1/teams/{idOrSlug}     yes   role  role   role      role   | yes     yes      yes    yes        | 402
-"""
-"""The outcome of a request for each role, and for an owner in each caching status and when blocked for either reason.
-It is the same for a session and for a key with every permission, except for `IN_PERSON` and `MAKES_TRUST`. `refusal`
-explains the words.
-"""
-
-IN_PERSON = {"PUT /v1/teams/{idOrSlug}/protection"}
-"""Endpoints that refuse every key."""
-
-MAKES_TRUST = {
-    "POST /v1/teams/{idOrSlug}/rules",
-    "PATCH /v1/teams/{idOrSlug}/rules/{ruleId}",
-    "PATCH /v1/teams/{idOrSlug}/members/{uid}",
-}
-"""Endpoints that refuse a key where a session passes, because the request makes something that is trusted."""
-
-INDEPENDENT_PREFIXES = ("/api/auth/", "/login/oauth/", "/registration/verify")
-"""Prefixes of paths that do not depend on a role or a caching status, because they only concern the user. Pages do not
-depend on them either.
-"""
-
-INDEPENDENT_ENDPOINTS = {
-    "POST /v1/teams",
-    "POST /v1/teams/invitation",
-    "POST /v1/teams/join",
-    "POST /v1/teams/{idOrSlug}/members/teams/join",
-}
-"""Requests that make the caller a member, or lead to that, do not depend on a role or a caching status either."""
 
 TEAM_IN_PATH = "/teams/{idOrSlug}"
 """Paths with this part depend on the state of that team, not on the state of the caller's personal cache."""
@@ -125,18 +53,14 @@ EVENTS = "POST /v8/artifacts/events"
 STATUS = "GET /v8/artifacts/status"
 SET_STATUS = "PUT /v1/artifacts/status"
 LIST = "GET /v1/artifacts"
-INSPECT = "GET /v1/artifacts/{hash}"
-DELETE = "DELETE /v1/artifacts/{hash}"
 DELETE_MANY = "DELETE /v1/artifacts"
 USAGE = "GET /v1/usage"
 AUDIT = "GET /v1/audit"
 """A key reads that of its team, but not that of its user."""
-STORAGE = "GET /v1/storage"
-USAGE_BY = "GET /v1/usage/by"
-REMOVALS = "GET /v1/artifacts/removals"
 
-MANAGES = [SET_STATUS, LIST, REMOVALS, STORAGE, USAGE_BY, INSPECT, DELETE, DELETE_MANY]
-ENDPOINTS = [PUT, PREFLIGHT, GET, HEAD, QUERY, EVENTS, STATUS, *MANAGES, USAGE]
+ENDPOINTS = [
+    one for one in ROWS if (request := valid(one)).for_team and request.by and one != AUDIT
+]
 """Endpoints that check the token and act for the team in the query."""
 
 SPARE_KEY = "SpareKey" * 4
@@ -208,17 +132,6 @@ def outcome(reply: Reply) -> tuple[int, str]:
 
 
 # The table ---------------------------------------------------------------------------------------
-
-
-def rows() -> dict[str, dict[str, str]]:
-    """For each endpoint, the word under each title."""
-    titles, *lines = (line.replace("|", " ").split() for line in TABLE.strip().splitlines())
-    return {
-        f"{method} {path}": dict(zip(titles, words, strict=True)) for method, path, *words in lines
-    }
-
-
-ROWS = rows()
 
 
 def expected(title: str, by: str, state: str = "enabled") -> dict[str, tuple[int, str]]:
@@ -313,26 +226,6 @@ def test_every_endpoint_is_in_the_table() -> None:
         and f"{route.method} {route.path}" not in INDEPENDENT_ENDPOINTS
         and not route.function.logical_id.startswith("Show")
         and route.path != DEFAULT_PATH
-    }
-
-
-def documented() -> dict[str, list[str]]:
-    """The table in docs/teams.md: for each endpoint, the effect of each state."""
-    page = Path(__file__).parents[2] / "docs" / "teams.md"
-    _, _, section = page.read_text().partition("## Behavior of each endpoint")
-    rows = [
-        line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")
-    ]
-    listed = [(endpoint, effects) for row, *effects in rows for endpoint in row.split(", ")]
-    assert len(listed) == len(dict(listed))
-    return {endpoint.strip("`"): effects for endpoint, effects in listed}
-
-
-def test_the_documentation_has_the_same_table() -> None:
-    effects = {"yes": "passes", "off": "403", "402": "402"}
-    titles = ["disabled", "paused", "over_limit", "blocked"]
-    assert documented() == {
-        endpoint: [effects[words[title]] for title in titles] for endpoint, words in ROWS.items()
     }
 
 
@@ -431,7 +324,7 @@ def test_400_for_another_spelling_of_the_team_parameter(stored: Cloud, name: str
 def test_an_unknown_parameter_is_refused_except_by_the_cache_endpoints(stored: Cloud) -> None:
     send = stored.send.asking(hash="abc")
     assert asked(send) == {
-        endpoint: (400, "bad_request") if endpoint in (*MANAGES, USAGE) else (success(endpoint), "")
+        endpoint: (400, "bad_request") if " /v1/" in endpoint else (success(endpoint), "")
         for endpoint in ENDPOINTS
     }
     assert ask(send, LIST).message.startswith("hash: is unknown: the parameters here are ")
@@ -457,17 +350,28 @@ def test_the_id_takes_precedence_over_the_slug(stored: Cloud) -> None:
 
 
 NO, READ = "missing_permission", "read_only"
-READS, WRITES = [GET, HEAD, QUERY, USAGE], [PUT, PREFLIGHT]
-NOTHING = dict.fromkeys([*READS, *WRITES, *MANAGES, EVENTS], NO)
+LIST_RUNS, RECORD_RUN, DELETE_RUNS = "GET /v1/runs", "POST /v1/runs", "DELETE /v1/runs"
+READS, WRITES = [GET, HEAD, QUERY, USAGE, LIST_RUNS], [PUT, PREFLIGHT, RECORD_RUN]
+MANAGES = [
+    endpoint
+    for endpoint in ENDPOINTS
+    if ROWS[endpoint]["MEMBER"] == "role" and endpoint != DELETE_RUNS
+]
+OTHERS_RUNS = {DELETE_RUNS: "missing_role"}
+"""A reporter can delete only their own."""
+NOTHING = dict.fromkeys([*READS, *WRITES, *MANAGES, EVENTS, DELETE_RUNS], NO)
 
 
 @pytest.mark.parametrize(
     ("permissions", "refused"),
     [
         ({"artifacts": ("read", "write", "manage")}, {}),
-        ({"artifacts": ("read", "write")}, dict.fromkeys(MANAGES, NO)),
-        ({"artifacts": ("read",)}, dict.fromkeys(MANAGES, NO) | dict.fromkeys(WRITES, READ)),
-        ({"artifacts": ("write",)}, dict.fromkeys([*MANAGES, *READS], NO)),
+        ({"artifacts": ("read", "write")}, dict.fromkeys(MANAGES, NO) | OTHERS_RUNS),
+        (
+            {"artifacts": ("read",)},
+            dict.fromkeys(MANAGES, NO) | dict.fromkeys([*WRITES, DELETE_RUNS], READ),
+        ),
+        ({"artifacts": ("write",)}, dict.fromkeys([*MANAGES, *READS], NO) | OTHERS_RUNS),
         ({"artifacts": ("manage",)}, dict.fromkeys([*READS, *WRITES], NO)),
         ({}, NOTHING),
         ({"teams": ("read", "write", "manage")}, NOTHING),

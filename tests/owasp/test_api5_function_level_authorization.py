@@ -15,6 +15,7 @@ from larder.api_keys.service import create_key
 from larder.teams.members import add_member, list_members
 from larder.teams.models import Role
 from larder.teams.teams import find_team
+from tests.access import ROWS
 from tests.catalogue import Request, valid
 from tests.owasp.conftest import Person, stored
 from tests.requests import Sender
@@ -42,16 +43,9 @@ def test_no_header_changes_the_method_or_path(headers: dict[str, str], ada: Pers
     assert find_team(ada.team.id) == ada.team
 
 
+MEMBERS = ("MEMBER", "DEVELOPER", "VIEWER")
 BY_OWNERS = [
-    "PUT /v1/artifacts/status",
-    "PATCH /v2/teams/{idOrSlug}",
-    "DELETE /v1/teams/{idOrSlug}",
-    "POST /v2/teams/{idOrSlug}/members",
-    "PATCH /v1/teams/{idOrSlug}/members/{uid}",
-    "DELETE /v1/teams/{idOrSlug}/members/{uid}",
-    "GET /v1/artifacts",
-    "DELETE /v1/artifacts/{hash}",
-    "DELETE /v1/artifacts",
+    endpoint for endpoint, words in ROWS.items() if {words[role] for role in MEMBERS} == {"role"}
 ]
 
 
@@ -61,9 +55,9 @@ def requests_of_owners(ada: Person) -> list[Request]:
     return [*requests, replace(pause, json={"remoteCaching": {"enabled": False}})]
 
 
-@pytest.mark.parametrize("role", [Role.MEMBER, Role.DEVELOPER, Role.VIEWER])
-def test_a_member_cannot_do_what_owners_and_admins_can(role: Role, ada: Person) -> None:
-    add_member(ada.team.id, ada.member_id, role, now=clock.now())
+@pytest.mark.parametrize("role", MEMBERS)
+def test_a_member_cannot_do_what_owners_and_admins_can(role: str, ada: Person) -> None:
+    add_member(ada.team.id, ada.member_id, Role(role), now=clock.now())
     token = start_session(_user(ada.member_id), now=clock.now())[1]
     before = stored()
     for request in requests_of_owners(ada):

@@ -26,8 +26,7 @@ from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, list_keys
 from larder.hashing import random_id
 from larder.signing import sign
-from local.template import load_template
-from tests.catalogue import Names, valid
+from tests.catalogue import Names, operations, valid
 from tests.conftest import SetOption
 from tests.mailbox import Mailbox
 from tests.proofs.conftest import BeginRounds
@@ -45,11 +44,7 @@ MARK = "<script>alert(document.domain)</script>"
 BOBS_KEY_ID = "bobs-key-id"
 """A placeholder for the id of Bob's key, which does not exist yet."""
 
-OPERATIONS = [
-    f"{route.method} {route.path}"
-    for route in load_template(environ={}).routes
-    if route.path.startswith("/api/auth/") and route.method != "OPTIONS"
-]
+OPERATIONS = [one for one in operations() if " /api/auth/" in one and "OPTIONS" not in one]
 OF_BOBS_KEY = "GET /api/auth/api-key/get, with the id of Bob's key"
 MORE: dict[str, dict[str, Any]] = {
     "POST /api/auth/sign-up/email": {"image": None, "callbackURL": "/", "rememberMe": True},

@@ -23,7 +23,7 @@ from larder.teams.members import add_member, list_members
 from larder.teams.models import Role
 from larder.teams.teams import create_team, find_team
 from tests.addresses import prove_address
-from tests.catalogue import valid
+from tests.catalogue import operations, valid
 from tests.conftest import SetOption
 from tests.functions.teams.people import Person, newcomer, signed_in
 from tests.mailbox import Mailbox
@@ -35,20 +35,10 @@ pytestmark = pytest.mark.slow
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 6)
 SEED = int(os.environ.get("FUZZ_SEED") or 0)
 
-OPERATIONS = [
-    "POST /v1/teams",
-    "GET /v2/teams/{idOrSlug}",
-    "PATCH /v2/teams/{idOrSlug}",
-    "DELETE /v1/teams/{idOrSlug}",
-    "GET /v3/teams/{idOrSlug}/members",
-    "POST /v1/teams/{idOrSlug}/members",
-    "POST /v2/teams/{idOrSlug}/members",
-    "PATCH /v1/teams/{idOrSlug}/members/{uid}",
-    "DELETE /v1/teams/{idOrSlug}/members/{uid}",
-    "POST /v1/teams/invitation",
-    "POST /v1/teams/join",
-    "POST /v1/teams/{idOrSlug}/members/teams/join",
-]
+OPERATIONS = [one for one in operations() if "/teams" in one and one != "GET /v2/teams"]
+
+FURTHER_BY_LUCK_ONLY = {one for one in OPERATIONS if "{ruleId}" in one or "{keyId}" in one}
+"""The team has no rule and no key."""
 
 MORE: dict[str, dict[str, Any]] = {
     "PATCH /v2/teams/{idOrSlug}": {"formerSlugs": [], "remoteCaching": {"enabled": True}},
@@ -189,5 +179,6 @@ def test_hostile_team_requests(
 
     attack()
     check_stores()
-    assert min(statuses) < 400, "no request passed the first checks"
+    further = min(statuses) < 400
+    assert further or operation in FURTHER_BY_LUCK_ONLY, "no request passed the first checks"
     report_lines.append(f"hostile {operation}: {dict(sorted(statuses.items()))}")

@@ -11,7 +11,10 @@ from tools.generate import events
 from tools.openapi import Undocumented, files
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROLOGUE = "from tools.generate import commands, deployer, doctor, edge, endpoints, functions, options, versions"
+PROLOGUE = (
+    "from tools.generate import "
+    "access, commands, deployer, doctor, edge, endpoints, functions, options, versions"
+)
 MARKERS = "<<<cog >>> <<<end>>>"
 """Not cog's defaults, because some lines of the template end with `]]]`."""
 STALE = "stale: run `make generate` and commit the changes"

@@ -1,24 +1,25 @@
 """Endpoints of accounts that accept a key in place of a session, with SessionForApiKeys enabled."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from larder.accounts.service import find_user
+from tests.catalogue import valid
 from tests.conftest import SetOption
 from tests.requests import Cloud, Reply, Sender
+from tools.openapi.files import document
 
-IN_PERSON: dict[str, tuple[str, str, Any]] = {
-    "change-password": ("POST", "/change-password", {"currentPassword": "x" * 8, "newPassword": "y" * 8}),
-    "change-email": ("POST", "/change-email", {"newEmail": "new@acme.example"}),
-    "update-user": ("POST", "/update-user", {"name": "Countess"}),
-    "delete-user": ("POST", "/delete-user", {}),
-    "verify-password": ("POST", "/verify-password", {"password": "x" * 8}),
-    "list-sessions": ("GET", "/list-sessions", None),
-    "revoke-session": ("POST", "/revoke-session", {"token": "A" * 32}),
-    "revoke-other-sessions": ("POST", "/revoke-other-sessions", {}),
-    "revoke-sessions": ("POST", "/revoke-sessions", {}),
-}  # fmt: skip
+FOR_OPERATORS = "POST /api/auth/api-key/delete-all-expired-api-keys"
+"""A key gets the error of a user who is no operator."""
+
+IN_PERSON = [
+    f"{method.upper()} {path}"
+    for path, methods in document()["paths"].items()
+    for method, operation in methods.items()
+    if [list(way) for way in operation["security"]] == [["sessionCookie"], ["sessionToken"]]
+]
 
 
 @pytest.fixture
@@ -26,18 +27,22 @@ def by_key(cloud: Cloud, option: SetOption) -> Any:
     """Sends requests with Ada's key in its header."""
     option("session_for_api_keys", "true")
 
-    def send(method: str, path: str, body: Any = None) -> Reply:
-        headers = {"x-api-key": cloud.token}
+    def send(
+        method: str, path: str, body: Any = None, more: Mapping[str, str] | None = None
+    ) -> Reply:
+        headers = {**(more or {}), "x-api-key": cloud.token}
         return Sender(None)(method, f"/api/auth{path}", json_body=body, headers=headers)
 
     return send
 
 
-@pytest.mark.parametrize("name", IN_PERSON)
+@pytest.mark.parametrize("operation", sorted(set(IN_PERSON) - {FOR_OPERATORS}))
 def test_401_for_an_api_key_where_a_session_is_required(
-    cloud: Cloud, by_key: Any, name: str
+    cloud: Cloud, by_key: Any, operation: str
 ) -> None:
-    reply = by_key(*IN_PERSON[name])
+    request = valid(operation)
+    path = request.path.removeprefix("/api/auth")
+    reply = by_key(request.method, path, request.json, request.headers)
     assert (reply.status, reply.json["code"]) == (401, "UNAUTHORIZED")
     assert find_user(cloud.user.id) == cloud.user
 
