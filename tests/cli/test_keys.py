@@ -14,14 +14,18 @@ from larder.api_keys import repository
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.settings import settings
+from tests.functions.teams.rules import made
+from tests.issuer import Issuer, github_claims
 from tests.requests import Cloud, Reply, Sender
+from tests.trust.exchanging import exchange
 
 from .conftest import Larder, change_cloud_json
 
 ADA = ("--user", "ada@acme.example")
 STATUS = "/v8/artifacts/status"
 FIELDS = {
-    *("id", "name", "start", "prefix", "user_id", "team_id", "team", "enabled", "permissions"),
+    *("id", "name", "start", "prefix", "user_id", "rule_id", "team_id", "team", "enabled"),
+    "permissions",
     *("metadata", "remaining", "refill_amount", "refill_interval_ms", "last_refill_at"),
     *("rate_limit_enabled", "rate_limit_max", "rate_limit_window_ms", "window_ends_at"),
     *("request_count", "expires_at", "created_at", "updated_at", "last_request_at"),
@@ -385,6 +389,17 @@ def test_rotation_creates_a_key_with_the_same_fields(larder: Larder, cloud: Clou
     assert lifetime(made, end="old_expires_at") == timedelta(days=1)
     assert larder.json("keys", "show", old["id"])["expires_at"] == made["old_expires_at"]
     assert (use(old).status, use(made).status) == (200, 200)
+
+
+def test_the_token_of_a_ci_job_has_a_rule_in_place_of_a_user(larder: Larder, cloud: Cloud) -> None:
+    rule, github = made(cloud), Issuer()
+    github.publish()
+    assert exchange(github.mint(github_claims())).status == 200
+    (key,) = repository.list_by_user(rule.id)
+    shown = larder.json("keys", "show", key.id)
+    assert (shown["user_id"], shown["rule_id"]) == (None, rule.id)
+    # Each job gets a token of its own, and it ends by itself.
+    assert "there is no key with the id" in larder.refusal("keys", "rotate", key.id)
 
 
 def test_the_old_key_works_until_the_overlap_is_over(larder: Larder, cloud: Cloud) -> None:

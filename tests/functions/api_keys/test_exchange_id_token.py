@@ -1,10 +1,13 @@
 """POST /login/oauth/token. tests/trust has the attacks."""
 
+import pytest
+
 from larder import clock
 from larder.accounts.service import create_user
 from larder.api_keys import repository as key_store
 from larder.api_keys.service import find_key
 from larder.audit.service import tokens
+from larder.errors import Unauthenticated
 from larder.hashing import random_id
 from larder.teams.members import add_member
 from larder.teams.models import Role
@@ -57,7 +60,9 @@ def test_what_is_stored(cloud: Cloud) -> None:
     rule = made(cloud)
     token = exchange(issuer().mint(github_claims())).json["access_token"]
     (key,) = key_store.list_by_user(rule.id)
-    assert (key.user_id, key.rule_id, key.team_id) == (rule.id, rule.id, cloud.team.id)
+    assert (key.holder_id, key.rule_id, key.team_id) == (rule.id, rule.id, cloud.team.id)
+    with pytest.raises(Unauthenticated):
+        _ = key.user_id
     assert (key.scope, key.permissions) == ("shared", {"artifacts": ("read", "write")})
     assert key.run is not None
     assert key.run["url"] == "https://github.com/acme/web/actions/runs/9914400"

@@ -189,7 +189,7 @@ def test_a_key_that_is_stored_again_belongs_to_its_new_user(cloud: Cloud) -> Non
     stored, other = repository.get(hash_key(key)), create_user("o@x.example", "O", now=clock.now())
     assert stored is not None
     assert repository.delete(stored.key_hash)
-    assert repository.add(replace(stored, user_id=other.id))
+    assert repository.add(replace(stored, holder_id=other.id))
     assert accounts.delete(read_account(cloud.user.id), now=clock.now())
     reply = verify(key).json
     assert (reply["valid"], reply["key"]["userId"]) == (True, other.id)

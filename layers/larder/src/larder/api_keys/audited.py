@@ -28,8 +28,9 @@ def deleted(key: ApiKey, actor: Actor | None) -> "list[Write]":
 
 
 def _entries(action: Action, key: ApiKey, actor: Actor | None, **details: str) -> "list[Write]":
-    """One for the user of the key, and one for its team, so that each of them finds it."""
-    owners = [key.user_id] if key.team_id is None else [key.user_id, key.team_id]
+    """One for the user of the key, and one for its team, so that each of them finds it. A CI job has no user."""
+    of_user = [] if key.rule_id is not None else [key.user_id]
+    owners = of_user if key.team_id is None else [*of_user, key.team_id]
     return [
         audited(owner, action, key.id, actor, name=key.name or key.start, details=details)
         for owner in owners

@@ -7,6 +7,7 @@ from enum import Enum, StrEnum
 from typing import Any, Literal, NamedTuple
 
 from larder.clock import to_ms
+from larder.errors import Unauthenticated
 from larder.teams.models import SHARED_SCOPE
 
 Permissions = Mapping[str, tuple[str, ...]]
@@ -78,8 +79,8 @@ class ApiKey:
     None without a refill. `password_version` is the user's when the key was created, 0 for keys of version 0.1.0.
     `metadata` may be UNREAD.
 
-    `rule_id`, `rule_version` and `run` are set for the token of a CI job: the rule that gave it, which is also its
-    `user_id`, the version of the rule, and what describes the job.
+    `holder_id` is the user or, for the token of a CI job, the rule that gave it. Such a token also has `rule_id`, the
+    rule's version in `rule_version`, and in `run` what describes the job.
 
     `scope` is set if it does not follow from the id: the own scope of the key's user, of the key that it replaced or of
     the job that it is for. SHARED_SCOPE is that of a trusted job of a CI.
@@ -87,7 +88,7 @@ class ApiKey:
 
     id: str
     key_hash: str
-    user_id: str
+    holder_id: str
     team_id: str | None
     name: str | None
     start: str | None
@@ -111,6 +112,13 @@ class ApiKey:
     rule_id: str | None = None
     rule_version: int | None = None
     run: Mapping[str, str] | None = None
+
+    @property
+    def user_id(self) -> str:
+        """Raises Unauthenticated for the token of a CI job, which has no user."""
+        if self.rule_id is not None:
+            raise Unauthenticated
+        return self.holder_id
 
     @property
     def is_used_up(self) -> bool:

@@ -35,14 +35,12 @@ class Principal:
     @property
     def user_id(self) -> str:
         """Raises Unauthenticated for a CI job, which has no user."""
-        if self.is_ci_job:
-            raise Unauthenticated
         return self.credential.user_id
 
     @property
     def holder_id(self) -> str:
         """The user or, for a CI job, the rule."""
-        return self.credential.user_id
+        return self.credential.user_id if self.key is None else self.key.holder_id
 
     @property
     def key(self) -> ApiKey | None:

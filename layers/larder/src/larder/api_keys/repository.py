@@ -97,7 +97,7 @@ def _attributes(key: ApiKey) -> Item:
     return {
         "key_hash": key.key_hash,
         "id": key.id,
-        "user_id": key.user_id,
+        "user_id": key.holder_id,
         "team_id": key.team_id if key.rule_id is None else None,
         # Not `team_id`, because the index `by_team` lists keys for people, and a team can have thousands of tokens.
         "rule_team": key.team_id if key.rule_id is not None else None,
@@ -142,7 +142,7 @@ def _from_item(item: Item) -> ApiKey:
     return ApiKey(
         id=item["id"],
         key_hash=item["key_hash"],
-        user_id=item["user_id"],
+        holder_id=item["user_id"],
         team_id=item.get("rule_team", item.get("team_id")),
         name=item.get("name"),
         start=item.get("start"),

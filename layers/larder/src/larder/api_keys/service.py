@@ -86,7 +86,7 @@ def prepare_key(
     key = ApiKey(
         id=random_id(),
         key_hash=stored_form(raw),
-        user_id=new.user_id,
+        holder_id=new.user_id,
         team_id=new.team_id,
         name=new.name,
         start=_start(raw, prefix or "") if options.store_key_start else None,
@@ -130,7 +130,7 @@ def make_token(
     key = ApiKey(
         id=random_id(),
         key_hash=stored_form(raw),
-        user_id=rule_id,
+        holder_id=rule_id,
         team_id=team_id,
         name=None,
         start=_start(raw, prefix) if settings().store_key_start else None,
@@ -272,12 +272,12 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
 
     The new key has the same user, team, name, prefix, permissions, scope, metadata, limits and remaining uses, and the
     full lifetime again. With an overlap, each of the two keys has the remaining uses; without one, they are exact.
-    Returns None if no key has this id. Raises InvalidValue, TryAgain.
+    Returns None if no key of a user has this id: the token of a CI job ends by itself. Raises InvalidValue, TryAgain.
     """
     if overlap_s < 0:
         raise InvalidValue("overlap", "must be 0 or a positive number of seconds")
     old = repository.find_by_id(key_id)
-    if old is None:
+    if old is None or old.rule_id is not None:
         return None
     if old.remaining == 0 and old.refill is None:
         raise InvalidValue("key", "has no uses left for the new key")

@@ -47,7 +47,7 @@ _NOTE_WAIT_S = 0.25
 class _KnownKey(NamedTuple):
     """What an instance remembers of a key that it has found. The key may have changed since, or be deleted."""
 
-    user_id: str
+    holder_id: str
     team_id: str | None
     is_counted: bool
     has_metadata: bool
@@ -98,7 +98,7 @@ def verify_presented(
     if key_hash is None or (key_hash not in _known and find_presented(key_hash) is None):
         return _INVALID
     known = _known[key_hash]
-    where = (known.team_id or known.user_id, known.user_id)
+    where = (known.team_id or known.holder_id, known.holder_id)
     count = partial(verify, key_hash, required, now=now, with_metadata=with_metadata)
     if known.is_counted:
         with running(membership_of, *where) as reading:
@@ -129,8 +129,8 @@ def verify_presented(
     if stored.rule_id is not None:
         # The token of a CI job stands for no user. It works where its rule is read with the team: in the cache.
         return _INVALID
-    if (stored.user_id, stored.team_id) != (known.user_id, known.team_id):
-        membership = membership_of(stored.team_id or stored.user_id, stored.user_id)
+    if (stored.holder_id, stored.team_id) != (known.holder_id, known.team_id):
+        membership = membership_of(stored.team_id or stored.holder_id, stored.holder_id)
     if ended_with_user(stored, membership.user) or ended_with_membership(stored, membership):
         return _INVALID
     return verification
@@ -263,7 +263,7 @@ def _remembered(key: ApiKey) -> ApiKey:
     moments = [key.last_request, None if known is None else known.noted_at]
     noted_at = max((moment for moment in moments if moment is not None), default=None)
     _known[key.key_hash] = _KnownKey(
-        user_id=key.user_id,
+        holder_id=key.holder_id,
         team_id=key.team_id,
         is_counted=key.is_counted,
         has_metadata=key.metadata is not None,

@@ -240,7 +240,7 @@ def _find_holder(token: Token) -> tuple[str, ApiKey | None]:
         key = find_presented(token.hash)
         if key is None:
             raise Unauthenticated
-        return key.user_id, key
+        return key.holder_id, key
     # Imported here, because builds use keys and start faster without the account modules.
     from larder.accounts.sessions import holder_of
 
