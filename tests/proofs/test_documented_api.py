@@ -130,7 +130,7 @@ def test_every_reply_is_as_documented(
         headers = {name: value for name, value in headers.items() if name.lower() not in given}
         response = case.call(base_url=server.url, session=session, headers=headers)
         statuses[response.status_code] += 1
-        # A preflight for another method than PUT is accepted without a check (docs/decisions/hashes-and-preflight.md).
+        # A preflight for another method than PUT is accepted without a check (docs/decisions/clients.md).
         is_unread = operation_id == "preflight" and response.status_code == 204
         asked = [
             one for one in CHECKS if one is not checks.negative_data_rejection or not is_unread

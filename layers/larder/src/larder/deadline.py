@@ -1,4 +1,4 @@
-"""When a request or background work must stop beginning new calls (docs/decisions/deadlines.md).
+"""When a request or background work must stop beginning new calls (docs/decisions/writes.md#deadlines).
 
 A call that uses up all its tries takes longer than half of what a function has, and several can follow one another.
 Then Lambda would end the function, and the gateway would answer in its place: too late, or with a 5xx without a reason.

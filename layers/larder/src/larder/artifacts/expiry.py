@@ -1,4 +1,4 @@
-"""How long an artifact is kept (docs/decisions/retention.md)."""
+"""How long an artifact is kept (docs/decisions/quota.md#retention)."""
 
 from datetime import datetime, timedelta
 

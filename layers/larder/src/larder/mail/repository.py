@@ -1,6 +1,7 @@
 """The outbox table: `("outbox", <id>)` is a message. Ids sort by time. A time to live deletes messages.
 
-Text and HTML are encrypted, because their links sign users in: a copy of the table must not (docs/decisions/mail.md).
+Text and HTML are encrypted, because their links sign users in: a copy of the table must not
+(docs/decisions/accounts.md#mail).
 """
 
 import json

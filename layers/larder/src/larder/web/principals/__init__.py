@@ -1,1 +1,1 @@
-"""Find the principal of a request, and check what they may do (docs/decisions/principals.md)."""
+"""Find the principal of a request, and check what they may do (docs/decisions/handlers.md#principals)."""
