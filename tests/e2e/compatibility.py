@@ -26,9 +26,9 @@ SIZES = {
 INTRODUCTION = """\
 # Compatibility with turbo versions
 
-Each row of the table is the result of a test: the client from npm builds a monorepo of {packages} packages with a local
-Larder, the test deletes the client's local cache and all outputs, and the client builds again. `make compatibility`
-updates both tables of this page. The usual test run has fewer rows and packages, and fails if its results differ.
+Each row of the table is the result of a test with each of its versions. The client from npm builds a monorepo of
+{packages} packages with a local Larder, the test deletes the client's local cache and all outputs, and the client
+builds again. `make compatibility` updates both tables of this page.
 
 ## Columns
 
@@ -99,7 +99,7 @@ def grouped(fates: Mapping[str, str]) -> str:
 
 
 def read_rows(document: Path, kind: type[RowType]) -> tuple[RowType, ...]:
-    """The rows of the committed table in order. Empty if it has other columns or does not exist."""
+    """The rows of the committed table, one for each version. Empty if it has other columns or does not exist."""
     if not document.exists():
         return ()
     lines = document.read_text().splitlines()
@@ -109,7 +109,11 @@ def read_rows(document: Path, kind: type[RowType]) -> tuple[RowType, ...]:
                 tuple(cell.strip() for cell in line.strip("|").split("|")) for line in block
             ]
             if header == COLUMNS[kind]:
-                return tuple(kind(*cells) for cells in rows)
+                return tuple(
+                    kind(version, *cells)
+                    for versions, *cells in rows
+                    for version in versions.split(", ")
+                )
     return ()
 
 
@@ -155,7 +159,12 @@ def page(rows: Iterable[Row | EdgeRow], of_edge: Iterable[Row | EdgeRow]) -> str
 
 
 def _table(kind: type[Row | EdgeRow], rows: Iterable[Row | EdgeRow]) -> str:
-    lines = [f"| {' | '.join(cells)} |" for cells in (COLUMNS[kind], *map(astuple, rows))]
+    """The table. Versions with the same mode and results share a row."""
+    versions: dict[tuple[str, ...], list[str]] = {}
+    for version, *cells in map(astuple, rows):
+        versions.setdefault(tuple(cells), []).append(version)
+    merged = [(", ".join(shared), *cells) for cells, shared in versions.items()]
+    lines = [f"| {' | '.join(cells)} |" for cells in (COLUMNS[kind], *merged)]
     lines.insert(1, "|" + "---|" * len(COLUMNS[kind]))
     return "\n".join(lines) + "\n"
 

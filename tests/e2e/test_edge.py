@@ -151,4 +151,5 @@ def test_the_table_of_the_edge_has_exactly_one_row_for_each_version_and_mode(
     if document.is_written:
         pytest.skip("the table is being written")
 
-    assert [(row.turbo, row.mode) for row in read_rows(document.path, EdgeRow)] == CELLS
+    cells = [(row.turbo, row.mode) for row in read_rows(document.path, EdgeRow)]
+    assert sorted(cells) == sorted(CELLS)
