@@ -43,12 +43,49 @@ def test_the_index_of_the_documentation_lists_every_page() -> None:
     assert pages - {index} <= listed
 
 
+QUESTIONS = {
+    "deploy": ("deploy.md", "first-deployment", "make deploy ENV=prod"),
+    "a poisoned cache": (
+        "protection.md",
+        "recover-from-a-poisoning",
+        "larder artifacts delete acme --writer ID",
+    ),
+    "a key that is refused": ("errors.md", "the-codes", "| 401 | `unauthorized` |"),
+}
+"""What a reader looks for in the index of the documentation: the link there, a heading's anchor on its page, and the answer."""
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_two_clicks_in_the_index_lead_to_the_answer(question: str) -> None:
+    page, anchor, answer = QUESTIONS[question]
+    rows = [line for line in (DOCS / "README.md").read_text().splitlines() if f"]({page})" in line]
+    assert any(question in row for row in rows)
+    assert answer in section(DOCS / page, anchor)
+
+
+def section(page: Path, anchor: str) -> str:
+    """The text below the heading with this anchor, up to the next heading of its level or above."""
+    text = page.read_text()
+    for match in re.finditer(r"^(#+) (.+)$", text, re.MULTILINE):
+        if anchor_of(match[2]) == anchor:
+            after = text[match.end() :]
+            following = re.search(rf"^#{{1,{len(match[1])}}} ", after, re.MULTILINE)
+            return after[: following.start()] if following else after
+    raise AssertionError(f"{page.name} has no heading #{anchor}")
+
+
+def anchor_of(heading: str) -> str:
+    """The anchor of a heading in GitHub's form."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
 def anchors(page: Path) -> set[str]:
     """The anchors of the page: its headings in GitHub's form, and explicit anchors."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    named = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-    return named | set(re.findall(r'^<a id="([^"]+)"></a>$', text, re.MULTILINE))
+    return {anchor_of(heading) for heading in headings} | set(
+        re.findall(r'^<a id="([^"]+)"></a>$', text, re.MULTILINE)
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
