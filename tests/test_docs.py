@@ -52,7 +52,7 @@ QUESTIONS = {
     ),
     "a key that is refused": ("errors.md", "the-codes", "| 401 | `unauthorized` |"),
 }
-"""What a reader looks for in the index of the documentation: the link there, a heading's anchor on its page, and the answer."""
+"""What a reader looks for in the index: the link there, the anchor of a heading of its page, and the answer."""
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

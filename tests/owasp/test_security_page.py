@@ -19,7 +19,9 @@ TESTS = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py")
 
 def test_every_risk_has_its_row_and_its_file() -> None:
     rows = re.findall(r"^\| API(\d+) ", PAGE, re.MULTILINE)
-    files = {path.name.split("_")[1] for path in Path(__file__).parent.glob("test_api*.py")}
+    names = {path.name for path in Path(__file__).parent.glob("test_api*.py")}
+    files = {name.split("_")[1] for name in names}
+    assert set(re.findall(r"`tests/owasp/(test_api\w+\.py)`", PAGE)) == names
     assert rows == [str(number) for number in range(1, 11)]
     assert files == {f"api{number}" for number in range(1, 11)}
 
