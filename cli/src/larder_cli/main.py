@@ -24,6 +24,19 @@ from larder_cli.usage import usage
 from larder_cli.users import users
 
 
+def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    """The version of the wheel `larder-cache`, or that of the layer in a checkout."""
+    if is_asked:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            found = version("larder-cache")
+        except PackageNotFoundError:
+            found = version("larder")
+        click.echo(f"larder, version {found}")
+        ctx.exit()
+
+
 @click.group(
     cls=OperatorGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -34,7 +47,14 @@ from larder_cli.users import users
         "larder keys create --help",
     ),
 )
-@click.version_option(package_name="larder", prog_name="larder")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 @click.option(
     "--stack",
     metavar="NAME",
@@ -76,8 +96,9 @@ def cli(
     region: str | None,
     profile: str | None,
 ) -> None:
-    """Operate a Larder remote cache: users, teams, keys, rules for CI jobs, artifacts, mail, the signing secret, the
-    index, usage and the edge. Check deployments with smoke, and repositories that use the cache with doctor.
+    """Deploy and operate a Larder remote cache: users, teams, keys, rules for CI jobs, artifacts, mail, the signing
+    secret, the index, usage and the edge. Check deployments with smoke, and repositories that use the cache with
+    doctor.
 
     Choose the deployment with --stack or --local. An option on the command line overrides the environment variable of
     the other one.

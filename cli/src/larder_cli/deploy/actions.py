@@ -60,8 +60,8 @@ def deploy(wanted: Wanted, terminal: Terminal, *, is_upgrade: bool) -> None:
 
 def plan(wanted: Wanted, *, details: bool, as_json: bool) -> bool:
     """Print what a deployment would change, and return whether it would change anything."""
-    terminal = Terminal(asks=False)
-    deployment, stack, is_from_file = _prepared(wanted, terminal, is_plan=True, quiet=as_json)
+    terminal = Terminal(asks=False, as_json=as_json)
+    deployment, stack, is_from_file = _prepared(wanted, terminal, is_plan=True)
     flow.upload(deployment, [deployment.release.template_file(deployment.account.partition)])
     made = flow.planned(deployment, stack, step=_step(deployment, stack))
     if made.name is not None:
@@ -84,36 +84,43 @@ def plan(wanted: Wanted, *, details: bool, as_json: bool) -> bool:
         )
     else:
         _show_plan(
-            deployment, stack, made.changes, shown, details=details, is_from_file=is_from_file
+            deployment, stack, terminal, made.changes, shown, details, is_from_file=is_from_file
         )
     return made.name is not None
 
 
-def uninstall(wanted: Wanted, *, backup: bool, delete_artifacts: bool, confirm: str | None) -> None:
-    account = _account(wanted, Environment())
+def uninstall(
+    wanted: Wanted, *, backup: bool, delete_artifacts: bool, confirm: str | None, as_json: bool
+) -> None:
+    terminal = Terminal(asks=False, as_json=as_json)
+    account = _account(wanted, Environment(), terminal)
     found = account.find_stack()
     if found.status is None:
         raise click.ClickException(f"there is no stack {account.stack} in {account.region}")
     if found.state is State.BUSY:
         raise click.ClickException(flow.busy(account))
-    for line in removal.contents(account, delete_artifacts=delete_artifacts):
-        echo(line)
-    typed = confirm or click.prompt(f"Type {account.stack} to delete it")
+    terminal.say(*removal.contents(account, delete_artifacts=delete_artifacts))
+    typed = confirm or click.prompt(f"Type {account.stack} to delete it", err=as_json)
     if typed != account.stack:
         raise click.ClickException("that is not the name of the stack. Nothing was deleted.")
-    removal.remove(account, Terminal(asks=False), backup=backup, delete_artifacts=delete_artifacts)
-    echo(f"{account.stack} is deleted.")
+    removal.remove(account, terminal, backup=backup, delete_artifacts=delete_artifacts)
+    terminal.say(f"{account.stack} is deleted.")
+    if as_json:
+        print_json({"deleted": account.stack})
 
 
-def print_options(wanted: Wanted) -> None:
+def print_options(wanted: Wanted, *, as_json: bool) -> None:
     """Print a larder.toml with the options of a stack that differ from their default."""
-    account = _account(wanted, Environment(), quiet=True)
+    account = _account(wanted, Environment())
     stack = account.find_stack()
     if stack.status is None:
         raise click.ClickException(f"there is no stack {account.stack} in {account.region}")
     declared = open_release(wanted.folder).options
     kept = kept_values(declared, stack.parameters or {})
     changed = {name: value for name, value in kept.items() if value != default_of(declared[name])}
+    if as_json:
+        print_json(changed)
+        return
     settings = {"stack": account.stack, "account": account.id, "region": account.region}
     bucket = (stack.parameters or {}).get(PLACE[0])
     if bucket and bucket != code_bucket.own_bucket(account):
@@ -128,27 +135,40 @@ def deploy_release(
     release, account = deployment.release, deployment.account
     is_new = stack.state is State.NEW
     sent = flow.upload(deployment, [release.template_file(account.partition), *release.archives])
-    echo(f"  code       {sent / 1e6:,.1f} MB to {deployment.code_bucket}")
+    terminal.say(f"  code       {sent / 1e6:,.1f} MB to {deployment.code_bucket}")
     made = flow.planned(deployment, stack, step=_step(deployment, stack))
     shown = _option_changes(release, stack, deployment.values)
-    _show_options(shown, is_new=is_new, is_from_file=is_from_file)
+    _show_options(terminal, shown, is_new=is_new, is_from_file=is_from_file)
     if made.name is None:
         flow.deploy(deployment, made, stack, terminal)
-        echo(f"Nothing changes: {stack.name} is Larder {release.version} with these options.")
-        return
-    if is_new:
-        echo(f"{len(made.changes)} resources.")
+        terminal.say(
+            f"Nothing changes: {stack.name} is Larder {release.version} with these options."
+        )
     else:
-        for line in in_words(made.changes):
-            echo(f"  {line}")
-    if not terminal.confirm("Create it?" if is_new else "Deploy it?"):
-        flow.discard(account, made.name)
-        echo("Nothing was deployed. The stack is as it was.")
-        return
-    flow.deploy(deployment, made, stack, terminal)
+        if is_new:
+            terminal.say(f"{len(made.changes)} resources.")
+        else:
+            terminal.say(*(f"  {line}" for line in in_words(made.changes)))
+        if not terminal.confirm("Create it?" if is_new else "Deploy it?"):
+            flow.discard(account, made.name)
+            terminal.say("Nothing was deployed. The stack is as it was.")
+            return
+        flow.deploy(deployment, made, stack, terminal)
     deployed = account.find_stack()
-    _show_next(account, deployed, is_new=is_new)
-    _show_what_the_edge_needs(deployed, deployment.values)
+    if terminal.as_json:
+        outputs = deployed.outputs or {}
+        print_json(
+            {
+                "stack": stack.name,
+                "region": account.region,
+                "version": release.version,
+                "url": outputs.get("ApiUrl"),
+                "changed": made.name is not None,
+            }
+        )
+    elif made.name is not None:
+        _show_next(account, deployed, is_new=is_new)
+        _show_what_the_edge_needs(deployed, deployment.values)
 
 
 def _prepared(
@@ -157,7 +177,6 @@ def _prepared(
     *,
     is_upgrade: bool = False,
     is_plan: bool = False,
-    quiet: bool = False,
 ) -> tuple[Deployment, Stack, bool]:
     """The deployment, once everything that can be checked without a change is checked. Also the stack, and whether the
     options come from a file."""
@@ -168,7 +187,7 @@ def _prepared(
     declared = release.options
     given = read_settings(wanted.settings)
     all_values(declared, {**(environment.options or {}), **given})
-    account = _account(wanted, environment, release=release, quiet=quiet)
+    account = _account(wanted, environment, terminal, release)
     stack = account.find_stack()
     if is_upgrade and stack.state in (State.NEW, State.REMAINS):
         raise click.ClickException(
@@ -235,7 +254,10 @@ def checked(
 
 
 def _account(
-    wanted: Wanted, environment: Environment, *, release: Release | None = None, quiet: bool = False
+    wanted: Wanted,
+    environment: Environment,
+    terminal: Terminal | None = None,
+    release: Release | None = None,
 ) -> Account:
     stack = wanted.stack or environment.stack or _stack_of(wanted.environment)
     flow.check_name(stack)
@@ -247,9 +269,9 @@ def _account(
         profile=wanted.profile or environment.profile,
         expected=environment.account,
     )
-    if not quiet:
+    if terminal is not None:
         larder = f"Larder {release.version}: account" if release else "Account"
-        echo(f"{larder} {account.id}, region {account.region}, stack {account.stack}")
+        terminal.say(f"{larder} {account.id}, region {account.region}, stack {account.stack}")
     return account
 
 
@@ -309,34 +331,41 @@ def _option_changes(release: Release, stack: Stack, values: Mapping[str, str]) -
     return changes(before, values)
 
 
-def _show_options(shown: list[Change], *, is_new: bool, is_from_file: bool) -> None:
+def _show_options(
+    terminal: Terminal, shown: list[Change], *, is_new: bool, is_from_file: bool
+) -> None:
     if is_new:
-        echo("A new stack. Options that differ from their default:")
+        terminal.say("A new stack. Options that differ from their default:")
     else:
         source = "the file and the defaults" if is_from_file else "what is deployed"
-        echo(f"An update. Options follow {source}. They change:")
-    rows = [
-        {"option": one.name, "before": _shown(one.before), "after": _shown(one.after)}
-        for one in shown
-    ]
-    print_table(rows, ("option", "before", "after"), empty="none", as_json=False)
+        terminal.say(f"An update. Options follow {source}. They change:")
+    if not terminal.as_json:
+        rows = [
+            {"option": one.name, "before": _shown(one.before), "after": _shown(one.after)}
+            for one in shown
+        ]
+        print_table(rows, ("option", "before", "after"), empty="none", as_json=False)
 
 
 def _show_plan(
     deployment: Deployment,
     stack: Stack,
+    terminal: Terminal,
     made: list[ResourceChange],
     shown: list[Change],
-    *,
     details: bool,
+    *,
     is_from_file: bool,
 ) -> None:
-    release, deployed = deployment.release, _deployed_version(stack)
-    if stack.state is not State.NEW:
+    release, deployed, is_new = (
+        deployment.release,
+        _deployed_version(stack),
+        stack.state is State.NEW,
+    )
+    if not is_new:
         echo(f"{stack.name} is {deployed or 'older than 0.2.0'}. This is {release.version}.")
-    _show_options(shown, is_new=stack.state is State.NEW, is_from_file=is_from_file)
-    for line in in_words(made):
-        echo(f"  {line}")
+    _show_options(terminal, shown, is_new=is_new, is_from_file=is_from_file)
+    echo(*(f"  {line}" for line in in_words(made)))
     if details:
         rows = [
             {
@@ -348,7 +377,7 @@ def _show_plan(
             for one in made
         ]
         print_table(rows, ("action", "resource", "type", "changes"), empty="none", as_json=False)
-    if stack.state is not State.NEW and deployed != release.version:
+    if not is_new and deployed != release.version:
         for number, step in enumerate(release.upgrade_steps(deployed), 1):
             echo(f"  step {number:<5} {step}")
         echo(f"  data       readable by {release.readable_since} and newer")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from larder_cli.commands import examples, json_option
-from larder_cli.deploy.release import open_release
-from larder_cli.output import echo, print_table
+from larder_cli.deploy.release import Release, open_release
+from larder_cli.output import echo, print_json, print_table
 from larder_cli.target import Target
 
 if TYPE_CHECKING:
@@ -99,14 +99,15 @@ _yes = click.option("--yes", is_flag=True, help="Ask nothing, for pipelines.")
 )
 @_options
 @_yes
+@json_option
 @click.pass_context
-def install(ctx: click.Context, /, yes: bool, **given: Any) -> None:
+def install(ctx: click.Context, /, yes: bool, as_json: bool, **given: Any) -> None:
     """Deploy this release of Larder to your AWS account.
 
     It needs AWS credentials and no checkout. A new stack is protected once it is complete. If a creation failed before,
     what is left of it is deleted first.
     """
-    _deploy(ctx, given, asks=not yes, is_upgrade=False)
+    _deploy(ctx, given, asks=not yes, as_json=as_json, is_upgrade=False)
 
 
 @click.command(
@@ -115,14 +116,15 @@ def install(ctx: click.Context, /, yes: bool, **given: Any) -> None:
 )
 @_options
 @_yes
+@json_option
 @click.pass_context
-def upgrade(ctx: click.Context, /, yes: bool, **given: Any) -> None:
-    """Change a stack to this release, or to other options.
+def upgrade(ctx: click.Context, /, yes: bool, as_json: bool, **given: Any) -> None:
+    """Change a stack to this release or other options.
 
     With larder.toml, the stack gets the options of the file, and the defaults of all others. Without it, options stay
     as they are deployed. A release that would lose data is refused.
     """
-    _deploy(ctx, given, asks=not yes, is_upgrade=True)
+    _deploy(ctx, given, asks=not yes, as_json=as_json, is_upgrade=True)
 
 
 @click.command(
@@ -153,6 +155,7 @@ def plan(ctx: click.Context, /, details: bool, as_json: bool, **given: Any) -> N
     "--delete-artifacts", is_flag=True, help="Delete the artifacts and their bucket, too."
 )
 @click.option("--confirm", metavar="NAME", help="The name of the stack, in place of typing it.")
+@json_option
 @click.pass_context
 def uninstall(
     ctx: click.Context,
@@ -160,6 +163,7 @@ def uninstall(
     backup: bool,
     delete_artifacts: bool,
     confirm: str | None,
+    as_json: bool,
     **given: Any,
 ) -> None:
     """Delete a stack with its users, keys and teams. Artifacts stay, unless you say otherwise.
@@ -169,7 +173,11 @@ def uninstall(
     from larder_cli.deploy import actions
 
     actions.uninstall(
-        _wanted(ctx, given), backup=backup, delete_artifacts=delete_artifacts, confirm=confirm
+        _wanted(ctx, given),
+        backup=backup,
+        delete_artifacts=delete_artifacts,
+        confirm=confirm,
+        as_json=as_json,
     )
 
 
@@ -186,17 +194,13 @@ def uninstall(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The folder of a release, in place of the one in this package.",
 )
+@json_option
 @click.pass_context
-def options(ctx: click.Context, /, **given: Any) -> None:
-    """Print a larder.toml with the options of a stack that differ from their default."""
+def options(ctx: click.Context, /, as_json: bool, **given: Any) -> None:
+    """Print a larder.toml with a stack's changed options."""
     from larder_cli.deploy import actions
 
-    actions.print_options(_wanted(ctx, given))
-
-
-@click.group(cls=click.Group)
-def release() -> None:
-    """Show, verify or extract the release in this package."""
+    actions.print_options(_wanted(ctx, given), as_json=as_json)
 
 
 _release_folder = click.option(
@@ -207,46 +211,70 @@ _release_folder = click.option(
 )
 
 
-@release.command("show")
+@click.group(
+    cls=click.Group,
+    epilog=examples("larder release verify", "larder release extract larder-1.2.3"),
+)
+def release() -> None:
+    """Show, verify or extract this release."""
+
+
+@release.command("show", epilog=examples("larder release show"))
 @_release_folder
-def show_release(folder: Path | None) -> None:
-    """Print the version, the files and their checksums."""
+@json_option
+def show_release(folder: Path | None, as_json: bool) -> None:
+    """Print the files of the release and their checksums."""
     opened = open_release(folder)
-    echo(f"Larder {opened.version}. Its data is readable since {opened.readable_since}.")
     rows = [
         {"file": name, "size_bytes": (opened.folder / name).stat().st_size, "sha256": sha256}
         for name, sha256 in opened.description["files"].items()
     ]
-    print_table(rows, ("file", "size_bytes", "sha256"), empty="none", as_json=False)
+    print_table(rows, ("file", "size_bytes", "sha256"), empty="none", as_json=as_json)
 
 
-@release.command("verify")
+@release.command("verify", epilog=examples("larder release verify --release larder-1.2.3"))
 @_release_folder
-def verify_release(folder: Path | None) -> None:
+@json_option
+def verify_release(folder: Path | None, as_json: bool) -> None:
     """Compare each file with its checksum."""
     opened = open_release(folder)
     opened.check()
-    echo(f"Larder {opened.version}: {len(opened.description['files'])} files are as released.")
+    _report(opened, f"{len(opened.description['files'])} files are as released", as_json=as_json)
 
 
-@release.command("extract")
-@click.argument("target", type=click.Path(path_type=Path))
-@_release_folder
-def extract_release(target: Path, folder: Path | None) -> None:
-    """Copy the release to a new folder, for other tools."""
-    opened = open_release(folder)
+@release.command("extract", epilog=examples("larder release extract larder-1.2.3"))
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--release",
+    "source",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder of a release, in place of the one in this package.",
+)
+@json_option
+def extract_release(folder: Path, source: Path | None, as_json: bool) -> None:
+    """Copy the release to the new folder FOLDER, for other tools."""
+    opened = open_release(source)
     opened.check()
-    if target.exists():
-        raise click.ClickException(f"{target} exists already")
-    shutil.copytree(opened.folder, target)
-    echo(f"Larder {opened.version} is in {target}.")
+    if folder.exists():
+        raise click.ClickException(f"{folder} exists already")
+    shutil.copytree(opened.folder, folder)
+    _report(opened, f"copied to {folder}", as_json=as_json)
 
 
-def _deploy(ctx: click.Context, given: Mapping[str, Any], *, asks: bool, is_upgrade: bool) -> None:
+def _report(opened: Release, what: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"version": opened.version, "readable_since": opened.readable_since})
+    else:
+        echo(f"Larder {opened.version}: {what}.")
+
+
+def _deploy(
+    ctx: click.Context, given: Mapping[str, Any], *, asks: bool, as_json: bool, is_upgrade: bool
+) -> None:
     from larder_cli.deploy import actions
     from larder_cli.deploy.progress import Terminal
 
-    actions.deploy(_wanted(ctx, given), Terminal(asks=asks), is_upgrade=is_upgrade)
+    actions.deploy(_wanted(ctx, given), Terminal(asks=asks, as_json=as_json), is_upgrade=is_upgrade)
 
 
 def _wanted(ctx: click.Context, given: Mapping[str, Any]) -> "Wanted":

@@ -48,8 +48,8 @@ _AGAIN = (
 class Watch(Protocol):
     """What a flow tells its caller."""
 
-    def say(self, line: str) -> None:
-        """A line for the person."""
+    def say(self, *lines: str) -> None:
+        """Lines for the person."""
 
     def confirm(self, question: str) -> bool:
         """Ask. An unattended deployment answers yes."""

@@ -19,19 +19,23 @@ _NAMED = {
 
 
 class Terminal:
-    """The terminal of a person, or the log of a pipeline. `asks` is off with `--yes`."""
+    """The terminal of a person, or the log of a pipeline. `asks` is off with `--yes`.
 
-    def __init__(self, *, asks: bool) -> None:
+    With `as_json`, what people read goes to standard error.
+    """
+
+    def __init__(self, *, asks: bool, as_json: bool = False) -> None:
         self._asks = asks
+        self.as_json = as_json
         self._began = time.monotonic()
         self._printed = float("-inf")
         self._is_live = sys.stderr.isatty()
 
-    def say(self, line: str) -> None:
-        echo(line)
+    def say(self, *lines: str) -> None:
+        echo(*lines, err=self.as_json)
 
     def confirm(self, question: str) -> bool:
-        return click.confirm(question) if self._asks else True
+        return click.confirm(question, err=self.as_json) if self._asks else True
 
     def progress(self, resources: list[Mapping[str, Any]], changes: int) -> None:
         now = time.monotonic()
