@@ -201,6 +201,10 @@ sam-local: $(READY) $(SAM) ## run every event of events/ with `sam local invoke`
 package: check-template build ## build a release in dist/larder-<version>: plain template, archives, checksums, bill of materials
 	@.venv/bin/python -m tools.release.package
 
+.PHONY: wheel
+wheel: package ## build the wheel larder-cache in dist/: the command `larder` with the release inside
+	@.venv/bin/python -m tools.release.wheel
+
 .PHONY: record-release
 record-release: $(READY) ## record the data of this version for the upgrade tests of later versions (once per release)
 	@.venv/bin/python -m pytest -q --record-release tests/upgrades/test_reading.py -k recorded $(ARGS)

@@ -1,0 +1,103 @@
+"""Build the wheel `larder-cache` in dist/: the command `larder` with the release inside. Run by `make wheel`.
+
+It carries the package `larder`, because the distribution of this name on PyPI belongs to another project. Two builds of
+one release are equal.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from tools.release.package import ROOT, version
+
+NAME = "larder-cache"
+SOURCES = (
+    ROOT / "layers" / "larder" / "src" / "larder",
+    ROOT / "cli" / "src" / "larder_cli",
+)
+_PYPROJECT = """\
+[project]
+name = "{name}"
+version = "{version}"
+description = "Deploy and operate Larder, a remote build cache in your own AWS account."
+readme = "README.md"
+license = "MIT"
+license-files = ["LICENSE"]
+requires-python = "{python}"
+dependencies = {dependencies}
+
+[project.optional-dependencies]
+edge = {edge}
+
+[project.scripts]
+larder = "larder_cli.main:main"
+larder-cache = "larder_cli.main:main"
+
+[build-system]
+requires = ["uv_build>=0.9"]
+build-backend = "uv_build"
+
+[tool.uv.build-backend]
+module-name = ["larder", "larder_cli"]
+"""
+_README = """\
+# larder-cache
+
+The command `larder`, which deploys and operates Larder: a remote build cache for Turborepo in your own AWS account.
+
+    uvx larder-cache install --env prod
+"""
+
+
+def build_wheel(release: Path, folder: Path) -> Path:
+    """Write the wheel of a release to `folder`. Returns its path."""
+    with tempfile.TemporaryDirectory() as temporary:
+        project = Path(temporary)
+        for source in SOURCES:
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, project / "src" / source.name, ignore=ignored)
+        shutil.copytree(release, project / "src" / "larder_cli" / "release")
+        shutil.copy(ROOT / "LICENSE", project)
+        (project / "README.md").write_text(_README)
+        (project / "pyproject.toml").write_text(_pyproject())
+        command = [ROOT / ".tools" / "uv" / "bin" / "uv", "build", "--quiet", "--wheel"]
+        subprocess.run(
+            [*command, "--out-dir", folder, project],
+            check=True,
+            env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", temporary)},
+        )
+    return folder / f"{NAME.replace('-', '_')}-{version()}-py3-none-any.whl"
+
+
+def _pyproject() -> str:
+    layer, cli = (
+        tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"]
+        for path in ("layers/larder", "cli")
+    )
+    dependencies = {*layer["dependencies"], *cli["dependencies"]} - {"larder"}
+    return _PYPROJECT.format(
+        name=NAME,
+        version=version(),
+        python=layer["requires-python"],
+        dependencies=_listed(sorted(dependencies)),
+        edge=_listed(cli["optional-dependencies"]["edge"]),
+    )
+
+
+def _listed(values: list[Any]) -> str:
+    return "[" + ", ".join(f'"{one}"' for one in values) + "]"
+
+
+def main() -> int:
+    wheel = build_wheel(ROOT / "dist" / f"larder-{version()}", ROOT / "dist")
+    print(f"{wheel.stat().st_size:>12,}  {wheel.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
