@@ -44,7 +44,7 @@ def test_the_index_of_the_documentation_lists_every_page() -> None:
 
 
 QUESTIONS = {
-    "deploy": ("deploy.md", "first-deployment", "make deploy ENV=prod"),
+    "deploy": ("install.md", "the-command", "larder install --env prod"),
     "a poisoned cache": (
         "protection.md",
         "recover-from-a-poisoning",

@@ -153,7 +153,7 @@ def test_the_steps_of_an_upgrade_are_plain_text_by_the_version_to_come_from() ->
 
 ### Upgrade from 1.2.2
 
-- **First:** read [the page](deploy.md#upgrade),
+- **First:** read [the page](install.md#upgrade),
   then set `A=b`.
 - Second.
 

@@ -46,7 +46,7 @@ _AGAIN = (
 
 
 class Watch(Protocol):
-    """What a flow tells its caller."""
+    """What a flow reports to its caller."""
 
     def say(self, *lines: str) -> None:
         """Lines for the person."""
@@ -231,7 +231,7 @@ def is_own(deployment: Deployment) -> bool:
 
 
 def busy(account: Account) -> str:
-    """The sentence about an operation of somebody else."""
+    """The sentence about an operation of someone else."""
     stack, running = account.find_stack(), _running(account)
     since = f" since {stack.since:%H:%M} UTC" if stack.since else ""
     who = (running or {}).get("Description", "").removeprefix(_MADE_BY)
@@ -329,7 +329,7 @@ def _all_changes(account: Account, name: str, first: Mapping[str, Any]) -> list[
 
 
 def _lost_by_template(deployment: Deployment, stack: Stack) -> Iterator[str]:
-    """What the deployed template shows, for changes that a change set does not tell."""
+    """What the deployed template shows, for changes that a change set does not show."""
     if stack.state is State.NEW:
         return
     account = deployment.account
