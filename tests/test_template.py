@@ -1545,7 +1545,13 @@ def test_the_outputs_have_everything_the_command_line_needs() -> None:
         name for name, output in outputs.items() if output.get("Condition", "")[:7] == "HasEdge"
     }
     assert of_edge == {"EdgeDistribution", "EdgeDomainTarget", "EdgeKeys", "EdgeUrl"}
-    assert outputs.keys() == named | of_edge | {"ApiUrl", "DomainTarget", "Region"}
+    assert outputs.keys() == named | of_edge | {
+        "ApiUrl",
+        "DomainTarget",
+        "ReadableSince",
+        "Region",
+        "Version",
+    }
     functions = {"EmailFunction": "SendAccountEmail", "RemovalFunction": "RemoveArtifacts"}
     references = {name: name for name in named} | functions
     assert {name: outputs[name]["Value"] for name in named} == {

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -109,10 +108,13 @@ def test_other_partitions_get_a_template_without_the_types_that_they_lack(releas
 
 
 def test_cfn_lint_accepts_it_for_both_regions_of_govcloud(release: Path) -> None:
+    cfn_lint = str(ROOT / ".tools" / "sam" / "bin" / "cfn-lint")
     regions = ("--regions", "us-gov-west-1", "us-gov-east-1")
-    command = [ROOT / ".tools/sam/bin/cfn-lint", *regions, "--ignore-checks", "W", "--"]
     done = subprocess.run(
-        [*command, release / GOVERNMENT], capture_output=True, text=True, timeout=300
+        [cfn_lint, *regions, "--ignore-checks", "W", "--", str(release / GOVERNMENT)],
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout[-2_000:]
 
@@ -198,8 +200,7 @@ def test_the_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) ->
         )
         assert words in done.stdout + done.stderr
     extracted = tmp_path / "extracted"
-    command = [tmp_path / "venv" / "bin" / "larder", "release", "extract", extracted]
-    subprocess.run(command, check=True, capture_output=True)
+    larder = tmp_path / "venv" / "bin" / "larder"
+    subprocess.run([larder, "release", "extract", extracted], check=True, capture_output=True)
     assert (extracted / "template.yaml").is_file()
     assert read_template(extracted / "template.yaml")["Transform"] == "AWS::Serverless-2016-10-31"
-    shutil.rmtree(extracted)

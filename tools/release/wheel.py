@@ -65,9 +65,9 @@ def build_wheel(release: Path, folder: Path) -> Path:
         shutil.copy(ROOT / "LICENSE", project)
         (project / "README.md").write_text(_README)
         (project / "pyproject.toml").write_text(_pyproject())
-        command = [ROOT / ".tools" / "uv" / "bin" / "uv", "build", "--quiet", "--wheel"]
+        uv = ROOT / ".tools" / "uv" / "bin" / "uv"
         subprocess.run(
-            [*command, "--out-dir", folder, project],
+            [uv, "build", "--quiet", "--wheel", "--out-dir", folder, project],
             check=True,
             env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", temporary)},
         )
