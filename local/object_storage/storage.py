@@ -20,7 +20,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
-from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -44,9 +43,6 @@ _VERSIONED = Path(".nanio") / "versioned"
 """Exists when every object in the folder is a version."""
 _UNFINISHED = Path(".nanio") / "unfinished"
 _TRIES = 20
-_BLOCK_BYTES = 2**20
-"""How much of an upload is written at a time. Smaller uploads are written directly, which costs less than a thread."""
-
 
 _first_of: ContextVar[str | None] = ContextVar("first_of", default=None)
 """The key that must not exist when the upload of this context is published."""
@@ -263,62 +259,23 @@ def _move(source: Path, target: Path) -> None:
 async def _receive(body: AsyncIterator[bytes], upload: Path, digest: StreamingMd5 | None) -> int:
     """Write the body to the disk and, when there is one, add it to the digest. Returns its size."""
     size = 0
-    block: list[bytes] = []
-    gathered = 0
-    writing: asyncio.Future[None] | None = None
-    with upload.open("xb", buffering=0) as file:
-        try:
-            async for chunk in body:
-                block.append(chunk)
-                gathered += len(chunk)
-                size += len(chunk)
-                if gathered < _BLOCK_BYTES:
-                    continue
-                if writing is not None:
-                    await writing
-                # The next block arrives while another core writes this one.
-                writing = asyncio.ensure_future(asyncio.to_thread(_write, file, block, digest))
-                block, gathered = [], 0
-        finally:
-            if writing is not None:
-                await writing
-        _write(file, block, digest)
+    with upload.open("xb") as file:
+        async for chunk in body:
+            if digest:
+                digest.update(chunk)
+            size += file.write(chunk)
+        file.flush()
         await asyncio.to_thread(os.fsync, file.fileno())
     return size
 
 
-def _write(file: FileIO, block: list[bytes], digest: StreamingMd5 | None) -> None:
-    for chunk in block:
-        if digest:
-            digest.update(chunk)
-        unwritten = memoryview(chunk)
-        while unwritten:
-            unwritten = unwritten[file.write(unwritten) :]
-
-
-async def _send(
-    file: BinaryIO, start: int, end: int, chunk_bytes: int
-) -> AsyncIterator[bytes | memoryview]:
+async def _send(file: BinaryIO, start: int, end: int, chunk_bytes: int) -> AsyncIterator[bytes]:
     # If the reader disconnects before the first chunk, this never runs, and the file closes with its last reference.
     with file:
         while start < end:
             wanted = min(chunk_bytes, end - start)
-            chunk: bytes | memoryview | None = _read_at_once(file, wanted, start)
-            if chunk is None:
-                chunk = await asyncio.to_thread(os.pread, file.fileno(), wanted, start)
+            chunk = await asyncio.to_thread(os.pread, file.fileno(), wanted, start)
             if not chunk:
                 return
             yield chunk
             start += len(chunk)
-
-
-def _read_at_once(file: BinaryIO, wanted: int, start: int) -> memoryview | None:
-    """The data if Linux has it in memory, or None. Such a read is faster than starting a thread."""
-    if not hasattr(os, "RWF_NOWAIT"):
-        return None
-    buffer = bytearray(wanted)
-    try:
-        count = os.preadv(file.fileno(), [buffer], start, os.RWF_NOWAIT)
-    except OSError:
-        return None
-    return memoryview(buffer)[:count]
