@@ -71,6 +71,13 @@ def delivery(function: str, how: str) -> Callable[[Callable[[Subject], None]], N
     return add
 
 
+def twice_and_at_once(function: str, check: Callable[..., None]) -> None:
+    """`check` gets the way to run the schedule, which the second run does not change."""
+    for how, run_it in (("twice", twice), ("overlapping", at_once)):
+        checked = partial(check, run_it=run_it)
+        DELIVERIES.append(Delivery(function, how, str(check.__doc__), checked))
+
+
 def run(world: World, one: Delivery) -> Subject:
     """Raises AssertionError if the result is another."""
     world.handed_over.clear()
@@ -283,22 +290,14 @@ def sweep_late(s: Subject) -> None:
 
 
 def _check_expired(s: Subject, run_it: Callable[[str], None]) -> None:
+    """Keys that have not expired stay."""
     gone = expired_key(s)
     run_it("api_keys.sweep_expired_keys.handler")
     assert key_store.get(gone) is None
     assert key_store.get(s.key.key_hash) is not None
 
 
-@delivery("SweepExpiredKeys", "twice")
-def expire_twice(s: Subject) -> None:
-    """The second run finds nothing to do."""
-    _check_expired(s, twice)
-
-
-@delivery("SweepExpiredKeys", "overlapping")
-def expire_at_once(s: Subject) -> None:
-    """Keys that have not expired stay."""
-    _check_expired(s, at_once)
+twice_and_at_once("SweepExpiredKeys", _check_expired)
 
 
 @delivery("SweepExpiredKeys", "not for days")
@@ -311,6 +310,7 @@ def expire_late(s: Subject) -> None:
 
 
 def _check_user_gone(s: Subject, run_it: Callable[[str], None]) -> None:
+    """Keys, memberships and the user's artifacts are deleted once. The team's count of owners is exact."""
     bob = member_of(s, Role.OWNER)
     key, token = keys.create_key(NewKey(user_id=bob.id), now=clock.now())
     stored_by(s, bob, token)
@@ -324,16 +324,7 @@ def _check_user_gone(s: Subject, run_it: Callable[[str], None]) -> None:
     assert list(index.stored_by(bob.id)) == []
 
 
-@delivery("SweepDeletedUsers", "twice")
-def sweep_users_twice(s: Subject) -> None:
-    """The second run finds nothing to do."""
-    _check_user_gone(s, twice)
-
-
-@delivery("SweepDeletedUsers", "overlapping")
-def sweep_users_at_once(s: Subject) -> None:
-    """Keys, memberships and the user's artifacts are deleted once. The team's count of owners is exact."""
-    _check_user_gone(s, at_once)
+twice_and_at_once("SweepDeletedUsers", _check_user_gone)
 
 
 @delivery("SweepDeletedUsers", "not for days")
@@ -346,6 +337,7 @@ def sweep_users_late(s: Subject) -> None:
 
 
 def _check_team_gone(s: Subject, run_it: Callable[[str], None]) -> None:
+    """The team's artifacts are deleted once."""
     stored_before(s, made())
     invited(s)
     teams.delete_team(s.team.id, by=None, now=clock.now())
@@ -356,16 +348,7 @@ def _check_team_gone(s: Subject, run_it: Callable[[str], None]) -> None:
     assert role_of(s.team.id, s.user.id) is None
 
 
-@delivery("SweepDeletedTeams", "twice")
-def sweep_teams_twice(s: Subject) -> None:
-    """The second run finds nothing to do."""
-    _check_team_gone(s, twice)
-
-
-@delivery("SweepDeletedTeams", "overlapping")
-def sweep_teams_at_once(s: Subject) -> None:
-    """The team's artifacts are deleted once."""
-    _check_team_gone(s, at_once)
+twice_and_at_once("SweepDeletedTeams", _check_team_gone)
 
 
 @delivery("SweepDeletedTeams", "not for days")

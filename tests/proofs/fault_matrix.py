@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from threading import local
@@ -37,8 +37,8 @@ from tests.default_template import template
 from tests.proofs.fault_deliveries import DELIVERIES
 from tests.proofs.fault_deliveries import run as deliver
 from tests.proofs.fault_proxy import FAULTS, SERVICES, Call, Fault, Plan, Request, Way
-from tests.proofs.fault_report import COLUMNS, NOT_RUN, render
-from tests.proofs.fault_scenarios import SCENARIOS, Scenario
+from tests.proofs.fault_report import render
+from tests.proofs.fault_scenarios import SCENARIOS, Scenario, catalogued
 from tests.proofs.fault_world import (
     FUNCTION_S,
     SCALE,
@@ -100,8 +100,6 @@ class Result:
     calls: list[str]
     cells: list[Cell] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
-    """The faults of this run."""
     took_s: float = 0
 
 
@@ -134,7 +132,16 @@ def cells_of(calls: list[Call]) -> list[tuple[Call, Fault]]:
     return [(call, fault) for call in some for fault in (*FAULTS, *CRASHES) if applies(fault, call)]
 
 
-def explore(world: World, scenario: Scenario) -> tuple[list[Call], Reply, Subject]:
+_WRITES = ("Put", "Update", "Delete", "TransactWrite", "BatchWrite", "Invoke", "Send")
+
+
+def writes(plan: Plan) -> set[tuple[str, str]]:
+    """The operations and targets of the writes that the stores carried out."""
+    done = plan.carried_out
+    return {(call.operation, call.target) for call in done if call.operation.startswith(_WRITES)}
+
+
+def explore(world: World, scenario: Scenario) -> tuple[Plan, Reply, Subject]:
     """Run without a fault. Returns the calls and the reply. Raises Unexplained if the run fails."""
     subject = _subject(world, scenario)
     try:
@@ -157,7 +164,7 @@ def explore(world: World, scenario: Scenario) -> tuple[list[Call], Reply, Subjec
         raise Unexplained(f"{scenario} fails without a fault: {_described(error)}") from error
     if reply.status >= 400 and not scenario.variant.startswith("not found"):
         raise Unexplained(f"{scenario} without a fault: {reply}")
-    return list(dict.fromkeys(plan.calls)), reply, subject
+    return plan, reply, subject
 
 
 def run_cell(
@@ -166,10 +173,14 @@ def run_cell(
     call: Call,
     fault: Fault,
     usual: Reply,
+    written: set[tuple[str, str]],
     *,
     tries_left: int = 4,
 ) -> tuple[str, Subject]:
-    """Run the scenario with the fault, and repeat the request without it if a client would. Raises Unexplained."""
+    """Run the scenario with the fault, and repeat the request without it if a client would. Raises Unexplained.
+
+    `written` are the writes of the request without a fault.
+    """
     subject = _subject(world, scenario)
     subject.disturbed = True
     play = scenario.play(subject)
@@ -209,6 +220,11 @@ def run_cell(
                     outcome = f"{outcome}, done"
                 elif again not in ("as ever", "without it"):
                     raise AssertionError(f"the repeated request gets {_shown(replies[-1])}")
+            if scenario.play is catalogued and not outcome.endswith("done"):
+                missing = written.difference(*map(writes, subject.plans))
+                if outcome == "without it":
+                    missing.discard((call.operation, call.target))
+                assert not missing, f"not written: {missing}"
             if outcome.endswith("done"):
                 # The first reply got lost, so the scenario checks its end without one.
                 subject.refused_as_done = True
@@ -225,7 +241,7 @@ def run_cell(
                 ) from None
             # On a busy machine, the shortened deadline can end before the call.
             play.close()
-            return run_cell(world, scenario, call, fault, usual, tries_left=tries_left - 1)
+            return run_cell(world, scenario, call, fault, usual, written, tries_left=tries_left - 1)
         except Exception as error:
             raise Unexplained(f"{scenario} | {call} | {fault.name}: {_described(error)}") from error
     finally:
@@ -448,12 +464,13 @@ def run_scenario(
     subjects: list[Subject] = [] if leaves is None else leaves
     try:
         with _logging_to(log):
-            calls, usual, subject = explore(world, scenario)
+            plan, usual, subject = explore(world, scenario)
             subjects.append(subject)
+            calls = list(dict.fromkeys(plan.calls))
             result.calls = [str(call) for call in calls]
             for call, fault in choose(cells_of(calls)):
                 try:
-                    outcome, subject = run_cell(world, scenario, call, fault, usual)
+                    outcome, subject = run_cell(world, scenario, call, fault, usual, writes(plan))
                 except Unexplained as unexplained:
                     result.failures.append(str(unexplained))
                     continue
@@ -487,13 +504,8 @@ def _begin(folder: str) -> None:
         assert sweep_and_check(world, []) == []
 
 
-def _run(number: int, faults: frozenset[str]) -> Result:
-    def of_these(cells: list[tuple[Call, Fault]]) -> list[tuple[Call, Fault]]:
-        return [(call, fault) for call, fault in cells if fault.name in faults]
-
-    result = run_scenario(_worlds[0], SCENARIOS[number], of_these)
-    result.faults = sorted(faults)
-    return result
+def _run(number: int) -> Result:
+    return run_scenario(_worlds[0], SCENARIOS[number])
 
 
 def _deliver(number: int) -> str:
@@ -517,25 +529,12 @@ def main() -> int:
         action="append",
         help="run only scenarios and deliveries whose name contains this; can be repeated",
     )
-    parser.add_argument(
-        "--fault",
-        action="append",
-        choices=list(COLUMNS),
-        help="run only this fault; can be repeated",
-    )
-    parser.add_argument(
-        "--results", type=Path, help="file that keeps results; results in it are not run again"
-    )
     arguments = parser.parse_args()
     began = time.monotonic()
-    results = _kept(arguments.results)
-    faults = frozenset(arguments.fault or COLUMNS)
     wanted = arguments.only or [""]
-    to_do = {
-        number: faults - set(results[number].faults) if number in results else faults
-        for number, one in enumerate(SCENARIOS)
-        if any(text in str(one) for text in wanted)
-    }
+    to_do = [
+        number for number, one in enumerate(SCENARIOS) if any(text in str(one) for text in wanted)
+    ]
     to_deliver = [
         number for number, one in enumerate(DELIVERIES) if any(text in str(one) for text in wanted)
     ]
@@ -543,19 +542,16 @@ def main() -> int:
         parser.error(
             f"no scenario has a name with {wanted}: tests/proofs/fault_scenarios.py has them"
         )
+    results: dict[int, Result] = {}
     failures = []
     with tempfile.TemporaryDirectory() as folder:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(arguments.workers, context, _begin, (folder,)) as pool:
-            running = {pool.submit(_run, n, some): n for n, some in to_do.items() if some}
+            running = {pool.submit(_run, number): number for number in to_do}
             for one in as_completed(running):
-                result = one.result()
+                result = results[running[one]] = one.result()
                 _report(result)
                 failures += result.failures
-                if arguments.results and not result.failures:
-                    with arguments.results.open("a") as file:
-                        file.write(json.dumps(asdict(result)) + "\n")
-                _add(results, running[one], result)
             failures += filter(None, pool.map(_deliver, to_deliver))
     cells = [cell for result in results.values() for cell in result.cells]
     print(*failures, sep="\n")
@@ -565,24 +561,6 @@ def main() -> int:
         arguments.write.parent.mkdir(exist_ok=True)
         arguments.write.write_text(_rendered([results[number] for number in sorted(results)]))
     return 1 if failures else 0
-
-
-def _kept(file: Path | None) -> dict[int, Result]:
-    """The results of runs that were interrupted or had only some faults, by the number of the scenario."""
-    numbers = {str(scenario): number for number, scenario in enumerate(SCENARIOS)}
-    kept: dict[int, Result] = {}
-    for line in file.read_text().splitlines() if file is not None and file.exists() else ():
-        result = Result(**json.loads(line))
-        result.cells = [Cell(**cell) for cell in result.cells]  # type: ignore[arg-type]
-        _add(kept, numbers[result.scenario], result)
-    return kept
-
-
-def _add(results: dict[int, Result], number: int, more: Result) -> None:
-    before = results.setdefault(number, more)
-    if before is not more:
-        before.cells += more.cells
-        before.faults += more.faults
 
 
 def _report(result: Result) -> None:
@@ -598,8 +576,6 @@ def _rendered(results: list[Result]) -> str:
     for result in results:
         for cell in result.cells:
             cells[cell.scenario].setdefault(cell.fault, Counter())[cell.outcome] += 1
-        for fault in COLUMNS.keys() - set(result.faults):
-            cells[result.scenario][fault] = Counter({NOT_RUN: 1})
     return render({result.scenario: len(result.calls) for result in results}, cells, DELIVERIES)
 
 

@@ -81,14 +81,12 @@ SIGNS = {
 }
 """By outcome: its text in a cell, and what it means."""
 
-NOT_RUN = "not run"
-
 _REPORT = """\
 # Faults, call by call
 
 {cells} cells: each is one call of a request that fails in one way. A *call* is one operation of a store, with all its
 attempts. Of similar calls, such as the pages of a query, the first two and the last fail. A number is how many calls of
-the request have this outcome; `-` says that the request makes no such call, `?` that the run left this fault out.
+the request have this outcome; `-` says that the request makes no such call.
 
 | Column | What happens to one call |
 |---|---|
@@ -119,7 +117,6 @@ def render(
         for row in cells.values()
         for counts in row.values()
         for outcome, times in counts.items()
-        if outcome != NOT_RUN
     )
     return _REPORT.format(
         cells=f"{total:,}",
@@ -142,8 +139,6 @@ def _shown(name: str) -> str:
 
 
 def _cell(counts: Counter[str]) -> str:
-    if counts[NOT_RUN]:
-        return "?"
     if not counts:
         return "-"
     return ", ".join(f"{SIGNS[one][0]} {counts[one]}" for one in SIGNS if counts[one])
