@@ -2,8 +2,8 @@ from typing import Annotated
 
 from larder import clock
 from larder.artifacts import management, search
-from larder.artifacts.lists import ALL_SCOPES
 from larder.artifacts.models import parse_scope
+from larder.artifacts.selection import ALL_SCOPES
 from larder.trust.jobs import jobs_of
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import NamedHash

@@ -17,8 +17,8 @@ from larder_cli.teams import require_team
 from larder_cli.users import require_user
 
 if TYPE_CHECKING:
-    from larder.artifacts.lists import Wanted
     from larder.artifacts.models import Artifact, ArtifactHash, View
+    from larder.artifacts.selection import Wanted
     from larder.audit.models import Action
 
 _PAGE = 100
@@ -128,8 +128,8 @@ def list_(
 
     TIME is a day or a time, such as 2026-11-21T14:00, in UTC if it names no zone.
     """
-    from larder.artifacts.lists import ALL_SCOPES, Order, Wanted
     from larder.artifacts.models import is_hash, parse_scope, view_of
+    from larder.artifacts.selection import ALL_SCOPES, Order, Wanted
 
     if scope not in (None, ALL_SCOPES):
         parse_scope(scope)
@@ -189,8 +189,8 @@ def list_(
 @json_option
 def show(owner: str, hash: str, scope: str | None, as_json: bool) -> None:
     """Show the artifact HASH of TEAM or EMAIL, and who uploaded it."""
-    from larder.artifacts.lists import ALL_SCOPES
     from larder.artifacts.models import parse_hash, parse_scope
+    from larder.artifacts.selection import ALL_SCOPES
 
     parsed = parse_hash(hash)
     if scope == ALL_SCOPES:
@@ -341,7 +341,7 @@ def delete(
     Downloads in progress complete. Later uploads are not affected.
     """
     from larder.artifacts.models import parse_scope
-    from larder.artifacts.removal_targets import EVERYTHING, Range
+    from larder.artifacts.selection import EVERYTHING, Range
 
     ways = [hashes or scope, writer, since or until, all_of]
     if sum(way is not None for way in ways) != 1:

@@ -12,7 +12,7 @@ from larder.artifacts import sweep, uploads
 from larder.artifacts.breakdown import Collector
 from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, View
 from larder.artifacts.records import MOST_PARTS, Seen
-from larder.artifacts.repository.breakdowns import read_breakdown
+from larder.artifacts.repository.checks import read_breakdown
 from larder.clock import to_ms
 from larder.hashing import random_id
 from larder.teams.teams import delete_team

@@ -15,10 +15,10 @@ from larder.artifacts.models import (
     Totals,
     Upload,
 )
-from larder.artifacts.removal_targets import EVERYTHING
 from larder.artifacts.removals import delete_target
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals, read_totals
+from larder.artifacts.selection import EVERYTHING
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
 from tests.faults import answering, error, just_before
 from tests.requests import Cloud

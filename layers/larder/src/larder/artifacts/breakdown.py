@@ -10,14 +10,14 @@ from heapq import heappush, heappushpop
 
 from larder.actor import Actor
 from larder.artifacts.records import AGES, MOST_PARTS, Breakdown, Part, Seen
-from larder.artifacts.repository import breakdowns
+from larder.artifacts.repository import checks
 from larder.usage.uploads import Stored
 from larder.usage.vendors import ci_vendor
 
 
 def read_breakdown(owner: str) -> Breakdown | None:
     """What takes the space, as the last complete check of the totals found it. None if there was none."""
-    return breakdowns.read_breakdown(owner)
+    return checks.read_breakdown(owner)
 
 
 class Collector:

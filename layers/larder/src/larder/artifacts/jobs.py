@@ -19,7 +19,7 @@ class JobKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalJob:
-    """Artifacts of `owner` to delete. For `REMOVAL`, `target` says which (`removal_targets`).
+    """Artifacts of `owner` to delete. For `REMOVAL`, `target` says which (`selection`).
 
     Everything else is in the index, so that a job that runs twice or late does no harm.
     """

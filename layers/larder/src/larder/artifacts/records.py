@@ -41,7 +41,7 @@ class IndexSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """A request to delete all of a target (`removal_targets`) that someone began to upload before `asked_at`.
+    """A request to delete all of a target (`selection`) that someone began to upload before `asked_at`.
 
     `by` is who requested it, None for the operator at the command line. `artifacts` and `size_bytes` count what it has
     deleted so far. `passed_at` is when its first pass was complete; the second one finds uploads that were in progress.

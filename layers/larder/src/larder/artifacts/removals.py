@@ -1,6 +1,6 @@
 """Delete everything that one key, session or user wrote, or that is in one own scope, or of a time, or all of it.
 
-However much that is. `target` says which (`removal_targets`).
+However much that is. `target` says which (`selection`).
 
 The request only records the removal in the index, and the function RemoveArtifacts carries it out. If that invocation
 is lost or runs out of time, the sweep finishes the work. It makes a second pass when no upload begun before the removal
@@ -18,8 +18,7 @@ from larder.artifacts import finalize, jobs
 from larder.artifacts.jobs import JobKind, RemovalJob
 from larder.artifacts.models import Artifact, PendingUpload
 from larder.artifacts.records import Removal, RemovalPage
-from larder.artifacts.removal_targets import EVERYTHING, Stored, is_in_target
-from larder.artifacts.repository import breakdowns, index, scopes
+from larder.artifacts.repository import checks, index, scopes
 from larder.artifacts.repository.allotments import delete_with_allotment
 from larder.artifacts.repository.sweep_queue import (
     add_removal,
@@ -29,6 +28,7 @@ from larder.artifacts.repository.sweep_queue import (
     read_removal,
     read_removals,
 )
+from larder.artifacts.selection import EVERYTHING, Removable, is_in_target
 from larder.audit import repository as audit
 from larder.audit.models import Action, Entry
 from larder.audit.service import make_entry
@@ -102,7 +102,7 @@ def carry_out(
 ) -> RemovalReport:
     """Make one pass. Safe to run alongside another pass, and to repeat after an interrupted one."""
 
-    def is_affected(item: Stored) -> bool:
+    def is_affected(item: Removable) -> bool:
         begun_before = item.upload.begun_at <= removal.asked_at + _CLOCK_SKEW
         return begun_before and is_in_target(item, removal.target)
 
@@ -166,7 +166,7 @@ def delete_owner_data(owner: str, *, now: datetime, has_time: Callable[[], bool]
     )
     if gone:
         # After the totals, because the sweep writes it at their check.
-        breakdowns.delete_breakdown(owner)
+        checks.delete_breakdown(owner)
     return gone
 
 
@@ -179,7 +179,7 @@ def _record(owner: str, target: str, *, by: Actor | None, now: datetime) -> tupl
 
 def _delete_all(
     owner: str,
-    is_affected: Callable[[Stored], bool],
+    is_affected: Callable[[Removable], bool],
     *,
     now: datetime,
     has_time: Callable[[], bool],
@@ -212,9 +212,11 @@ def _delete_all(
     return report
 
 
-def _delete(item: Stored, is_affected: Callable[[Stored], bool], now: datetime) -> Stored | None:
+def _delete(
+    item: Removable, is_affected: Callable[[Removable], bool], now: datetime
+) -> Removable | None:
     """Returns what was deleted. Raises TryAgain if a concurrent write won every attempt."""
-    current: Stored | None = item
+    current: Removable | None = item
     for attempt in attempts():
         if attempt:
             current = _read_current(item, is_affected)
@@ -223,17 +225,17 @@ def _delete(item: Stored, is_affected: Callable[[Stored], bool], now: datetime) 
     raise TryAgain
 
 
-def _try_delete(item: Stored, now: datetime) -> bool:
+def _try_delete(item: Removable, now: datetime) -> bool:
     if isinstance(item, Artifact):
         return finalize.delete_from_index(item, now=now)
     return index.discard_pending(item, now=now)
 
 
-def _read_current(item: Stored, is_affected: Callable[[Stored], bool]) -> Stored | None:
+def _read_current(item: Removable, is_affected: Callable[[Removable], bool]) -> Removable | None:
     """What has replaced the item, if it must be deleted too: a newer upload, or the offered upload once published."""
     upload = item.upload
     entry = index.read_entry(upload.owner, upload.hash, upload.scope)
-    current: Stored | None = entry.artifact
+    current: Removable | None = entry.artifact
     if isinstance(item, PendingUpload) and entry.pending is not None:
         current = entry.pending
     return current if current is not None and is_affected(current) else None

@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from larder.artifacts import expiry
-from larder.artifacts.lists import ALL_SCOPES, ArtifactPage, Order, Wanted
 from larder.artifacts.models import UNPROTECTED, Artifact, ArtifactHash, IndexEntry, View
-from larder.artifacts.repository import by_upload, pages
+from larder.artifacts.repository import pages
+from larder.artifacts.selection import ALL_SCOPES, ArtifactPage, Order, Wanted
 from larder.clock import EPOCH
 from larder.teams.models import SHARED_SCOPE
 from larder.usage.vendors import ci_vendor
@@ -73,7 +73,7 @@ def _searches(wanted: Wanted) -> bool:
 def _page(owner: str, wanted: Wanted, after: str, limit: int) -> ArtifactPage:
     if wanted.order is Order.HASH:
         return pages.read_page(owner, after=after, limit=limit, prefix=wanted.prefix)
-    return by_upload.read_uploaded(
+    return pages.read_uploaded(
         owner, after=after, limit=limit, since=wanted.since, until=wanted.until
     )
 
@@ -81,7 +81,7 @@ def _page(owner: str, wanted: Wanted, after: str, limit: int) -> ArtifactPage:
 def _place(artifact: Artifact, wanted: Wanted) -> str:
     if wanted.order is Order.HASH:
         return artifact.upload.index_key
-    return by_upload.place_of(artifact)
+    return pages.place_of(artifact)
 
 
 def _is_wanted(artifact: Artifact, wanted: Wanted) -> bool:

@@ -14,14 +14,14 @@ from larder.artifacts.finalize import delete_from_index, finalize
 from larder.artifacts.models import Artifact, PendingUpload, Totals, Upload
 from larder.artifacts.records import Removal
 from larder.artifacts.removals import carry_out
-from larder.artifacts.repository import breakdowns, index
+from larder.artifacts.repository import checks, index
 from larder.artifacts.repository.allotments import (
     must_reconcile_all,
     reconcile_allotment,
     set_counted,
 )
-from larder.artifacts.repository.by_upload import list_undated
 from larder.artifacts.repository.checks import OutOfTime, check_totals, delete_uploads, sum_index
+from larder.artifacts.repository.pages import list_undated
 from larder.artifacts.repository.scopes import set_counts
 from larder.artifacts.repository.sweep_queue import (
     DueItem,
@@ -220,8 +220,8 @@ def _check_totals(
         summed = sum_index(
             due.owner,
             has_time=has_time,
-            see=lambda item: collector.add(breakdowns.seen(item)),
-            seen=breakdowns.ATTRIBUTES,
+            see=lambda item: collector.add(checks.seen(item)),
+            seen=checks.ATTRIBUTES,
         )
     except OutOfTime:
         next_at = now + _A_DAY_LATER
@@ -236,7 +236,7 @@ def _check_totals(
     persists = drift != Totals() and drift == due.drift_before
     next_at = now + (_A_DAY_LATER if persists or drift == Totals() else timedelta(minutes=50))
     check_totals(due.owner, correct=persists, drift=drift, next_at=next_at)
-    breakdowns.set_breakdown(due.owner, collector.breakdown())
+    checks.set_breakdown(due.owner, collector.breakdown())
     if is_team_id(due.owner):
         set_counts(due.owner, summed.scopes, now=now)
     report.totals_checked += 1

@@ -5,7 +5,6 @@ import re
 from binascii import Error
 from typing import Annotated, NamedTuple
 
-from larder.artifacts.lists import ALL_SCOPES, Order, Wanted
 from larder.artifacts.models import (
     HASH_PATTERN,
     MAX_CI_LENGTH,
@@ -14,7 +13,7 @@ from larder.artifacts.models import (
     parse_scope,
     parse_writer_id,
 )
-from larder.artifacts.removal_targets import EVERYTHING, TARGET_PATTERN, Range
+from larder.artifacts.selection import ALL_SCOPES, EVERYTHING, TARGET_PATTERN, Order, Range, Wanted
 from larder.hashing import RANDOM_ID
 from larder.teams.models import RULE_ID, SHARED_SCOPE
 from larder.web.declared import NEXT, limit, moment, text

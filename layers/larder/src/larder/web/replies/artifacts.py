@@ -5,8 +5,8 @@ from typing import Literal, NotRequired, TypedDict
 
 from larder.actor import Actor
 from larder.artifacts.expiry import expires_at
-from larder.artifacts.lists import ArtifactPage
 from larder.artifacts.models import UNPROTECTED, Artifact, Contested, View
+from larder.artifacts.selection import ArtifactPage
 from larder.clock import Milliseconds, to_ms
 from larder.web.queries.artifacts import cursor_of
 

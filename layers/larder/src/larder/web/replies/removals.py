@@ -3,7 +3,7 @@
 from typing import Literal, NotRequired, TypedDict
 
 from larder.artifacts.records import Removal, RemovalPage
-from larder.artifacts.removal_targets import EVERYTHING, is_scope, range_of
+from larder.artifacts.selection import EVERYTHING, is_scope, range_of
 from larder.audit.models import Entry
 from larder.clock import Milliseconds, to_ms
 from larder.web.queries.artifacts import cursor_of
