@@ -9,11 +9,12 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from larder.api_keys import repository
 from larder.api_keys.checksums import Checksum, check
 from larder.api_keys.ended import ended_with_membership, ended_with_user
+from larder.api_keys.known import KnownCredential, known_credentials
 from larder.api_keys.models import ApiKey, Permissions, Refusal, Verification
 from larder.clock import to_ms
 from larder.concurrency import attempts, running, submit
@@ -27,7 +28,6 @@ from larder.errors import (
 )
 from larder.extensions import RequestContext, hook
 from larder.hashing import hash_key
-from larder.instance import Remembered
 from larder.settings import settings
 from larder.teams.state import membership_of, reading_membership
 
@@ -43,20 +43,6 @@ _NOTED_IN_ACCOUNTS_AFTER = timedelta(seconds=1)
 _NOTE_WAIT_S = 0.25
 """How long a finished reply waits for such a record. It takes some milliseconds, unless the table does not answer."""
 
-
-class _KnownKey(NamedTuple):
-    """What an instance remembers of a key that it has found. The key may have changed since, or be deleted."""
-
-    holder_id: str
-    team_id: str | None
-    is_counted: bool
-    has_metadata: bool
-    noted_at: datetime | None
-    """When a use was last recorded, or this instance last tried. A failed try counts, because a busy key has many."""
-
-
-_known: Remembered[str, _KnownKey] = Remembered(4000)
-"""By hash. It only decides which items are read, and which call comes first."""
 
 _INVALID = Verification(key=None, refusal=Refusal.INVALID)
 
@@ -95,10 +81,10 @@ def verify_presented(
     read, so that all calls are made at once. A key that it does not know is looked up first, so that a made-up one
     costs no write (docs/decisions/api-keys.md).
     """
-    if key_hash is None or (key_hash not in _known and find_presented(key_hash) is None):
+    if key_hash is None or (key_hash not in known_credentials and find_presented(key_hash) is None):
         return _INVALID
-    known = _known[key_hash]
-    where = (known.team_id or known.holder_id, known.holder_id)
+    known = known_credentials[key_hash]
+    where = (known.bound_to or known.holder_id, known.holder_id)
     count = partial(verify, key_hash, required, now=now, with_metadata=with_metadata)
     if known.is_counted:
         with running(membership_of, *where) as reading:
@@ -121,7 +107,7 @@ def verify_presented(
             used = key if refusal else replace(key, last_request=now)
             verification = Verification(key=used, refusal=refusal)
     if stored is None:
-        _known.pop(key_hash, None)
+        known_credentials.pop(key_hash, None)
         return _INVALID
     _remembered(stored)
     if not verification.valid:
@@ -129,7 +115,7 @@ def verify_presented(
     if stored.rule_id is not None:
         # The token of a CI job stands for no user. It works where its rule is read with the team: in the cache.
         return _INVALID
-    if (stored.holder_id, stored.team_id) != (known.holder_id, known.team_id):
+    if not known.is_of(stored.holder_id, stored.team_id):
         membership = membership_of(stored.team_id or stored.holder_id, stored.holder_id)
     if ended_with_user(stored, membership.user) or ended_with_membership(stored, membership):
         return _INVALID
@@ -222,7 +208,7 @@ def verify_read_key(
 
 def known_as_counted(key_hash: str) -> bool:
     """Whether this instance has seen the key, and its uses were counted then."""
-    known = _known.get(key_hash)
+    known = known_credentials.get(key_hash)
     return known is not None and known.is_counted
 
 
@@ -248,26 +234,27 @@ def note_use_if_due(
 
     The write has the conditions of a verification, so it can begin before the key is read.
     """
-    known = _known.get(key_hash)
+    known = known_credentials.get(key_hash)
     if known is None or known.is_counted:
         return
     if known.noted_at is not None and now - known.noted_at < every:
         return
-    _known[key_hash] = known._replace(noted_at=now)
+    known_credentials[key_hash] = known._replace(noted_at=now)
     note = submit(_try_to_note_use, key_hash, required, now, every)
     at_end_of_request(partial(wait, [note], timeout=_NOTE_WAIT_S))
 
 
 def _remembered(key: ApiKey) -> ApiKey:
-    known = _known.get(key.key_hash)
+    known = known_credentials.get(key.key_hash)
     moments = [key.last_request, None if known is None else known.noted_at]
-    noted_at = max((moment for moment in moments if moment is not None), default=None)
-    _known[key.key_hash] = _KnownKey(
+    is_same = known is not None and known.is_of(key.holder_id, key.team_id)
+    known_credentials[key.key_hash] = KnownCredential(
         holder_id=key.holder_id,
-        team_id=key.team_id,
+        bound_to=key.team_id,
         is_counted=key.is_counted,
         has_metadata=key.metadata is not None,
-        noted_at=noted_at,
+        noted_at=max((moment for moment in moments if moment is not None), default=None),
+        owners=known.owners if known is not None and is_same else {},
     )
     return key
 

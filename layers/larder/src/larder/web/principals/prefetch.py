@@ -14,6 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from larder import clock
+from larder.api_keys.known import KnownOwner, forget_owner, known_credentials, remember_owner
 from larder.api_keys.models import CACHE_ACTIONS, ApiKey, Permissions
 from larder.api_keys.principals import Principal, own_scope
 from larder.api_keys.verification import (
@@ -39,7 +40,6 @@ from larder.artifacts.models import (
 )
 from larder.concurrency import running
 from larder.errors import NotATeamMember, Unauthenticated
-from larder.instance import Remembered
 from larder.teams.models import CachingStatus, Membership, is_team_id
 from larder.teams.slugs import team_of_slug
 from larder.web.log import logger
@@ -83,8 +83,8 @@ class CachePrincipal(Principal):
         return self.caching
 
 
-class _KnownToken(NamedTuple):
-    """What an instance remembers of a token: its user or rule, the team that it is bound to, and the owner it acts for.
+class _Where(NamedTuple):
+    """Where the items of a request are: its token's user or rule, the team that it is bound to, and the owner.
 
     `own_scope` is the scope that it reads after the shared one. None if it reads the shared one alone.
     """
@@ -102,18 +102,21 @@ class _Holder(NamedTuple):
     key: ApiKey | None
     slug_team: str | None
 
-    def known(self, team: TeamQuery) -> _KnownToken | None:
+    def where(self, team: TeamQuery) -> _Where | None:
         """None if the token does not work for the team that the request names."""
         bound_to = self.key.team_id if self.key else None
         with suppress(NotATeamMember):
             owner = _owner(self.holder_id, bound_to, team, self.slug_team)
             # Whether the team is protected is not known yet.
             scope = own_scope(self.holder_id, self.key) if is_team_id(owner) else None
-            return _KnownToken(self.holder_id, bound_to, owner, scope)
+            return _Where(self.holder_id, bound_to, owner, scope)
         return None
 
 
-_known: Remembered[tuple[Token, TeamQuery], _KnownToken] = Remembered(4000)
+def _remembered_where(token: Token, team: TeamQuery) -> _Where | None:
+    known = known_credentials.get(token.hash)
+    owner = known and known.owners.get(team)
+    return _Where(known.holder_id, known.bound_to, *owner) if known and owner else None
 
 
 def prefetch(
@@ -124,48 +127,49 @@ def prefetch(
     Raises Unauthenticated, MissingPermission, ReadOnly, RateLimited, NotATeamMember.
     """
     now = clock.now()
-    known, holder = _known.get((token, team)), None
-    if known is None:
+    where, holder = _remembered_where(token, team), None
+    if where is None:
         holder = _look_up(token, team)
-        known = holder.known(team)
-        if known is None:
+        where = holder.where(team)
+        if where is None:
             # An invalid token gets its own error.
             _verified(token, holder.key, needs, now=now)
             raise NotATeamMember
     principal, items = _verified_with_items(
-        token, known, holder, hash, needs, totals=totals, now=now
+        token, where, holder, hash, needs, totals=totals, now=now
     )
-    if not _is_right(known, principal, team, items):
-        _known.pop((token, team), None)
+    if not _is_right(where, principal, team, items):
+        forget_owner(token.hash, team)
         slug_team = team_of_slug(team.slug) if team.slug and not team.team_id else None
         owner = _owner(principal.holder_id, principal.bound_to, team, slug_team)
         scope = principal.own_scope if is_team_id(owner) else None
-        known = _KnownToken(principal.holder_id, principal.bound_to, owner, scope)
-        items = _items(known, hash, totals=totals)
+        where = _Where(principal.holder_id, principal.bound_to, owner, scope)
+        items = _items(where, hash, totals=totals)
     view = _view(principal, items)
-    if hash is not None and view.scope not in (None, known.own_scope):
+    if hash is not None and view.scope not in (None, where.own_scope):
         # The team has been protected since the token was last used.
-        known = known._replace(own_scope=view.scope)
-        items = _items(known, hash, totals=totals)
+        where = where._replace(own_scope=view.scope)
+        items = _items(where, hash, totals=totals)
         view = _view(principal, items)
-    admitted = _admitted(principal, known.owner, items, view, now)
-    _known[token, team] = known._replace(own_scope=view.scope)
+    admitted = _admitted(principal, where.owner, items, view, now)
+    acts_for = KnownOwner(where.owner, view.scope)
+    remember_owner(token.hash, where.holder_id, where.bound_to, team, acts_for)
     return admitted
 
 
-def is_bound(token: Token, team: TeamQuery) -> bool:
+def is_bound(token: Token) -> bool:
     """Whether the token is a key of one team."""
     if token.is_session:
         return False
-    if known := _known.get((token, team)):
+    if known := known_credentials.get(token.hash):
         return known.bound_to is not None
     key = find_presented(token.hash)
     return key is not None and key.team_id is not None
 
 
-def _items(known: _KnownToken, hash: ArtifactHash | None, *, totals: bool) -> RequestItems:
+def _items(where: _Where, hash: ArtifactHash | None, *, totals: bool) -> RequestItems:
     return read_with_membership(
-        known.owner, known.holder_id, hash, own_scope=known.own_scope, totals=totals
+        where.owner, where.holder_id, hash, own_scope=where.own_scope, totals=totals
     )
 
 
@@ -181,7 +185,7 @@ def _view(principal: Principal, items: RequestItems) -> View:
 
 def _verified_with_items(
     token: Token,
-    known: _KnownToken,
+    where: _Where,
     holder: _Holder | None,
     hash: ArtifactHash | None,
     needs: Permissions,
@@ -189,18 +193,18 @@ def _verified_with_items(
     totals: bool,
     now: datetime,
 ) -> tuple[Principal, RequestItems]:
-    """Verify the token, and read the rest of what the request needs, by what `known` says of it.
+    """Verify the token, and read the rest of what the request needs, by `where`.
 
     `holder` is set if this request has just looked the token up.
     """
-    where = (known.owner, known.holder_id, hash)
-    read_items = partial(read_with_membership, *where, own_scope=known.own_scope, totals=totals)
-    read_all = partial(read_with_credential, own_scope=known.own_scope, totals=totals)
+    place = (where.owner, where.holder_id, hash)
+    read_items = partial(_items, where, hash, totals=totals)
+    read_all = partial(read_with_credential, own_scope=where.own_scope, totals=totals)
     if token.is_session:
         # Imported here, because builds use keys and start faster without the account modules.
         from larder.accounts.sessions import if_valid, reading_session
 
-        found, items = read_all(reading_session(known.holder_id, token.hash), *where)
+        found, items = read_all(reading_session(where.holder_id, token.hash), *place)
         return session_principal(if_valid(found, now=now)), items
     if known_as_counted(token.hash):
         with running(read_items) as reading_items:
@@ -211,7 +215,7 @@ def _verified_with_items(
         items = read_items()
     else:
         note_use_if_due(token.hash, needs, now=now)
-        read, items = read_all(reading_presented(token.hash), *where)
+        read, items = read_all(reading_presented(token.hash), *place)
         key = verify_read_key(token.hash, read, needs, now=now)
     return key_principal(key), items
 
@@ -250,11 +254,9 @@ def _find_holder(token: Token) -> tuple[str, ApiKey | None]:
     return holder_id, None
 
 
-def _is_right(
-    known: _KnownToken, principal: Principal, team: TeamQuery, items: RequestItems
-) -> bool:
+def _is_right(where: _Where, principal: Principal, team: TeamQuery, items: RequestItems) -> bool:
     """Whether the token still has the remembered holder and team, and the slug still leads to the team."""
-    if (principal.holder_id, principal.bound_to) != (known.holder_id, known.bound_to):
+    if (principal.holder_id, principal.bound_to) != (where.holder_id, where.bound_to):
         return False
     if not _needs_slug(team):
         return True

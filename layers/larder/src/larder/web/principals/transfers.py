@@ -51,7 +51,7 @@ def announced_writer(
         return None
     token = bearer_token(request)
     team = team_query(token, request)
-    if client is DirectUploads.BY_EDGE and not is_bound(token, team):
+    if client is DirectUploads.BY_EDGE and not is_bound(token):
         # The upload is for a team that this client names only with the upload itself.
         return None
     with edge.reading_key():
