@@ -91,37 +91,35 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewRule:
-    """A rule to create. None stands for what the provider's preset says."""
+class RuleTerms:
+    """What a request says of a rule, new or not."""
 
-    provider: str
     name: str | None = None
-    issuer: str | None = None
-    audience: str | None = None
-    repository: str | None = None
-    pinned: Mapping[str, str] = field(default_factory=dict)
     refs: tuple[str, ...] | None = None
     events: tuple[str, ...] | None = None
     requires_protected_ref: bool | None = None
     claims: Mapping[str, tuple[str, ...]] | None = None
     replace_events: tuple[str, ...] | None = None
     others: Others | None = None
-    scope_claim: str | None = None
     lifetime_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleChange:
+class NewRule(RuleTerms):
+    """A rule to create. None stands for what the provider's preset says."""
+
+    provider: str
+    issuer: str | None = None
+    audience: str | None = None
+    repository: str | None = None
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    scope_claim: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleChange(RuleTerms):
     """Changes to a rule. None leaves a property as it is. The repository and the issuer never change."""
 
-    name: str | None = None
-    refs: tuple[str, ...] | None = None
-    events: tuple[str, ...] | None = None
-    requires_protected_ref: bool | None = None
-    claims: Mapping[str, tuple[str, ...]] | None = None
-    replace_events: tuple[str, ...] | None = None
-    others: Others | None = None
-    lifetime_s: int | None = None
     enabled: bool | None = None
 
 
