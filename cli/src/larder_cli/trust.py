@@ -1,7 +1,7 @@
 """`larder trust`: rules by which CI jobs get tokens of a team."""
 
 import json
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import click
 
@@ -22,7 +22,7 @@ from larder_cli.quantities import seconds
 from larder_cli.teams import note_protection, notify, require_team
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from larder.trust.makers import Maker
@@ -31,53 +31,94 @@ if TYPE_CHECKING:
 _PROVIDERS = ("github", "gitlab", "circleci", "buildkite", "bitbucket", "azure", "jenkins")
 _OTHERS = ("scope", "read", "refuse")
 
-_ref_option = click.option(
-    "--ref",
-    "refs",
-    multiple=True,
-    metavar="REF",
-    help="A ref whose jobs are trusted, such as refs/heads/main. Can be given several times.",
-)
-_event_option = click.option(
-    "--event",
-    "events",
-    multiple=True,
-    metavar="EVENT",
-    help="An event whose jobs are trusted. Can be given several times.",
-)
-_replace_event_option = click.option(
-    "--replace-event",
-    "replace_events",
-    multiple=True,
-    metavar="EVENT",
-    help=(
-        "A trusted event whose jobs replace artifacts that a protected team keeps. Can be given several times."
+F = TypeVar("F", bound="Callable[..., object]")
+_TERMS = (
+    click.option("--name", help="A name for the rule, 1 to 100 characters."),
+    click.option(
+        "--ref",
+        "refs",
+        multiple=True,
+        metavar="REF",
+        help="A ref whose jobs are trusted, such as refs/heads/main. Can be given several times.",
+    ),
+    click.option(
+        "--event",
+        "events",
+        multiple=True,
+        metavar="EVENT",
+        help="An event whose jobs are trusted. Can be given several times.",
+    ),
+    click.option(
+        "--replace-event",
+        "replace_events",
+        multiple=True,
+        metavar="EVENT",
+        help=(
+            "A trusted event whose jobs replace artifacts that a protected team keeps. Can be given several times."
+        ),
+    ),
+    click.option(
+        "--claim",
+        "claims",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A claim and a value that trusted jobs must have. Can be given several times.",
+    ),
+    click.option(
+        "--protected-ref/--any-ref",
+        "protected",
+        default=None,
+        help="Whether the CI must say that the ref is protected.",
+    ),
+    click.option(
+        "--others",
+        type=click.Choice(_OTHERS),
+        help="What jobs get that are not trusted: a cache of their own, a token that only reads, or none.",
+    ),
+    click.option(
+        "--lifetime",
+        metavar="TIME",
+        type=seconds,
+        help="How long a token is valid, such as 30m: from 5 minutes to 6 hours.",
     ),
 )
-_claim_option = click.option(
-    "--claim",
-    "claims",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A claim and a value that trusted jobs must have. Can be given several times.",
-)
-_protected_option = click.option(
-    "--protected-ref/--any-ref",
-    "protected",
-    default=None,
-    help="Whether the CI must say that the ref is protected.",
-)
-_others_option = click.option(
-    "--others",
-    type=click.Choice(_OTHERS),
-    help="What jobs get that are not trusted: a cache of their own, a token that only reads, or none.",
-)
-_lifetime_option = click.option(
-    "--lifetime",
-    metavar="TIME",
-    type=seconds,
-    help="How long a token is valid, such as 30m: from 5 minutes to 6 hours.",
-)
+
+
+class _Terms(TypedDict):
+    """The values of the options in _TERMS."""
+
+    name: str | None
+    refs: tuple[str, ...]
+    events: tuple[str, ...]
+    replace_events: tuple[str, ...]
+    claims: tuple[str, ...]
+    protected: bool | None
+    others: str | None
+    lifetime: int | None
+
+
+def _with_terms(command: F) -> F:
+    """Add the options of what a rule trusts, which new and changed rules share."""
+    for option in reversed(_TERMS):
+        command = option(command)
+    return command
+
+
+def _properties(terms: _Terms) -> dict[str, Any]:
+    """The properties of a NewRule or a RuleChange. What is not given is None."""
+    from larder.trust.models import Others
+
+    others = terms["others"]
+    return {
+        "name": terms["name"],
+        "refs": terms["refs"] or None,
+        "events": terms["events"] or None,
+        "replace_events": terms["replace_events"] or None,
+        "requires_protected_ref": terms["protected"],
+        "claims": _pairs("--claim", terms["claims"]) or None,
+        "others": None if others is None else Others(others),
+        "lifetime_s": terms["lifetime"],
+    }
 
 
 def _origin() -> str:
@@ -173,19 +214,12 @@ def trust() -> None:
         "given several times."
     ),
 )
-@click.option("--name", help="A name for the rule, 1 to 100 characters.")
-@_ref_option
-@_event_option
-@_replace_event_option
-@_claim_option
-@_protected_option
-@_others_option
+@_with_terms
 @click.option(
     "--scope-claim",
     metavar="CLAIM",
     help="The claim by which the own caches of jobs differ, for Jenkins and generic issuers.",
 )
-@_lifetime_option
 @click.option(
     "--no-protect", is_flag=True, help="Do not protect the team, even if this is its first rule."
 )
@@ -198,17 +232,10 @@ def add(
     issuer: str | None,
     audience: str | None,
     pins: tuple[str, ...],
-    name: str | None,
-    refs: tuple[str, ...],
-    events: tuple[str, ...],
-    replace_events: tuple[str, ...],
-    claims: tuple[str, ...],
-    protected: bool | None,
-    others: str | None,
     scope_claim: str | None,
-    lifetime: int | None,
     no_protect: bool,
     as_json: bool,
+    **terms: Unpack[_Terms],
 ) -> None:
     """Add a rule to TEAM. The first one protects the team.
 
@@ -216,7 +243,7 @@ def add(
     """
     from larder.accounts.team_notices import notify_owners_of_trust
     from larder.teams.protection import first_trust
-    from larder.trust.models import NewRule, Others
+    from larder.trust.models import NewRule
     from larder.trust.rules import create_rule
 
     chosen = [one for one in (github and "github", gitlab and "gitlab", provider) if one]
@@ -224,19 +251,12 @@ def add(
         raise click.UsageError("give one of --github, --gitlab and --provider")
     new = NewRule(
         provider=chosen[0],
-        name=name,
         issuer=issuer,
         audience=audience,
         repository=github or gitlab,
         pinned={claim: values[0] for claim, values in _pairs("--pin", pins).items()},
-        refs=refs or None,
-        events=events or None,
-        replace_events=replace_events or None,
-        requires_protected_ref=protected,
-        claims=_pairs("--claim", claims) or None,
-        others=None if others is None else Others(others),
         scope_claim=scope_claim,
-        lifetime_s=lifetime,
+        **_properties(terms),
     )
     found, now = require_team(team), clock.now()
     trust = first_trust(found.id, protect=not no_protect, actor=None)
@@ -306,48 +326,24 @@ def show(team: str, rule: str, as_json: bool) -> None:
 )
 @click.argument("team", metavar="TEAM")
 @click.argument("rule", metavar="RULE")
-@click.option("--name", help="A name for the rule, 1 to 100 characters.")
-@_ref_option
-@_event_option
-@_replace_event_option
-@_claim_option
-@_protected_option
-@_others_option
-@_lifetime_option
+@_with_terms
 @click.option("--enable/--disable", "enabled", default=None, help="Whether the rule gives tokens.")
 @json_option
 def set_(
     team: str,
     rule: str,
-    name: str | None,
-    refs: tuple[str, ...],
-    events: tuple[str, ...],
-    replace_events: tuple[str, ...],
-    claims: tuple[str, ...],
-    protected: bool | None,
-    others: str | None,
-    lifetime: int | None,
     enabled: bool | None,
     as_json: bool,
+    **terms: Unpack[_Terms],
 ) -> None:
     """Change the rule RULE of TEAM. Its tokens end at once.
 
     Refs, events and claims replace those of the rule.
     """
-    from larder.trust.models import Others, RuleChange
+    from larder.trust.models import RuleChange
     from larder.trust.rules import change_rule
 
-    change = RuleChange(
-        name=name,
-        refs=refs or None,
-        events=events or None,
-        replace_events=replace_events or None,
-        requires_protected_ref=protected,
-        claims=_pairs("--claim", claims) or None,
-        others=None if others is None else Others(others),
-        lifetime_s=lifetime,
-        enabled=enabled,
-    )
+    change = RuleChange(enabled=enabled, **_properties(terms))
     if change == RuleChange():
         raise click.UsageError("nothing to change: give an option")
     now = clock.now()
