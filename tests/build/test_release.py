@@ -60,7 +60,8 @@ def test_the_plain_template_is_what_sam_makes_of_the_template(release: Path) -> 
 
 
 def test_every_file_has_its_checksum(release: Path) -> None:
-    listed = dict(reversed(line.split("  ")) for line in (release / SUMS).read_text().splitlines())
+    lines = [line.split("  ") for line in (release / SUMS).read_text().splitlines()]
+    listed = {name: digest for digest, name in lines}
     files = {path.name for path in release.iterdir()} - {SUMS}
     assert listed.keys() == files
     for name, digest in listed.items():
