@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from larder import aws, clock
+from larder import clock
 from larder.accounts.email_jobs import parse_job
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.repository import index
@@ -50,14 +50,6 @@ def test_an_event_for_an_object_that_larder_did_not_name_changes_nothing(
 def test_an_event_for_a_missing_object_creates_no_artifact(ada: Person) -> None:
     invoke(COMMIT, arrived(f"artifacts/{ada.user.id}/never/{ID}"))
     assert index.read_entry(ada.user.id, ArtifactHash("never")).artifact is None
-
-
-def test_a_late_event_of_an_older_upload_does_not_replace_a_newer_one(ada: Person) -> None:
-    """The event is repeated or late, and another upload has already replaced this one."""
-    key = f"artifacts/{ada.user.id}/{HASH}/{'0' * 11}1{'0' * 16}"
-    aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"an old one")
-    invoke(COMMIT, arrived(key))
-    assert ada.by_key("GET", f"/v8/artifacts/{HASH}").body == b"the artifact of ada"
 
 
 @pytest.mark.parametrize(

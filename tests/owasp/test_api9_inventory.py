@@ -8,17 +8,9 @@ from pathlib import Path
 from local.template import load_template
 from tests.owasp.conftest import operations
 from tests.permissions import grants
-from tools.openapi.document import is_operation
-from tools.openapi.files import differing
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = load_template(environ={})
-
-
-def test_the_openapi_document_lists_exactly_the_existing_routes() -> None:
-    routes = filter(is_operation, TEMPLATE.routes)
-    assert operations().keys() == {(route.method, route.path) for route in routes}
-    assert differing() == []
 
 
 def test_unknown_routes_reach_a_function_without_read_permissions() -> None:
@@ -29,16 +21,6 @@ def test_unknown_routes_reach_a_function_without_read_permissions() -> None:
     (default,) = (one for one in TEMPLATE.routes if one.path == "$default")
     assert default.function.logical_id == "AnswerUnknown"
     assert grants("AnswerUnknown") == set()
-
-
-def test_every_handler_has_a_route_or_a_trigger() -> None:
-    """A module without either would be deployed and forgotten."""
-    modules = {
-        f"{path.parent.name}.{path.stem}"
-        for path in (ROOT / "functions").glob("*/*.py")
-        if path.stem != "__init__"
-    }
-    assert modules == {function.handler.rpartition(".")[0] for function in TEMPLATE.functions}
 
 
 def test_old_paths_kept_for_clients_are_listed() -> None:

@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from benchmarks import memory
-from benchmarks.servers import LARDER, Server
 from larder.artifacts.models import Totals
 from larder.artifacts.repository.totals import read_totals
 from larder_cli.http import is_of_edge
@@ -24,7 +22,7 @@ from tests.e2e.cloud import LocalCloud
 from tests.edge.requests import TAG
 from tests.local.stub_service import eventually
 from tests.proofs.stored import stored_versions, wait_for_events
-from tests.proofs.test_memory import MAY_GROW_MB, MAY_HOLD_MB, send
+from tests.proofs.test_memory import check_memory
 from tests.requests import Cloud
 
 pytestmark = pytest.mark.slow
@@ -177,21 +175,6 @@ def edge_process(cloud: LocalCloud) -> int:
 def test_memory_does_not_grow_with_large_artifacts(
     local_cloud: LocalCloud, scene: Scene, tmp_path: Path, report_lines: list[str]
 ) -> None:
-    assert local_cloud.process is not None
     assert is_of_edge(scene.offer("abc"))
-    url, token, team = local_cloud.url, local_cloud.token, local_cloud.team
-    server = Server(LARDER, url, local_cloud.process.pid, "", token, team)
-    with httpx.Client(base_url=url, follow_redirects=True, trust_env=False, timeout=120) as client:
-        held = memory.watch(
-            lambda request: send(client, request),
-            server,
-            tmp_path,
-            passing_bytes=int(os.environ["PASSING_MB"]) * 1_000_000,
-            say=lambda _: None,
-        )
-    report_lines.append(
-        f"memory of the edge: {held.passed_mb:,.0f} MB passed, {held.start_mb:.0f} MB held before, "
-        f"{held.peak_mb:.0f} at most, {held.growth_mb:+.0f} from the first half to the second"
-    )
-    assert held.growth_mb < MAY_GROW_MB
-    assert held.peak_mb - held.start_mb < MAY_HOLD_MB
+    passing_mb = int(os.environ["PASSING_MB"])
+    check_memory(local_cloud, tmp_path, passing_mb, report_lines, "memory of the edge")

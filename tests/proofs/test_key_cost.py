@@ -165,34 +165,26 @@ def check(team: Cloud, case: Case) -> None:
     assert [call.operation for call in calls.made] == case.calls
 
 
+@pytest.fixture(params=["cloud", pytest.param("new_team", marks=pytest.mark.slow)])
+def team(request: pytest.FixtureRequest) -> Cloud:
+    """A team in memory, and one on the local server."""
+    found: Cloud = request.getfixturevalue(request.param)
+    return found
+
+
 @every_case
-def test_a_verification_costs(name: str, cloud: Cloud) -> None:
-    check(cloud, CASES[name])
+def test_a_verification_costs(name: str, team: Cloud) -> None:
+    check(team, CASES[name])
 
 
-@pytest.mark.slow
-@every_case
-def test_a_verification_costs_on_the_local_server(name: str, new_team: Cloud) -> None:
-    check(new_team, CASES[name])
-
-
-def check_unknown() -> None:
+def test_an_unknown_key_costs_one_call(team: Cloud) -> None:
     with counted() as calls:
         answer = verify(hash_key("unknown"), READ, now=clock.now())
     assert answer.refusal is Refusal.INVALID
     assert [call.operation for call in calls.made] == ONE
 
 
-def test_an_unknown_key_costs_one_call(cloud: Cloud) -> None:
-    check_unknown()
-
-
-@pytest.mark.slow
-def test_an_unknown_key_costs_one_call_on_the_local_server(new_team: Cloud) -> None:
-    check_unknown()
-
-
-def use_in_a_row(team: Cloud, where: str, report_lines: list[str]) -> None:
+def use_in_a_row(team: Cloud, report_lines: list[str]) -> None:
     """Use up a key with exactly TIMES remaining uses."""
     case = Case(ONE, properties={"remaining": TIMES, "rate_limit": limit(TIMES, 10**9)})
     key, now = make(team, case), clock.now()
@@ -204,12 +196,12 @@ def use_in_a_row(team: Cloud, where: str, report_lines: list[str]) -> None:
         assert verify(key.key_hash, READ, now=now).valid
     assert Counter(call.operation for call in calls.made) == {"UpdateItem": TIMES, "DeleteItem": 1}
     report_lines.append(
-        f"one key {TIMES} times in a row, {where}: {TIMES} calls and 1 to delete it, "
+        f"one key {TIMES} times in a row: {TIMES} calls and 1 to delete it, "
         f"{took_s:.1f} s, {took_s / TIMES * 1000:.2f} ms each"
     )
 
 
-def refuse_in_a_row(team: Cloud, where: str, report_lines: list[str]) -> None:
+def refuse_in_a_row(team: Cloud, report_lines: list[str]) -> None:
     case = Case(
         ONE,
         properties={"remaining": 7, "rate_limit": limit(1, 10**9)},
@@ -223,25 +215,15 @@ def refuse_in_a_row(team: Cloud, where: str, report_lines: list[str]) -> None:
     took_s = time.monotonic() - began
     assert Counter(call.operation for call in calls.made) == {"UpdateItem": TIMES}
     assert repository.get(key.key_hash) == key
-    report_lines.append(
-        f"one key refused {TIMES} times in a row, {where}: {TIMES} calls, {took_s:.1f} s"
-    )
+    report_lines.append(f"one key refused {TIMES} times in a row: {TIMES} calls, {took_s:.1f} s")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", [use_in_a_row, refuse_in_a_row])
 def test_sequential_verifications_cost_one_call_each(
-    run: Callable[[Cloud, str, list[str]], None], cloud: Cloud, report_lines: list[str]
+    run: Callable[[Cloud, list[str]], None], team: Cloud, report_lines: list[str]
 ) -> None:
-    run(cloud, "in memory", report_lines)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("run", [use_in_a_row, refuse_in_a_row])
-def test_sequential_verifications_cost_one_call_each_on_the_local_server(
-    run: Callable[[Cloud, str, list[str]], None], new_team: Cloud, report_lines: list[str]
-) -> None:
-    run(new_team, "on the local server", report_lines)
+    run(team, report_lines)
 
 
 @pytest.mark.slow

@@ -26,7 +26,14 @@ _PIECE = bytes(256 * 1024)
 def test_memory_does_not_grow_with_large_artifacts(
     local_cloud: LocalCloud, tmp_path: Path, report_lines: list[str]
 ) -> None:
-    passing_bytes = int(os.environ.get("PASSING_MB", "480")) * 1_000_000
+    passing_mb = int(os.environ.get("PASSING_MB", "480"))
+    check_memory(local_cloud, tmp_path, passing_mb, report_lines, "memory")
+
+
+def check_memory(
+    local_cloud: LocalCloud, folder: Path, passing_mb: int, report_lines: list[str], title: str
+) -> None:
+    """The local cloud holds little while so many megabytes pass through it, and no more in the second half."""
     assert local_cloud.process is not None
     url, token, team = local_cloud.url, local_cloud.token, local_cloud.team
     server = Server(LARDER, url, local_cloud.process.pid, "", token, team)
@@ -34,12 +41,12 @@ def test_memory_does_not_grow_with_large_artifacts(
         held = memory.watch(
             lambda request: send(client, request),
             server,
-            tmp_path,
-            passing_bytes=passing_bytes,
+            folder,
+            passing_bytes=passing_mb * 1_000_000,
             say=lambda _: None,
         )
     report_lines.append(
-        f"memory: {held.passed_mb:,.0f} MB passed, {held.start_mb:.0f} MB held before, {held.peak_mb:.0f} at most, "
+        f"{title}: {held.passed_mb:,.0f} MB passed, {held.start_mb:.0f} MB held before, {held.peak_mb:.0f} at most, "
         f"{held.growth_mb:+.0f} from the first half to the second"
     )
     assert held.growth_mb < MAY_GROW_MB
