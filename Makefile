@@ -205,6 +205,10 @@ package: check-template build ## build a release in dist/larder-<version>: plain
 wheel: package ## build the wheel larder-cache in dist/: the command `larder` with the release inside
 	@.venv/bin/python -m tools.release.wheel
 
+.PHONY: reproducible
+reproducible: build $(READY) ## check that two clones of the last commit give the same release (2 minutes)
+	@CLONES=1 .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/build/test_release.py -k clones $(ARGS)
+
 .PHONY: record-release
 record-release: $(READY) ## record the data of this version for the upgrade tests of later versions (once per release)
 	@.venv/bin/python -m pytest -q --record-release tests/upgrades/test_reading.py -k recorded $(ARGS)
@@ -213,7 +217,7 @@ record-release: $(READY) ## record the data of this version for the upgrade test
 .PHONY: release
 release: $(READY) ## check that this version can be released, run the tests without npm, and package it (CONTRIBUTING.md lists the steps)
 	@.venv/bin/python -m tools.release.check
-	@$(MAKE) --no-print-directory test check test-build package
+	@$(MAKE) --no-print-directory test check test-build reproducible wheel
 
 .PHONY: deploy
 deploy: known-environment $(READY) $(SAM) ## build, then deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod, ARGS="--help"
