@@ -210,9 +210,10 @@ reproducible: build $(READY) ## check that two clones of the last commit give th
 	@CLONES=1 .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/build/test_release.py -k clones $(ARGS)
 
 .PHONY: record-release
-record-release: $(READY) ## record the data of this version for the upgrade tests of later versions (once per release)
+record-release: $(READY) $(SAM) ## record the data of this version for the upgrade tests of later versions (once per release)
 	@.venv/bin/python -m pytest -q --record-release tests/upgrades/test_reading.py -k recorded $(ARGS)
 	@.venv/bin/python -m tools.data_resources --record
+	@.venv/bin/python -m tools.release.changes_since
 
 .PHONY: release
 release: $(READY) ## check that this version can be released, run the tests without npm, and package it (CONTRIBUTING.md lists the steps)

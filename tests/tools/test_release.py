@@ -8,6 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from tools.release.changes_since import changes_since
 from tools.release.check import problems
 from tools.release.notes import notes, upgrade_steps
 from tools.release.package import SETTINGS, TEMPLATE, Unbuilt, package, version
@@ -163,6 +164,32 @@ def test_the_steps_of_an_upgrade_are_plain_text_by_the_version_to_come_from() ->
 """
     assert upgrade_steps(changelog) == {"1.2.2": ["First: read the page, then set A=b.", "Second."]}
     assert notes(changelog, "1.2.3").startswith("### Upgrade from 1.2.2\n\n- **First:**")
+
+
+def test_a_release_lists_what_changes_since_the_one_before(tmp_path: Path) -> None:
+    folder = tmp_path / "tests" / "upgrades" / "types"
+    folder.mkdir(parents=True)
+    table, queue = "AWS::DynamoDB::Table", "AWS::SQS::Queue"
+    for number, types in (
+        ("0.9.0", {queue: ["Other"]}),
+        ("0.10.0", {table: ["Users"], queue: ["Failures", "Old"]}),
+        ("1.0.0", {}),
+    ):
+        (folder / f"{number}.json").write_text(json.dumps(types))
+    template = {
+        "Resources": {
+            "Users": {"Type": table},
+            "Failures": {"Type": queue},
+            "Keys": {"Type": table},
+            "LayerOfAnotherContent": {"Type": "AWS::Lambda::LayerVersion"},
+        }
+    }
+    assert changes_since(tmp_path, template, "1.0.0").splitlines() == [
+        "Since 0.10.0:",
+        "  added      1 resources: 1 DynamoDB::Table",
+        "  removed    Old (SQS::Queue)",
+    ]
+    assert changes_since(tmp_path, template, "0.9.0") == "The first release.\n"
 
 
 def test_a_version_is_released_once_and_only_as_committed(tree: Path) -> None:

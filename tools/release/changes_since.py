@@ -1,9 +1,11 @@
 """What a release changes in a stack of the release before, in the words of `larder plan`.
 
-`make record-release` writes tests/upgrades/types/<version>.json: the resources of a release by type.
+tests/upgrades/types/<version>.json has the resources of a release by type. This module writes it, run by
+`make record-release`.
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,3 +36,16 @@ def changes_since(root: Path, template: dict[str, Any], version: str) -> str:
     changes = [ResourceChange("Add", one, new[one]) for one in sorted(new.keys() - old.keys())]
     changes += [ResourceChange("Remove", one, old[one]) for one in sorted(old.keys() - new.keys())]
     return "\n".join([f"Since {before}:", *(f"  {line}" for line in in_words(changes))]) + "\n"
+
+
+def main() -> int:
+    from tools.release.package import ROOT, plain_template, version
+
+    types = types_of(plain_template(ROOT / "template.yaml"))
+    path = ROOT / "tests" / "upgrades" / "types" / f"{version()}.json"
+    path.write_text(json.dumps(types, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
