@@ -254,7 +254,7 @@ def test_the_same_deployment_again_changes_nothing(
     before, resources = stored(cloud), stack.resources()
     updated = stack.described().get("LastUpdatedTime")
     output = stack.deploy(PROD)
-    assert "No changes to deploy" in output
+    assert "Nothing changes" in output
     assert stack.described().get("LastUpdatedTime") == updated
     assert {name: one["PhysicalResourceId"] for name, one in stack.resources().items()} == {
         name: one["PhysicalResourceId"] for name, one in resources.items()

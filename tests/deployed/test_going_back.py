@@ -19,6 +19,7 @@ from tests.deployed.stack import TRIAL, Stack, packed
 from tests.emulator.aws_behaviour import FAIL_AT
 from tests.emulator.process import ROOT, Emulator, emulator
 from tools.data_resources import recording
+from tools.release.package import complete
 
 pytestmark = pytest.mark.e2e
 
@@ -51,6 +52,7 @@ def with_a_last_resource(folder: Path, template: dict[str, Any]) -> None:
         "Properties": {"Type": "String", "Value": folder.name},
     }
     (folder / "template.yaml").write_text(json.dumps(template))
+    complete(folder)
 
 
 def first_release(template: dict[str, Any]) -> dict[str, Any]:
