@@ -236,6 +236,16 @@ def test_without_a_file_options_stay_and_new_ones_get_their_default(account: Acc
     ]
 
 
+def test_without_a_file_the_code_goes_where_the_stack_has_it(account: Account) -> None:
+    account.client("s3").create_bucket(Bucket="acme-code")
+    assert account.larder("install", "--yes", "--code-bucket", "acme-code").status == 0
+    (account.folder / "larder.toml").unlink()
+    done = account.larder("upgrade", "--yes", "--stack", "larder-prod", "--set", "Level=DEBUG")
+    assert (done.status, "MB to acme-code" in done.text) == (0, True), done.text
+    buckets = {one["Name"] for one in account.client("s3").list_buckets()["Buckets"]}
+    assert not [one for one in buckets if one.startswith("larder-code-")]
+
+
 def test_a_new_stack_without_a_file_has_the_options_of_the_environment(account: Account) -> None:
     (account.folder / "larder.toml").unlink()
     done = account.larder("install", "--yes", "--env", "prod")

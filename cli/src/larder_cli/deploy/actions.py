@@ -200,7 +200,7 @@ def _prepared(
         account,
         release,
         values,
-        wanted.code_bucket or environment.code_bucket or code_bucket.own_bucket(account),
+        _code_bucket(wanted, environment, stack) or code_bucket.own_bucket(account),
         environment.tags or (stack.tags or {} if not is_from_file else {}),
         wanted.role or environment.role,
     )
@@ -251,6 +251,12 @@ def checked(
     ):
         terminal.say(f"Created {deployment.code_bucket}, which keeps the code of releases.")
     return stack
+
+
+def _code_bucket(wanted: Wanted, environment: Environment, stack: Stack) -> str | None:
+    """The bucket that is named, or without a larder.toml the one that the stack uses already."""
+    deployed = (stack.parameters or {}).get(PLACE[0]) if environment.options is None else None
+    return wanted.code_bucket or environment.code_bucket or deployed
 
 
 def _account(
