@@ -40,6 +40,7 @@ def packed(folder: Path) -> Path:
         for library in sorted(stand_in.rglob("*.so")):
             copy = built / CODE_LAYER / "python" / library.relative_to(stand_in)
             assert not copy.exists()
+            copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(library, copy)
     package(built, folder)
     complete(folder)
