@@ -216,7 +216,7 @@ def test_the_command_takes_over_a_stack_of_sam_and_sam_one_of_the_command(
     assert data(stack) == before
 
 
-@pytest.mark.parametrize("place", [1, 40, 120, 260, 372])
+@pytest.mark.parametrize("place", [1, 40, 120, 260, 320])
 def test_after_a_creation_that_failed_anywhere_the_next_run_succeeds(
     release: Path, running: Emulator, tmp_path: Path, place: int
 ) -> None:

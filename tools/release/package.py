@@ -44,6 +44,8 @@ CODE_LAYER = "LarderLayer"
 """The layer with all code. Others only have packages for some functions."""
 
 _URI = re.compile(r"^(?P<name> +(?:CodeUri|ContentUri): )(?P<folder>[A-Za-z0-9]+)$", re.MULTILINE)
+_DERIVED = {DESCRIPTION, CHANGES, SBOM, SUMS}
+"""Files that follow from the others."""
 _BUILD_SECTION = re.compile(r"^\[[a-z]+\.(?:validate|build)\.", re.MULTILINE)
 
 
@@ -99,13 +101,16 @@ def complete(folder: Path) -> None:
         "environments": _environments((folder / SETTINGS).read_text()),
         "upgrade": upgrade_steps((ROOT / "docs" / "changelog.md").read_text()),
         "contents": {path.name: contents_sum(path) for path in sorted(folder.glob("*.zip"))},
-        "files": {path.name: _sum(path) for path in sorted(folder.iterdir())},
+        "files": {
+            path.name: _sum(path) for path in sorted(folder.iterdir()) if path.name not in _DERIVED
+        },
     }
     _write(folder / DESCRIPTION, described, indent=1)
     (folder / CHANGES).write_text(changes_since(ROOT, plain, version()))
     sums = json.dumps(described["files"])
     _write(folder / SBOM, bill_of_materials(ROOT, version(), seed=sums), indent=1)
-    lines = [f"{_sum(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
+    listed = sorted(path for path in folder.iterdir() if path.name != SUMS)
+    lines = [f"{_sum(path)}  {path.name}\n" for path in listed]
     (folder / SUMS).write_text("".join(lines))
 
 

@@ -190,9 +190,9 @@ def wait(cloudformation: Any, name: str, *, until: str | None) -> None:
     while (stack := find(cloudformation, name)).state is State.BUSY:
         time.sleep(next(pauses))
     if stack.status != until:
+        reasons = failures(cloudformation, name)
         raise click.ClickException(
-            f"CloudFormation could not finish: {name} is {stack.status}. The events of the stack say which resource "
-            "refused."
+            "\n".join([*reasons, f"CloudFormation could not finish: {name} is {stack.status}."])
         )
 
 
