@@ -296,3 +296,21 @@ def test_an_unexpected_error_shows_its_traceback(
         cli, ["--local", str(data_folder), "users", "show", "eve@acme.example"]
     )
     assert isinstance(result.exception, KeyError)
+
+
+def test_a_refusal_of_a_deployment_command_is_one_line(
+    own_environment: pytest.MonkeyPatch, fake_aws: FakeAws
+) -> None:
+    with FakeAws.running() as identity:
+        identity.body = (
+            b"<GetCallerIdentityResponse><GetCallerIdentityResult><Account>000000000000</Account>"
+            b"<Arn>arn:aws:iam::000000000000:root</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>"
+        )
+        own_environment.setenv("AWS_ENDPOINT_URL_STS", identity.url)
+        own_environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", fake_aws.url)
+        fake_aws.refuses(403, "AccessDenied", "You may not perform cloudformation:DescribeStacks")
+        refusal = Larder().refusal("options", "--stack", "larder", "--region", "eu-central-1")
+    assert refusal.startswith(
+        "AWS refused: You may not perform cloudformation:DescribeStacks (AccessDenied)"
+    )
+    assert "docs/operator-cli.md" in refusal

@@ -1,7 +1,6 @@
 """`larder install` with the permissions of deployer/template.yaml, which the emulator checks for every call.
 
-It creates resources without checking permissions; tests/build/test_deployer.py compares those with the schemas. It does
-not check lambda:GetAccountSettings either.
+It creates resources without checking permissions; tests/build/test_deployer.py compares those with the schemas.
 """
 
 import json
@@ -97,6 +96,7 @@ def test_they_do_not_suffice_for_another_stack(user: User) -> None:
 def test_a_deployment_fails_without_any_of_its_own_actions(user: User) -> None:
     for action in (
         "cloudformation:DescribeStacks",
+        "lambda:GetAccountSettings",
         "s3:PutObject",
         "cloudformation:CreateChangeSet",
         "cloudformation:DescribeChangeSet",
@@ -107,6 +107,7 @@ def test_a_deployment_fails_without_any_of_its_own_actions(user: User) -> None:
         done = user.deploy()
         assert done.status != 0, action
         assert action.partition(":")[2] in done.text, done.text
+        assert "Traceback" not in done.text
     user.deny("ec2:RunInstances")
     done = user.deploy()
     assert done.status == 0, done.text

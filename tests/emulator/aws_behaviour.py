@@ -1,6 +1,6 @@
 """What AWS does and ministack does not: refuse to delete a protected table or a bucket that is not empty, refuse more
-than 4 KB of variables, refuse limits of unknown routes and keep the others, and name the version of an object in its
-event. Also lets a test make a resource fail.
+than 4 KB of variables, refuse limits of unknown routes and keep the others, name the version of an object in its event,
+and check two more permissions of Lambda. Also lets a test make a resource fail.
 """
 
 import json
@@ -72,6 +72,7 @@ def install() -> None:
     for act in ("create", "update"):
         function[act] = with_variables_that_fit(function[act])
     _limit_only_routes()
+    _check_reads_of_lambda()
     s3._fire_s3_event = _noting_version(s3._fire_s3_event)
     eventbridge._dispatch_event = _with_version(eventbridge._dispatch_event)
     if os.environ.get(ANY_TIME):
@@ -137,6 +138,22 @@ def _limit_only_routes() -> None:
     api["update"] = lambda id, old, new, *rest: noting(update_api(id, old, new, *rest), new)
     provisioners._apigw_v2_stage_props = merged
     apigateway.handle_request = handling
+
+
+def _check_reads_of_lambda() -> None:
+    """GetAccountSettings and GetLayerVersion need their permission. Nothing lists layers, which has the same path."""
+    from ministack.core import iam_actions
+
+    action_of = iam_actions._lambda_action
+
+    def checked(method: str, path: str) -> Any:
+        if path.rstrip("/").endswith("/account-settings"):
+            return "GetAccountSettings"
+        if method == "GET" and path.rstrip("/").endswith("/layers"):
+            return "GetLayerVersion"
+        return action_of(method, path)
+
+    iam_actions._lambda_action = checked
 
 
 def _noting_version(fire: Handler) -> Handler:

@@ -58,10 +58,11 @@ def _unreachable(error: TryAgain) -> str:
 
 def _of_aws(error: Exception) -> str | None:
     from larder import aws
-    from larder.aws.boto import BotoCoreError
+    from larder.aws.boto import BotoClientError, BotoCoreError
 
-    if isinstance(error, aws.ClientError):
-        code = aws.error_code(error)
+    # The deployment commands call boto3 itself.
+    if isinstance(error, (aws.ClientError, BotoClientError)):
+        code = error.response.get("Error", {}).get("Code", "")
         message = error.response.get("Error", {}).get("Message") or str(error)
         next_step = _BY_CODE_OF_AWS.get(code)
         line = f"AWS refused: {_one_line(message)} ({code})"

@@ -15,6 +15,7 @@ from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
+from botocore.exceptions import ClientError as BotoClientError
 from botocore.loaders import Loader
 from botocore.session import Session as CoreSession
 
@@ -32,7 +33,7 @@ from larder.aws.replies import (
 )
 from larder.errors import TryAgain
 
-__all__ = ["BotoCoreError"]
+__all__ = ["BotoClientError", "BotoCoreError"]
 
 # A healthy call takes milliseconds. One that uses every retry takes 15 s plus pauses, and a request can make several:
 # larder.deadline keeps a request within its function's time limit.
