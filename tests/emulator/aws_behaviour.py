@@ -1,6 +1,7 @@
 """What AWS does and ministack does not: refuse to delete a protected table or a bucket that is not empty, refuse more
 than 4 KB of variables, refuse limits of unknown routes and keep the others, name the version of an object in its event,
-and check two more permissions of Lambda. Also lets a test make a resource fail.
+create alarms that combine metrics, let email subscriptions wait for their confirmation, and check two more permissions
+of Lambda. Also lets a test make a resource fail.
 """
 
 import json
@@ -72,6 +73,8 @@ def install() -> None:
     for act in ("create", "update"):
         function[act] = with_variables_that_fit(function[act])
     _limit_only_routes()
+    _alarm_on_several_metrics()
+    _await_confirmation()
     _check_reads_of_lambda()
     s3._fire_s3_event = _noting_version(s3._fire_s3_event)
     eventbridge._dispatch_event = _with_version(eventbridge._dispatch_event)
@@ -138,6 +141,53 @@ def _limit_only_routes() -> None:
     api["update"] = lambda id, old, new, *rest: noting(update_api(id, old, new, *rest), new)
     provisioners._apigw_v2_stage_props = merged
     apigateway.handle_request = handling
+
+
+def _alarm_on_several_metrics() -> None:
+    """An alarm on an expression is created, with the first metric of the expression in its place."""
+    from ministack.services.cloudformation import provisioners
+
+    recorded = provisioners._cw_metric_alarm_record
+
+    def with_first_metric(name: str, properties: dict[str, Any]) -> Any:
+        measured = [
+            one["MetricStat"] for one in properties.get("Metrics") or [] if "MetricStat" in one
+        ]
+        if not measured:
+            return recorded(name, properties)
+        metric = measured[0]["Metric"]
+        first = {name: metric[name] for name in ("Namespace", "MetricName", "Dimensions")}
+        return recorded(name, {**properties, **first, "Metrics": None})
+
+    provisioners._cw_metric_alarm_record = with_first_metric
+
+
+def _await_confirmation() -> None:
+    """An email subscription is pending until ConfirmSubscription. The token, which AWS mails, is the address here."""
+    from ministack.services import sns
+
+    list_, confirm = sns._list_subscriptions_by_topic, sns._confirm_subscription
+
+    def pending(parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        topic = sns._topics.get(sns._p(parameters, "TopicArn")) or {"subscriptions": []}
+        by_mail = [one for one in topic["subscriptions"] if one["protocol"] == "email"]
+        for one in by_mail:
+            if one.get("token") is None and not one.get("was_asked"):
+                one.update(confirmed=False, token=one["endpoint"], was_asked=True)
+        return [one for one in by_mail if not one["confirmed"]]
+
+    def listing(parameters: dict[str, Any]) -> Any:
+        hidden = [one["arn"] for one in pending(parameters)]
+        status, headers, body = list_(parameters)
+        for arn in hidden:
+            body = body.replace(arn.encode(), b"PendingConfirmation")
+        return status, headers, body
+
+    def confirming(parameters: dict[str, Any]) -> Any:
+        pending(parameters)
+        return confirm(parameters)
+
+    sns._list_subscriptions_by_topic, sns._confirm_subscription = listing, confirming
 
 
 def _check_reads_of_lambda() -> None:

@@ -17,6 +17,7 @@ from larder_cli.outbox import outbox
 from larder_cli.restore import restore_table
 from larder_cli.signing_secret import rotate_signing_secret
 from larder_cli.smoke.command import smoke
+from larder_cli.status.command import status
 from larder_cli.target import Target
 from larder_cli.teams import teams
 from larder_cli.trust import trust
@@ -97,8 +98,8 @@ def cli(
     profile: str | None,
 ) -> None:
     """Deploy and operate a Larder remote cache: users, teams, keys, rules for CI jobs, artifacts, mail, the signing
-    secret, the index, usage and the edge. Check deployments with smoke, and repositories that use the cache with
-    doctor.
+    secret, the index, usage and the edge. Check deployments with status and smoke, and repositories that use the cache
+    with doctor.
 
     Choose the deployment with --stack or --local. An option on the command line overrides the environment variable of
     the other one.
@@ -135,6 +136,7 @@ for command in (
     sweep,
     usage,
     restore_table,
+    status,
     smoke,
     doctor,
     edge,

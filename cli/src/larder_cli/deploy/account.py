@@ -17,6 +17,11 @@ from larder_cli.deploy.stack import Stack
 
 MINIMUM_CONCURRENCY = 100
 """Functions at once. A turbo with preflight has ten requests open; a new account often allows ten functions."""
+QUOTA_REQUEST = (
+    "service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 "
+    "--desired-value 1000"
+)
+"""The command of AWS's own tool, without a region, that asks for more functions at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,13 @@ class Account:
 
     def find_stack(self) -> Stack:
         return stacks.find(self.cloudformation, self.stack)
+
+    def existing_stack(self) -> Stack:
+        """The stack. Raises ClickException if there is none."""
+        found = self.find_stack()
+        if found.status is None:
+            raise click.ClickException(f"there is no stack {self.stack} in {self.region}")
+        return found
 
     def bucket(self, name: str) -> Bucket:
         return Bucket(self.client("s3"), name, self.id, self.region, self.partition)
@@ -98,7 +110,6 @@ def check_concurrency(account: Account) -> None:
         raise click.ClickException(
             f"the account runs at most {allowed} functions at once in {account.region}, as new accounts do. One build "
             f"needs more, and would see errors. Ask AWS for 1,000, which costs nothing:\n\n"
-            "  aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 "
-            f"--desired-value 1000 --region {account.region}\n\n"
+            f"  aws {QUOTA_REQUEST} --region {account.region}\n\n"
             "Deploy once it is granted. To deploy now, for a trial with few requests, add --accept-low-concurrency."
         )

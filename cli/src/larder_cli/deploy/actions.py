@@ -94,9 +94,7 @@ def uninstall(
 ) -> None:
     terminal = Terminal(asks=False, as_json=as_json)
     account = _account(wanted, Environment(), terminal)
-    found = account.find_stack()
-    if found.status is None:
-        raise click.ClickException(f"there is no stack {account.stack} in {account.region}")
+    found = account.existing_stack()
     if found.state is State.BUSY:
         raise click.ClickException(flow.busy(account))
     terminal.say(*removal.contents(account, delete_artifacts=delete_artifacts))
@@ -112,9 +110,7 @@ def uninstall(
 def print_options(wanted: Wanted, *, as_json: bool) -> None:
     """Print a larder.toml with the options of a stack that differ from their default."""
     account = _account(wanted, Environment())
-    stack = account.find_stack()
-    if stack.status is None:
-        raise click.ClickException(f"there is no stack {account.stack} in {account.region}")
+    stack = account.existing_stack()
     declared = open_release(wanted.folder).options
     kept = kept_values(declared, stack.parameters or {})
     changed = {name: value for name, value in kept.items() if value != default_of(declared[name])}

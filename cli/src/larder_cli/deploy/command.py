@@ -203,7 +203,7 @@ def options(ctx: click.Context, /, as_json: bool, **given: Any) -> None:
     actions.print_options(_wanted(ctx, given), as_json=as_json)
 
 
-_release_folder = click.option(
+release_folder = click.option(
     "--release",
     "folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -220,7 +220,7 @@ def release() -> None:
 
 
 @release.command("show", epilog=examples("larder release show"))
-@_release_folder
+@release_folder
 @json_option
 def show_release(folder: Path | None, as_json: bool) -> None:
     """Print the files of the release and their checksums."""
@@ -233,7 +233,7 @@ def show_release(folder: Path | None, as_json: bool) -> None:
 
 
 @release.command("verify", epilog=examples("larder release verify --release larder-1.2.3"))
-@_release_folder
+@release_folder
 @json_option
 def verify_release(folder: Path | None, as_json: bool) -> None:
     """Compare each file with its checksum."""

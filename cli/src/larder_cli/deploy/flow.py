@@ -206,10 +206,7 @@ def _execute(deployment: Deployment, name: str, changes: int, watch: Watch) -> N
 def follow(deployment: Deployment, watch: Watch, changes: int) -> None:
     """Wait for the operation that runs. Raises ClickException with the reasons of a failure."""
     account = deployment.account
-    pauses = stacks.pauses_s()
-    while (stack := account.find_stack()).state is State.BUSY:
-        watch.progress(_done(account, stack), changes)
-        time.sleep(next(pauses))
+    stack = watched(account, watch, changes)
     if stack.status not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
         reasons = stacks.failures(account.cloudformation, account.stack)
         api = stacks.api_id(account.cloudformation, account.stack) if reasons else ""
@@ -217,6 +214,15 @@ def follow(deployment: Deployment, watch: Watch, changes: int) -> None:
         raise click.ClickException(
             "\n".join([*reasons, *more, f"{account.stack} is {stack.status}.", _AGAIN])
         )
+
+
+def watched(account: Account, watch: Watch, changes: int = 0) -> Stack:
+    """The stack at the end of the operation that runs, if one does. `changes` is 0 if their number is unknown."""
+    pauses = stacks.pauses_s()
+    while (stack := account.find_stack()).state is State.BUSY:
+        watch.progress(_done(account, stack), changes)
+        time.sleep(next(pauses))
+    return stack
 
 
 def is_own(deployment: Deployment) -> bool:
@@ -236,7 +242,10 @@ def busy(account: Account) -> str:
     since = f" since {stack.since:%H:%M} UTC" if stack.since else ""
     who = (running or {}).get("Description", "").removeprefix(_MADE_BY)
     by = f", started by {who}" if who else ""
-    return f"{account.stack} is {stack.status}{since}{by}: another deployment is running. Try again when it has ended."
+    return (
+        f"{account.stack} is {stack.status}{since}{by}: another deployment is running. "
+        f"`larder --stack {account.stack} status --follow` waits for its end."
+    )
 
 
 def deploy(deployment: Deployment, plan: Plan, stack: Stack, watch: Watch) -> None:

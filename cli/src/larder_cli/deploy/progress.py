@@ -30,8 +30,12 @@ class Terminal:
         self._began = time.monotonic()
         self._printed = float("-inf")
         self._is_live = sys.stderr.isatty()
+        self._is_line_open = False
 
     def say(self, *lines: str) -> None:
+        if self._is_line_open:
+            click.echo(err=True)
+            self._is_line_open = False
         echo(*lines, err=self.as_json)
 
     def confirm(self, question: str) -> bool:
@@ -48,4 +52,5 @@ class Terminal:
         total = f" of {changes}" if changes else ""
         line = f"  {len(resources)}{total}   {seconds // 60}:{seconds % 60:02}   {named}"
         # On a terminal, each line replaces the one before.
+        self._is_line_open = self._is_live
         click.echo(f"\r{line:<78}" if self._is_live else line, nl=not self._is_live, err=True)

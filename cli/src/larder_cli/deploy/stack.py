@@ -48,6 +48,7 @@ class Stack:
     protected: bool = False
     since: datetime | None = None
     """When the last operation began."""
+    created: datetime | None = None
 
     @property
     def state(self) -> State:
@@ -84,6 +85,7 @@ def find(cloudformation: Any, name: str) -> Stack:
         {one["Key"]: one["Value"] for one in found.get("Tags", [])},
         protected=bool(found.get("EnableTerminationProtection")),
         since=found.get("LastUpdatedTime") or found["CreationTime"],
+        created=found["CreationTime"],
     )
 
 
@@ -173,11 +175,17 @@ def set_protection(cloudformation: Any, name: str, *, on: bool) -> None:
     cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=on)
 
 
-def _physical_ids(cloudformation: Any, name: str, kind: str) -> Iterator[str]:
+def resources(cloudformation: Any, name: str) -> Iterator[Mapping[str, Any]]:
+    """The resources that exist, as ListStackResources describes them."""
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
     for one in (one for page in pages for one in page["StackResourceSummaries"]):
-        exists = one.get("PhysicalResourceId") and one["ResourceStatus"] != "DELETE_COMPLETE"
-        if one["ResourceType"] == kind and exists:
+        if one.get("PhysicalResourceId") and one["ResourceStatus"] != "DELETE_COMPLETE":
+            yield one
+
+
+def _physical_ids(cloudformation: Any, name: str, kind: str) -> Iterator[str]:
+    for one in resources(cloudformation, name):
+        if one["ResourceType"] == kind:
             yield one["PhysicalResourceId"]
 
 
