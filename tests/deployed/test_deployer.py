@@ -4,6 +4,7 @@ It creates resources without checking permissions; tests/build/test_deployer.py 
 """
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,15 @@ def test_the_policies_suffice_to_clean_up_and_start_again(user: User) -> None:
     done = user.deploy()
     assert done.status == 0, done.text
     assert "It holds no data" in done.text
+
+
+def test_the_policies_suffice_to_uninstall(user: User) -> None:
+    assert user.deploy().status == 0
+    program = Path(sys.executable).with_name("larder")
+    given = ("--stack", "larder-prod", "--confirm", "larder-prod")
+    done = user.account.run([program, "uninstall", *given], environ=user.environ)
+    assert done.status == 0, done.text
+    assert user.account.stack() is None
 
 
 def test_they_do_not_suffice_for_another_stack(user: User) -> None:
