@@ -219,6 +219,11 @@ record-release: $(READY) $(SAM) ## record the data of this version for the upgra
 release: $(READY) ## check that this version can be released, run the tests without npm, and package it (CONTRIBUTING.md lists the steps)
 	@.venv/bin/python -m tools.release.check
 	@$(MAKE) --no-print-directory test check test-build reproducible wheel
+	@.venv/bin/python -m tools.release.assets
+
+.PHONY: rehearse-release
+rehearse-release: wheel ## pack the next release twice, compare both, verify the wheel and show the notes; publishes nothing
+	@.venv/bin/python -m tools.release.rehearse
 
 .PHONY: deploy
 deploy: known-environment $(READY) $(SAM) ## build, then deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod, ARGS="--help"

@@ -3,15 +3,19 @@
 import hashlib
 import json
 import subprocess
+import tarfile
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
+from larder_cli.deploy.release import CHANGES, DESCRIPTION, Release, open_release
+from tools.release.assets import NOTES, write_assets
 from tools.release.changes_since import changes_since
 from tools.release.check import problems
-from tools.release.notes import notes, upgrade_steps
+from tools.release.notes import NoUpgradeNotes, notes, published_notes, upgrade_steps
 from tools.release.package import SETTINGS, TEMPLATE, Unbuilt, package, version
+from tools.release.rehearse import differing, next_section
 
 BUILT_TEMPLATE = """\
 Resources:
@@ -194,9 +198,17 @@ def test_a_release_lists_what_changes_since_the_one_before(tmp_path: Path) -> No
 
 def test_a_version_is_released_once_and_only_as_committed(tree: Path) -> None:
     git(tree, "tag", "v1.2.3")
+    assert list(problems(tree, "1.2.3")) == []
+    git(tree, "commit", "--quiet", "--allow-empty", "--message", "Later")
     assert ["raise the version" in one for one in problems(tree, "1.2.3")] == [True]
     (tree / "docs" / "changelog.md").write_text("## 1.2.4 (2026-12-02)\n")
     assert any("not committed" in problem for problem in problems(tree, "1.2.4"))
+
+
+def test_a_tag_of_another_version_than_the_trees_cannot_be_released(tree: Path) -> None:
+    git(tree, "tag", "v1.2.4")
+    git(tree, "tag", "other")
+    assert list(problems(tree, "1.2.3")) == ["the tag v1.2.4 is not that of the version 1.2.3"]
 
 
 def test_only_one_file_has_the_version() -> None:
@@ -207,3 +219,81 @@ def test_only_one_file_has_the_version() -> None:
             in (root / project).read_text()
         )
     assert version() != "0"
+
+
+# What is published ------------------------------------------------------------------------------
+
+SECTION = """\
+### Upgrade from 1.2.2
+
+- Read [the
+  page](install.md#upgrade) and [uv](https://docs.astral.sh/uv/).
+"""
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Release:
+    folder = tmp_path / "larder-1.2.3"
+    folder.mkdir()
+    (folder / CHANGES).write_text("Since 1.2.2:\n  added      1 resources: 1 SQS::Queue\n")
+    described = {"version": "1.2.3", "readable_since": "1.1.0", "files": {}}
+    (folder / DESCRIPTION).write_text(json.dumps(described))
+    return open_release(folder)
+
+
+def test_the_published_notes_begin_with_the_upgrade_and_link_to_the_pages_of_the_version(
+    release: Release,
+) -> None:
+    text = published_notes(release, SECTION, "acme/larder")
+    pages = "https://github.com/acme/larder/blob/v1.2.3/docs/"
+    assert text.startswith("### Upgrade from 1.2.2\n")
+    assert f"[the\n  page]({pages}install.md#upgrade) and [uv](https://docs.astral.sh/uv/)" in text
+    for line in (
+        "uvx larder-cache@1.2.3 upgrade --env prod",
+        "You can go back to 1.1.0 and newer",
+        "  added      1 resources: 1 SQS::Queue",
+        "gh attestation verify larder-1.2.3.tar.gz --repo acme/larder",
+    ):
+        assert line in text
+
+
+def test_the_archives_have_the_release_and_the_module_with_the_release_inside(
+    release: Release, tmp_path: Path
+) -> None:
+    whole, module, written = write_assets(release, tmp_path, SECTION, "acme/larder")
+    assert written.name == NOTES
+    with tarfile.open(whole) as archive:
+        assert archive.getnames() == [f"larder-1.2.3/{one}" for one in (DESCRIPTION, CHANGES)]
+    with tarfile.open(module) as archive:
+        found = archive.getmembers()
+    names = [one.name.removeprefix("larder-terraform-1.2.3/") for one in found]
+    assert [one for one in names if one.startswith("release/")] == [
+        f"release/{one}" for one in (DESCRIPTION, CHANGES)
+    ]
+    assert {(one.mode, one.mtime, one.uid, one.uname) for one in found} == {(0o644, 0, 0, "")}
+
+
+def test_archives_and_notes_are_the_same_each_time(release: Release, tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("one", "other")]
+    for folder in folders:
+        folder.mkdir()
+    files = write_assets(release, folders[0], SECTION, "acme/larder")
+    (release.folder / CHANGES).touch()
+    write_assets(release, folders[1], SECTION, "acme/larder")
+    assert list(differing(files, *folders)) == []
+    (folders[1] / NOTES).write_text("other")
+    assert list(differing(files, *folders)) == [NOTES]
+
+
+def test_a_rehearsal_reads_the_next_section_and_refuses_one_without_the_upgrade() -> None:
+    unreleased = f"# Changelog\n\n## Unreleased\n\n{SECTION}\n## 1.2.3 (2026-12-01)\n\n{SECTION}"
+    assert next_section(unreleased, "1.2.3").startswith("### Upgrade from 1.2.2")
+    named = unreleased.replace("## Unreleased", "## 1.2.4 (2026-12-02)")
+    assert next_section(named, "1.2.4").startswith("### Upgrade from 1.2.2")
+    with pytest.raises(NoUpgradeNotes, match="Unreleased does not begin"):
+        next_section(unreleased.replace("### Upgrade", "### Added", 1), "1.2.3")
+
+
+def test_the_changelog_can_be_rehearsed() -> None:
+    root = Path(__file__).resolve().parents[2]
+    assert next_section((root / "docs" / "changelog.md").read_text(), version())

@@ -34,8 +34,12 @@ def problems(root: Path, version: str) -> Iterator[str]:
     kept, template = recording(root, version), read_template(root / "template.yaml")
     if not kept.is_file() or json.loads(kept.read_text()) != data_resources(template):
         yield f"{kept.relative_to(root)} is not what template.yaml has: run `make record-release`"
-    if f"v{version}" in _git(root, "tag").split():
-        yield f"v{version} is already released: raise the version in layers/larder/pyproject.toml"
+    tag, here = f"v{version}", _git(root, "tag", "--points-at", "HEAD", "--list", "v*").split()
+    if tag in _git(root, "tag").split() and tag not in here:
+        yield f"{tag} is already released: raise the version in layers/larder/pyproject.toml"
+    for other in here:
+        if other != tag:
+            yield f"the tag {other} is not that of the version {version}"
     if _git(root, "status", "--porcelain"):
         yield "some changes are not committed"
 

@@ -1,12 +1,37 @@
-"""What docs/changelog.md says about a release: the steps of an upgrade, and the notes to publish."""
+"""The notes of a release, from docs/changelog.md: the steps of an upgrade come first."""
 
 import re
+
+from larder_cli.deploy.release import CHANGES, Release
 
 _HEADING = re.compile(
     r"^### Upgrade from (?P<version>[0-9.]+)\n(?P<text>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL
 )
 _STEP = re.compile(r"^- (?P<text>.*(?:\n  .*)*)", re.MULTILINE)
-_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<target>[^)]*)\)")
+_AFTER = """\
+
+### Deploy it
+
+```
+uvx larder-cache@{version} plan --env prod
+uvx larder-cache@{version} upgrade --env prod
+```
+
+`larder install` creates a new stack. You can go back to {readable_since} and newer: they read the data of {version}.
+
+### Resources
+
+```
+{changes}```
+
+### Check the files
+
+```
+gh attestation verify larder-{version}.tar.gz --repo {repository}
+tar -xzf larder-{version}.tar.gz && (cd larder-{version} && sha256sum --check SHA256SUMS)
+```
+"""
 
 
 class NoUpgradeNotes(Exception):
@@ -34,6 +59,26 @@ def notes(changelog: str, version: str) -> str:
     return text + "\n"
 
 
+def published_notes(release: Release, section: str, repository: str) -> str:
+    """The notes of a GitHub release: the section of the changelog, and how to deploy and check this version.
+
+    `repository` is its owner and name. Links of the section lead to the pages of the version.
+    """
+    pages = f"https://github.com/{repository}/blob/v{release.version}/docs/"
+    return _LINK.sub(
+        lambda found: f"[{found['text']}]({_absolute(found['target'], pages)})", section
+    ) + _AFTER.format(
+        version=release.version,
+        readable_since=release.readable_since,
+        changes=(release.folder / CHANGES).read_text(),
+        repository=repository,
+    )
+
+
+def _absolute(target: str, pages: str) -> str:
+    return target if "://" in target else pages + target
+
+
 def _plain(markdown: str) -> str:
     """The text of a list item without marks of Markdown."""
-    return " ".join(_LINK.sub(r"\1", markdown).replace("**", "").replace("`", "").split())
+    return " ".join(_LINK.sub(r"\g<text>", markdown).replace("**", "").replace("`", "").split())
