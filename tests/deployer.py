@@ -1,6 +1,6 @@
 """The policies and the role of deployer/template.yaml, as an account gets them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ ACCOUNT = "123456789012"
 REGION = "eu-central-1"
 TEMPLATE = read_template(Path(__file__).resolve().parents[1] / "deployer" / "template.yaml")
 POLICIES = ("StackPolicy", "FunctionsPolicy", "DataPolicy", "ApiPolicy")
+PLAN = "PlanPolicy"
 
 Document = dict[str, Any]
 
@@ -25,9 +26,14 @@ _KNOWN = {
 class Deployer:
     """The template with these parameters, and defaults for the others."""
 
-    def __init__(self, parameters: Mapping[str, str] | None = None, **pseudo: str) -> None:
+    def __init__(
+        self,
+        parameters: Mapping[str, str] | None = None,
+        policies: Sequence[str] = POLICIES,
+        **pseudo: str,
+    ) -> None:
         """`pseudo` replaces pseudo parameters by their last part: `Region="us-east-1"`."""
-        given = parameters or {}
+        given, self._policies = parameters or {}, policies
         assert given.keys() <= TEMPLATE["Parameters"].keys()
         self._values = {
             **_KNOWN,
@@ -42,8 +48,8 @@ class Deployer:
         )
         return resolved
 
-    def trust(self) -> Document:
-        properties = TEMPLATE["Resources"]["GitHubRole"]["Properties"]
+    def trust(self, role: str = "GitHubRole") -> Document:
+        properties = TEMPLATE["Resources"][role]["Properties"]
         resolved: Document = self._resolved(properties["AssumeRolePolicyDocument"])
         return resolved
 
@@ -52,7 +58,7 @@ class Deployer:
         return condition is None or self._holds(condition)
 
     def statements(self) -> Iterator[Document]:
-        for policy in POLICIES:
+        for policy in self._policies:
             yield from self.document(policy)["Statement"]
 
     def allows(self, action: str, arn: str, context: Mapping[str, str] | None = None) -> bool:
@@ -99,9 +105,11 @@ class Deployer:
 
 
 def _is_met(condition: Document, context: Mapping[str, str]) -> bool:
-    assert condition.keys() <= {"StringEquals"}
-    wanted = condition.get("StringEquals", {})
-    return all(context.get(key) == value for key, value in wanted.items())
+    assert condition.keys() <= {"StringEquals", "StringLike"}
+    wanted, patterns = condition.get("StringEquals", {}), condition.get("StringLike", {})
+    return all(context.get(key) == value for key, value in wanted.items()) and all(
+        fnmatchcase(context.get(key, ""), pattern) for key, pattern in patterns.items()
+    )
 
 
 def _no_attribute(name: str, attribute: str) -> Any:

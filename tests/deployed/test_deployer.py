@@ -5,14 +5,15 @@ It creates resources without checking permissions; tests/build/test_deployer.py 
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from local.template import ACCOUNT_ID, REGION
-from tests.deployer import POLICIES, Deployer
+from tests.deployer import PLAN, POLICIES, Deployer
 from tests.deploying import Account, Done, empty_account, obey
 
 USER = "deployer"
@@ -24,6 +25,26 @@ class User:
 
     account: Account
     environ: Mapping[str, str]
+
+    @classmethod
+    def with_policies(cls, account: Account, name: str, policies: Sequence[str]) -> "User":
+        iam = account.client("iam")
+        iam.create_user(UserName=name)
+        given = {"StackName": "larder-prod", "ExistingBucket": "acme-build-cache"}
+        deployer = Deployer(given, AccountId=ACCOUNT_ID, Region=REGION)
+        for policy in policies:
+            document = json.dumps(_known_to_the_emulator(deployer.document(policy)))
+            made = iam.create_policy(PolicyName=policy, PolicyDocument=document)
+            iam.attach_user_policy(UserName=name, PolicyArn=made["Policy"]["Arn"])
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+        return cls(
+            account,
+            {
+                "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
+                "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
+                "AWS_REGION": REGION,
+            },
+        )
 
     def deploy(self, *arguments: str) -> Done:
         return self.account.deploy(*arguments, environ=self.environ)
@@ -38,27 +59,25 @@ class User:
         )
 
 
+def _known_to_the_emulator(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The policy without the condition on the names of change sets, which the emulator does not evaluate.
+
+    tests/tools/test_deployer.py tests that condition.
+    """
+    statements = [
+        {name: value for name, value in one.items() if name != "Condition"}
+        if "StringLike" in one.get("Condition", {})
+        else one
+        for one in document["Statement"]
+    ]
+    return {**document, "Statement": statements}
+
+
 @pytest.fixture
 def user(tmp_path: Path) -> Iterator[User]:
     """The user's first deployment has created the bucket for the code, and could not use it."""
     with empty_account(tmp_path) as account:
-        iam = account.client("iam")
-        iam.create_user(UserName=USER)
-        given = {"StackName": "larder-prod", "ExistingBucket": "acme-build-cache"}
-        deployer = Deployer(given, AccountId=ACCOUNT_ID, Region=REGION)
-        for policy in POLICIES:
-            document = json.dumps(deployer.document(policy))
-            made = iam.create_policy(PolicyName=policy, PolicyDocument=document)
-            iam.attach_user_policy(UserName=USER, PolicyArn=made["Policy"]["Arn"])
-        key = iam.create_access_key(UserName=USER)["AccessKey"]
-        user = User(
-            account,
-            {
-                "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
-                "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
-                "AWS_REGION": REGION,
-            },
-        )
+        user = User.with_policies(account, USER, POLICIES)
         first = user.deploy()
         assert "cannot read the bucket larder-code-" in first.text, first.text
         # The bucket refuses requests without TLS, which the emulator does not have.
@@ -139,3 +158,17 @@ def test_they_suffice_to_check_an_existing_bucket_and_no_other(user: User) -> No
     refused = user.deploy()
     assert refused.status == 1
     assert "cannot check acme-orders" in refused.text
+
+
+def test_a_pull_request_can_plan_and_not_deploy(user: User) -> None:
+    created = user.deploy()
+    assert created.status == 0, created.text
+    user.account.configure(Level="DEBUG")
+    planner = User.with_policies(user.account, "planner", [PLAN])
+    planned = user.account.larder("plan", environ=planner.environ)
+    assert planned.status == 3, planned.text
+    assert "Nothing has changed." in planned.text
+    refused = user.account.larder("upgrade", "--yes", environ=planner.environ)
+    assert refused.status == 1
+    assert "cannot read the bucket larder-code-" in refused.text
+    assert user.account.note("Level") == "INFO"

@@ -2,16 +2,23 @@
 
 import json
 import re
+import subprocess
+import textwrap
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
-import yaml
 
+from larder_cli.deploy.account import Account as AwsAccount
+from larder_cli.deploy.flow import Deployment
+from larder_cli.deploy.release import Release
+from larder_cli.main import cli
 from local.cloudformation import read_template
-from tests.deployer import ACCOUNT, POLICIES, REGION, TEMPLATE, Deployer
-from tools.deploy.command import deploy
+from tests.deployer import ACCOUNT, PLAN, POLICIES, REGION, TEMPLATE, Deployer
+from tests.workflows import actions, commands, read_workflow, steps, unpinned
 from tools.generate.__main__ import ROOT
 from tools.generate.deployer import TABLE, NotCovered, needed_statements, resource_types
 from tools.generate.text import camel_case
@@ -22,6 +29,7 @@ KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0f1e2d3c-4b5a-6978-8695-a4b3c2d1e0ff"
 ENCRYPTED = {"KmsKeyArn": KEY}
 EXISTING = {"ExistingBucket": "acme-build-cache"}
 TRUSTING = {"TruststoreObject": "acme-tls/ca.pem"}
+RELEASE = Release(Path(), {"version": "1.2.3"})
 POLICY_LIMIT = 6_144
 """Characters of a managed policy without white space.
 Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
@@ -65,7 +73,7 @@ def test_every_statement_of_the_table_is_in_a_policy() -> None:
     assert written == {one["sid"] for one in tomllib.loads(TABLE.read_text())["statement"]}
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", [*POLICIES, PLAN])
 def test_each_policy_fits_into_the_limit_with_the_longest_values(policy: str) -> None:
     longest = {
         "StackName": "l" * 24,
@@ -287,75 +295,174 @@ def test_shared_parameters_accept_the_same_values_as_the_stacks(name: str) -> No
     assert TEMPLATE["Parameters"][name]["AllowedPattern"] == pattern
 
 
+def test_pull_requests_of_the_repository_get_a_role_that_plans() -> None:
+    deployer = Deployer({"GitHubRepository": "acme/larder"})
+    (statement,) = deployer.trust("GitHubPlanRole")["Statement"]
+    assert statement["Condition"] == {
+        "StringEquals": {
+            "token.actions.githubusercontent.com:aud": "sts.amazonaws.com",
+            "token.actions.githubusercontent.com:sub": "repo:acme/larder:pull_request",
+        }
+    }
+    role = TEMPLATE["Resources"]["GitHubPlanRole"]["Properties"]
+    assert role["ManagedPolicyArns"] == [{"Ref": PLAN}]
+    assert not Deployer().has("GitHubPlanRole")
+
+
+@pytest.mark.parametrize("own", ["", "acme-code"])
+def test_a_pull_request_cannot_change_what_a_deployment_runs(own: str) -> None:
+    """Change sets and templates of deployments have other names than those of plans."""
+    plan = Deployer({"CodeBucket": own, **EXISTING}, policies=[PLAN])
+    bucket = f"arn:aws:s3:::{own or f'larder-code-{ACCOUNT}-{REGION}'}"
+    stack = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/larder-prod/1f2e"
+    account = AwsAccount(boto3.Session(), ACCOUNT, "caller", REGION, "larder-prod")
+    for is_plan in (True, False):
+        deployment = Deployment(account, RELEASE, {}, bucket.rpartition(":")[2], is_plan=is_plan)
+        key = f"{bucket}/{deployment.prefix}larder.template-0123456789abcdef.json"
+        named = {"cloudformation:ChangeSetName": deployment.label("all")}
+        assert plan.allows("s3:PutObject", key) == is_plan
+        for action in ("CreateChangeSet", "DeleteChangeSet", "DescribeChangeSet"):
+            assert plan.allows(f"cloudformation:{action}", stack, named) == is_plan
+        assert not plan.allows("cloudformation:ExecuteChangeSet", stack, named)
+    assert not plan.allows("s3:PutObject", f"{bucket}/larder/layer-0123456789abcdef.zip")
+    actions = {action for one in plan.statements() for action in one["Action"]}
+    written = {one for one in actions if not re.search(r":(Get|List|Describe)", one)}
+    assert written == {
+        "cloudformation:CreateChangeSet",
+        "cloudformation:DeleteChangeSet",
+        "cloudformation:TagResource",
+        "s3:PutObject",
+    }
+
+
 WORKFLOW = ROOT / "deployer" / "github-actions.yml"
+INSTALL = (
+    "python -m pip install --quiet --require-hashes --only-binary :all: "
+    "--requirement requirements.txt"
+)
+OF_THIS_REPOSITORY = "github.event.pull_request.head.repo.full_name == github.repository"
 
 
 @pytest.fixture
-def workflow() -> dict[str, Any]:
-    # YAML 1.1 reads the key `on` as true.
-    parsed: dict[str, Any] = yaml.load(WORKFLOW.read_text(), Loader=yaml.BaseLoader)
-    return parsed
+def jobs() -> dict[str, Any]:
+    found: dict[str, Any] = read_workflow(WORKFLOW)["jobs"]
+    return found
 
 
-def commands(workflow: dict[str, Any]) -> list[str]:
-    return [step["run"] for step in workflow["jobs"]["deploy"]["steps"] if "run" in step]
+def larder(command: str) -> list[str]:
+    """Check that a command is one of `larder` with its options. Returns its words."""
+    program, name, *options = command.split()
+    assert program == "larder"
+    known = {one for option in cli.commands[name].params for one in option.opts}
+    assert {one for one in options if one.startswith("--")} <= known
+    return [name, *options]
 
 
-def test_the_workflow_deploys_with_make_and_asks_nothing(workflow: dict[str, Any]) -> None:
-    (command,) = commands(workflow)
-    program, target, *variables = command.split()
-    makefile = (ROOT / "Makefile").read_text()
-    assert program == "make"
-    assert re.search(rf"^{target}:.*## ", makefile, re.MULTILINE)
-    assert dict(one.split("=", 1) for one in variables) == {
-        "ENV": "prod",
-        "ARGS": "--no-confirm-changeset",
-    }
-    assert "--no-confirm-changeset" in [name for one in deploy.params for name in one.opts]
+def test_a_merge_upgrades_and_asks_nothing(jobs: dict[str, Any]) -> None:
+    install, deploy = commands(jobs["deploy"])
+    assert install == INSTALL
+    assert larder(deploy) == ["upgrade", "--env", "prod", "--yes"]
+    assert jobs["deploy"]["if"] == "github.event_name != 'pull_request'"
 
 
-def test_the_workflows_environments_are_those_of_the_role_and_the_stack(
-    workflow: dict[str, Any],
+def test_a_pull_request_of_this_repository_is_planned(jobs: dict[str, Any]) -> None:
+    install, plan = commands(jobs["plan"])
+    assert install == INSTALL
+    (line,) = [line for line in plan.splitlines() if "larder" in line]
+    assert larder(line.partition(" > ")[0]) == ["plan", "--env", "prod"]
+    assert jobs["plan"]["if"] == f"github.event_name == 'pull_request' && {OF_THIS_REPOSITORY}"
+
+
+@pytest.mark.parametrize(("status", "passes"), [(0, True), (3, True), (1, False), (2, False)])
+def test_the_plan_is_kept_and_a_refusal_fails_the_job(
+    jobs: dict[str, Any], tmp_path: Path, status: int, passes: bool
 ) -> None:
+    program = tmp_path / "larder"
+    program.write_text(f"#!/bin/sh\necho changes\necho warning >&2\nexit {status}\n")
+    program.chmod(0o755)
+    _, plan = commands(jobs["plan"])
+    done = bash(plan, tmp_path)
+    assert (done.returncode == 0) == passes
+    assert (tmp_path / "plan.txt").read_text() == "changes\nwarning\n"
+    (kept,) = steps(jobs["plan"], "actions/upload-artifact")
+    assert (kept["if"], kept["with"]["path"]) == ("${{ !cancelled() }}", "plan.txt")
+
+
+def test_the_comment_shows_the_plan_as_code_whatever_it_says(
+    jobs: dict[str, Any], tmp_path: Path
+) -> None:
+    gh = tmp_path / "gh"
+    gh.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    gh.chmod(0o755)
+    (tmp_path / "plan.txt").write_text("```\n@acme <img src=x>\n" + "x" * 70_000)
+    (command,) = commands(jobs["comment"])
+    done = bash(command, tmp_path, PULL_REQUEST="7", GITHUB_REPOSITORY="acme/larder")
+    assert done.stdout.split() == (
+        ["pr", "comment", "7", "--repo", "acme/larder", "--body-file", "comment.txt"]
+    )
+    title, empty, *lines = (tmp_path / "comment.txt").read_text().splitlines()
+    assert (title, empty) == ("`larder plan --env prod`:", "")
+    assert all(line.startswith("    ") for line in lines)
+    assert (tmp_path / "comment.txt").stat().st_size < 65_536
+
+
+def bash(command: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as GitHub does, with the programs of a folder first."""
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        env={"PATH": f"{folder}:/usr/bin:/bin", **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_the_environment_is_that_of_the_role_and_of_the_stack(jobs: dict[str, Any]) -> None:
     defaults = {name: one["Default"] for name, one in TEMPLATE["Parameters"].items()}
-    job = workflow["jobs"]["deploy"]
-    assert job["environment"] == defaults["GitHubEnvironment"]
-    settings = tomllib.loads((ROOT / "samconfig.toml").read_text())
-    (command,) = commands(workflow)
-    (environment,) = re.findall(r"ENV=(\S+)", command)
-    assert settings[environment]["deploy"]["parameters"]["stack_name"] == defaults["StackName"]
+    assert jobs["deploy"]["environment"] == defaults["GitHubEnvironment"]
+    page = (ROOT / "docs" / "deployer.md").read_text()
+    (settings,) = re.findall(r"^ *```toml\n(.*?)^ *```", page, re.MULTILINE | re.DOTALL)
+    assert tomllib.loads(textwrap.dedent(settings))["prod"]["stack"] == defaults["StackName"]
 
 
-def test_only_the_job_gets_permissions_and_only_for_the_token_and_the_code(
-    workflow: dict[str, Any],
-) -> None:
-    assert workflow["permissions"] == {}
-    assert [job["permissions"] for job in workflow["jobs"].values()] == [
-        {"contents": "read", "id-token": "write"}
-    ]
+def test_each_job_has_only_the_permissions_that_it_needs(jobs: dict[str, Any]) -> None:
+    assert read_workflow(WORKFLOW)["permissions"] == {}
+    assert {name: job["permissions"] for name, job in jobs.items()} == {
+        "plan": {"contents": "read", "id-token": "write"},
+        "comment": {"pull-requests": "write"},
+        "deploy": {"contents": "read", "id-token": "write"},
+    }
+    assert not steps(jobs["comment"], "actions/checkout")
+    for name in ("plan", "deploy"):
+        (checkout,) = steps(jobs[name], "actions/checkout")
+        assert checkout["with"]["persist-credentials"] == "false"
 
 
-def test_the_workflow_uses_no_secret_and_no_pull_request(workflow: dict[str, Any]) -> None:
+def test_only_main_and_pull_requests_run_it_and_it_uses_no_secret() -> None:
     assert "secrets." not in WORKFLOW.read_text()
-    assert set(workflow["on"]) == {"push", "workflow_dispatch"}
-    assert workflow["on"]["push"] == {"branches": ["main"]}
+    paths = ["larder.toml", "requirements.txt"]
+    assert read_workflow(WORKFLOW)["on"] == {
+        "pull_request": {"paths": paths},
+        "push": {"branches": ["main"], "paths": paths},
+        "workflow_dispatch": "",
+    }
 
 
-def test_the_credentials_are_those_of_the_role(workflow: dict[str, Any]) -> None:
-    steps = workflow["jobs"]["deploy"]["steps"]
-    (given,) = [step["with"] for step in steps if "configure-aws" in step.get("uses", "")]
-    assert given["role-to-assume"] == "${{ vars.DEPLOYER_ROLE }}"
+def test_pull_requests_get_the_role_that_plans_and_merges_the_other(jobs: dict[str, Any]) -> None:
     longest = TEMPLATE["Resources"]["GitHubRole"]["Properties"]["MaxSessionDuration"]
-    assert int(given["role-duration-seconds"]) <= longest
+    for name, role in (("plan", "PLAN_ROLE"), ("deploy", "DEPLOYER_ROLE")):
+        (step,) = steps(jobs[name], "aws-actions/configure-aws-credentials")
+        assert step["with"]["role-to-assume"] == f"${{{{ vars.{role} }}}}"
+        assert int(step["with"].get("role-duration-seconds", 3600)) <= longest
 
 
 def test_every_action_is_pinned_by_commit_with_its_version() -> None:
-    used = re.findall(r"uses: (.+)$", WORKFLOW.read_text(), re.MULTILINE)
-    assert len(used) == 3
-    for one in used:
-        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)
+    assert unpinned(WORKFLOW) == []
+    assert len(set(actions(read_workflow(WORKFLOW)))) == 5
 
 
-def test_a_deployment_waits_for_the_one_before(workflow: dict[str, Any]) -> None:
-    assert workflow["concurrency"]["cancel-in-progress"] == "false"
-    assert "${{" not in workflow["concurrency"]["group"]
+def test_a_deployment_waits_for_the_one_before(jobs: dict[str, Any]) -> None:
+    concurrency = jobs["deploy"]["concurrency"]
+    assert concurrency["cancel-in-progress"] == "false"
+    assert "${{" not in concurrency["group"]

@@ -53,11 +53,11 @@ def needed_statements(types: Iterable[str]) -> list[Statement]:
     return [one for one in table if not PROGRAMS.union(types).isdisjoint(one["types"])]
 
 
-def statements(policy: str) -> None:
-    """The statements of one policy."""
+def statements(policy: str, *sids: str) -> None:
+    """The statements of one policy: those with these ids, or all."""
     types = resource_types(read_template(_ROOT / "template.yaml"))
     for statement in needed_statements(types):
-        if statement["policy"] == policy:
+        if statement["policy"] == policy and (not sids or statement["sid"] in sids):
             for line in _lines(statement):
                 print(f"          {line}")
 

@@ -199,6 +199,7 @@ def _prepared(
         _code_bucket(wanted, environment, stack) or code_bucket.own_bucket(account),
         environment.tags or (stack.tags or {} if not is_from_file else {}),
         wanted.role or environment.role,
+        is_plan,
     )
     stack = checked(
         deployment,

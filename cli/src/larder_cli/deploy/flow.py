@@ -36,6 +36,7 @@ LONGEST_NEW_NAME = 24
 """The same for new stacks, as in the deployer's policies. It bounds the variables of the functions."""
 
 _MADE_BY = "Made by "
+_PLANS = "plans/"
 _NOTHING_CHANGES = ("didn't contain changes", "No updates are to be performed")
 _ABSENT = ("ValidationError", "ChangeSetNotFound", "ChangeSetNotFoundException")
 """The error codes for a change set or stack that is not there."""
@@ -76,6 +77,13 @@ class Deployment:
     code_bucket: str
     tags: Mapping[str, str] = field(default_factory=dict)
     role: str | None = None
+    is_plan: bool = False
+    """A plan keeps what it uploads and makes apart, so that a role can be limited to plans: no deployment uses it."""
+
+    @property
+    def prefix(self) -> str:
+        """What the keys of uploads begin with."""
+        return PREFIX + (_PLANS if self.is_plan else "")
 
     @property
     def protects(self) -> bool:
@@ -89,6 +97,7 @@ class Deployment:
         """The name of a change set. It is the same for the same release and options."""
         said = json.dumps([self.parameters, dict(self.tags)], sort_keys=True)
         version = self.release.version.replace(".", "-")
+        step = f"plan-{step}" if self.is_plan else step
         return f"larder-{version}-{step}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
 
 
@@ -133,7 +142,7 @@ def upload(deployment: Deployment, files: list[File]) -> int:
     s3 = deployment.account.client("s3")
     sent = 0
     for file in files:
-        place = {"Bucket": deployment.code_bucket, "Key": PREFIX + _key(file)}
+        place = {"Bucket": deployment.code_bucket, "Key": deployment.prefix + _key(file)}
         try:
             s3.head_object(**place, ExpectedBucketOwner=deployment.account.id)
             continue
@@ -282,7 +291,7 @@ def _key(file: File) -> str:
 def _url(deployment: Deployment, file: File) -> str:
     s3 = deployment.account.client("s3")
     url: str = s3.generate_presigned_url(
-        "get_object", {"Bucket": deployment.code_bucket, "Key": PREFIX + _key(file)}
+        "get_object", {"Bucket": deployment.code_bucket, "Key": deployment.prefix + _key(file)}
     )
     # CloudFormation reads it with the caller's permissions.
     return url.partition("?")[0]
