@@ -91,7 +91,9 @@ def test_a_plan_names_what_the_upgrade_then_does_and_leaves_no_change_set(
     ]
     assert change_sets(account) == []
     assert parameters(account)["Level"] == "INFO"
-    as_json = json.loads(account.larder("plan", "--json").text)
+    # The first line is what people read, on standard error.
+    _, _, printed = account.larder("plan", "--json").text.partition("\n")
+    as_json = json.loads(printed)
     assert {one["id"] for one in as_json["resources"] if one["action"] == "Remove"} == {"WordsNote"}
     assert account.larder("upgrade", "--yes").status == 0
     planned = account.larder("plan")
@@ -254,13 +256,14 @@ def test_a_new_stack_without_a_file_has_the_options_of_the_environment(account: 
 
 
 def test_options_writes_a_file_that_changes_nothing(account: Account) -> None:
-    account.configure(ProtectData="true", Words='say "it is" \\d')
+    words = 'say "it is" \\d \U0001f468\u200d\U0001f469'
+    account.configure(ProtectData="true", Words=words)
     installed(account)
     program = Path(sys.executable).with_name("larder")
     given = ("--stack", "larder-prod", "--release", account.folder)
     written = account.run([program, "options", *given])
     section = tomllib.loads(written.text)["prod"]
-    assert section["options"] == {"Words": 'say "it is" \\d'}
+    assert section["options"] == {"Words": words}
     assert (section["stack"], section["account"]) == ("larder-prod", "000000000000")
     (account.folder / "larder.toml").write_text(written.text)
     done = account.larder("upgrade", "--yes")

@@ -14,6 +14,7 @@ from larder_cli.index import rebuild_index, sweep
 from larder_cli.issuers import issuers
 from larder_cli.keys import keys
 from larder_cli.outbox import outbox
+from larder_cli.output import echo
 from larder_cli.restore import restore_table
 from larder_cli.signing_secret import rotate_signing_secret
 from larder_cli.smoke.command import smoke
@@ -34,7 +35,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> No
             found = version("larder-cache")
         except PackageNotFoundError:
             found = version("larder")
-        click.echo(f"larder, version {found}")
+        echo(f"larder, version {found}")
         ctx.exit()
 
 

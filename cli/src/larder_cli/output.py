@@ -48,6 +48,12 @@ def echo(*lines: str, err: bool = False) -> None:
         click.echo(printable(line), err=err)
 
 
+def echo_progress(line: str, *, is_live: bool) -> None:
+    """Print a line on standard error. On a terminal (`is_live`), the next such line takes its place."""
+    shown = printable(line)
+    click.echo(f"\r{shown:<78}" if is_live else shown, nl=not is_live, err=True)
+
+
 def print_line(text: str = "") -> None:
     """Print a line of text, with control characters replaced."""
     _console().print(printable(text), soft_wrap=True)

@@ -121,7 +121,7 @@ def print_options(wanted: Wanted, *, as_json: bool) -> None:
     bucket = (stack.parameters or {}).get(PLACE[0])
     if bucket and bucket != code_bucket.own_bucket(account):
         settings["code-bucket"] = bucket
-    click.echo(as_toml(wanted.environment or "prod", settings, changed), nl=False)
+    echo(*as_toml(wanted.environment or "prod", settings, changed).splitlines())
 
 
 def deploy_release(

@@ -169,9 +169,9 @@ def _text(value: Any) -> str:
 
 
 def _quoted(value: str) -> str:
-    """A basic string of TOML."""
+    """A basic string of TOML, without characters that a terminal obeys."""
     escaped = "".join(
-        f"\\u{ord(one):04x}" if ord(one) < 32 or ord(one) == 127 else one
+        one if one.isprintable() else f"\\U{ord(one):08x}"
         for one in value.replace("\\", "\\\\").replace('"', '\\"')
     )
     return f'"{escaped}"'

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from larder_cli.output import echo
+from larder_cli.output import echo, echo_progress
 
 _LINE_EVERY_S = 20.0
 _NAMED = {
@@ -34,7 +34,7 @@ class Terminal:
 
     def say(self, *lines: str) -> None:
         if self._is_line_open:
-            click.echo(err=True)
+            echo("", err=True)
             self._is_line_open = False
         echo(*lines, err=self.as_json)
 
@@ -51,6 +51,5 @@ class Terminal:
         named = ", ".join(f"{word} {counts[kind]}" for kind, word in _NAMED.items() if counts[kind])
         total = f" of {changes}" if changes else ""
         line = f"  {len(resources)}{total}   {seconds // 60}:{seconds % 60:02}   {named}"
-        # On a terminal, each line replaces the one before.
         self._is_line_open = self._is_live
-        click.echo(f"\r{line:<78}" if self._is_live else line, nl=not self._is_live, err=True)
+        echo_progress(line, is_live=self._is_live)

@@ -14,7 +14,7 @@ from larder_cli.doctor.deployment import Deployment, ask_deployment
 from larder_cli.doctor.findings import Finding, Level
 from larder_cli.doctor.here import findings_here, shown
 from larder_cli.doctor.repository import Artifacts, Version, local_artifacts, turbo_version
-from larder_cli.output import Record, human_size, print_json, print_line
+from larder_cli.output import Record, human_size, print_json, print_line, printable
 
 _COLOURS = {Level.PROBLEM: "red", Level.WARNING: "yellow", Level.NOTE: "cyan"}
 _UPLOADS = {
@@ -71,7 +71,8 @@ def doctor(ctx: click.Context, folder: Path, offline: bool, api: str | None, as_
     try:
         client = read_client(folder.resolve(), os.environ, api)
     except NoRepository as error:
-        raise click.UsageError(str(error)) from error
+        # One line, whatever a folder is called.
+        raise click.UsageError(printable(str(error))) from error
     version, artifacts = turbo_version(client.root), local_artifacts(client)
     deployment = None if offline else ask_deployment(client, version)
     was_offered = deployment is not None and deployment.uploads is not None

@@ -136,8 +136,8 @@ def _checks(stack: "Stack", *, with_drift: bool) -> "list[Check]":
 
 
 def _show(row: "Row") -> None:
-    marked = click.style(f"{row.level:<8}", fg=_COLOURS[row.level])
-    click.echo(f"{marked} ", nl=False)
+    marked = click.style(f"{row.level:<7}", fg=_COLOURS[row.level])
+    click.echo(f"{marked}  ", nl=False)
     echo(f"{row.check:<12} {row.found}")
     if row.advice:
         echo(f"{'':22}do: {row.advice}")
