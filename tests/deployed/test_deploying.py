@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,15 @@ def test_it_stops_if_the_profile_names_another_region(account: Account) -> None:
     assert done.status == 2
     assert f"AWS_REGION says {REGION}, the AWS profile says {ELSEWHERE}" in done.text
     assert (account.stack(REGION), account.stack(ELSEWHERE)) == (None, None)
+
+
+def test_a_region_before_the_command_counts(
+    account: Account,
+) -> None:
+    program = Path(sys.executable).with_name("larder")
+    given = ("--config", account.folder / "larder.toml", "--release", account.folder)
+    done = account.run([program, "--region", ELSEWHERE, "plan", *given], environ={})
+    assert (done.status, f"region {ELSEWHERE}" in done.text) == (3, True), done.text
 
 
 @both_ways

@@ -1,4 +1,4 @@
-"""Write to dist/ what a GitHub release has besides the release's own files: two archives, and the notes.
+"""Write to dist/ what a GitHub release has in addition to the release's own files: two archives, and notes.
 
 `larder-<version>.tar.gz` is the release. `larder-terraform-<version>.tar.gz` is the Terraform module with the release
 inside. The same commit always gives the same files.

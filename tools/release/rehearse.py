@@ -30,7 +30,7 @@ def next_section(changelog: str, version: str) -> str:
 
 
 def published(folder: Path, section: str) -> list[Path]:
-    """Complete a folder with a packed release by what a GitHub release has besides. Returns all its files."""
+    """Complete a folder with a packed release by what a GitHub release has in addition. Returns all its files."""
     release = open_release(folder / f"larder-{version()}")
     release.check()
     return [

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from larder_cli.commands import examples, json_option
 from larder_cli.deploy.release import Release, open_release
@@ -295,6 +296,9 @@ def _wanted(ctx: click.Context, given: Mapping[str, Any]) -> "Wanted":
         **given,
     }
     known["stack"] = given.get("stack") or target.stack
-    # `--region` of the root takes AWS_REGION, too, which is no decision against larder.toml.
+    # `--region` before the command takes AWS_REGION, too, which is no decision against larder.toml.
+    root = ctx.find_root()
+    is_typed = root.get_parameter_source("region") is ParameterSource.COMMANDLINE
+    known["region"] = given.get("region") or (target.region if is_typed else None)
     known["profile"] = given.get("profile") or target.profile
     return Wanted(**known)
