@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 
 def camel_case(name: str) -> str:
     """The template's spelling of a name: `retention_days` is `RetentionDays`."""
     return "".join(word.capitalize() for word in name.split("_"))
+
+
+def snake_case(name: str) -> str:
+    """The reverse: `RetentionDays` is `retention_days`."""
+    return re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower()
 
 
 def quoted(text: str) -> str:

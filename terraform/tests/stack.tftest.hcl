@@ -1,0 +1,80 @@
+# The stack and the uploads, with a mock of AWS's provider: `terraform init`, then `terraform test`. Needs release/.
+
+mock_provider "aws" {
+  mock_data "aws_s3_bucket" {
+    defaults = {
+      id                          = "acme-code"
+      bucket_regional_domain_name = "acme-code.s3.eu-central-1.amazonaws.com"
+    }
+  }
+
+  mock_resource "aws_cloudformation_stack" {
+    defaults = {
+      outputs = {
+        ApiUrl  = "https://api.example"
+        Version = "1.2.3"
+      }
+    }
+  }
+}
+
+variables {
+  code_bucket = "acme-code"
+}
+
+run "the_stack_gets_the_release_and_every_option" {
+  command = apply
+
+  variables {
+    retention_days = 60
+    tags           = { team = "build" }
+  }
+
+  assert {
+    condition     = length(aws_s3_object.archive) == 3
+    error_message = "The release has three archives."
+  }
+
+  assert {
+    condition = alltrue([
+      for name, one in aws_s3_object.archive : one.key == "larder/${name}" && one.bucket == "acme-code"
+    ])
+    error_message = "The archives are not where CodePrefix says."
+  }
+
+  assert {
+    condition = (
+      aws_cloudformation_stack.larder.template_url
+      == "https://acme-code.s3.eu-central-1.amazonaws.com/${aws_s3_object.template.key}"
+    )
+    error_message = "The template is not the uploaded one."
+  }
+
+  assert {
+    condition = (
+      toset(keys(aws_cloudformation_stack.larder.parameters))
+      == toset(keys(jsondecode(file("release/larder.template.json")).Parameters))
+    )
+    error_message = "The stack does not get every parameter of the template."
+  }
+
+  assert {
+    condition     = aws_cloudformation_stack.larder.parameters["RetentionDays"] == "60"
+    error_message = "RetentionDays does not reach the stack."
+  }
+
+  assert {
+    condition     = output.api_url == "https://api.example" && output.version == "1.2.3"
+    error_message = "The outputs are not those of the stack."
+  }
+}
+
+run "a_name_that_is_too_long_is_refused" {
+  command = plan
+
+  variables {
+    stack = "larder-with-a-name-of-more-than-24"
+  }
+
+  expect_failures = [var.stack]
+}
