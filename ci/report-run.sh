@@ -3,9 +3,24 @@
 #
 # TURBO_API, TURBO_TEAMID or TURBO_TEAM, and TURBO_TOKEN are those of turbo. Only the fields that Larder reads are sent: no inputs, commands
 # or variables of tasks. If something fails, the reason is on standard error, and the job goes on.
+#
+# With LARDER_SUMMARY=true, the summary of a GitHub job gets hits, misses and time saved, also if the job has no token.
 set -u
 
 file=$(ls -t .turbo/runs/*.json 2>/dev/null | head -n 1)
+hits_and_misses='
+const { tasks } = JSON.parse(require("fs").readFileSync(process.argv[1], "utf8"));
+const hits = tasks.filter((one) => one.cache.status === "HIT");
+const remote = hits.filter((one) => one.cache.source === "REMOTE").length;
+const misses = tasks.filter((one) => one.cache.status !== "HIT" && one.execution).length;
+const seconds = Math.round(hits.reduce((sum, one) => sum + (Number(one.cache.timeSaved) || 0), 0) / 1000);
+console.log(`| Hits | of these remote | Misses | Time saved |\n|---|---|---|---|`);
+console.log(`| ${hits.length} | ${remote} | ${misses} | ${Math.floor(seconds / 60)} min ${seconds % 60} s |\n`);
+'
+if [ -n "$file" ] && [ "${LARDER_SUMMARY:-}" = true ] && [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
+  node -e "$hits_and_misses" "$file" >> "$GITHUB_STEP_SUMMARY" || echo "The run is not in the summary." >&2
+fi
+
 if [ -z "$file" ] || [ -z "${TURBO_API:-}" ] || [ -z "${TURBO_TOKEN:-}" ]; then
   echo "No run to report: it needs turbo run --summarize, TURBO_API and TURBO_TOKEN." >&2
   exit 0

@@ -62,14 +62,14 @@ def github_job(
 
     server.answers["/id-token"] = id_token
     action = yaml.safe_load((CI / "github" / "action.yml").read_text())
-    (step,) = action["runs"]["steps"]
+    (step,) = [one for one in action["runs"]["steps"] if one["id"] == "exchange"]
     assert step["shell"] == "bash"
-    inputs = {"api": cloud.url, "team": cloud.team, "team_id": "", "rule": ""}
+    inputs = {"api": cloud.url, "team": cloud.team, "team_id": "", "rule": "", "summary": "true"}
     variables = {
         name: inputs[value.removeprefix("${{ inputs.").removesuffix(" }}")]
         for name, value in step["env"].items()
     }
-    for name in ("env", "output"):
+    for name in ("env", "output", "summary"):
         (folder / name).write_text("")
     log = run(
         # As GitHub starts a step with `shell: bash`.
@@ -79,6 +79,7 @@ def github_job(
             "GITHUB_ACTION_PATH": str(CI / "github"),
             "GITHUB_ENV": str(folder / "env"),
             "GITHUB_OUTPUT": str(folder / "output"),
+            "GITHUB_STEP_SUMMARY": str(folder / "summary"),
             "ACTIONS_ID_TOKEN_REQUEST_URL": f"{server.url}/id-token?api-version=2.0",
             "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
         },
@@ -171,7 +172,11 @@ def test_a_job_of_github_builds_from_the_cache(
             newest.command, newest.version, remote_cache, newest.home, preflight=True
         )
         runs.append(turbo.build(job, root))
-        assert report_run(root, remote_cache) == ""
+        summary = tmp_path / "summary"
+        assert report_run(root, {**remote_cache, "GITHUB_STEP_SUMMARY": str(summary)}) == ""
+        assert f"uses the cache of the team `{local_cloud.team}`" in summary.read_text()
+        hits, built = runs[-1].cached, runs[-1].total - runs[-1].cached
+        assert f"\n| {hits} | {hits} | {built} | " in summary.read_text()
         wipe_outputs_and_local_cache(root)
     assert [run.cached for run in runs] == [0, runs[1].total]
     assert runs[1].full_turbo
@@ -190,8 +195,9 @@ def test_a_job_of_github_that_is_refused_builds_without_the_cache(
     local_cloud: LocalCloud, server: Server, tmp_path: Path
 ) -> None:
     remote_cache, log = github_job(server, local_cloud, tmp_path, repository_id="99")
-    assert remote_cache == {}
-    assert "no rule of this team accepts repository 99 (acme/web)" in log
+    assert "TURBO_TOKEN" not in remote_cache
+    for text in (log, (tmp_path / "summary").read_text()):
+        assert "no rule of this team accepts repository 99 (acme/web)" in text
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
@@ -165,13 +166,21 @@ def test_inputs_with_other_characters_are_refused(
     check_log(done.stderr)
 
 
+def action_step(name: str, step_id: str | None = None) -> dict[str, Any]:
+    """A step of an action: the one with this id, or the only one."""
+    action = yaml.safe_load((CI / "github" / name).read_text())
+    (step,) = [one for one in action["runs"]["steps"] if one.get("id") == step_id]
+    assert step["shell"] == "bash"
+    found: dict[str, Any] = step
+    return found
+
+
 def github(
-    endpoint: Endpoint, folder: Path, team: str = "acme", team_id: str = ""
+    endpoint: Endpoint, folder: Path, team: str = "acme", team_id: str = "", **changed: str
 ) -> tuple[bytes, bytes, bytes]:
     """Run the action. Returns its log, and what it wrote for the steps after it."""
-    action = yaml.safe_load((CI / "github" / "action.yml").read_text())
-    (step,) = action["runs"]["steps"]
-    for name in ("env", "output"):
+    step = action_step("action.yml", "exchange")
+    for name in ("env", "output", "summary"):
         (folder / name).write_text("")
     done = run(
         ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
@@ -183,8 +192,10 @@ def github(
             "GITHUB_ACTION_PATH": str(CI / "github"),
             "GITHUB_ENV": str(folder / "env"),
             "GITHUB_OUTPUT": str(folder / "output"),
+            "GITHUB_STEP_SUMMARY": str(folder / "summary"),
             "ACTIONS_ID_TOKEN_REQUEST_URL": f"{endpoint.url}/id-token?api-version=2.0",
             "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "request",
+            **changed,
         },
         folder,
     )
@@ -215,6 +226,153 @@ def test_the_action_writes_no_other_variable(
     assert (variables, output) == (b"", b"")
     own = b"::warning::No token for the cache"
     check_log(b"\n".join(line for line in log.splitlines() if not line.startswith(own)))
+
+
+# The summary of a job of GitHub ------------------------------------------------------------------
+
+
+def reasons() -> list[str]:
+    """The reasons of refused tokens, as docs/trust.md lists them."""
+    page = (CI.parent / "docs" / "trust.md").read_text()
+    table = page.partition("| `error_description` | What to do |\n|---|---|\n")[2]
+    rows = table.partition("\n\n")[0].splitlines()
+    return [row.split(" | ")[0].removeprefix("| ") for row in rows]
+
+
+def test_without_the_input_there_is_no_summary(endpoint: Endpoint, tmp_path: Path) -> None:
+    github(endpoint, tmp_path)
+    assert (tmp_path / "summary").read_text() == ""
+    assert action_step("action.yml", "exchange")["env"]["LARDER_SUMMARY"] == "${{ inputs.summary }}"
+
+
+def test_the_summary_says_which_cache_a_job_uses(endpoint: Endpoint, tmp_path: Path) -> None:
+    _, variables, _ = github(endpoint, tmp_path, LARDER_SUMMARY="true")
+    text = (tmp_path / "summary").read_text()
+    assert text == "### Larder\n\nThis job uses the cache of the team `acme`.\n\n"
+    assert TOKEN not in text
+    assert b"LARDER_SUMMARY=true\n" in variables
+
+
+@pytest.mark.parametrize("reason", reasons())
+def test_the_summary_has_the_reason_of_a_refused_token(
+    endpoint: Endpoint, tmp_path: Path, reason: str
+) -> None:
+    endpoint.reply = json.dumps({"error": "invalid_request", "error_description": reason})
+    log, _, output = github(endpoint, tmp_path, LARDER_SUMMARY="true")
+    title, _, said, _, shown, *rest = (tmp_path / "summary").read_text().splitlines()
+    assert (title, output, "".join(rest)) == ("### Larder", b"", "")
+    assert said == "No token for the cache, so the build does not use it:"
+    assert shown.startswith("    No token for the cache: ")
+    assert reason in shown
+    assert reason.encode() in log
+
+
+@pytest.mark.parametrize("reply", HOSTILE)
+def test_what_a_server_sends_is_code_in_the_summary(
+    endpoint: Endpoint, tmp_path: Path, reply: str
+) -> None:
+    endpoint.reply = reply
+    github(endpoint, tmp_path, LARDER_SUMMARY="true")
+    text = (tmp_path / "summary").read_text()
+    assert text.isascii()
+    _, _, after = text.partition("does not use it:\n")
+    assert all(line.startswith("    ") for line in after.splitlines() if line)
+
+
+def test_the_summary_says_that_a_job_has_no_id_token(endpoint: Endpoint, tmp_path: Path) -> None:
+    changed = {"LARDER_SUMMARY": "true", "ACTIONS_ID_TOKEN_REQUEST_URL": ""}
+    log, _, _ = github(endpoint, tmp_path, **changed)
+    assert "Jobs of forks never have one" in (tmp_path / "summary").read_text()
+    assert b"::notice::This job has no id token" in log
+
+
+def test_the_summary_has_the_hits_of_a_reported_run(endpoint: Endpoint, tmp_path: Path) -> None:
+    """Also if the job has no token. Tasks that did not run are not misses."""
+    runs = tmp_path / ".turbo" / "runs"
+    runs.mkdir(parents=True)
+    ran = {"startTime": 1, "endTime": 2, "exitCode": 0}
+    caches: list[tuple[dict[str, Any], object]] = [
+        ({"status": "HIT", "source": "REMOTE", "timeSaved": 60_000}, ran),
+        ({"status": "HIT", "source": "LOCAL", "timeSaved": 5_400}, ran),
+        ({"status": "MISS", "timeSaved": 0}, ran),
+        ({"status": "MISS", "timeSaved": 0}, None),
+    ]
+    tasks = [{"cache": cache, "execution": execution} for cache, execution in caches]
+    (runs / "run.json").write_text(json.dumps({"id": "x", "tasks": tasks}))
+    summary = tmp_path / "summary"
+    command = ["sh", str(CI / "report-run.sh")]
+    run(command, {"GITHUB_STEP_SUMMARY": str(summary)}, tmp_path)
+    assert not summary.exists()
+    run(command, {"GITHUB_STEP_SUMMARY": str(summary), "LARDER_SUMMARY": "true"}, tmp_path)
+    assert summary.read_text().splitlines() == [
+        "| Hits | of these remote | Misses | Time saved |",
+        "|---|---|---|---|",
+        "| 2 | 1 | 1 | 1 min 5 s |",
+        "",
+    ]
+
+
+def test_a_damaged_run_is_not_in_the_summary_and_fails_nothing(tmp_path: Path) -> None:
+    runs = tmp_path / ".turbo" / "runs"
+    runs.mkdir(parents=True)
+    (runs / "run.json").write_text("{")
+    summary = tmp_path / "summary"
+    variables = {"GITHUB_STEP_SUMMARY": str(summary), "LARDER_SUMMARY": "true"}
+    done = run(["sh", str(CI / "report-run.sh")], variables, tmp_path)
+    assert done.returncode == 0
+    assert b"The run is not in the summary." in done.stderr
+    assert summary.read_text() == ""
+
+
+# Doctor -----------------------------------------------------------------------------------------
+
+
+def doctor(folder: Path, version: str, status: int | None = 0) -> bytes:
+    """Run the step with a `uvx` that ends with this status, or without one. Returns its log."""
+    step = action_step("action.yml", "doctor")
+    assert step["if"] == "inputs.doctor == 'true'"
+    assert step["env"] == {"LARDER_VERSION": "${{ inputs.version }}"}
+    tools = folder / "bin"
+    tools.mkdir()
+    (tools / "sh").symlink_to("/bin/sh")
+    if status is not None:
+        (tools / "uvx").write_text(f'#!/bin/sh\necho "ran $*"\nexit {status}\n')
+        (tools / "uvx").chmod(0o755)
+    done = subprocess.run(
+        ["/bin/bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
+        env={
+            "PATH": str(tools),
+            "LARDER_VERSION": version,
+            "GITHUB_ACTION_PATH": str(CI / "github"),
+        },
+        capture_output=True,
+        timeout=60,
+        cwd=folder,
+    )
+    assert done.returncode == 0
+    return done.stdout + done.stderr
+
+
+def test_doctor_runs_in_the_version_that_is_named(tmp_path: Path) -> None:
+    assert doctor(tmp_path, "1.2.3") == b"ran larder-cache@1.2.3 doctor\n"
+
+
+def test_a_problem_that_doctor_finds_fails_nothing(tmp_path: Path) -> None:
+    log = doctor(tmp_path, "1.2.3", status=1)
+    assert b"::notice::larder doctor has found something" in log
+
+
+@pytest.mark.parametrize("version", ["", "latest", "1.2.3 --from evil", "1.2.3\nx"])
+def test_doctor_needs_a_version_of_numbers(tmp_path: Path, version: str) -> None:
+    log = doctor(tmp_path, version)
+    assert log.startswith(b"::notice::larder doctor did not run: name the version")
+
+
+def test_doctor_without_uv_is_a_notice(tmp_path: Path) -> None:
+    assert b"it needs uv" in doctor(tmp_path, "1.2.3", status=None)
+
+
+# GitLab -----------------------------------------------------------------------------------------
 
 
 def gitlab(endpoint: Endpoint, folder: Path, shell: str, **changed: str) -> bytes:
