@@ -14,7 +14,7 @@ RIGHTS = {
     "See open invitations; invite, remove and change members": "manages_members",
     "The same of owners": "manages_owners",
     "Change the name and the slug": "renames_team",
-    "List and delete the API keys that are bound to the team": "manages_members",
+    "List and delete the API keys of the team, and manage those that it owns": "manages_keys",
     "Add, change and delete rules for CI jobs": "names_trusted",
     "Give keys `artifacts: trust`, use them, and turn protection on": "names_trusted",
     "Change protection and turn it off": "owns_team",

@@ -4,9 +4,10 @@ from larder import clock
 from larder.accounts.team_notices import notify_owners_of_protection
 from larder.api_keys import manage, service
 from larder.api_keys.changes import NewKey, Rotation
+from larder.teams.models import TeamMembership
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
-from larder.web.bodies.api_keys import key_protects_team, key_to_replace, new_key
+from larder.web.bodies.api_keys import key_protects_team, key_to_replace, new_key, owning_team
 from larder.web.key_notice import notify_if_never_expires, notify_if_trusted
 from larder.web.mail_context import RequestMailContext
 from larder.web.powertools.resolver import Depends, Request
@@ -27,6 +28,7 @@ app = better_auth_api()
 def create_api_key(
     new: Annotated[NewKey, Depends(new_key)],
     protects: Annotated[bool, Depends(key_protects_team)],
+    owner: Annotated[TeamMembership | None, Depends(owning_team)],
     rotation: Annotated[Rotation | None, Depends(key_to_replace)],
     principal: KeyMaker,
     request: Request,
@@ -38,15 +40,16 @@ def create_api_key(
     key, raw = manage.grant_key(
         principal,
         new,
+        by=None if owner is None else owner.member,
         trust=trust,
         rotation=rotation,
         fresh=is_fresh(principal),
         ctx=request_context(request),
         now=now,
     )
-    audit("key_created", principal.actor, owner=key.user_id, subject=key.id)
+    audit("key_created", principal.actor, owner=key.holder_id, subject=key.id)
     if rotation is not None:
-        audit("key_rotated", principal.actor, owner=key.user_id, subject=rotation.key_id)
+        audit("key_rotated", principal.actor, owner=key.holder_id, subject=rotation.key_id)
     if trust.protects and key.team_id is not None:
         audit("protection_set", principal.actor, owner=key.team_id, subject="protected")
         notify_owners_of_protection(key.team_id, mail_context)

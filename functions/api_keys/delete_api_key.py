@@ -7,6 +7,7 @@ from larder.web.audit_log import audit
 from larder.web.bodies.api_keys import named_key
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import SignedIn
+from larder.web.queries.api_keys import NamedKey
 from larder.web.replies.better_auth import SuccessJson
 from larder.web.responses import JsonResponse, json_response
 
@@ -15,11 +16,11 @@ app = better_auth_api()
 
 @app.post("/api/auth/api-key/delete")
 def delete_api_key(
-    key_id: Annotated[str, Depends(named_key)], principal: SignedIn
+    named: Annotated[NamedKey, Depends(named_key)], principal: SignedIn
 ) -> JsonResponse[SuccessJson]:
-    """Delete one of the caller's keys, from the next request on."""
-    manage.delete_key(principal, key_id)
-    audit("key_deleted", principal.actor, owner=principal.user_id, subject=key_id)
+    """Delete one of the caller's keys, or one that their team owns, from the next request on."""
+    key = manage.delete_key(principal, named.key_id, of_team=named.of_team)
+    audit("key_deleted", principal.actor, owner=key.holder_id, subject=key.id)
     service.delete_expired_keys_if_due(now=clock.now())
     return json_response({"success": True})
 

@@ -5,7 +5,7 @@ from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import SignedIn
-from larder.web.queries.api_keys import queried_key
+from larder.web.queries.api_keys import NamedKey, queried_key
 from larder.web.replies.api_keys import ApiKeyJson, api_key_json
 from larder.web.responses import JsonResponse, json_response
 
@@ -14,10 +14,10 @@ app = better_auth_api()
 
 @app.get("/api/auth/api-key/get")
 def get_api_key(
-    key_id: Annotated[str, Depends(queried_key)], principal: SignedIn
+    named: Annotated[NamedKey, Depends(queried_key)], principal: SignedIn
 ) -> JsonResponse[ApiKeyJson]:
-    """Get one of the caller's keys, without the secret."""
-    key = manage.get_key(principal, key_id)
+    """Get one of the caller's keys, or one that their team owns, without the secret."""
+    key = manage.get_key(principal, named.key_id, of_team=named.of_team)
     service.delete_expired_keys_if_due(now=clock.now())
     return json_response(api_key_json(key))
 

@@ -1,7 +1,7 @@
 from typing import Annotated
 
 from larder import clock
-from larder.api_keys import service
+from larder.api_keys import manage, service
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import SignedIn
@@ -16,16 +16,19 @@ app = better_auth_api()
 def list_api_keys(
     asked: Annotated[KeysQuery, Depends(keys_query)], principal: SignedIn
 ) -> Annotated[JsonResponse[list[ApiKeyJson]], MAY_HAVE_NEXT_PAGE]:
-    """List the caller's keys, oldest first, without the secrets.
+    """List the caller's keys, or those that a team owns, oldest first, without the secrets.
 
     If there are more, `Link` has the URL of the next page.
     """
-    page = service.page_of_keys(principal.user.id, limit=asked.limit, offset=asked.offset)
+    page = manage.page_of_own_keys(
+        principal, asked.organization, limit=asked.limit, offset=asked.offset
+    )
     service.delete_expired_keys_if_due(now=clock.now())
     records = that_fit([api_key_json(key) for key in page.keys])
     has_more = page.has_more or len(records) < len(page.keys)
     following = asked.offset + len(records) if has_more else None
-    headers = next_page("/api/auth/api-key/list", limit=asked.limit, offset=following)
+    of_team = {} if asked.organization is None else {"organizationId": asked.organization}
+    headers = next_page("/api/auth/api-key/list", limit=asked.limit, offset=following, **of_team)
     return json_response(records, headers=headers)
 
 

@@ -24,17 +24,18 @@ def update_api_key(
     request: Request,
     mail_context: RequestMailContext,
 ) -> JsonResponse[ApiKeyJson]:
-    """Change the fields of one of the caller's keys that the body names."""
+    """Change the fields that the body names, of one of the caller's keys or one that their team owns."""
     now = clock.now()
     key = manage.update_key(
         principal,
         sent.key_id,
         sent.changes,
+        of_team=sent.of_team,
         fresh=is_fresh(principal),
         ctx=request_context(request),
         now=now,
     )
-    audit("key_changed", principal.actor, owner=key.user_id, subject=key.id)
+    audit("key_changed", principal.actor, owner=key.holder_id, subject=key.id)
     if sent.changes.expires_in_s is None:
         notify_if_never_expires(key, principal, mail_context)
     service.delete_expired_keys_if_due(now=now)

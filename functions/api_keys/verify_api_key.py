@@ -18,7 +18,9 @@ def verify_api_key(
 ) -> JsonResponse[ValidKeyJson | RefusedKeyJson]:
     """Check that a key is valid and has the required permissions. Counts as one use."""
     now = clock.now()
-    verification = verify_presented(sent.key_hash, sent.permissions, now=now, with_metadata=True)
+    verification = verify_presented(
+        sent.key_hash, sent.permissions, of_team=sent.of_team, now=now, with_metadata=True
+    )
     service.delete_expired_keys_if_due(now=now)
     return json_response(verification_json(verification))
 

@@ -22,7 +22,7 @@ def record_events(
     """Store the hits and misses of a build and add them to the figures of the day."""
     reporter = Reporter(
         key_id=principal.credential.id,
-        user_id=None if principal.is_ci_job else principal.user_id,
+        user_id=principal.person_id,
         rule_id=principal.key.rule_id if principal.key else None,
         ci=client.ci,
         interactive=client.interactive,

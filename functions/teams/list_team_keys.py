@@ -1,5 +1,6 @@
 from typing import Annotated
 
+from larder.accounts.team_members import knowers
 from larder.api_keys import service
 from larder.errors import TeamNotFound
 from larder.web.app import lambda_handler, vercel_api
@@ -16,9 +17,10 @@ app = vercel_api(no_route=TeamNotFound)
 def list_team_keys(
     asked: Annotated[TeamKeysQuery, Depends(team_keys_query)], principal: KeyReader, id_or_slug: str
 ) -> JsonResponse[TeamKeysJson]:
-    """List the API keys that are bound to the team, of all members, without the secrets."""
+    """List the API keys of the team: its own and those of all members that are bound to it, without the secrets."""
     page = service.page_of_team_keys(principal.team.id, limit=asked.limit, offset=asked.offset)
-    return json_response(team_keys_json(page, asked.offset + asked.limit))
+    known = knowers(principal.team.id, (one for key in page.keys for one in key.known_to))
+    return json_response(team_keys_json(page, asked.offset + asked.limit, known))
 
 
 handler = lambda_handler(app)

@@ -709,6 +709,18 @@ def test_a_token_that_expires_soon(repository: Repository, stub: Stub) -> None:
     assert repository.found() == {}
 
 
+def test_a_personal_key_in_ci(repository: Repository, stub: Stub) -> None:
+    stub.says("GET /v5/user/tokens/current", 200, {"token": {"scopes": [{"type": "team"}]}})
+    assert repository.found() == {}
+    repository.sets(CI="true")
+    (finding,) = repository.found().values()
+    assert (finding["id"], finding["where"]) == ("personal-key", "TURBO_TOKEN")
+    assert finding["paste"] == "larder keys create --team acme --owned-by-team"
+    # A key that the team owns, or the token of a CI job.
+    stub.says("GET /v5/user/tokens/current", 401, error("unauthorized"))
+    assert repository.found() == {}
+
+
 def test_a_clock_that_is_wrong(repository: Repository, stub: Stub) -> None:
     for minutes, found in ((-10, "10 minutes ahead of"), (10, "10 minutes behind")):
         then = format_datetime(clock.now() + timedelta(minutes=minutes), usegmt=True)

@@ -1,7 +1,7 @@
 """`larder keys`, and that the handlers accept the keys that it creates."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ from larder.api_keys import repository
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.settings import settings
+from larder.teams.members import add_member, remove_member
+from larder.teams.models import Role
+from larder.teams.protection import read_protection
 from tests.functions.teams.rules import made
 from tests.issuer import Issuer, github_claims
 from tests.requests import Cloud, Reply, Sender
@@ -24,7 +27,20 @@ from .conftest import Larder, change_cloud_json
 ADA = ("--user", "ada@acme.example")
 STATUS = "/v8/artifacts/status"
 FIELDS = {
-    *("id", "name", "start", "prefix", "user_id", "rule_id", "team_id", "team", "enabled"),
+    *(
+        "id",
+        "name",
+        "start",
+        "prefix",
+        "owner",
+        "made_by",
+        "known_to",
+        "user_id",
+        "rule_id",
+        "team_id",
+        "team",
+        "enabled",
+    ),
     "permissions",
     *("metadata", "remaining", "refill_amount", "refill_interval_ms", "last_refill_at"),
     *("rate_limit_enabled", "rate_limit_max", "rate_limit_window_ms", "window_ends_at"),
@@ -395,7 +411,7 @@ def test_the_token_of_a_ci_job_has_a_rule_in_place_of_a_user(larder: Larder, clo
     rule, github = made(cloud), Issuer()
     github.publish()
     assert exchange(github.mint(github_claims())).status == 200
-    (key,) = repository.list_by_user(rule.id)
+    (key,) = repository.list_by_holder(rule.id)
     shown = larder.json("keys", "show", key.id)
     assert (shown["user_id"], shown["rule_id"]) == (None, rule.id)
     # Each job gets a token of its own, and it ends by itself.
@@ -493,3 +509,71 @@ def test_a_revoked_key_is_rejected_at_once(larder: Larder, cloud: Cloud) -> None
     assert larder.json("keys", "revoke", cloud.key.id) == {"id": cloud.key.id, "revoked": True}
     assert cloud.send("GET", "/v8/artifacts/status").status == 401
     assert "there is no key with the id" in larder.refusal("keys", "revoke", cloud.key.id)
+
+
+OF_TEAM = ("keys", "create", "--team", "acme", "--owned-by-team")
+
+
+def test_a_team_owns_a_key(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json(*OF_TEAM, "--name", "ci")
+    assert (made["owner"], made["user_id"], made["team"]) == ("team", None, "acme")
+    assert (made["permissions"], made["known_to"]) == ({"artifacts": ["read", "write"]}, [])
+    assert use(made).status == 200
+    (row,) = rows(larder("keys", "list", "--team", "acme").stdout)
+    assert (row["id"], row["known to"]) == (made["id"], "-")
+    shown = facts(larder("keys", "show", made["id"]).stdout)
+    assert (shown["owner"], shown["team"]) == ("team", "acme")
+    rotated = larder.json("keys", "rotate", made["id"])
+    assert (rotated["owner"], rotated["team"]) == ("team", "acme")
+    assert (use(made).status, use(rotated).status) == (200, 200)
+
+
+def test_a_trusted_key_of_a_team_protects_it(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json(*OF_TEAM, "--trusted")
+    assert made["permissions"] == {"artifacts": ["read", "write", "trust"]}
+    assert read_protection(cloud.team.id).on
+    assert use(made).status == 200
+
+
+def test_a_key_has_one_owner(larder: Larder, cloud: Cloud) -> None:
+    assert "--owned-by-team needs --team" in larder.refusal(
+        "keys", "create", "--owned-by-team", status=2
+    )
+    assert "no --user" in larder.refusal(*OF_TEAM, *ADA, status=2)
+    assert "--user is required" in larder.refusal("keys", "create", "--team", "acme", status=2)
+    assert "either --user or --team" in larder.refusal("keys", "list", status=2)
+    assert "either --user or --team" in larder.refusal(
+        "keys", "list", *ADA, "--team", "acme", status=2
+    )
+    assert "owns no keys" in larder("keys", "list", "--team", "acme").stdout
+    refusal = larder.refusal(*OF_TEAM, "--permissions", "teams=read")
+    assert refusal.startswith("--permissions: of a key that a team owns must not have teams")
+
+
+def test_a_personal_key_becomes_the_teams_by_a_rotation(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json("keys", "rotate", cloud.key.id, "--to-team", "--overlap", "1h")
+    assert (made["owner"], made["name"], made["known_to"]) == ("team", "ci", [])
+    assert cloud.send("GET", STATUS).status == use(made).status == 200
+    refusal = larder.refusal("keys", "rotate", made["id"], "--to-team")
+    assert refusal == "key: belongs to its team already"
+
+
+def test_an_adopted_key_is_known_to_its_former_owner(larder: Larder, cloud: Cloud) -> None:
+    bob = create_user("bob@acme.example", "Bob", now=clock.now())
+    add_member(cloud.team.id, bob.id, Role.DEVELOPER, now=clock.now())
+    key, raw = create_key(NewKey(user_id=bob.id, team_id=cloud.team.id), now=clock.now())
+    adopted = larder.json("keys", "adopt", key.id)
+    known = {"user_id": bob.id, "name": "Bob", "left_at": None}
+    assert (adopted["id"], adopted["owner"], adopted["known_to"]) == (key.id, "team", [known])
+    shown = larder("keys", "show", key.id)
+    assert facts(shown.stdout)["known to"] == "Bob"
+    assert shown.stderr == ""
+    with time_machine.travel(datetime(2030, 5, 3, 12, tzinfo=UTC)):
+        remove_member(cloud.team.id, bob.id, by=None)
+    warning = (
+        f"Bob left on 3 May 2030 and knows this key. Rotate it: `larder keys rotate {key.id}`\n"
+    )
+    assert larder("keys", "show", key.id).stderr == warning
+    assert larder("keys", "list", "--team", "acme").stderr == warning
+    assert Sender(raw)("GET", STATUS).status == 200
+    assert "there is no key" in larder.refusal("keys", "adopt", "nothing")

@@ -100,7 +100,7 @@ def with_a_body(folder: Path) -> dict[str, str]:
     bodies = (folder / BODIES).read_text() + f"\n\n{parser}"
     imported = {
         "import InvalidBody, ": "import InvalidBody, InvalidQuery, ",
-        "import NO_OTHER_KEYS": "import ID, NO_OTHER_KEYS",
+        "import OF_TEAMS, NamedKey": "import ID, OF_TEAMS, NamedKey",
     }
     for before, after in imported.items():
         assert before in bodies

@@ -312,7 +312,7 @@ def test_16_one_token_twice(trusting: Trusting) -> None:
     """tests/proofs/test_exchange_exactness.py sends it in 20 requests at once."""
     token = trusting.issuer.mint(github_claims())
     assert [trusting.exchange(token).status for _ in range(3)] == [200, 400, 400]
-    (key,) = key_store.list_by_user(trusting.rule.id)
+    (key,) = key_store.list_by_holder(trusting.rule.id)
     assert key.rule_id == trusting.rule.id
 
 

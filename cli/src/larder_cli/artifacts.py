@@ -273,7 +273,7 @@ def writer(team: str, id: str, as_json: bool) -> None:
             "writer": id,
             "kind": "key",
             "name": key.name,
-            "user_id": None if key.rule_id else key.user_id,
+            "user_id": key.user_id if key.has_user else None,
             "scope": SHARED_SCOPE if key.is_trusted else key.own_scope,
             "created_at": key.created_at,
             "expires_at": key.expires_at,

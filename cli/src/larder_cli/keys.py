@@ -1,7 +1,7 @@
 """`larder keys`: API keys."""
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -25,6 +25,7 @@ from larder_cli.teams import note_protection, notify, require_team
 from larder_cli.users import require_proven_user, require_user, unverified_option
 
 if TYPE_CHECKING:
+    from larder.accounts.team_members import Knower
     from larder.teams.models import Team
 
 _OPTIONS = {
@@ -38,15 +39,19 @@ _OPTIONS = {
 """The fields of a key whose command-line options have another name."""
 
 
-def _record(key: ApiKey, team_slug: str | None) -> Record:
-    """Every field of a key, for JSON. A rate limit that is off has null fields."""
+def _record(key: ApiKey, team_slug: str | None, knowers: "Sequence[Knower]" = ()) -> Record:
+    """Every field of a key, for JSON. A rate limit that is off has null fields.
+
+    `knowers` are the users who know the secret of a team's own key.
+    """
     limit = key.rate_limit if key.rate_limit.enabled else None
     return {
         "id": key.id,
         "name": key.name,
         "start": key.start,
         "prefix": key.prefix,
-        "user_id": None if key.rule_id else key.user_id,
+        "owner": "team" if key.owned_by_team else "user" if key.has_user else "rule",
+        "user_id": key.user_id if key.has_user else None,
         "rule_id": key.rule_id,
         "team_id": key.team_id,
         "team": team_slug,
@@ -66,13 +71,19 @@ def _record(key: ApiKey, team_slug: str | None) -> Record:
         "created_at": key.created_at,
         "updated_at": key.updated_at,
         "last_request_at": key.last_request,
+        "made_by": key.made_by,
+        "known_to": [
+            {"user_id": one.user_id, "name": one.name, "left_at": one.left_at} for one in knowers
+        ],
     }
 
 
-def _summary(key: ApiKey, team_slug: str | None) -> dict[str, object]:
+def _summary(
+    key: ApiKey, team_slug: str | None, knowers: "Sequence[Knower]" = ()
+) -> dict[str, object]:
     """The same fields for people: one line per limit, and periods such as `1d`."""
     summary: dict[str, object] = {}
-    for name, value in _record(key, team_slug).items():
+    for name, value in _record(key, team_slug, knowers).items():
         match name:
             case "metadata" if value is not None:
                 summary[name] = json.dumps(value, ensure_ascii=False)
@@ -83,6 +94,8 @@ def _summary(key: ApiKey, team_slug: str | None) -> dict[str, object]:
                 summary["rate_limit"] = (
                     _every(limit.max_requests, limit.window_ms) if limit.enabled else None
                 )
+            case "known_to":
+                summary[name] = ", ".join(map(_who, knowers)) or None
             case "refill_interval_ms" | "rate_limit_max" | "rate_limit_window_ms":
                 pass
             case _:
@@ -92,6 +105,32 @@ def _summary(key: ApiKey, team_slug: str | None) -> dict[str, object]:
 
 def _every(count: int, duration_ms: int) -> str:
     return f"{count:,} per {period(duration_ms)}"
+
+
+def _who(knower: "Knower") -> str:
+    return knower.name or f"a deleted user ({knower.user_id})"
+
+
+def _knowers(keys: Iterable[ApiKey]) -> "dict[str, list[Knower]]":
+    """The users who know the secrets of keys that their teams own, by the ids of the keys."""
+    from larder.accounts.team_members import knowers
+
+    found = {}
+    for key in keys:
+        known = knowers(key.team_id or "", key.known_to)
+        found[key.id] = [known[user_id] for user_id in key.known_to]
+    return found
+
+
+def _warn_of_former_members(key: ApiKey, knowers: "Iterable[Knower]") -> None:
+    """Say whose secret it still is after they have left the team."""
+    for one in knowers:
+        if one.left_at is not None:
+            echo(
+                f"{_who(one)} left on {one.left_at:%-d %B %Y} and knows this key. Rotate it:"
+                f" `larder keys rotate {key.id}`",
+                err=True,
+            )
 
 
 def _team_slugs(keys: Iterable[ApiKey]) -> dict[str, str]:
@@ -172,7 +211,7 @@ def _warn_of_unknown(key: ApiKey) -> None:
     They are allowed, because a service that has keys verified by Larder may check its own resources.
     """
     unknown = [name for name in key.permissions if name not in OWN_ACTIONS]
-    of_deployment = _default_resources(key.user_id) if unknown else ()
+    of_deployment = _default_resources(key.user_id) if unknown and key.has_user else ()
     for name in unknown:
         if name not in of_deployment:
             echo(
@@ -198,6 +237,7 @@ def _print_raw(raw: str) -> None:
     epilog=examples(
         "larder keys create --user ada@acme.example --team acme --name ci",
         "larder keys list --user ada@acme.example",
+        "larder keys create --team acme --owned-by-team --name ci",
         "larder keys rotate 3QbT... --overlap 12h",
         "larder keys revoke 3QbT...",
     ),
@@ -211,6 +251,7 @@ def keys() -> None:
     epilog=examples(
         "larder keys create --user ada@acme.example --team acme --name ci --expires-in 90d",
         "larder keys create --user ada@acme.example --team acme --name main --trusted",
+        "larder keys create --team acme --owned-by-team --name ci",
         "larder keys create --user ada@acme.example --permissions artifacts=read",
         "larder keys create --user ada@acme.example --remaining 500 --refill-amount 500"
         " --refill-interval 1d",
@@ -218,7 +259,9 @@ def keys() -> None:
         "TURBO_TOKEN=$(larder keys create --user ada@acme.example --json | jq -r .key)",
     ),
 )
-@click.option("--user", required=True, metavar="EMAIL", help="The user who owns the key.")
+@click.option(
+    "--user", metavar="EMAIL", help="The user who owns the key. Required without --owned-by-team."
+)
 @click.option(
     "--team",
     metavar="TEAM",
@@ -226,6 +269,12 @@ def keys() -> None:
         "Bind the key to this team, of which the user must be a member. By default, the key acts "
         "for the user and all their teams."
     ),
+)
+@click.option(
+    "--owned-by-team",
+    is_flag=True,
+    help="The team owns the key, in place of a user: it works until the team is deleted, whoever leaves. For CI. Needs "
+    "--team.",
 )
 @click.option(
     "--name",
@@ -313,8 +362,9 @@ def keys() -> None:
 @unverified_option
 @json_option
 def create(
-    user: str,
+    user: str | None,
     team: str | None,
+    owned_by_team: bool,
     name: str | None,
     prefix: str | None,
     expires_in: int | None,
@@ -333,8 +383,14 @@ def create(
     """Create a key and print it. The key is shown only once."""
     from larder.accounts.team_notices import notify_owners_of_key
     from larder.api_keys import service
-    from larder.teams.protection import FirstTrust, confirm, first_trust
+    from larder.teams.protection import NO_TRUST, confirm, first_trust
 
+    if owned_by_team and (team is None or user is not None):
+        raise click.UsageError("--owned-by-team needs --team, the owner of the key, and no --user")
+    if user is None and not owned_by_team:
+        raise click.UsageError(
+            "--user is required, or --team and --owned-by-team for a key that a team owns"
+        )
     if trusted and team is None:
         raise click.UsageError("--trusted needs --team, the team that trusts the key")
     if no_protect and not trusted:
@@ -342,19 +398,25 @@ def create(
     granted = _with_trust(dict(permissions)) if trusted else dict(permissions)
     refill = _refill(remaining, refill_amount, refill_interval)
     rate_limit = _rate_limit(rate_limit_max, rate_limit_window)
-    # Someone who signed up with the address could write what the key reads.
-    owner = require_proven_user(
-        user,
-        instead="ask them to sign in and open the link to verify their address",
-        unverified=unverified,
-    )
-    bound_to = None if team is None else _team_of_member(team, owner.email, owner.id)
-    trust = FirstTrust()
+    owner = None
+    if user is not None:
+        # Someone who signed up with the address could write what the key reads.
+        owner = require_proven_user(
+            user,
+            instead="ask them to sign in and open the link to verify their address",
+            unverified=unverified,
+        )
+        bound_to = None if team is None else _team_of_member(team, owner.email, owner.id)
+    else:
+        bound_to = require_team(team or "")
+        granted = granted or {"artifacts": CACHE_ACTIONS}
+    trust = NO_TRUST
     if bound_to is not None and TRUST in granted.get("artifacts", ()):
-        _check_may_trust(bound_to, owner.email, owner.id)
+        if owner is not None:
+            _check_may_trust(bound_to, owner.email, owner.id)
         trust = first_trust(bound_to.id, protect=not no_protect, actor=None)
     new = NewKey(
-        user_id=owner.id,
+        user_id=None if owner is None else owner.id,
         team_id=None if bound_to is None else bound_to.id,
         name=name,
         prefix=prefix,
@@ -366,7 +428,7 @@ def create(
         rate_limit=rate_limit,
     )
     try:
-        key, raw = service.create_key(new, also=trust.writes, now=clock.now())
+        key, raw = service.create_key(new, trust=trust, now=clock.now())
         confirm(trust)
     except InvalidValue as refused:
         option = _OPTIONS.get(refused.field, f"--{refused.field}")
@@ -383,32 +445,56 @@ def create(
         note_protection(slug, trust, "larder keys create")
     if key.may_trust:
         context = operator_mail_context("larder keys create")
+        user_id = None if owner is None else owner.id
         notify(
             slug or "the teams",
-            lambda: notify_owners_of_key(key.id, key.user_id, key.team_id, "", context),
+            lambda: notify_owners_of_key(key.id, user_id, key.team_id, "", context),
         )
 
 
-@keys.command("list", epilog=examples("larder keys list --user ada@acme.example"))
-@click.option("--user", required=True, metavar="EMAIL", help="The user who owns the keys.")
+@keys.command(
+    "list",
+    epilog=examples("larder keys list --user ada@acme.example", "larder keys list --team acme"),
+)
+@click.option("--user", metavar="EMAIL", help="The user who owns the keys.")
+@click.option("--team", metavar="TEAM", help="The team that owns the keys, in place of a user.")
 @json_option
-def list_(user: str, as_json: bool) -> None:
-    """List a user's keys, oldest first. `start` shows how each key begins; Larder does not show complete keys."""
+def list_(user: str | None, team: str | None, as_json: bool) -> None:
+    """List the keys of a user or those that a team owns, oldest first.
+
+    `start` shows how each key begins; Larder does not show complete keys. The list of a team says which former members
+    still know a key.
+    """
     from larder.api_keys import service
 
-    owner = require_user(user)
-    found = service.list_keys(owner.id)
-    slugs = _team_slugs(found)
+    if (user is None) == (team is None):
+        raise click.UsageError("give either --user or --team, the owner of the keys")
+    if user is not None:
+        owner = require_user(user)
+        found = service.list_keys(owner.id)
+        empty = f"{owner.email} has no keys: `larder keys create --user {owner.email}` makes one"
+    else:
+        owning = require_team(team or "")
+        found = service.list_keys(owning.id)
+        empty = (
+            f"{owning.slug} owns no keys: `larder keys create --team {owning.slug} --owned-by-team`"
+            " makes one"
+        )
+    slugs, known = _team_slugs(found), _knowers(found)
     describe = _record if as_json else _summary
     print_table(
-        [describe(key, slugs.get(key.team_id or "")) for key in found],
+        [describe(key, slugs.get(key.team_id or ""), known[key.id]) for key in found],
         (
             *("id", "name", "start", "team", "permissions", "enabled"),
             *("remaining", "rate_limit", "expires_at", "last_request_at"),
+            *(() if team is None else ("known_to",)),
         ),
-        empty=f"{owner.email} has no keys: `larder keys create --user {owner.email}` makes one",
+        empty=empty,
         as_json=as_json,
     )
+    if not as_json:
+        for key in found:
+            _warn_of_former_members(key, known[key.id])
 
 
 @keys.command("show", epilog=examples("larder keys show 3QbT..."))
@@ -421,8 +507,11 @@ def show(key_id: str, as_json: bool) -> None:
     key = service.find_key(key_id)
     if key is None:
         raise _no_such_key(key_id)
+    known = _knowers([key])[key.id]
     describe = _record if as_json else _summary
-    print_record(describe(key, _team_slug(key)), as_json=as_json)
+    print_record(describe(key, _team_slug(key), known), as_json=as_json)
+    if not as_json:
+        _warn_of_former_members(key, known)
 
 
 @keys.command(
@@ -431,6 +520,7 @@ def show(key_id: str, as_json: bool) -> None:
         "larder keys rotate 3QbT...",
         "larder keys rotate 3QbT... --overlap 1h",
         "larder keys rotate 3QbT... --overlap 0",
+        "larder keys rotate 3QbT... --to-team",
     ),
 )
 @click.argument("key_id", metavar="KEY_ID")
@@ -445,17 +535,24 @@ def show(key_id: str, as_json: bool) -> None:
         "keys get its remaining uses. 0 ends the old key at once."
     ),
 )
+@click.option(
+    "--to-team",
+    is_flag=True,
+    help="The team that the key is bound to owns the new key, so that it works whoever leaves.",
+)
 @json_option
-def rotate(key_id: str, overlap: int, as_json: bool) -> None:
+def rotate(key_id: str, overlap: int, to_team: bool, as_json: bool) -> None:
     """Replace the key with the id KEY_ID by a new one.
 
-    Prints the new key. It is shown only once. It has the same name, team, permissions and limits. Its lifetime starts
-    again.
+    Prints the new key. It is shown only once. It has the same owner, name, team, permissions and limits. Its lifetime
+    starts again.
     """
     from larder.api_keys import service
+    from larder.api_keys.ownership import rotate_to_team
 
     now = clock.now()
-    made = service.rotate_key(key_id, overlap_s=overlap, now=now)
+    change = rotate_to_team if to_team else service.rotate_key
+    made = change(key_id, overlap_s=overlap, now=now)
     if made is None:
         raise _no_such_key(key_id)
     key, raw = made
@@ -468,6 +565,23 @@ def rotate(key_id: str, overlap: int, as_json: bool) -> None:
         return
     print_record({**_summary(key, _team_slug(key)), **old_record}, as_json=False)
     _print_raw(raw)
+
+
+@keys.command("adopt", epilog=examples("larder keys adopt 3QbT..."))
+@click.argument("key_id", metavar="KEY_ID")
+@json_option
+def adopt(key_id: str, as_json: bool) -> None:
+    """Make the key with the id KEY_ID the own key of its team, with the same secret.
+
+    For CI that cannot change its key quickly. The user who owned it still knows it: `larder keys rotate` ends that.
+    """
+    from larder.api_keys.ownership import adopt_key
+
+    key = adopt_key(key_id, now=clock.now())
+    if key is None:
+        raise _no_such_key(key_id)
+    describe = _record if as_json else _summary
+    print_record(describe(key, _team_slug(key), _knowers([key])[key.id]), as_json=as_json)
 
 
 @keys.command("delete-expired", epilog=examples("larder keys delete-expired"))

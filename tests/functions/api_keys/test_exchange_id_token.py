@@ -59,7 +59,7 @@ def test_a_job_gets_a_token_for_an_hour(cloud: Cloud) -> None:
 def test_what_is_stored(cloud: Cloud) -> None:
     rule = made(cloud)
     token = exchange(issuer().mint(github_claims())).json["access_token"]
-    (key,) = key_store.list_by_user(rule.id)
+    (key,) = key_store.list_by_holder(rule.id)
     assert (key.holder_id, key.rule_id, key.team_id) == (rule.id, rule.id, cloud.team.id)
     with pytest.raises(Unauthenticated):
         _ = key.user_id
@@ -185,7 +185,7 @@ def test_the_lifetime_of_the_rule(cloud: Cloud) -> None:
     made(cloud, provider="github", pinned={"repository_owner_id": "65"}, lifetime_s=300)
     reply = exchange(issuer().mint(github_claims()))
     assert reply.json["expires_in"] == 300
-    (key,) = key_store.list_by_user(reply.json["larder"]["rule"])
+    (key,) = key_store.list_by_holder(reply.json["larder"]["rule"])
     assert key.expires_at is not None
     assert (key.expires_at - key.created_at).total_seconds() == 300
     assert find_key(key.id) == key

@@ -151,14 +151,19 @@ def _access(asker: _Asker, deployment: Deployment, client: Client) -> Iterator[F
     if (id := _STATUS.get(deployment.status)) is not None:
         found = f"The team's caching is {deployment.status}."
         yield _of(deployment, id, found)
-    # The token of a CI job gets 401 here, and lives for an hour anyway.
+    # A team's own key gets 401 here, and so does the token of a CI job, which lives for an hour anyway.
     scopes = _token_scopes(asker.ask("GET", "/v5/user/tokens/current"))
+    where = client.value("token").where
+    if scopes and client.environment.get("CI"):
+        paste = f"larder keys create --team {quote_argument(client.text('teamSlug') or 'my-team')} --owned-by-team"
+        yield Finding(
+            id="personal-key", where=where, found="CI uses the key of a user.", paste=paste
+        )
     expires_at = scopes[0].get("expiresAt") if scopes else None
     if isinstance(expires_at, int):
         deployment.expires_at_ms = expires_at
         left = clock.from_ms(expires_at) - clock.now()
         if left < EXPIRES_SOON:
-            where = client.value("token").where
             found = f"The token expires at {clock.from_ms(expires_at):%Y-%m-%d %H:%M} UTC."
             yield Finding(id="token-expires", where=where, found=found)
 

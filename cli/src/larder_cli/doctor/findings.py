@@ -157,6 +157,10 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "token-expires": Rule(
             _W, "The token expires within a week. Run turbo login again in time, or rotate the key."
         ),
+        "personal-key": Rule(
+            _W,
+            "CI stops when its user leaves the team or is deleted. Use a key that the team owns, or tokens of CI jobs.",
+        ),
         "other-team": Rule(
             _P,
             "The token is for another team than the one that turbo names. Correct the team, or use its key.",

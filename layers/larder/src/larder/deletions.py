@@ -63,6 +63,7 @@ def sweep_teams(*, now: datetime, has_time: Callable[[], bool]) -> int:
     finished = 0
     for team_id, deleted_at in teams.deleted_teams():
         delete_keys_of_team(team_id)
+        delete_keys_of(team_id)
         is_empty = (
             invitations.delete_all(team_id, has_time=has_time)
             and teams.delete_team_items(team_id, has_time=has_time)

@@ -264,6 +264,16 @@ class PermissionNotHeld(LarderError):
     """Users cannot give a key more than they have themselves. The message names what exceeds that."""
 
 
+class NotInOrganization(LarderError):
+    """For the keys that a team owns, where Better Auth has another code. Also for a team that does not exist."""
+
+    message = "You are not a member of the team that owns this API key."
+
+
+class CannotManageTeamKeys(LarderError):
+    message = "Only owners and admins of the team manage the API keys that it owns."
+
+
 class KeyNotFound(LarderError):
     """Also sent for another user's key, so that nobody learns which ids exist."""
 

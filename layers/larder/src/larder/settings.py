@@ -366,7 +366,7 @@ class Settings:
     )
     max_keys_per_user: int = _option(
         100,
-        "How many API keys one user may have. Expired keys do not count.",
+        "How many API keys one user may have, and how many one team may own. Expired keys do not count.",
         group="keys",
         minimum=1,
         maximum=1000,

@@ -188,12 +188,13 @@ class Table:
         set: Mapping[str, Any] = _NONE,
         set_if_missing: Mapping[str, Any] = _NONE,
         add: Mapping[str, Any] = _NONE,
+        discard: Mapping[str, Any] = _NONE,
         when: Condition | None = None,
     ) -> Write:
         """Change attributes of an item, or create it if it does not exist and `when` allows that.
 
         A value of None in `set` removes the attribute. `add` adds a number to a number, or members to a set. A missing
-        attribute counts as 0 or as the empty set.
+        attribute counts as 0 or as the empty set. `discard` takes members out of a set.
         """
         use = Placeholders(self._renamed())
         sets = [
@@ -208,6 +209,7 @@ class Table:
         clauses = {
             "SET": sets,
             "ADD": [f"{use.name(name)} {use.value(value)}" for name, value in add.items()],
+            "DELETE": [f"{use.name(name)} {use.value(value)}" for name, value in discard.items()],
             "REMOVE": [use.name(name) for name, value in set.items() if value is None],
         }
         expression = " ".join(f"{verb} {', '.join(each)}" for verb, each in clauses.items() if each)

@@ -1,7 +1,9 @@
 """Team members as users."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from larder.accounts.models import User
 from larder.accounts.service import find_users
@@ -21,6 +23,27 @@ class MembersPage:
     members: tuple[tuple[Member, User], ...]
     invitations: tuple[Invitation, ...]
     following: datetime | None
+
+
+class Knower(NamedTuple):
+    """A user who knows the secret of a key. `name` is None for a deleted user, `left_at` for a member of the team."""
+
+    user_id: str
+    name: str | None
+    left_at: datetime | None
+
+
+def knowers(team_id: str, user_ids: Iterable[str]) -> dict[str, Knower]:
+    """The users, by id, and when they left the team. Two reads, and none without users."""
+    ids = sorted({*user_ids})
+    users = find_users(ids) if ids else {}
+    left = members.departures(team_id, ids) if ids else {}
+    return {
+        user_id: Knower(
+            user_id, users[user_id].name if user_id in users else None, left.get(user_id)
+        )
+        for user_id in ids
+    }
 
 
 def page_with_users(

@@ -62,9 +62,15 @@ def notify_owners_of_trust(
 
 
 def notify_owners_of_key(
-    key_id: str, user_id: str, team_id: str | None, made_by: str, mail_context: MailContext
+    key_id: str, user_id: str | None, team_id: str | None, made_by: str, mail_context: MailContext
 ) -> None:
-    """The same for a trusted key of a user. Without a team, it acts for all teams that trust its user."""
+    """The same for a trusted key of a user. Without a team, it acts for all teams that trust its user.
+
+    Without a user, the team owns it.
+    """
+    if user_id is None:
+        notify_owners_of_trust(team_id or "", mail_context, key_id=key_id, made_by=made_by)
+        return
     with suppress(TryAgain):
         for one in [team_id] if team_id else teams_of(user_id):
             role = roles_in(one, [user_id]).get(user_id)

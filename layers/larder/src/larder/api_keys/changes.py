@@ -11,12 +11,15 @@ from larder.api_keys.models import Permissions, RateLimit, Refill
 class NewKey:
     """Properties of a new key. With a `team_id` it acts for that team only, else for its user and all of their teams.
 
+    Without a `user_id`, the team owns it. `made_by` is the user who makes such a key, None for the operator.
+
     With `remaining`, its number of uses is limited. For a prefix, lifetime, permissions or rate limit of None, the
     deployment's option applies.
     """
 
-    user_id: str
+    user_id: str | None
     team_id: str | None = None
+    made_by: str | None = None
     name: str | None = None
     prefix: str | None = None
     expires_in_s: int | None = None

@@ -13,6 +13,7 @@ from larder.api_keys.service import default_permissions
 from larder.errors import NotATeamMember, PermissionNotHeld
 from larder.extensions import RequestContext
 from larder.teams.members import role_of
+from larder.teams.models import Role
 
 
 def held(
@@ -48,6 +49,11 @@ def artifact_actions(user_id: str, team_id: str | None) -> tuple[str, ...]:
     role = role_of(team_id, user_id)
     if role is None:
         raise NotATeamMember
+    return actions_of(role)
+
+
+def actions_of(role: Role) -> tuple[str, ...]:
+    """The `artifacts` actions that a key of a team may have, made by a member with this role."""
     if role.manages_artifacts:
         return ARTIFACT_ACTIONS
     return CACHE_ACTIONS if role.writes_cache else ("read",)

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from larder.instance import Remembered
+from larder.teams.models import is_team_id
 
 _MOST_OWNERS = 8
 """How many owners are remembered of one credential. Most act for one."""
@@ -28,7 +29,9 @@ class KnownOwner(NamedTuple):
 
 
 class KnownCredential(NamedTuple):
-    """A key or a session: its user or rule, the team that it is bound to, and the owners by the team that was named.
+    """A key or a session: its holder, the team that it is bound to, and the owners by the team that was named.
+
+    The holder is the user, the team that owns the key, or the rule.
 
     `noted_at` is when a use was last recorded, or this instance last tried. A failed try counts, because a busy key has
     many.
@@ -40,6 +43,11 @@ class KnownCredential(NamedTuple):
     has_metadata: bool = False
     noted_at: datetime | None = None
     owners: Mapping[AskedTeam, KnownOwner] = {}
+
+    @property
+    def is_of_team(self) -> bool:
+        """Whether it is a team's own key."""
+        return is_team_id(self.holder_id)
 
     def is_of(self, holder_id: str, bound_to: str | None) -> bool:
         return (self.holder_id, self.bound_to) == (holder_id, bound_to)

@@ -1,13 +1,18 @@
-"""Manage keys as a signed-in user: one's own keys or, as an operator, all keys."""
+"""Manage keys as a signed-in user: one's own keys, those that one's teams own or, as an operator, all keys.
+
+`of_team` says whether a request is about keys that teams own. Only owners and admins manage them, and only with a
+session: such a key outlives the keys of the user who made it.
+"""
 
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from larder.api_keys import audited, repository
 from larder.api_keys.changes import KeyChanges, NewKey, Rotation, Unset
 from larder.api_keys.grants import check_grant, check_reach, held, raised, within
-from larder.api_keys.models import TRUST, ApiKey, Refill
+from larder.api_keys.models import TRUST, ApiKey, KeyPage, Permissions, Refill, role_cap_of
 from larder.api_keys.principals import Principal
 from larder.api_keys.rules import (
     check_expires_in,
@@ -15,39 +20,77 @@ from larder.api_keys.rules import (
     check_metadata,
     check_name,
     check_permissions,
+    check_team_permissions,
 )
 from larder.api_keys.service import (
     MILLISECOND,
     end_after,
+    page_of_keys,
     prepare_key,
     revoke_key,
     store_key,
 )
 from larder.concurrency import attempts
 from larder.errors import (
+    CannotManageTeamKeys,
     InvalidValue,
     KeyNotFound,
+    NotInOrganization,
     NoValuesToUpdate,
     SessionNotFresh,
     SessionRequired,
+    TeamNotFound,
     TryAgain,
 )
 from larder.extensions import RequestContext
-from larder.teams import protection
-from larder.teams.protection import FirstTrust
+from larder.teams import members, protection
+from larder.teams.models import Member, TeamMembership
+from larder.teams.protection import NO_TRUST, FirstTrust
+
+if TYPE_CHECKING:
+    from larder.tables import Write
 
 _ID = re.compile(r"[A-Za-z0-9]{32}")
-_NO_TRUST = FirstTrust()
 _TRUST_IS_FOR_NEW = (
     "only a new key can get artifacts: trust, because jobs that are not trusted may have this one"
 )
+
+
+def managed_team(principal: Principal, id_or_slug: str) -> TeamMembership:
+    """The team with this id or slug, whose own keys the principal manages.
+
+    Raises SessionRequired, NotInOrganization, also for a team that does not exist, CannotManageTeamKeys.
+    """
+    if principal.key is not None:
+        raise SessionRequired
+    try:
+        found = members.find_membership(id_or_slug, principal.user_id, bound_to=None)
+    except TeamNotFound:
+        raise NotInOrganization from None
+    if not found.role.manages_keys:
+        raise CannotManageTeamKeys
+    return found
+
+
+def page_of_own_keys(
+    principal: Principal, organization: str | None, *, limit: int, offset: int
+) -> KeyPage:
+    """At most `limit` keys of the principal or that the team `organization` owns, after the first `offset` ones.
+
+    Raises the errors of `managed_team`.
+    """
+    if organization is None:
+        return page_of_keys(principal.user_id, limit=limit, offset=offset)
+    team = managed_team(principal, organization).team
+    return page_of_keys(team.id, limit=limit, offset=offset)
 
 
 def grant_key(
     principal: Principal,
     new: NewKey,
     *,
-    trust: FirstTrust = _NO_TRUST,
+    by: Member | None = None,
+    trust: FirstTrust = NO_TRUST,
     rotation: Rotation | None = None,
     fresh: bool = False,
     ctx: RequestContext | None = None,
@@ -55,39 +98,74 @@ def grant_key(
 ) -> tuple[ApiKey, str]:
     """Create a key. Returns the record and the secret key, which cannot be read again.
 
-    With `rotation`, it replaces another key of the same user and team, which then ends. One transaction does both.
+    With `rotation`, it replaces another key of the same user and team, which then ends. One transaction does both. A
+    key that a team owns can also replace the key of a user that is bound to the team, and then gets its metadata too,
+    if `new` has none. `by` is the member who makes a key that the team owns.
 
     Without `permissions`, the key gets the deployment's default, limited to what the principal holds. `ctx` is the
     request, for functions of the integrator. `trust` is what `first_trust` says of the key. `fresh` is whether the user
     has signed in recently, which a key with more than the cache needs requires. Raises InvalidValue, PermissionNotHeld,
     NotATeamMember, SessionNotFresh, SessionRequired, KeyLimitReached, KeyNotFound, TryAgain.
     """
-    if not _ID.fullmatch(new.user_id):
+    if new.user_id is not None and not _ID.fullmatch(new.user_id):
         raise InvalidValue("user_id", "there is no such user")
     if new.team_id is None and principal.key is not None:
         new = replace(new, team_id=principal.key.team_id)
     key, raw = prepare_key(new, now=now, ctx=ctx)
-    holds = held(principal, user_id=key.user_id, team_id=key.team_id, ctx=ctx)
+    holds = _held_for(principal, key, ctx)
     if new.permissions is None and holds is not None:
-        key = replace(key, permissions=within(key.permissions, holds))
+        key = _with_permissions(key, within(key.permissions, holds))
     check_grant(principal, key, holds)
     _check_fresh(principal, None, key, fresh)
-    maker = principal.user if principal.user_id == key.user_id else None
+    maker = principal.user if principal.user_id == key.holder_id else None
     old = None if rotation is None else _replaced(principal, rotation, key)
+    if old is not None and old.has_user and key.owned_by_team and key.metadata is None:
+        key = replace(key, metadata=repository.with_metadata(old).metadata)
     stored = store_key(
         key,
         maker=maker,
         actor=principal.actor,
         replaces=old,
         ending=[end_after(old, rotation.overlap_s, now=now)] if old and rotation else [],
-        also=trust.writes,
+        trust=trust,
+        also=_still_managed(principal, key, by),
     )
     protection.confirm(trust)
     return stored, raw
 
 
+def _held_for(principal: Principal, key: ApiKey, ctx: RequestContext | None) -> Permissions | None:
+    """What the principal may give to the key. What a team owns gets at most what the principal holds."""
+    if key.owned_by_team and principal.is_operator:
+        return None
+    user_id = principal.user_id if key.owned_by_team else key.user_id
+    return held(principal, user_id=user_id, team_id=key.team_id, ctx=ctx)
+
+
+def _with_permissions(key: ApiKey, permissions: Permissions) -> ApiKey:
+    """The key with other permissions and, if a team owns it, the role that follows from them."""
+    cap = role_cap_of(permissions) if key.owned_by_team else None
+    return replace(key, permissions=permissions, role_cap=cap)
+
+
+def _still_managed(principal: Principal, key: ApiKey, by: Member | None) -> "list[Write]":
+    """Checks that fail the transaction of a team's own key if the session has ended, or the member lost their role."""
+    if not key.owned_by_team or by is None or principal.user is None:
+        return []
+    return [
+        repository.still_signed_in(principal.user.id, principal.user.session_generation),
+        *members.still_have_roles(key.holder_id, by),
+    ]
+
+
 def _replaced(principal: Principal, rotation: Rotation, new: ApiKey) -> ApiKey:
     """The key that the new one replaces. Raises InvalidValue, KeyNotFound, PermissionNotHeld, NotATeamMember."""
+    if new.owned_by_team:
+        # The principal manages the keys of the team, whoever they belong to.
+        found = _by_id(rotation.key_id)
+        if found is None or found.team_id != new.team_id:
+            raise KeyNotFound
+        return found
     old = _find(principal, rotation.key_id)
     check_reach(principal, old)
     if (old.user_id, old.team_id) != (new.user_id, new.team_id):
@@ -99,20 +177,38 @@ def first_trust(principal: Principal, new: NewKey, *, protect: bool) -> FirstTru
     """What the new key does to its team if it is the first one that the team trusts (`teams.protection`)."""
     team_id = new.team_id or principal.bound_to
     if team_id is None or TRUST not in (new.permissions or {}).get("artifacts", ()):
-        return FirstTrust()
+        return NO_TRUST
     return protection.first_trust(team_id, protect=protect, actor=principal.actor)
 
 
-def get_key(principal: Principal, key_id: str) -> ApiKey:
-    """Raises KeyNotFound, also for another user's key unless the principal is an operator."""
-    return repository.with_metadata(_find(principal, key_id))
+def get_key(principal: Principal, key_id: str, *, of_team: bool = False) -> ApiKey:
+    """Raises KeyNotFound, also for another user's key unless the principal is an operator.
+
+    With `of_team`, raises KeyNotFound for a team that the principal is not in, CannotManageTeamKeys, SessionRequired.
+    """
+    return repository.with_metadata(_find(principal, key_id, of_team=of_team))
 
 
-def _find(principal: Principal, key_id: str) -> ApiKey:
-    key = repository.find_by_id(key_id) if _ID.fullmatch(key_id) else None
-    if key is None or not (principal.is_operator or key.user_id == principal.user_id):
+def _find(principal: Principal, key_id: str, *, of_team: bool = False) -> ApiKey:
+    if of_team and principal.key is not None:
+        raise SessionRequired
+    key = _by_id(key_id)
+    if key is None or key.owned_by_team is not of_team:
         raise KeyNotFound
+    if principal.is_operator or key.holder_id == principal.user_id:
+        return key
+    role = members.role_of(key.holder_id, principal.user_id) if of_team else None
+    if role is None:
+        raise KeyNotFound
+    if not role.manages_keys:
+        raise CannotManageTeamKeys
     return key
+
+
+def _by_id(key_id: str) -> ApiKey | None:
+    """None also for the token of a CI job, which nobody manages."""
+    key = repository.find_by_id(key_id) if _ID.fullmatch(key_id) else None
+    return None if key is None or key.rule_id is not None else key
 
 
 def update_key(
@@ -120,6 +216,7 @@ def update_key(
     key_id: str,
     changes: KeyChanges,
     *,
+    of_team: bool = False,
     fresh: bool = False,
     ctx: RequestContext | None = None,
     now: datetime,
@@ -127,21 +224,20 @@ def update_key(
     """Change a key and return the new record.
 
     The grant is checked if permissions change. If the principal has a key, it is checked for every change, and so is
-    the grant of the key as it was.
+    the grant of the key as it was. `of_team` is as in `get_key`.
     `fresh` is as in `grant_key`, for changes that give the key more or let it live longer. Raises KeyNotFound,
     NoValuesToUpdate, InvalidValue, PermissionNotHeld, NotATeamMember, SessionNotFresh, SessionRequired.
     """
     if changes == KeyChanges():
         raise NoValuesToUpdate
     for _ in attempts():
-        key = _find(principal, key_id)
+        key = _find(principal, key_id, of_team=of_team)
         changed = _apply(key, changes, now)
         if changed.may_trust and not key.may_trust:
             raise InvalidValue("permissions", _TRUST_IS_FOR_NEW)
         check_reach(principal, key)
         if changes.permissions is not None or principal.key is not None:
-            holds = held(principal, user_id=key.user_id, team_id=key.team_id, ctx=ctx)
-            check_grant(principal, changed, holds)
+            check_grant(principal, changed, _held_for(principal, key, ctx))
         _check_fresh(principal, key, changed, fresh)
         stored = repository.change(key, changed, *audited.changed(key, principal.actor))
         if stored is not None:
@@ -150,12 +246,16 @@ def update_key(
     raise TryAgain
 
 
-def delete_key(principal: Principal, key_id: str) -> None:
-    """Delete a key. No verification succeeds afterwards. Raises KeyNotFound, PermissionNotHeld, NotATeamMember."""
-    key = _find(principal, key_id)
+def delete_key(principal: Principal, key_id: str, *, of_team: bool = False) -> ApiKey:
+    """Delete a key, and return it. No verification succeeds afterwards. `of_team` is as in `get_key`.
+
+    Raises KeyNotFound, PermissionNotHeld, NotATeamMember.
+    """
+    key = _find(principal, key_id, of_team=of_team)
     check_reach(principal, key)
     if not revoke_key(key, actor=principal.actor):
         raise KeyNotFound
+    return key
 
 
 def _check_fresh(principal: Principal, before: ApiKey | None, after: ApiKey, fresh: bool) -> None:
@@ -174,7 +274,9 @@ def _apply(key: ApiKey, changes: KeyChanges, now: datetime) -> ApiKey:
         changed = replace(changed, enabled=changes.enabled)
     if changes.permissions is not None:
         check_permissions(changes.permissions)
-        changed = replace(changed, permissions=changes.permissions)
+        if key.owned_by_team:
+            check_team_permissions(changes.permissions)
+        changed = _with_permissions(changed, changes.permissions)
     if changes.metadata is not Unset.UNSET:
         check_metadata(changes.metadata)
         changed = replace(changed, metadata=changes.metadata)

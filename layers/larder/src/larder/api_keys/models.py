@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from larder.clock import to_ms
 from larder.errors import Unauthenticated
-from larder.teams.models import SHARED_SCOPE
+from larder.teams.models import SHARED_SCOPE, Role, is_team_id
 
 Permissions = Mapping[str, tuple[str, ...]]
 """Allowed actions by resource, for example `{"artifacts": ("read", "write")}`."""
@@ -27,12 +27,23 @@ ARTIFACT_ACTIONS = (*CACHE_ACTIONS, "manage", TRUST, REPLACE)
 TEAM_ACTIONS = ("read", "write")
 """Read and change teams and members. Keys do not have them by default, because builds do not need them."""
 
+NEVER_OF_A_TEAM = ("teams", TRUST)
+"""The resources that a team's own key cannot have: it acts without a person, so it cannot change who has access."""
+
 OWN_ACTIONS: Permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS}
 """Every permission that Larder itself checks. Other resources belong to the deployment."""
 
 
 MAX_NUMBER = 10**12
 """The upper bound of every number of a key: thirty years in milliseconds."""
+
+
+def role_cap_of(permissions: Permissions) -> Role:
+    """The role that a team's own key acts with, whoever made it. Never OWNER."""
+    actions = permissions.get("artifacts", ())
+    if not {*actions} <= {*CACHE_ACTIONS}:
+        return Role.ADMIN
+    return Role.DEVELOPER if "write" in actions else Role.VIEWER
 
 
 def scope_of_user(user_id: str) -> str:
@@ -79,8 +90,11 @@ class ApiKey:
     None without a refill. `password_version` is the user's when the key was created, 0 for keys of version 0.1.0.
     `metadata` may be UNREAD.
 
-    `holder_id` is the user or, for the token of a CI job, the rule that gave it. Such a token also has `rule_id`, the
-    rule's version in `rule_version`, and in `run` what describes the job.
+    `holder_id` is the user, the team that owns the key or, for the token of a CI job, the rule that gave it. Such a
+    token also has `rule_id`, the rule's version in `rule_version`, and in `run` what describes the job.
+
+    A team's own key acts with the role `role_cap`. `made_by` is the user who made it, None for the operator. `known_to`
+    are the users who have seen the secret.
 
     `scope` is set if it does not follow from the id: the own scope of the key's user, of the key that it replaced or of
     the job that it is for. SHARED_SCOPE is that of a trusted job of a CI.
@@ -112,11 +126,23 @@ class ApiKey:
     rule_id: str | None = None
     rule_version: int | None = None
     run: Mapping[str, str] | None = None
+    made_by: str | None = None
+    known_to: tuple[str, ...] = ()
+    role_cap: Role | None = None
+
+    @property
+    def owned_by_team(self) -> bool:
+        """Whether the key is the team's own, and has no user."""
+        return is_team_id(self.holder_id)
+
+    @property
+    def has_user(self) -> bool:
+        return self.rule_id is None and not self.owned_by_team
 
     @property
     def user_id(self) -> str:
-        """Raises Unauthenticated for the token of a CI job, which has no user."""
-        if self.rule_id is not None:
+        """Raises Unauthenticated for a team's own key and for the token of a CI job, which have no user."""
+        if not self.has_user:
             raise Unauthenticated
         return self.holder_id
 
@@ -198,15 +224,15 @@ class KeyPage(NamedTuple):
     has_more: bool
 
 
-class KeysOfUser(NamedTuple):
-    """The stored forms of a user's keys. Some of the keys may no longer exist.
+class KeysOfHolder(NamedTuple):
+    """The stored forms of the keys of a user or team. Some may no longer exist, or belong to a team since.
 
-    `counted` is the set that limits how many keys a user has, and `version` is its version, None if there is no set.
+    `counted` is the set that limits how many keys the holder has, and `version` is its version, None if there is none.
     The set has the newest keys, which the index shows late. `indexed` can have keys that are not in the set: those that
     version 0.1.0 created.
     """
 
-    user_id: str
+    holder_id: str
     indexed: frozenset[str]
     counted: frozenset[str]
     version: int | None

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from larder.actor import Actor
-from larder.api_keys.ended import ended_with_membership, ended_with_rule, ended_with_user
+from larder.api_keys.ended import (
+    ended_with_membership,
+    ended_with_rule,
+    ended_with_team,
+    ended_with_user,
+)
 from larder.api_keys.models import ARTIFACT_ACTIONS, REPLACE, ApiKey, scope_of_user
 from larder.errors import NotATeamMember, Unauthenticated
 from larder.teams.models import Membership, TeamMembership
@@ -24,7 +29,7 @@ def own_scope(user_id: str, key: ApiKey | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """The authenticated caller: a user, or a CI job with a token from a rule.
+    """The authenticated caller: a user, a team's own key, or a CI job with a token from a rule.
 
     `user` is set if the request has read the user: always with a session, and with a key only under `/api/auth`.
     """
@@ -34,12 +39,12 @@ class Principal:
 
     @property
     def user_id(self) -> str:
-        """Raises Unauthenticated for a CI job, which has no user."""
+        """Raises Unauthenticated for a team's own key and for a CI job, which have no user."""
         return self.credential.user_id
 
     @property
     def holder_id(self) -> str:
-        """The user or, for a CI job, the rule."""
+        """The user, the team for its own key or, for a CI job, the rule."""
         return self.credential.user_id if self.key is None else self.key.holder_id
 
     @property
@@ -61,6 +66,11 @@ class Principal:
         return self.key is not None and self.key.rule_id is not None
 
     @property
+    def person_id(self) -> str | None:
+        """The user, None for a team's own key and for a CI job."""
+        return self.user_id if self.key is None or self.key.has_user else None
+
+    @property
     def bound_to(self) -> str | None:
         """The id of the only team that the key works for. None for a session and for a key without a team."""
         return self.key.team_id if self.key else None
@@ -74,7 +84,7 @@ class Principal:
             if membership.team is None or ended_with_rule(self.key, rule):
                 raise Unauthenticated
             return
-        if ended_with_user(self.key, membership.user):
+        if ended_with_user(self.key, membership.user) or ended_with_team(self.key, membership):
             raise Unauthenticated
         if ended_with_membership(self.key, membership):
             raise NotATeamMember

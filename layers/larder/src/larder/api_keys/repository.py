@@ -21,7 +21,7 @@ from larder.api_keys.models import (
     UNREAD,
     ApiKey,
     KeyPage,
-    KeysOfUser,
+    KeysOfHolder,
     LoginCode,
     Permissions,
     RateLimit,
@@ -48,6 +48,7 @@ from larder.instance import Remembered
 from larder.settings import settings
 from larder.tables import (
     IDENTITY,
+    TEAMS,
     Found,
     Item,
     Key,
@@ -60,6 +61,7 @@ from larder.tables import (
     read_together,
     try_commit,
 )
+from larder.teams.models import Role
 
 API_KEYS = Table(lambda: settings().api_keys_table, "key_hash", renamed=attribute_names)
 _BESIDE_KEYS = Table(API_KEYS.name, "key_hash")
@@ -73,7 +75,7 @@ _LOGIN_CODE = "#login-code#"
 _ID_TOKEN = "#id-token#"  # noqa: S105  # a kind of item
 """Before the hash of an id token's issuer and id: the item that counts the keys that it has given."""
 _KEYS_OF = "#keys-of#"
-"""Before a user's id: the item with the set `hashes` of the user's keys. Each change raises its `version`.
+"""Before the id of a user or team: the item with the set `hashes` of their keys. Each change raises its `version`.
 
 The set contains every key of the user, except in two cases: the user has created none since version 0.1.0, or has more
 than `_MOST_COUNTED`. It can also contain keys that were deleted or have expired. It is brought up to date when it is
@@ -87,6 +89,9 @@ _MOST_COUNTED = 1000
 """The most hashes in one set. It keeps the item below DynamoDB's 400 KB, also with keys that are not hashed."""
 _next_claim_at: Remembered[str, datetime] = Remembered(1)
 """When this instance tries again to claim the clean-up. Trying at every request would cost a write each."""
+
+_TEAM = "team"
+"""The `owned_by` of a team's own key, whose `user_id` is the team: for programs that read the table."""
 
 EXPIRING = "expiring"
 """The one partition of the index `by_expiry`, in order of expiry. It holds few items: only keys with an expiry."""
@@ -128,6 +133,10 @@ def _attributes(key: ApiKey) -> Item:
         "rule_id": key.rule_id,
         "rule_version": key.rule_version,
         "run": key.run,
+        "owned_by": _TEAM if key.owned_by_team else None,
+        "made_by": key.made_by,
+        "known_to": list(key.known_to) or None,
+        "role_cap": None if key.role_cap is None else key.role_cap.value,
     }
 
 
@@ -170,6 +179,9 @@ def _from_item(item: Item) -> ApiKey:
         rule_id=item.get("rule_id"),
         rule_version=item.get("rule_version"),
         run=item.get("run"),
+        made_by=item.get("made_by"),
+        known_to=tuple(item.get("known_to", ())),
+        role_cap=Role(item["role_cap"]) if "role_cap" in item else None,
     )
 
 
@@ -198,42 +210,75 @@ def add(
     spending: LoginCode | None = None,
     generation: int | None = None,
     limited: bool = True,
+    changes_team: bool = False,
 ) -> bool:
-    """Store a new key. False if its user does not exist or has another password version than the key, the key exists
-    already, or the login code is not valid.
+    """Store a new key. False if its user does not exist or has another password version than the key, the team that
+    owns it does not exist, the key exists already, the login code is not valid, or one of `also` fails.
 
-    The transaction checks the user. So a key created during the deletion of its user is either found by that deletion
-    or not created. With `spending`, the transaction also deletes this login code, and fails if the code is gone or the
+    The transaction checks the user or team. So a key created during their deletion is either found by that deletion or
+    not created. With `spending`, the transaction also deletes this login code, and fails if the code is gone or the
     user has changed the password or ended the sessions since the code was made. With `generation`, it fails if the
-    user's sessions of this generation have ended. `also` are other writes of the transaction.
+    user's sessions of this generation have ended. `also` are other writes of the transaction. With `changes_team`, they
+    change the item of the team, on condition that it exists.
 
     Raises KeyLimitReached unless `limited` is False.
     """
-    most = settings().max_keys_per_user
-    counted = exists("version")
-    if limited:
-        counted &= missing("hashes") | size_below(hashes=most)
-    count = _BESIDE_KEYS.update(
-        _KEYS_OF + key.user_id, add={"hashes": {key.key_hash}, "version": 1}, when=counted
-    )
-    writes = [
-        count,
-        API_KEYS.put(_attributes(key), when=missing("key_hash")),
-        IDENTITY.check(key.user_id, "user", when=_user_condition(key, spending, generation)),
-    ]
+    writes = [API_KEYS.put(_attributes(key), when=missing("key_hash"))]
+    if key.has_user:
+        user = _user_condition(key, spending, generation)
+        writes.append(IDENTITY.check(key.user_id, "user", when=user))
+    elif not changes_team:
+        writes.append(_team_exists(key.holder_id))
     if spending is not None:
         code = _LOGIN_CODE + spending.code_hash
         writes.append(_BESIDE_KEYS.delete(code, when=exists("key_hash")))
     if key.metadata is not None:
         writes.append(_set_metadata(key))
-    writes += also
+    return _commit_counted(key, *writes, *also, limited=limited, now=key.created_at)
+
+
+def adopt(old: ApiKey, new: ApiKey, *also: Write, now: datetime) -> bool:
+    """Give a key of a user to its team. False if it has changed since it was read, the team does not exist, or one of
+    `also` fails.
+
+    The transaction moves the key from the set of its user to that of the team, so that no deletion of the user's keys
+    finds it. Raises KeyLimitReached.
+    """
+    before, after = _attributes(old), _attributes(new)
+    changes = {name: value for name, value in after.items() if value != before[name]}
+    of_user = keys_of(old.user_id)
+    item = _KEYS_OF + old.user_id
+    at_version = _at_version(of_user.version)
+    if of_user.version is None:
+        left = _BESIDE_KEYS.check(item, when=at_version)
+    else:
+        left = _BESIDE_KEYS.update(
+            item, discard={"hashes": {old.key_hash}}, add={"version": 1}, when=at_version
+        )
+    update = API_KEYS.update(old.key_hash, set=changes, when=_unchanged(old))
+    return _commit_counted(new, update, left, _team_exists(new.holder_id), *also, now=now)
+
+
+def _commit_counted(key: ApiKey, *writes: Write, limited: bool = True, now: datetime) -> bool:
+    """Commit, and add the key to the set of its holder. False if one of the writes fails. Raises KeyLimitReached."""
+    most = settings().max_keys_per_user
+    counted = exists("version")
+    if limited:
+        counted &= missing("hashes") | size_below(hashes=most)
+    count = _BESIDE_KEYS.update(
+        _KEYS_OF + key.holder_id, add={"hashes": {key.key_hash}, "version": 1}, when=counted
+    )
     for _ in attempts():
-        failed = try_commit(*writes)
+        failed = try_commit(count, *writes)
         if failed != [count]:
             return not failed
-        if _recount(key.user_id, now=key.created_at) >= most and limited:
+        if _recount(key.holder_id, now=now) >= most and limited:
             raise KeyLimitReached(most)
     raise TryAgain
+
+
+def _team_exists(team_id: str) -> Write:
+    return TEAMS.check(team_id, "team", when=exists("pk"))
 
 
 def putting(key: ApiKey) -> Write:
@@ -269,59 +314,85 @@ def _user_condition(key: ApiKey, code: LoginCode | None, generation: int | None)
     return user if generation is None else user & equals(session_generation=generation)
 
 
+def still_signed_in(user_id: str, generation: int) -> Write:
+    """A check that fails the transaction if the user's sessions of this generation have ended."""
+    return IDENTITY.check(user_id, "user", when=equals(session_generation=generation))
+
+
+def keys_not_ended(user_id: str, keys_from: int) -> Write:
+    """A check that fails the transaction if the user was deleted, or a reset has ended their keys since."""
+    reset = equals(keys_from=keys_from)
+    # Version 0.1.0 did not store it.
+    return IDENTITY.check(
+        user_id, "user", when=reset if keys_from else exists("pk") & (missing("keys_from") | reset)
+    )
+
+
+def team_exists(team_id: str) -> bool:
+    return TEAMS.get(team_id, "team") is not None
+
+
 def password_version_of(user_id: str) -> int | None:
     """None if the user does not exist."""
     user = IDENTITY.get(user_id, "user")
     return None if user is None else user["password_version"]
 
 
-def _recount(user_id: str, *, now: datetime) -> int:
-    """Bring the set of the user's keys up to date, and return how many it contains. Deletes expired keys.
+def _recount(holder_id: str, *, now: datetime) -> int:
+    """Bring the set of the holder's keys up to date, and return how many it contains. Deletes expired keys.
 
     Keys that version 0.1.0 created are only in the index, and are added.
     """
-    keys = keys_of(user_id, most=_MOST_COUNTED)
-    known = sorted(keys.indexed | keys.counted)
-    found = [_from_item(item) for item in API_KEYS.get_many([(each,) for each in known])]
+    keys = keys_of(holder_id, most=_MOST_COUNTED)
+    found = _held(keys)
     ended = [key for key in found if key.expires_at is not None and key.expires_at <= now]
     deleted = map_concurrently(lambda key: delete_if_unusable(key.key_hash, now=now), ended)
     gone = {key.key_hash for key, done in zip(ended, deleted, strict=True) if done}
     living = {key.key_hash for key in found} - gone
     changes = {"hashes": living or None, "version": (keys.version or 0) + 1}
     # If another request has changed the set, the caller's transaction fails again or succeeds with that set.
-    commit(_BESIDE_KEYS.update(_KEYS_OF + user_id, set=changes, when=_at_version(keys.version)))
+    commit(_BESIDE_KEYS.update(_KEYS_OF + holder_id, set=changes, when=_at_version(keys.version)))
     return len(living)
 
 
-def keys_of(user_id: str, *, most: int | None = None) -> KeysOfUser:
-    """The keys of a user, `most` of them from the index."""
-    of_user = equals(user_id=user_id)
-    with running(_BESIDE_KEYS.get, _KEYS_OF + user_id) as reading:
-        indexed = frozenset(islice(_hashes("by_user", of_user), most))
+def keys_of(holder_id: str, *, most: int | None = None) -> KeysOfHolder:
+    """The keys of a user or team, `most` of them from the index."""
+    held = equals(user_id=holder_id)
+    with running(_BESIDE_KEYS.get, _KEYS_OF + holder_id) as reading:
+        indexed = frozenset(islice(_hashes("by_user", held), most))
     item = reading.result() or {}
-    return KeysOfUser(
-        user_id=user_id,
+    return KeysOfHolder(
+        holder_id=holder_id,
         indexed=indexed,
         counted=frozenset(item.get("hashes", ())),
         version=item.get("version"),
     )
 
 
-def delete_all(keys: KeysOfUser) -> bool:
-    """Delete the keys of a user, and the set that was read with them. False if a key was created since.
+def _held(keys: KeysOfHolder) -> list[ApiKey]:
+    """Those keys that exist and are still the holder's: the index shows late that a team has adopted one."""
+    known = sorted(keys.indexed | keys.counted)
+    found = [_from_item(item) for item in API_KEYS.get_many([(each,) for each in known])]
+    return [key for key in found if key.holder_id == keys.holder_id]
+
+
+def delete_all(keys: KeysOfHolder) -> bool:
+    """Delete the keys of a user or team, and the set that was read with them. False if a key was created or adopted
+    since.
 
     One transaction, or several at once if there are more keys than one can delete. If other transactions keep it from
     succeeding, as when the keys are in constant use, the keys are deleted one by one.
     """
     # A batch has an even number of writes, so it has both of a key. One by one, the metadata goes first: if the next
     # write fails, the key is still found when the deletion is repeated.
+    still_held = missing("key_hash") | equals(user_id=keys.holder_id)
     writes = [
-        API_KEYS.delete(item)
+        write
         for each in sorted(keys.indexed | keys.counted)
-        for item in (_METADATA + each, each)
+        for write in (API_KEYS.delete(_METADATA + each), API_KEYS.delete(each, when=still_held))
     ]
     when = _at_version(keys.version)
-    writes.append(_BESIDE_KEYS.delete(_KEYS_OF + keys.user_id, when=when))
+    writes.append(_BESIDE_KEYS.delete(_KEYS_OF + keys.holder_id, when=when))
 
     def delete_together(batch: Sequence[Write]) -> bool:
         try:
@@ -332,11 +403,11 @@ def delete_all(keys: KeysOfUser) -> bool:
     return all(map_concurrently(delete_together, in_batches(writes)))
 
 
-def delete_bound_to(team_id: str, keys: KeysOfUser) -> None:
+def delete_bound_to(team_id: str, keys: KeysOfHolder) -> None:
     """Delete those of a user's keys that are bound to the team."""
-    found = API_KEYS.get_many([(each,) for each in sorted(keys.indexed | keys.counted)])
-    bound = [item["key_hash"] for item in found if item.get("team_id") == team_id]
-    map_concurrently(delete, bound)
+    bound = [key.key_hash for key in _held(keys) if key.team_id == team_id]
+    still_held = equals(user_id=keys.holder_id)
+    map_concurrently(lambda key_hash: _delete(key_hash, still_held), bound)
 
 
 def _at_version(version: int | None) -> Condition:
@@ -532,14 +603,16 @@ def find_by_id(key_id: str) -> ApiKey | None:
     return None
 
 
-def list_by_user(user_id: str) -> list[ApiKey]:
-    """Every key of one user, oldest first."""
-    return _oldest_first(_hashes("by_user", equals(user_id=user_id)))
+def list_by_holder(holder_id: str) -> list[ApiKey]:
+    """Every key of one user, or that one team owns, oldest first."""
+    keys = _oldest_first(_hashes("by_user", equals(user_id=holder_id)))
+    # The index shows late that a team has adopted one.
+    return [key for key in keys if key.holder_id == holder_id]
 
 
-def page_by_user(user_id: str, *, limit: int, offset: int) -> KeyPage:
-    """At most `limit` keys of one user, oldest first, after the first `offset` ones."""
-    return _page("by_user", equals(user_id=user_id), limit, offset)
+def page_by_holder(holder_id: str, *, limit: int, offset: int) -> KeyPage:
+    """At most `limit` keys of one user, or that one team owns, oldest first, after the first `offset` ones."""
+    return _page("by_user", equals(user_id=holder_id), limit, offset)
 
 
 def page_by_team(team_id: str, *, limit: int, offset: int) -> KeyPage:

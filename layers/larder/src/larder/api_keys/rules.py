@@ -9,7 +9,13 @@ import math
 import re
 from typing import Any
 
-from larder.api_keys.models import MAX_NUMBER, Permissions, RateLimit, Refill
+from larder.api_keys.models import (
+    MAX_NUMBER,
+    NEVER_OF_A_TEAM,
+    Permissions,
+    RateLimit,
+    Refill,
+)
 from larder.errors import (
     ExpiresInTooLarge,
     ExpiresInTooSmall,
@@ -133,6 +139,14 @@ def check_permissions(permissions: Permissions) -> None:
     if len(json.dumps(permissions)) > MAX_PERMISSIONS_LENGTH:
         raise InvalidValue(
             "permissions", f"must be at most {MAX_PERMISSIONS_LENGTH} characters of JSON"
+        )
+
+
+def check_team_permissions(permissions: Permissions) -> None:
+    """Check the permissions of a team's own key."""
+    if forbidden := [resource for resource in NEVER_OF_A_TEAM if resource in permissions]:
+        raise InvalidValue(
+            "permissions", f"of a key that a team owns must not have {' or '.join(forbidden)}"
         )
 
 

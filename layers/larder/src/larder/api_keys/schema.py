@@ -38,6 +38,7 @@ _FIXED = frozenset(
         *("password_version", "has_metadata"),
         *("has_allowance", "refill_at", "window_ends_at", "not_before"),
         *("scope", "rule_id", "rule_version", "rule_team", "run", "uses"),
+        *("owned_by", "made_by", "known_to", "role_cap"),
     }
 )
 

@@ -13,7 +13,15 @@ from larder.actor import Actor
 from larder.api_keys import repository
 from larder.api_keys.changes import NewKey
 from larder.api_keys.checksums import CHECKSUM_LENGTH, with_checksum
-from larder.api_keys.models import ApiKey, KeyPage, Permissions, RateLimit
+from larder.api_keys.models import (
+    NEVER_OF_A_TEAM,
+    ApiKey,
+    KeyPage,
+    Permissions,
+    RateLimit,
+    role_cap_of,
+    scope_of_user,
+)
 from larder.api_keys.rules import (
     VERCELS_OWN,
     check_expires_in,
@@ -22,6 +30,7 @@ from larder.api_keys.rules import (
     check_name,
     check_permissions,
     check_prefix,
+    check_team_permissions,
 )
 from larder.api_keys.verification import TOKEN, stored_form
 from larder.concurrency import attempts, map_concurrently
@@ -35,6 +44,7 @@ from larder.errors import (
 from larder.extensions import RequestContext, hook
 from larder.hashing import is_random_id, random_id, random_letters
 from larder.settings import SettingsError, environment_name, settings
+from larder.teams.protection import NO_TRUST, FirstTrust
 
 if TYPE_CHECKING:
     # Builds use keys, and start faster without the account modules.
@@ -54,20 +64,23 @@ _DELETED_TOGETHER = 100
 """Expired keys between two reads of the index."""
 
 
-def create_key(new: NewKey, *, also: "Sequence[Write]" = (), now: datetime) -> tuple[ApiKey, str]:
+def create_key(new: NewKey, *, trust: FirstTrust = NO_TRUST, now: datetime) -> tuple[ApiKey, str]:
     """Create a key outside of a request. Returns the record and the secret key, which cannot be read again.
 
-    For properties that are None, the deployment's options apply. `also` is as in `store_key`. Raises InvalidValue,
+    For properties that are None, the deployment's options apply. `trust` is as in `store_key`. Raises InvalidValue,
     KeyLimitReached.
     """
     key, raw = prepare_key(new, now=now)
-    return store_key(key, also=also), raw
+    return store_key(key, trust=trust), raw
 
 
 def prepare_key(
     new: NewKey, *, now: datetime, ctx: RequestContext | None = None
 ) -> tuple[ApiKey, str]:
-    """Make a key without storing it. Returns the record and the secret key. Raises InvalidValue."""
+    """Make a key without storing it. Returns the record and the secret key. Raises InvalidValue.
+
+    A team's own key made by the operator needs `permissions`.
+    """
     options = settings()
     prefix = options.default_key_prefix or None if new.prefix is None else new.prefix
     check_name(new.name)
@@ -77,8 +90,12 @@ def prepare_key(
     check_metadata(new.metadata)
     permissions = new.permissions
     if permissions is None:
-        permissions = default_permissions(new.user_id, ctx)
+        permissions = default_permissions(new.user_id or new.made_by or "", ctx)
+        if new.user_id is None:
+            permissions = {on: do for on, do in permissions.items() if on not in NEVER_OF_A_TEAM}
     check_permissions(permissions)
+    if new.user_id is None:
+        check_team_permissions(permissions)
     expires_in_s = new.expires_in_s or options.default_key_expires_in_seconds or None
     rate_limit = new.rate_limit or default_rate_limit()
     check_limits(new.remaining, new.refill, rate_limit)
@@ -86,7 +103,7 @@ def prepare_key(
     key = ApiKey(
         id=random_id(),
         key_hash=stored_form(raw),
-        holder_id=new.user_id,
+        holder_id=new.user_id or new.team_id or "",
         team_id=new.team_id,
         name=new.name,
         start=_start(raw, prefix or "") if options.store_key_start else None,
@@ -105,6 +122,9 @@ def prepare_key(
         created_at=now,
         updated_at=now,
         last_request=None,
+        made_by=new.made_by,
+        known_to=() if new.made_by is None else (new.made_by,),
+        role_cap=role_cap_of(permissions) if new.user_id is None else None,
     )
     return key, raw
 
@@ -165,18 +185,19 @@ def store_key(
     limited: bool = True,
     replaces: ApiKey | None = None,
     ending: "Sequence[Write]" = (),
+    trust: FirstTrust = NO_TRUST,
     also: "Sequence[Write]" = (),
 ) -> ApiKey:
     """Store a key, and return it with its user's password version.
 
-    Raises InvalidValue if its user does not exist: nothing would delete the key with its user.
+    Raises InvalidValue if its user or team does not exist: nothing would delete the key with them.
 
     `maker` is the user of the session that creates a key for itself. Raises NotSignedIn if all sessions of the user
     have ended since the session was checked, so that a password reset that deletes keys does not miss this one.
 
     `replaces` is the key that this one replaces, and `ending` the writes that end it, in the same transaction. Raises
-    TryAgain if it has changed. `also` are other writes of the transaction. Raises KeyLimitReached unless `limited` is
-    False.
+    TryAgain if it has changed, or if one of `also`, other writes of the transaction, fails. `trust` is what the key
+    does to its team. Raises KeyLimitReached unless `limited` is False.
     """
     from larder.api_keys import audited
 
@@ -184,13 +205,20 @@ def store_key(
     entries = (
         audited.created(key, actor) if replaces is None else audited.rotated(replaces, key, actor)
     )
-    writes = (*entries, *ending, *also)
+    writes = (*entries, *ending, *trust.writes, *also)
+    store = partial(
+        repository.add, generation=generation, limited=limited, changes_team=bool(trust.writes)
+    )
     for _ in attempts():
-        version = maker.password_version if maker else repository.password_version_of(key.user_id)
-        if version is None:
-            raise InvalidValue("user_id", "there is no such user")
-        stored = replace(key, password_version=version)
-        if repository.add(stored, *writes, generation=generation, limited=limited):
+        stored = key
+        if key.has_user:
+            version = (
+                maker.password_version if maker else repository.password_version_of(key.user_id)
+            )
+            if version is None:
+                raise InvalidValue("user_id", "there is no such user")
+            stored = replace(key, password_version=version)
+        if store(stored, *writes):
             return stored
         if replaces is not None:
             current = repository.get(replaces.key_hash)
@@ -200,6 +228,10 @@ def store_key(
             raise SettingsError(
                 f"{environment_name('extensions')}: generate_key returned a key that exists already"
             )
+        if key.owned_by_team:
+            if not repository.team_exists(key.holder_id):
+                raise InvalidValue("team", "does not exist")
+            raise TryAgain
         if maker is not None:
             raise NotSignedIn
         # The user has changed the password or was deleted.
@@ -216,19 +248,19 @@ def default_rate_limit() -> RateLimit:
     )
 
 
-def list_keys(user_id: str) -> list[ApiKey]:
-    """Every key of one user, oldest first."""
-    return repository.all_with_metadata(repository.list_by_user(user_id))
+def list_keys(holder_id: str) -> list[ApiKey]:
+    """Every key of one user, or that one team owns, oldest first."""
+    return repository.all_with_metadata(repository.list_by_holder(holder_id))
 
 
 def trusted_keys_of(user_id: str) -> list[ApiKey]:
     """The keys of one user that have `artifacts: trust`. Does not read their metadata."""
-    return [key for key in repository.list_by_user(user_id) if key.may_trust]
+    return [key for key in repository.list_by_holder(user_id) if key.may_trust]
 
 
-def page_of_keys(user_id: str, *, limit: int, offset: int) -> KeyPage:
-    """At most `limit` keys of one user, oldest first, after the first `offset` ones."""
-    page = repository.page_by_user(user_id, limit=limit, offset=offset)
+def page_of_keys(holder_id: str, *, limit: int, offset: int) -> KeyPage:
+    """At most `limit` keys of one user, or that one team owns, oldest first, after the first `offset` ones."""
+    page = repository.page_by_holder(holder_id, limit=limit, offset=offset)
     return page._replace(keys=tuple(repository.all_with_metadata(page.keys)))
 
 
@@ -267,12 +299,15 @@ def revoke_ci_token(key_hash: str | None) -> ApiKey | None:
     return key
 
 
-def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, str] | None:
+def rotate_key(
+    key_id: str, *, overlap_s: int, to_team: bool = False, now: datetime
+) -> tuple[ApiKey, str] | None:
     """Replace a key. The old key works for `overlap_s` more seconds, but not longer than its own expiry.
 
-    The new key has the same user, team, name, prefix, permissions, scope, metadata, limits and remaining uses, and the
+    The new key has the same owner, team, name, prefix, permissions, scope, metadata, limits and remaining uses, and the
     full lifetime again. With an overlap, each of the two keys has the remaining uses; without one, they are exact.
-    Returns None if no key of a user has this id: the token of a CI job ends by itself. Raises InvalidValue, TryAgain.
+    With `to_team`, the team of the key owns the new one (`ownership.rotate_to_team`). Returns None if no key has this
+    id, also for the token of a CI job, which ends by itself. Raises InvalidValue, KeyLimitReached, TryAgain.
     """
     if overlap_s < 0:
         raise InvalidValue("overlap", "must be 0 or a positive number of seconds")
@@ -288,8 +323,8 @@ def rotate_key(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKey, s
         last = repository.disable(old.key_hash, now=now)
         if last is None or (last.remaining == 0 and last.refill is None):
             return None
-        return _create_successor(last, repository.deleting(last), now)
-    return _create_successor(old, [end_after(old, overlap_s, now=now)], now)
+        return _create_successor(last, repository.deleting(last), to_team, now)
+    return _create_successor(old, [end_after(old, overlap_s, now=now)], to_team, now)
 
 
 def end_after(key: ApiKey, overlap_s: int, *, now: datetime) -> "Write":
@@ -299,11 +334,19 @@ def end_after(key: ApiKey, overlap_s: int, *, now: datetime) -> "Write":
     return repository.ending(key, expires_at, now=max(now, key.updated_at + MILLISECOND))
 
 
-def _create_successor(old: ApiKey, ending: "Sequence[Write]", now: datetime) -> tuple[ApiKey, str]:
-    """Not limited, so that the keys of a user who has the most can be rotated."""
-    key, raw = prepare_key(_successor(repository.with_metadata(old), now), now=now)
-    key = replace(key, scope=old.own_scope)
-    return store_key(key, limited=False, replaces=old, ending=ending), raw
+def _create_successor(
+    old: ApiKey, ending: "Sequence[Write]", to_team: bool, now: datetime
+) -> tuple[ApiKey, str]:
+    """Not limited, so that the keys of a user or team that has the most can be rotated."""
+    new = _successor(repository.with_metadata(old), now)
+    key, raw = prepare_key(replace(new, user_id=None) if to_team else new, now=now)
+    key = replace(key, scope=scope_for_team(old) if to_team else old.own_scope)
+    return store_key(key, limited=to_team, replaces=old, ending=ending), raw
+
+
+def scope_for_team(old: ApiKey) -> str | None:
+    """The scope of the team's own key in place of another: the same, unless it is that of a user."""
+    return None if old.scope == scope_of_user(old.holder_id) else old.own_scope
 
 
 def _successor(old: ApiKey, now: datetime) -> NewKey:
@@ -311,7 +354,7 @@ def _successor(old: ApiKey, now: datetime) -> NewKey:
     if old.expires_at is not None and not settings().disable_custom_key_expiry:
         lifetime = old.expires_at - old.created_at
     return NewKey(
-        user_id=old.user_id,
+        user_id=old.user_id if old.has_user else None,
         team_id=old.team_id,
         name=old.name,
         prefix=old.prefix,
@@ -324,21 +367,24 @@ def _successor(old: ApiKey, now: datetime) -> NewKey:
     )
 
 
-def delete_keys_of(user_id: str) -> int:
-    """Delete every key of a user, and return how many the index had. Many keys take as many steps as one."""
+def delete_keys_of(holder_id: str) -> int:
+    """Delete every key of a user, or that a team owns, and return how many the index had.
+
+    Many keys take as many steps as one.
+    """
     deleted = 0
     for _ in attempts():
-        keys = repository.keys_of(user_id)
+        keys = repository.keys_of(holder_id)
         deleted = max(deleted, len(keys.indexed))
         if repository.delete_all(keys):
             return deleted
-        # A key was created after the keys were read.
+        # A key was created or adopted after the keys were read.
     raise TryAgain
 
 
 def delete_keys_created_until(user_id: str, moment: datetime) -> None:
     """Delete the keys that a user had at that moment."""
-    for key in repository.list_by_user(user_id):
+    for key in repository.list_by_holder(user_id):
         if key.created_at <= moment:
             repository.delete(key.key_hash)
 

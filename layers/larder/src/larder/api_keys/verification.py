@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from larder.api_keys import repository
 from larder.api_keys.checksums import Checksum, check
-from larder.api_keys.ended import ended_with_membership, ended_with_user
+from larder.api_keys.ended import ended_with_membership, ended_with_team, ended_with_user
 from larder.api_keys.known import KnownCredential, known_credentials
 from larder.api_keys.models import ApiKey, Permissions, Refusal, Verification
 from larder.clock import to_ms
@@ -71,11 +71,17 @@ def presented_form(raw: str, ctx: RequestContext) -> str | None:
 
 
 def verify_presented(
-    key_hash: str | None, required: Permissions, *, now: datetime, with_metadata: bool = False
+    key_hash: str | None,
+    required: Permissions,
+    *,
+    of_team: bool | None = None,
+    now: datetime,
+    with_metadata: bool = False,
 ) -> Verification:
     """Verify the key of a request to `/api/auth`, given in its stored form. None is invalid, without a look-up.
 
-    A key that has ended (`ended.py`) is invalid. `with_metadata` also reads the metadata of a valid key.
+    A key that has ended (`ended.py`) is invalid. With `of_team`, only a team's own key is valid, or, if it is False,
+    only one of a user. `with_metadata` also reads the metadata of a valid key.
 
     Only a key with an allowance or a rate limit takes a write. What an instance remembers of a key selects the items to
     read, so that all calls are made at once. A key that it does not know is looked up first, so that a made-up one
@@ -84,6 +90,8 @@ def verify_presented(
     if key_hash is None or (key_hash not in known_credentials and find_presented(key_hash) is None):
         return _INVALID
     known = known_credentials[key_hash]
+    if of_team not in (None, known.is_of_team):
+        return _INVALID
     where = (known.bound_to or known.holder_id, known.holder_id)
     count = partial(verify, key_hash, required, now=now, with_metadata=with_metadata)
     if known.is_counted:
@@ -115,9 +123,16 @@ def verify_presented(
     if stored.rule_id is not None:
         # The token of a CI job stands for no user. It works where its rule is read with the team: in the cache.
         return _INVALID
+    if of_team not in (None, stored.owned_by_team):
+        # Its team has just adopted it.
+        return _INVALID
     if not known.is_of(stored.holder_id, stored.team_id):
         membership = membership_of(stored.team_id or stored.holder_id, stored.holder_id)
-    if ended_with_user(stored, membership.user) or ended_with_membership(stored, membership):
+    if (
+        ended_with_user(stored, membership.user)
+        or ended_with_team(stored, membership)
+        or ended_with_membership(stored, membership)
+    ):
         return _INVALID
     return verification
 
@@ -170,16 +185,26 @@ def verify(
 def verify_key(
     key_hash: str, required: Permissions, *, now: datetime, checked_later: bool = False
 ) -> ApiKey:
-    """Verify the key that a request presents. With `checked_later`, the caller checks whether it has ended.
+    """Verify the key of a user that a request presents. With `checked_later`, the caller checks whether it has ended.
 
-    Raises Unauthenticated for a key that is unknown, disabled, expired or used up, without saying which; ReadOnly or
-    MissingPermission; RateLimited.
+    Raises Unauthenticated for a key that is unknown, disabled, expired or used up, or that has no user, without saying
+    which; ReadOnly or MissingPermission; RateLimited.
     """
     if not checked_later:
-        return _accepted(verify_presented(key_hash, required, now=now), required)
-    if known_as_counted(key_hash):
-        return verify_counted_key(key_hash, required, now=now)
-    return verify_read_key(key_hash, find_presented(key_hash), required, now=now)
+        return _accepted(verify_presented(key_hash, required, of_team=False, now=now), required)
+    known = known_credentials.get(key_hash)
+    if known is not None and known.is_counted:
+        if known.is_of_team:
+            raise Unauthenticated
+        key = verify_counted_key(key_hash, required, now=now)
+    else:
+        found = find_presented(key_hash)
+        if found is not None and not found.has_user:
+            raise Unauthenticated
+        key = verify_read_key(key_hash, found, required, now=now)
+    if not key.has_user:
+        raise Unauthenticated
+    return key
 
 
 def verify_counted_key(key_hash: str, required: Permissions, *, now: datetime) -> ApiKey:

@@ -30,6 +30,7 @@ from larder.concurrency import attempts, running
 from larder.errors import EvictionInProgress, TryAgain
 from larder.metrics import count_in_total
 from larder.settings import settings
+from larder.teams.models import is_team_id
 from larder.teams.state import membership_of, read_state
 
 if TYPE_CHECKING:
@@ -252,10 +253,15 @@ def _checking_trust(upload: Upload, view: View) -> Generator[Callable[[], bool],
 
 
 def _has_lost_trust(upload: Upload, writer: Actor) -> bool:
-    """Whether the writer's rule was changed, disabled or deleted since the offer, or its user has lost the role."""
+    """Whether the writer's rule was changed, disabled or deleted since the offer, or its user has lost the role.
+
+    A team's own key has no role to lose: it is trusted as long as the team exists.
+    """
     if writer.holder_id is None:
         return False
     membership = membership_of(upload.owner, writer.holder_id)
+    if is_team_id(writer.holder_id):
+        return membership.team is None
     if writer.rule_id is not None:
         rule = membership.rule
         return rule is None or not rule.enabled or rule.version != upload.rule_version

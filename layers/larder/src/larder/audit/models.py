@@ -32,6 +32,8 @@ class Action(StrEnum):
     KEY_CHANGED = "key_changed"
     KEY_ROTATED = "key_rotated"
     """A new key replaced this one. `details` have its id, `successor`. It has no `key_created`."""
+    KEY_ADOPTED = "key_adopted"
+    """The operator made a user's key the team's own. It has the two entries of a key of a team."""
     KEY_DELETED = "key_deleted"
     KEYS_DELETED = "keys_deleted"
     """A password reset deleted all keys of the user."""

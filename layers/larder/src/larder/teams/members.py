@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from larder import clock
 from larder.actor import DELETION, Actor
 from larder.audit.models import Action
 from larder.audit.service import audited
@@ -39,6 +40,11 @@ _OWNERS_ONLY = "Only an owner of the team can add, change and remove owners."
 def role_of(team_id: str, user_id: str) -> Role | None:
     """The user's role in the team. None if they are not a member."""
     return repository.read_membership(team_id, user_id).role
+
+
+def still_have_roles(team_id: str, *found: Member) -> "list[Write]":
+    """Checks that fail a transaction unless the members still have the roles that were read."""
+    return [check for member in found for check in repository.role_checks(team_id, member)]
 
 
 def find_membership(id_or_slug: str, user_id: str, *, bound_to: str | None) -> TeamMembership:
@@ -77,6 +83,11 @@ def list_memberships(
 def roles_in(team_id: str, user_ids: Iterable[str]) -> Mapping[str, Role]:
     """The roles of those of the users who are members of the team."""
     return repository.read_places(team_id, *user_ids).roles
+
+
+def departures(team_id: str, user_ids: Iterable[str]) -> Mapping[str, datetime]:
+    """When those of the users left the team who have been members and are none now."""
+    return repository.departures(team_id, sorted({*user_ids}))
 
 
 def rules_made_by(team_id: str, user_id: str) -> list[str]:
@@ -178,7 +189,8 @@ def remove_member(
             check_manages(acting.role, current_role)
         _check_not_last(current_role, places)
         entry = _removal(team_id, user_id, current_role, actor)
-        if repository.remove_member(team_id, user_id, current_role, entry, by=acting):
+        left = repository.note_departure(team_id, user_id, now=clock.now())
+        if repository.remove_member(team_id, user_id, current_role, left, entry, by=acting):
             return
     raise TryAgain
 
@@ -235,7 +247,8 @@ def _leave(team_id: str, user_id: str) -> None:
             repository.delete_member(team_id, user_id)
             return
         entry = _removal(team_id, user_id, role, Actor(DELETION, user_id))
-        if repository.remove_member(team_id, user_id, role, entry, keeps_an_owner=False):
+        left = repository.note_departure(team_id, user_id, now=clock.now())
+        if repository.remove_member(team_id, user_id, role, left, entry, keeps_an_owner=False):
             return
     raise TryAgain
 

@@ -63,6 +63,11 @@ class Role(StrEnum):
         return self in (Role.OWNER, Role.ADMIN)
 
     @property
+    def manages_keys(self) -> bool:
+        """Can list and delete the keys of the team, and make and change those that it owns."""
+        return self in (Role.OWNER, Role.ADMIN)
+
+    @property
     def manages_owners(self) -> bool:
         """Can invite and remove owners, and give and take the role of an owner."""
         return self is Role.OWNER
@@ -221,7 +226,7 @@ class Membership:
 
     For a user without a team, `team` and `member` are None, and `state` is the user's own. `user` is None if the user
     does not exist, and in lists, which do not read it. A token of a rule has neither: `rule` is the rule, or None if it
-    was removed.
+    was removed. A team's own key has neither: it acts with the role `role_cap`.
     """
 
     team: Team | None
@@ -229,10 +234,11 @@ class Membership:
     state: OwnerState
     user: UserState | None = None
     rule: RuleState | None = None
+    role_cap: Role | None = None
 
     @property
     def role(self) -> Role | None:
-        return None if self.member is None else self.member.role
+        return self.role_cap if self.member is None else self.member.role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

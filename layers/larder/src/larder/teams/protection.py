@@ -50,6 +50,9 @@ class FirstTrust(NamedTuple):
         return bool(self.protection.on)
 
 
+NO_TRUST = FirstTrust()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectionChange:
     """What to set. None leaves a setting as it is.

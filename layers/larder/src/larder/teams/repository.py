@@ -4,6 +4,7 @@
 |---|---|---|
 | `team_...` | `team` | the team: slugs, name, how many owners it has, caching status, quota, block, protection |
 | `team_...` | `member#<user id>` | a member's role |
+| `team_...` | `left#<user id>` | when a former member left |
 | `team_...` | `rule#<rule id>`, `rules` | a rule for tokens of CI jobs, and how many there are (`larder.trust`) |
 | `slug#<slug>` | `slug` | the team that the slug leads to, as its current or a former slug; or led to, if `retired` |
 | user id | `personal` | caching status, quota and block of a user without a team |
@@ -58,6 +59,7 @@ from larder.teams.models import (
 from larder.teams.users import parse_user, user_key
 
 _MEMBER = "member#"
+_LEFT = "left#"
 RULE = "rule#"
 """Before the id of a rule."""
 
@@ -65,15 +67,20 @@ _DELETED = "deleted"
 
 
 def membership_keys(owner: str, holder_id: str) -> dict[Table, list[Key]]:
-    """The keys of the items that decide what the user or rule can do for `owner`. `parse_membership` parses them."""
+    """The keys of the items that decide what the holder can do for `owner`: a user, a team for its own key, or a rule.
+
+    `parse_membership` parses them.
+    """
     personal: list[Key] = [(owner, "personal")]
     of_owner = _team_keys(owner, holder_id) if is_team_id(owner) else personal
-    if is_rule_id(holder_id):
+    if is_rule_id(holder_id) or is_team_id(holder_id):
         return {TEAMS: of_owner}
     return {TEAMS: of_owner, IDENTITY: [user_key(holder_id)]}
 
 
 def _team_keys(team_id: str, holder_id: str) -> list[Key]:
+    if is_team_id(holder_id):
+        return [(team_id, "team")]
     kind = RULE if is_rule_id(holder_id) else _MEMBER
     return [(team_id, "team"), (team_id, kind + holder_id)]
 
@@ -295,6 +302,22 @@ def remove_member(
     member = TEAMS.delete(team_id, _MEMBER + user_id, when=_role_is(old))
     count = _count(team_id, old, None, keeps_an_owner=keeps_an_owner)
     return commit(member, count, *role_checks(team_id, by, user_id), *also)
+
+
+def note_departure(team_id: str, user_id: str, *, now: datetime) -> Write:
+    """The write that stores when a member leaves, for the transaction of their removal."""
+    return TEAMS.update(team_id, _LEFT + user_id, set={"left_at": to_ms(now)})
+
+
+def departures(team_id: str, user_ids: Sequence[str]) -> dict[str, datetime]:
+    """When those of the users left who are not members now."""
+    keys = [(team_id, kind + user_id) for user_id in user_ids for kind in (_MEMBER, _LEFT)]
+    found = {item["sk"]: item for item in TEAMS.get_many(keys)}
+    return {
+        user_id: from_ms(found[_LEFT + user_id]["left_at"])
+        for user_id in user_ids
+        if _LEFT + user_id in found and _MEMBER + user_id not in found
+    }
 
 
 def has_role(team_id: str, user_id: str, *roles: Role) -> Write:

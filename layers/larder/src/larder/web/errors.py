@@ -38,6 +38,10 @@ class InvalidQuery(LarderError):
         super().__init__(f"[query.{field}] {rule}")
 
 
+class OrganizationIdRequired(LarderError):
+    message = "configId team needs organizationId, the id or slug of the team that owns the key."
+
+
 class UnsupportedMediaType(LarderError):
     message = "The body must be sent as application/json."
 

@@ -87,11 +87,11 @@ def json_response(
     return JsonResponse(json.dumps(body), headers, cookies)
 
 
-def next_page(path: str, *, limit: int, offset: int | None) -> dict[str, str]:
+def next_page(path: str, *, offset: int | None, **query: str | int) -> dict[str, str]:
     """The header with the URL of the next page (RFC 8288). Empty on the last page, where `offset` is None."""
     if offset is None:
         return {}
-    return {"Link": f'<{path}?{urlencode({"limit": limit, "offset": offset})}>; rel="next"'}
+    return {"Link": f'<{path}?{urlencode({**query, "offset": offset})}>; rel="next"'}
 
 
 def accepted_response(body: Shape) -> AcceptedResponse[Shape]:

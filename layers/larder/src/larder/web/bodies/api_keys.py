@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -11,18 +11,20 @@ from pydantic import (
     StringConstraints,
 )
 
+from larder.api_keys import manage
 from larder.api_keys.changes import UNSET, KeyChanges, NewKey, Rotation, Unset
 from larder.api_keys.models import Permissions, RateLimit, Refill
 from larder.api_keys.rules import MAX_WORD_LENGTH
 from larder.api_keys.service import default_rate_limit
 from larder.api_keys.verification import presented_form
+from larder.teams.models import TeamMembership
 from larder.teams.slugs import parse_team_id
 from larder.web.bodies import better_auth
 from larder.web.bodies.model import BodyModel
-from larder.web.errors import InvalidBody, KeyForAnother, ServerOnlyProperty
+from larder.web.errors import InvalidBody, KeyForAnother, OrganizationIdRequired, ServerOnlyProperty
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.session import KeyMaker, UserPrincipal
-from larder.web.queries.api_keys import NO_OTHER_KEYS, other_keys
+from larder.web.queries.api_keys import OF_TEAMS, NamedKey, names_other_keys
 from larder.web.request_context import request_context
 
 MAX_PERMISSIONS = 20
@@ -43,17 +45,30 @@ def _whole(sent: object) -> object:
 _Whole = Annotated[int, BeforeValidator(_whole)]
 
 
+def _unless_empty(sent: object) -> object:
+    """An empty text is as good as none."""
+    return None if sent == "" else sent
+
+
+_Config = Annotated[Literal["default", "team"] | None, BeforeValidator(_unless_empty)]
+
+
 class _Verify(BodyModel):
     key: str
     permissions: Annotated[dict[_Word, list[_Word]], Field(max_length=MAX_PERMISSIONS)] = Field(
         default_factory=dict
     )
+    configId: _Config = None  # noqa: N815  # the names on the wire
+
+    @property
+    def of_team(self) -> bool | None:
+        return None if self.configId is None else self.configId == OF_TEAMS
 
 
 class _Limits(BodyModel):
     """Owner and limits, which only operators set (docs/clients/better-auth.md#properties-that-users-can-set)."""
 
-    userId: str | None = None  # noqa: N815  # the names on the wire
+    userId: str | None = None  # noqa: N815
     remaining: _Whole | None = None
     refillAmount: _Whole | None = None  # noqa: N815
     refillInterval: _Whole | None = None  # noqa: N815
@@ -78,6 +93,8 @@ class _Create(_Limits):
     permissions: _Permissions | None = None
     teamId: Annotated[str, AfterValidator(parse_team_id)] | None = None  # noqa: N815
     protect: bool = True
+    configId: _Config = None  # noqa: N815
+    organizationId: str | None = None  # noqa: N815
     replaces: str | None = None
     overlap: Annotated[int, BeforeValidator(_whole), Field(ge=60, le=MAX_OVERLAP_S)] = 86_400
 
@@ -86,6 +103,7 @@ class _Update(_Limits):
     """Null removes a value that can be removed. A missing field leaves its value unchanged."""
 
     keyId: str  # noqa: N815
+    configId: _Config = None  # noqa: N815
     name: str = ""
     enabled: bool = True
     expiresIn: _Whole | None = None  # noqa: N815
@@ -102,30 +120,38 @@ class _Update(_Limits):
 
 class _Named(BodyModel):
     keyId: str  # noqa: N815
+    configId: _Config = None  # noqa: N815
 
 
 @dataclass(frozen=True, slots=True)
 class KeyToVerify:
-    """The key to verify in its stored form, None if it is invalid whatever is stored."""
+    """The key to verify in its stored form, None if it is invalid whatever is stored.
+
+    `of_team` is whether it has to be one that a team owns, or one of a user. None for either.
+    """
 
     key_hash: str | None
     permissions: Permissions
+    of_team: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class SentUpdate:
+    """`of_team` is whether the key is one that a team owns."""
+
     key_id: str
     changes: KeyChanges
+    of_team: bool = False
 
 
 M = TypeVar("M", bound=BodyModel)
 
 
-def _parsed(request: Request, model: type[M]) -> M:
-    """The body as a model. Raises InvalidBody, also for a field that would choose another set of keys."""
+def _parsed(request: Request, model: type[M], *, takes_team: bool = False) -> M:
+    """The body as a model. Raises InvalidBody, also for a field that would choose other keys."""
     sent = better_auth.auth_body(request)
-    if isinstance(sent, Mapping) and (field := other_keys(sent)):
-        raise InvalidBody(field, NO_OTHER_KEYS)
+    if isinstance(sent, Mapping) and (other := names_other_keys(sent, takes_team=takes_team)):
+        raise InvalidBody(*other)
     return better_auth.parsed(request, model)
 
 
@@ -135,12 +161,23 @@ def verify_body(request: Request) -> KeyToVerify:
     if sum(map(len, body.permissions.values())) > MAX_PERMISSIONS:
         raise InvalidBody("permissions", f"must require at most {MAX_PERMISSIONS} actions")
     return KeyToVerify(
-        presented_form(body.key, request_context(request)), _permissions(body.permissions)
+        presented_form(body.key, request_context(request)),
+        _permissions(body.permissions),
+        body.of_team,
     )
 
 
 def _create_body(request: Request) -> _Create:
-    return _parsed(request, _Create)
+    """Raises InvalidBody also for fields that a team's own key cannot have, OrganizationIdRequired."""
+    body = _parsed(request, _Create, takes_team=True)
+    if body.configId == OF_TEAMS:
+        if not body.organizationId:
+            raise OrganizationIdRequired
+        if body.teamId is not None:
+            raise InvalidBody("teamId", "must not be sent with organizationId, which is the team")
+        if body.userId is not None:
+            raise InvalidBody("userId", "must not be sent for a key that a team owns")
+    return body
 
 
 def _update_body(request: Request) -> _Update:
@@ -148,12 +185,30 @@ def _update_body(request: Request) -> _Update:
 
 
 # Body before principal: a bad body is 400 without a session too (docs/clients/better-auth.md#order-of-checks).
-def new_key(body: Annotated[_Create, Depends(_create_body)], principal: KeyMaker) -> NewKey:
+def owning_team(
+    body: Annotated[_Create, Depends(_create_body)], principal: KeyMaker
+) -> TeamMembership | None:
+    """`{"organizationId"?}`: the team that owns the key, and the principal's place in it. None for a key of a user.
+
+    Raises SessionRequired, NotInOrganization, CannotManageTeamKeys.
+    """
+    if not body.organizationId:
+        return None
+    return manage.managed_team(principal, body.organizationId)
+
+
+def new_key(
+    body: Annotated[_Create, Depends(_create_body)],
+    principal: KeyMaker,
+    owner: Annotated[TeamMembership | None, Depends(owning_team)],
+) -> NewKey:
     """The new key's properties. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
     _check_server_only(body, principal)
+    user_id = principal.user.id if body.userId is None else body.userId
     return NewKey(
-        user_id=principal.user.id if body.userId is None else body.userId,
-        team_id=body.teamId,
+        user_id=user_id if owner is None else None,
+        team_id=body.teamId if owner is None else owner.team.id,
+        made_by=None if owner is None else principal.user.id,
         name=body.name,
         prefix=body.prefix,
         expires_in_s=body.expiresIn,
@@ -192,12 +247,13 @@ def sent_update(body: Annotated[_Update, Depends(_update_body)], principal: KeyM
         rate_limit_window_ms=body.rateLimitTimeWindow,
         rate_limit_max=body.rateLimitMax,
     )
-    return SentUpdate(body.keyId, changes)
+    return SentUpdate(body.keyId, changes, body.configId == OF_TEAMS)
 
 
-def named_key(request: Request) -> str:
-    """`{"keyId"}`."""
-    return _parsed(request, _Named).keyId
+def named_key(request: Request) -> NamedKey:
+    """`{"keyId", "configId"?}`."""
+    body = _parsed(request, _Named)
+    return NamedKey(body.keyId, body.configId == OF_TEAMS)
 
 
 def _check_server_only(body: _Limits, principal: UserPrincipal) -> None:

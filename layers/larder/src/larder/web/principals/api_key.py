@@ -17,8 +17,8 @@ MAX_KEY_LENGTH = 256
 def presented_key(request: Request) -> ApiKey | None:
     """Verify the key in the request's header, which counts as one use. None if there is no key.
 
-    Raises InvalidApiKey for a key that is too short, NotSignedIn for one that is unknown, disabled or expired,
-    RateLimited, UsageExceeded.
+    Raises InvalidApiKey for a key that is too short, NotSignedIn for one that is unknown, disabled, expired or a
+    team's own, RateLimited, UsageExceeded.
     """
     options = settings()
     if not options.session_for_api_keys or options.disable_session_for_api_keys:
@@ -31,7 +31,7 @@ def presented_key(request: Request) -> ApiKey | None:
     if len(raw) > MAX_KEY_LENGTH:
         raise NotSignedIn
     key_hash = presented_form(raw, request_context(request))
-    verification = verify_presented(key_hash, {}, now=clock.now())
+    verification = verify_presented(key_hash, {}, of_team=False, now=clock.now())
     match verification.refusal:
         case Refusal.RATE_LIMITED:
             raise RateLimited(verification.try_again_in_ms or 0)

@@ -28,17 +28,14 @@ def authenticate(
 ) -> Principal:
     """The principal of the token. `needs` applies to keys only: for a session the user's role decides.
 
-    The token of a CI job is refused: it stands for no user.
+    A team's own key and the token of a CI job are refused: they stand for no user.
 
     With `checked_later`, the caller calls `check_not_ended` of the principal.
 
     Raises Unauthenticated, MissingPermission, RateLimited.
     """
     if not token.is_session:
-        key = verify_key(token.hash, needs, now=now, checked_later=checked_later)
-        if key.rule_id is not None:
-            raise Unauthenticated
-        return key_principal(key)
+        return key_principal(verify_key(token.hash, needs, now=now, checked_later=checked_later))
     # Imported here, because builds use keys and start faster without the account modules.
     from larder.accounts.sessions import find_session_of
 

@@ -8,7 +8,7 @@ items to read (docs/decisions/round-trips.md).
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
@@ -270,6 +270,8 @@ def _admitted(
 ) -> CachePrincipal:
     membership = items.membership
     principal.check_not_ended(membership)
+    if principal.key is not None and principal.key.owned_by_team:
+        membership = replace(membership, role_cap=principal.key.role_cap)
     is_member = membership.role is not None or principal.is_ci_job
     if is_team_id(owner) and (membership.team is None or not is_member):
         raise NotATeamMember

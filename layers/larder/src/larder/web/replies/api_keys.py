@@ -21,14 +21,17 @@ _REPLY_BYTES = 5_500_000
 
 
 class ApiKeyJson(TypedDict):
-    """An API key without its secret. `referenceId` is what newer clients call `userId`."""
+    """An API key without its secret. `referenceId` is what newer clients call `userId`: the user or team that owns it.
+
+    A team owns a key whose `configId` is `team`. It has no `userId`.
+    """
 
     id: str
     name: str | None
     start: str | None
     prefix: str | None
-    userId: str
-    configId: Literal["default"]
+    userId: str | None
+    configId: Literal["default", "team"]
     referenceId: str
     teamId: str | None
     refillInterval: int | None
@@ -122,9 +125,9 @@ def api_key_json(key: ApiKey) -> ApiKeyJson:
         "name": key.name,
         "start": key.start,
         "prefix": key.prefix,
-        "userId": key.user_id,
-        "referenceId": key.user_id,
-        "configId": "default",
+        "userId": key.user_id if key.has_user else None,
+        "referenceId": key.holder_id,
+        "configId": "team" if key.owned_by_team else "default",
         "teamId": key.team_id,
         "refillInterval": key.refill.interval_ms if key.refill else None,
         "refillAmount": key.refill.amount if key.refill else None,

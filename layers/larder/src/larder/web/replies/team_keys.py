@@ -1,16 +1,33 @@
 """The API keys of a team, as its owners and admins see them."""
 
-from typing import TypedDict
+from collections.abc import Mapping
+from typing import Literal, TypedDict
 
+from larder.accounts.team_members import Knower
 from larder.api_keys.models import ApiKey, KeyPage
 from larder.clock import Milliseconds, to_ms
 
 
+class KnowerJson(TypedDict):
+    """A user who has seen the secret of a key. `name` is null for a deleted user, `leftAt` for a member of the team."""
+
+    uid: str
+    name: str | None
+    leftAt: Milliseconds | None
+
+
 class BoundKeyJson(TypedDict):
-    """An API key without its secret. `uid` is the id of the member who owns it."""
+    """An API key without its secret. `uid` is the id of the member who owns it, null if the team does.
+
+    For a key that the team owns, `madeBy` is the id of the user who made it, null for the operator, and `knownTo` are
+    those who have seen the secret.
+    """
 
     id: str
-    uid: str
+    owner: Literal["user", "team"]
+    uid: str | None
+    madeBy: str | None
+    knownTo: list[KnowerJson]
     name: str | None
     start: str | None
     prefix: str | None
@@ -37,18 +54,26 @@ class DeletedKeyJson(TypedDict):
     id: str
 
 
-def team_keys_json(page: KeyPage, end: int) -> TeamKeysJson:
+def team_keys_json(page: KeyPage, end: int, knowers: Mapping[str, Knower]) -> TeamKeysJson:
     following = end if page.has_more else None
     return {
-        "keys": [_bound_key_json(key) for key in page.keys],
+        "keys": [_bound_key_json(key, knowers) for key in page.keys],
         "pagination": {"count": len(page.keys), "next": following},
     }
 
 
-def _bound_key_json(key: ApiKey) -> BoundKeyJson:
+def _knower_json(knower: Knower) -> KnowerJson:
+    left_at = None if knower.left_at is None else to_ms(knower.left_at)
+    return {"uid": knower.user_id, "name": knower.name, "leftAt": left_at}
+
+
+def _bound_key_json(key: ApiKey, knowers: Mapping[str, Knower]) -> BoundKeyJson:
     return {
         "id": key.id,
-        "uid": key.user_id,
+        "owner": "team" if key.owned_by_team else "user",
+        "uid": key.user_id if key.has_user else None,
+        "madeBy": key.made_by,
+        "knownTo": [_knower_json(knowers[user_id]) for user_id in key.known_to],
         "name": key.name,
         "start": key.start,
         "prefix": key.prefix,
