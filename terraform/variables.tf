@@ -461,7 +461,7 @@ variable "login_token_expires_in_seconds" {
 }
 
 variable "max_keys_per_user" {
-  description = "How many API keys one user may have. Expired keys do not count."
+  description = "How many API keys one user may have, and how many one team may own. Expired keys do not count."
   type        = number
   default     = 100
   nullable    = false
