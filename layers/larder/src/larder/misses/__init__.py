@@ -1,0 +1,9 @@
+"""Why tasks miss the cache: what differs between the run summaries of two runs of turbo.
+
+The package imports nothing else of Larder and reads no file, so the command line and functions can use it.
+
+summaries.py   the parts of a summary that turbo hashes
+hints.py       what only the repository knows about a difference
+causes.py      the kinds of causes, and the advice for each
+comparison.py  the causes of the other hashes, and the tasks that each of them reaches
+"""
