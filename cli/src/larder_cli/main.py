@@ -24,6 +24,7 @@ from larder_cli.teams import teams
 from larder_cli.trust import trust
 from larder_cli.usage import usage
 from larder_cli.users import users
+from larder_cli.why.command import why
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
@@ -100,7 +101,7 @@ def cli(
 ) -> None:
     """Deploy and operate a Larder remote cache: users, teams, keys, rules for CI jobs, artifacts, mail, the signing
     secret, the index, usage and the edge. Check deployments with status and smoke, and repositories that use the cache
-    with doctor.
+    with doctor. Find out with why what makes tasks miss.
 
     Choose the deployment with --stack or --local. An option on the command line overrides the environment variable of
     the other one.
@@ -140,6 +141,7 @@ for command in (
     status,
     smoke,
     doctor,
+    why,
     edge,
 ):
     cli.add_command(command)

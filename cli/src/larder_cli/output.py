@@ -73,7 +73,8 @@ def print_indented(text: str) -> None:
 
 
 def print_json(value: Record | Sequence[Record]) -> None:
-    click.echo(json.dumps(value, indent=2, default=_jsonable))
+    # JSON escapes all other characters that are not ASCII text.
+    click.echo(json.dumps(value, indent=2, default=_jsonable).replace("\x7f", "\\u007f"))
 
 
 def print_record(record: Record, *, as_json: bool) -> None:

@@ -141,7 +141,7 @@ def _configuration(folder: Path, named: str | None) -> Path:
         if both and not is_of_package(both[0]):
             return both[0]
     raise NoRepository(
-        f"there is no turbo.json in {folder} or above it: run larder doctor in a repository of turbo"
+        f"there is no turbo.json in {folder} or above it: run this in a repository of turbo"
     )
 
 
