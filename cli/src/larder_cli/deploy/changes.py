@@ -15,7 +15,7 @@ KEPT = {
     "AWS::SecretsManager::Secret": ("Name", "GenerateSecretString"),
     # Its address is in the settings of builds. SAM sets its only property that cannot change.
     "AWS::Serverless::HttpApi": (),
-    "AWS::ApiGatewayV2::Api": (),
+    "AWS::ApiGatewayV2::Api": ("ProtocolType",),
 }
 """The types of resources to keep, and the properties that CloudFormation cannot change without replacing them."""
 
