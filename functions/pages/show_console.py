@@ -9,9 +9,9 @@ from larder.web.console import (
 )
 
 
-def show_console(known: str) -> KeptPage | NotModified:
-    """Show the console, one page for all its views."""
-    return unless_known(console(), known)
+def show_console(path: str, known: str) -> KeptPage | NotModified:
+    """Show the console, one page for all its views but those that few use."""
+    return unless_known(console(path), known)
 
 
 handler = kept_page_handler(show_console)

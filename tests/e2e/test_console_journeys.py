@@ -261,6 +261,77 @@ def test_a_team_from_its_first_key_to_its_end(
     assert page.run("return location.pathname") == "/console/me"
 
 
+def test_the_key_of_a_member_becomes_the_teams_before_they_leave(
+    server: LocalCloud, page: Browser, tmp_path: Path
+) -> None:
+    ada, grace, team = Person(), Person("Grace"), f"web-{secrets.token_hex(4)}"
+    page.look(width=1280)
+    console.sign_up(page, server, ada)
+    with console.api(page, server) as api:
+        console.sent(api, "/v1/teams", {"name": "Web", "slug": team})
+    with browser.opened(tmp_path / "other") as other:
+        console.sign_up(other, server, grace)
+        server.larder("teams", "add-member", team, grace.email, "--role", "ADMIN")
+        with console.api(other, server) as api:
+            team_id = api.get(f"/v2/teams/{team}").json()["id"]
+            personal = console.sent(
+                api,
+                "/api/auth/api-key/create",
+                {"name": "nightly", "teamId": team_id, "metadata": {"repo": "web"}},
+            )["key"]
+            known = console.sent(
+                api,
+                "/api/auth/api-key/create",
+                {"name": "release", "configId": "team", "organizationId": team},
+            )
+
+    page.open(f"{server.url}/console/t/{team}/members")
+    page.wait_for_heading("Members")
+    page.wait_for_text("Grace")
+    page.run("document.querySelector('[aria-label=\"Remove Grace\"]').click()")
+    page.wait_for_text("Does CI use one of them?")
+    page.press("Make it the team's")
+    page.wait_for_text("You get a new key with the same name and permissions as nightly.")
+    page.run("document.querySelector('dialog [type=submit]').click()")
+    of_team = made_key(page)
+    page.wait_for_text("Remove the member?")
+    assert build(server, personal, team) == build(server, of_team, team) == 202
+    page.press("Remove the member")
+    page.wait_for_text("The member is removed.")
+    assert build(server, personal, team) == 403
+    assert build(server, of_team, team) == build(server, known["key"], team) == 202
+
+    page.press("Keys")
+    page.wait_for_heading("Keys")
+    page.wait_for_text("and knows this key. Rotate it")
+    rows = page.run("return [...document.querySelectorAll('tbody tr')].map((row) => row.innerText)")
+    release, nightly = rows
+    assert "Grace left on" in release
+    assert "Known to Ada" in nightly
+    with console.api(page, server) as api:
+        listed = api.get("/api/auth/api-key/list", params={"organizationId": team}).json()
+    assert [(key["name"], key["metadata"]) for key in listed] == [
+        ("release", None),
+        ("nightly", {"repo": "web"}),
+    ]
+    page.run("document.querySelector('[aria-label=\"Rotate release\"]').click()")
+    page.press("Rotate the key")
+    rotated = made_key(page)
+    assert build(server, rotated, team) == build(server, known["key"], team) == 202
+    page.wait_for_text("replaced, ends in")
+    assert page.errors() == []
+
+    # The view of protection is on a page of its own.
+    page.press("Protection")
+    page.wait_for_heading("Protection")
+    page.press("Keys")
+    page.wait_for_heading("Keys")
+    page.run("history.back()")
+    page.wait_for_heading("Protection")
+    page.run("history.back()")
+    page.wait_for_heading("Keys")
+
+
 def test_an_account_its_sessions_and_its_end(server: LocalCloud, page: Browser) -> None:
     ada = Person()
     console.sign_up(page, server, ada)

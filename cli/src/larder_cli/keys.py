@@ -273,8 +273,10 @@ def keys() -> None:
 @click.option(
     "--owned-by-team",
     is_flag=True,
-    help="The team owns the key, in place of a user: it works until the team is deleted, whoever leaves. For CI. Needs "
-    "--team.",
+    help=(
+        "The team owns the key, in place of a user, so that it works until the team is deleted. For CI. "
+        "Needs --team."
+    ),
 )
 @click.option(
     "--name",
@@ -538,7 +540,7 @@ def show(key_id: str, as_json: bool) -> None:
 @click.option(
     "--to-team",
     is_flag=True,
-    help="The team that the key is bound to owns the new key, so that it works whoever leaves.",
+    help="The team that the key is bound to owns the new key, so that it works without its user.",
 )
 @json_option
 def rotate(key_id: str, overlap: int, to_team: bool, as_json: bool) -> None:

@@ -15,6 +15,17 @@ def test_every_view_is_the_same_page(environment: pytest.MonkeyPatch) -> None:
     assert Sender(None)("GET", VIEW).body == Sender(None)("GET", PATH).body
 
 
+@pytest.mark.parametrize("path", [f"/console/t/{slug}/protection" for slug in ("acme", "web")])
+def test_the_view_of_protection_has_more_scripts(
+    environment: pytest.MonkeyPatch, path: str
+) -> None:
+    more, usual = Sender(None)("GET", path), Sender(None)("GET", PATH)
+    assert b"function CreateRule(" in more.body
+    assert b"function CreateRule(" not in usual.body
+    assert more.headers["etag"] != usual.headers["etag"]
+    assert more.headers["content-security-policy"] != usual.headers["content-security-policy"]
+
+
 def test_the_first_view_fits_into_45_kb(environment: pytest.MonkeyPatch) -> None:
     reply = Sender(None)("GET", PATH, headers={"accept-encoding": "gzip, br"})
     assert len(reply.body) <= 45_000

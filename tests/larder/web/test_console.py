@@ -19,7 +19,8 @@ OURS = sorted(path for path in FOLDER.glob("*.js") if path != VENDOR)
 
 @pytest.fixture
 def page(environment: pytest.MonkeyPatch) -> Page:
-    return opened("/console")
+    """That of the view with all scripts."""
+    return opened("/console/t/acme/protection")
 
 
 def test_only_its_own_style_and_script_run_by_their_hashes(page: Page) -> None:

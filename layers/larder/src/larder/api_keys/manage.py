@@ -161,7 +161,7 @@ def _still_managed(principal: Principal, key: ApiKey, by: Member | None) -> "lis
 def _replaced(principal: Principal, rotation: Rotation, new: ApiKey) -> ApiKey:
     """The key that the new one replaces. Raises InvalidValue, KeyNotFound, PermissionNotHeld, NotATeamMember."""
     if new.owned_by_team:
-        # The principal manages the keys of the team, whoever they belong to.
+        # The principal manages all keys of the team.
         found = _by_id(rotation.key_id)
         if found is None or found.team_id != new.team_id:
             raise KeyNotFound

@@ -39,7 +39,7 @@ MAX_NUMBER = 10**12
 
 
 def role_cap_of(permissions: Permissions) -> Role:
-    """The role that a team's own key acts with, whoever made it. Never OWNER."""
+    """The role that a team's own key acts with. It does not depend on its creator, and is never OWNER."""
     actions = permissions.get("artifacts", ())
     if not {*actions} <= {*CACHE_ACTIONS}:
         return Role.ADMIN

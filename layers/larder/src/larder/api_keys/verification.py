@@ -199,7 +199,7 @@ def verify_key(
         key = verify_counted_key(key_hash, required, now=now)
     else:
         found = find_presented(key_hash)
-        if found is not None and not found.has_user:
+        if found is not None and found.owned_by_team:
             raise Unauthenticated
         key = verify_read_key(key_hash, found, required, now=now)
     if not key.has_user:

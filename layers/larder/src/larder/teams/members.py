@@ -86,7 +86,7 @@ def roles_in(team_id: str, user_ids: Iterable[str]) -> Mapping[str, Role]:
 
 
 def departures(team_id: str, user_ids: Iterable[str]) -> Mapping[str, datetime]:
-    """When those of the users left the team who have been members and are none now."""
+    """When those of the users left the team who were members, and are no longer."""
     return repository.departures(team_id, sorted({*user_ids}))
 
 

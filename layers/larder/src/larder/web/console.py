@@ -2,6 +2,8 @@
 
 Like other pages, it is the same for every user, and its script loads the data. Unlike theirs, its address holds no
 secret, so a browser keeps it and asks only whether it has changed.
+
+The page of a view that few use has more scripts. The other page leads there by its address, in place of showing it.
 """
 
 from collections.abc import Callable
@@ -23,6 +25,9 @@ from larder.web.pages import (
 )
 
 _STYLES = ("kit.css", "console/console.css")
+_LATER = {"protection": ("console/rules.js",)}
+"""The scripts that only the page of this view has, so that the first view of most users is small."""
+
 _SCRIPTS = (
     "base.js",
     "forms.js",
@@ -65,7 +70,8 @@ class NotModified:
     version: str
 
 
-def console() -> KeptPage:
+def console(path: str) -> KeptPage:
+    """The page at this path."""
     options = settings()
     values = {
         **common_values("Console"),
@@ -80,7 +86,9 @@ def console() -> KeptPage:
         "changes_email": truth(options.enable_change_email),
         "deletes_user": truth(options.enable_delete_user),
     }
-    return _assembled(tuple(values.items()))
+    view = path.rpartition("/")[2]
+    left_out = frozenset(one for name, scripts in _LATER.items() if name != view for one in scripts)
+    return _assembled(left_out, tuple(values.items()))
 
 
 def unless_known(kept: KeptPage, known: str) -> KeptPage | NotModified:
@@ -89,11 +97,11 @@ def unless_known(kept: KeptPage, known: str) -> KeptPage | NotModified:
     return NotModified(kept.version) if kept.version in tags else kept
 
 
-def kept_page_handler(show: Callable[[str], KeptPage | NotModified]) -> Handler:
-    """The function that Lambda calls for a page that browsers keep."""
+def kept_page_handler(show: Callable[[str, str], KeptPage | NotModified]) -> Handler:
+    """The function that Lambda calls for a page that browsers keep. `show` gets the path and the known versions."""
 
     def reply(event: dict[str, Any]) -> Reply:
-        shown = show(event["headers"].get("if-none-match", ""))
+        shown = show(event["rawPath"], event["headers"].get("if-none-match", ""))
         headers = {
             "Cache-Control": "no-cache",
             "ETag": shown.version,
@@ -108,7 +116,8 @@ def kept_page_handler(show: Callable[[str], KeptPage | NotModified]) -> Handler:
 
 
 @cache
-def _assembled(values: tuple[tuple[str, str], ...]) -> KeptPage:
-    page = assembled("console/body.html", {}, _STYLES, _SCRIPTS, dict(values))
+def _assembled(left_out: frozenset[str], values: tuple[tuple[str, str], ...]) -> KeptPage:
+    scripts = [name for name in _SCRIPTS if name not in left_out]
+    page = assembled("console/body.html", {}, _STYLES, scripts, dict(values))
     # Weak, because the compressed page has the same tag.
     return KeptPage(page, f'W/"{sha256(page.html.encode()).hexdigest()[:32]}"')

@@ -4,7 +4,7 @@ const ACTIVITY_LENGTH = 20;
 
 const KINDS_OF_ACTIONS = [
   ["Members", ["member_invited", "invitation_withdrawn", "member_added", "member_removed", "role_changed"]],
-  ["Keys", ["key_created", "key_changed", "key_rotated", "key_deleted", "keys_deleted"]],
+  ["Keys", ["key_created", "key_changed", "key_rotated", "key_adopted", "key_deleted", "keys_deleted"]],
   ["CI rules", ["rule_added", "rule_changed", "rule_removed", "rule_pinned"]],
   ["Settings", ["team_created", "team_changed", "caching_set", "protection_set", "block_set", "block_lifted", "quota_set"]],
   ["Artifacts", ["artifact_replaced", "artifact_deleted", "removal_asked", "removal_done"]],
@@ -37,6 +37,7 @@ const ACTION_WORDS = {
   key_created: (_, subject) => html`Created the key ${subject}`,
   key_changed: (_, subject) => html`Changed the key ${subject}`,
   key_rotated: (_, subject) => html`Rotated the key ${subject}`,
+  key_adopted: (_, subject) => html`Made the key ${subject} the team's`,
   key_deleted: (_, subject) => html`Deleted the key ${subject}`,
   keys_deleted: () => "Deleted all keys",
   team_created: () => "Created the team",

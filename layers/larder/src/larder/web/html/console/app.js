@@ -1,12 +1,13 @@
 // The frame of the console: which view an address shows, and the navigation between them.
 
+/** The page of most views leaves out the script of the rules. `isElsewhere`: another page has the view. */
 const VIEWS = [
   { path: "", title: "Overview", view: Overview },
   { path: "artifacts", title: "Artifacts", view: Artifacts, isFor: ({ manages }) => manages },
   { path: "runs", title: "Runs", view: RunsView },
   { path: "keys", title: "Keys", view: Keys },
   { path: "members", title: "Members", view: Members, isFor: ({ team }) => team !== null },
-  { path: "protection", title: "Protection", view: Protection, isFor: ({ team }) => team !== null },
+  { path: "protection", title: "Protection", view: Protection, isFor: ({ team }) => team !== null, isElsewhere: typeof Rules === "undefined" },
   { path: "activity", title: "Activity", view: Activity, isFor: ({ manages }) => manages },
   { path: "settings", title: "Settings", view: Settings },
 ];
@@ -35,6 +36,8 @@ let showPath = () => {};
 
 /** Show another view. Its address goes into the browser's history. */
 function go(path, { replaces = false } = {}) {
+  const { view } = partsOf(path);
+  if (VIEWS.some((one) => one.path === view && one.isElsewhere)) return location.assign(path);
   if (path !== location.pathname + location.search) history[replaces ? "replaceState" : "pushState"](null, "", path);
   showPath(path);
 }

@@ -2,10 +2,11 @@
 
 const SOON_DAYS = 14;
 
-async function loadOwnKeys() {
+/** The keys of the user or, with a team, those that it owns. */
+async function loadOwnKeys(team) {
   const found = [];
   for (;;) {
-    const { data, problem } = await call("GET", `/api/auth/api-key/list?limit=100&offset=${found.length}`);
+    const { data, problem } = await call("GET", `/api/auth/api-key/list?limit=100&offset=${found.length}${team ? `&organizationId=${team.id}` : ""}`);
     if (problem) return { data: null, problem };
     found.push(...data);
     if (data.length < 100) return { data: found, problem: null };
@@ -14,30 +15,39 @@ async function loadOwnKeys() {
 
 const loadMembers = (team) => loadAll(`/v3/teams/${team.id}/members`, "members", "until");
 
-/** The keys of the scope as rows. `own` is the record of a key that the user owns, which they can change. */
+const loadTeamKeys = (team) => loadAll(`/v1/teams/${team.id}/keys`, "keys", "offset");
+
+/** The keys of the scope as rows, those of the team first. `record` is that of a key that the user can change: their
+ * own, or the team's for owners and admins. */
 async function loadKeys({ team, manages }) {
-  const [mine, bound, members] = await Promise.all([
+  const seesAll = manages && team;
+  const [mine, owned, bound, members] = await Promise.all([
     loadOwnKeys(),
-    manages && team ? loadAll(`/v1/teams/${team.id}/keys`, "keys", "offset") : null,
-    manages && team ? loadMembers(team) : null,
+    seesAll && loadOwnKeys(team),
+    seesAll && loadTeamKeys(team),
+    seesAll && loadMembers(team),
   ]);
-  const failed = [mine, bound, members].find((reply) => reply?.problem);
+  const failed = [mine, owned, bound, members].find((reply) => reply?.problem);
   if (failed) return failed;
-  const records = mine.data.filter(({ teamId }) => teamId === (team?.id ?? null));
   const names = new Map(members?.data.map(({ uid, name }) => [uid, name]));
-  const rows = records.map((record) => keyRow(record, record, names));
-  const known = new Set(records.map(({ id }) => id));
-  const others = (bound?.data ?? []).filter(({ id }) => !known.has(id)).map((key) => keyRow(key, null, names));
+  const records = [...mine.data, ...(owned?.data ?? [])].filter(({ teamId }) => teamId === (team?.id ?? null));
+  const listed = new Map(bound?.data.map((key) => [key.id, key]));
+  const rows = records.map((record) => keyRow(record, record, names, listed.get(record.id)));
+  for (const { id } of records) listed.delete(id);
   for (const row of rows) row.isReplaced = rows.some((other) => isSuccessor(other, row));
-  return { data: [...rows, ...others].sort((one, other) => one.createdAt - other.createdAt), problem: null };
+  rows.push(...[...listed.values()].map((key) => keyRow(key, null, names, key)));
+  return { data: rows.sort((one, other) => other.isTeams - one.isTeams || one.createdAt - other.createdAt), problem: null };
 }
 
 /** Whether a rotation has made a key from the row: it has the same name, and the row ends since then. */
 const isSuccessor = (other, { name, createdAt, expiresAt, record }) =>
   expiresAt !== null && other.name === name && other.createdAt > createdAt && Math.abs(new Date(record.updatedAt) - other.createdAt) < MINUTE;
 
-const keyRow = (key, record, names) => ({
+const keyRow = (key, record, names, listed) => ({
   id: key.id,
+  isTeams: key.configId === "team" || key.owner === "team",
+  knownTo: listed?.knownTo ?? [],
+  prefix: key.prefix,
   name: key.name,
   start: key.start,
   enabled: key.enabled,
@@ -48,6 +58,23 @@ const keyRow = (key, record, names) => ({
   owner: names.get(key.userId ?? key.uid) ?? null,
   record,
 });
+
+/** What requests for the key send, so that they find it. */
+const configOf = ({ isTeams }) => (isTeams ? { configId: "team" } : {});
+
+/** Whether the team can own a key like it: not one that changes who has access. */
+const canBeTeams = (row, { team, manages }) =>
+  team && manages && !row.isTeams && !row.isReplaced && !row.permissions.teams && !row.permissions.trust && (!row.record || canRotate(row.record));
+
+/** Who owns the key and, of a team's, who knows it. */
+function KeyOwner({ row }) {
+  if (!row.isTeams) return html`<${Name} of=${row.owner ?? "–"} />`;
+  const known = row.knownTo.filter(({ leftAt }) => leftAt === null).map(({ name }) => name ?? "a deleted user");
+  const gone = row.knownTo.filter(({ leftAt }) => leftAt !== null);
+  return html`The team
+    ${known.length > 0 && html` <span class="soft">Known to <${Name} of=${formats.list.format(known)} /></span>`}
+    ${gone.map(({ name, leftAt }) => html` <${Tag} kind="warn">${visible(name ?? "A deleted user")} left on ${formats.date.format(leftAt)} and knows this key. Rotate it<//>`)}`;
+}
 
 function permissionsText(permissions) {
   const words = Object.entries(permissions).map(([resource, actions]) => [resource, formats.list.format(actions)]);
@@ -63,7 +90,7 @@ function Keys({ scope }) {
     if (hasChanged) keys.reload();
   };
   const turn = async (key) => {
-    const { problem } = await call("POST", "/api/auth/api-key/update", { keyId: key.id, enabled: !key.enabled });
+    const { problem } = await call("POST", "/api/auth/api-key/update", { ...configOf(key), keyId: key.id, enabled: !key.enabled });
     announce(problem ?? (key.enabled ? "The key is off." : "The key is on."));
     keys.reload();
   };
@@ -85,13 +112,14 @@ function KeysTable({ rows, scope, open, turn }) {
     { title: "Name", cell: (row) => html`<strong><${Name} of=${row.name ?? "No name"} /></strong> <${KeyState} row=${row} />` },
     { title: "Begins with", cell: (row) => html`<code>${row.start ?? "–"}</code>` },
     { title: "Permissions", cell: (row) => html`<${Name} of=${permissionsText(row.permissions)} />` },
-    scope.team && scope.manages && { title: "Owner", cell: (row) => html`<${Name} of=${row.owner ?? "–"} />` },
+    scope.team && scope.manages && { title: "Owner", cell: (row) => html`<${KeyOwner} row=${row} />` },
     { title: "Last used", cell: (row) => html`<${Time} at=${row.lastUsedAt} />` },
     { title: "Expires", cell: (row) => html`<${Time} at=${row.expiresAt} />` },
     {
       title: "",
       cell: (row) => html`<div class="buttons">
         ${row.record && !row.isReplaced && canRotate(row.record) && html`<${Button} kind="second small" aria-label=${`Rotate ${label(row)}`} onClick=${() => open({ what: RotateKey, row })}>Rotate<//>`}
+        ${canBeTeams(row, scope) && html`<${Button} kind="second small" aria-label=${`Make ${label(row)} the team's`} onClick=${() => open({ what: MakeTeams, row })}>Make it the team's<//>`}
         ${row.record && html`<${Button} kind="second small" aria-label=${`Turn ${row.enabled ? "off" : "on"} ${label(row)}`} onClick=${() => turn(row)}>${row.enabled ? "Turn off" : "Turn on"}<//>`}
         <${Button} kind="second small" aria-label=${`Delete ${label(row)}`} onClick=${() => open({ what: DeleteKey, row })}>Delete<//>
       </div>`,
@@ -120,16 +148,19 @@ function lifetimes() {
   return [...choices.map((days) => [days * 86_400, `In ${days} days`]), ["", without]];
 }
 
+/** The fields for a key of the team: one that the team owns, or one of the user. */
+const inTeam = ({ team }, isTeams) => (isTeams ? { configId: "team", organizationId: team.id } : { teamId: team.id });
+
 /** A dialog that creates a key and shows it once. `close` gets the key, or nothing if none was created. */
 function CreateKey({ scope, close }) {
   const [made, setMade] = useState(null);
   if (made) return html`<${NewKey} scope=${scope} secret=${made.key} protects=${made.teamProtected} close=${() => close(made.key)} />`;
   const expiry = lifetimes();
-  const act = async ({ name, permission, expiresIn }) => {
+  const act = async ({ owner, name, permission, expiresIn }) => {
     const { data, problem } = await call("POST", "/api/auth/api-key/create", {
       name,
       permissions: { artifacts: permission.split(" ") },
-      ...(scope.team && { teamId: scope.team.id }),
+      ...(scope.team && inTeam(scope, owner === "team")),
       ...(expiresIn && { expiresIn: Number(expiresIn) }),
     });
     if (problem) return problem;
@@ -137,6 +168,10 @@ function CreateKey({ scope, close }) {
   };
   return html`<${Dialog} title="Create a key" close=${() => close()}>
     <${Form} action="Create the key" busy="Creating the key …" cancel=${() => close()} act=${act}>
+      ${scope.team && scope.manages && html`<${Choices} legend="It belongs to" name="owner" chosen="team" choices=${[
+        ["team", "The team", "For CI. It works until someone deletes it, even if you leave."],
+        ["user", "You", "It stops when you leave the team."],
+      ]} />`}
       <${Field} label="Name" name="name" required maxlength=${own.longestKeyName} autocomplete="off" hint="For example the CI system or the repository that uses it." />
       <${Choices} legend="It can" name="permission" chosen=${scope.writes ? "read write" : "read"} choices=${[
         scope.writes && ["read write", "Read and write artifacts", "For builds of people and CI."],
@@ -166,19 +201,22 @@ function NewKey({ scope, secret, protects, close }) {
   <//>`;
 }
 
-/** Create a key like the old one, which ends later. One request does both. */
-function RotateKey({ scope, row, close }) {
+const MakeTeams = (rest) => html`<${RotateKey} toTeam ...${rest} />`;
+
+/** Create a key like the old one, which ends later. One request does both. With `toTeam`, the team owns the new one. */
+function RotateKey({ scope, row, toTeam, close }) {
   const [made, setMade] = useState(null);
   if (made) return html`<${NewKey} scope=${scope} secret=${made.key} close=${() => close(true)} />`;
-  const { record } = row;
-  const lifetime = record.expiresAt === null ? null : Math.round((row.expiresAt - row.createdAt) / SECOND);
+  const { name, prefix, permissions } = row;
+  const metadata = row.record?.metadata ?? null;
+  const lifetime = row.expiresAt === null ? null : Math.round((row.expiresAt - row.createdAt) / SECOND);
   const act = async ({ overlap }) => {
     const { data, problem } = await call("POST", "/api/auth/api-key/create", {
-      ...(record.name !== null && { name: record.name }),
-      ...(record.prefix !== null && { prefix: record.prefix }),
-      ...(record.metadata !== null && { metadata: record.metadata }),
-      permissions: record.permissions,
-      ...(scope.team && { teamId: scope.team.id }),
+      ...(name !== null && { name }),
+      ...(prefix !== null && { prefix }),
+      ...(metadata !== null && { metadata }),
+      permissions,
+      ...(scope.team && inTeam(scope, toTeam || row.isTeams)),
       ...(isTrue(own.keysChooseExpiry) && lifetime !== null && { expiresIn: lifetime }),
       replaces: row.id,
       overlap: Number(overlap),
@@ -186,9 +224,11 @@ function RotateKey({ scope, row, close }) {
     if (problem) return problem;
     setMade(data);
   };
-  return html`<${Dialog} title="Rotate the key" close=${() => close()}>
+  const action = toTeam ? "Make it the team's" : "Rotate the key";
+  return html`<${Dialog} title=${action} close=${() => close()}>
     <p>You get a new key with the same name and permissions as <strong><${Name} of=${row.name ?? row.start ?? row.id} /></strong>.</p>
-    <${Form} action="Rotate the key" busy="Rotating the key …" cancel=${() => close()} act=${act}>
+    ${toTeam && html`<p>The team owns it, so it works until someone deletes it. Change CI to the new key before the old one ends.</p>`}
+    <${Form} action=${action} busy="Rotating the key …" cancel=${() => close()} act=${act}>
       <${Field} label="The old key works for" name="overlap">
         <option value="3600">1 hour</option>
         <option value="86400" selected>1 day</option>
@@ -201,7 +241,7 @@ function RotateKey({ scope, row, close }) {
 function DeleteKey({ scope, row, close }) {
   const act = async () => {
     const { problem } = row.record
-      ? await call("POST", "/api/auth/api-key/delete", { keyId: row.id })
+      ? await call("POST", "/api/auth/api-key/delete", { ...configOf(row), keyId: row.id })
       : await call("DELETE", `/v1/teams/${scope.team.id}/keys/${row.id}`);
     if (problem) return problem;
     announce("The key is deleted.");
