@@ -462,7 +462,7 @@ def create(
 @click.option("--team", metavar="TEAM", help="The team that owns the keys, in place of a user.")
 @json_option
 def list_(user: str | None, team: str | None, as_json: bool) -> None:
-    """List the keys of a user or those that a team owns, oldest first.
+    """List the keys of a user or of a team.
 
     `start` shows how each key begins; Larder does not show complete keys. The list of a team says which former members
     still know a key.
@@ -573,7 +573,9 @@ def rotate(key_id: str, overlap: int, to_team: bool, as_json: bool) -> None:
 @click.argument("key_id", metavar="KEY_ID")
 @json_option
 def adopt(key_id: str, as_json: bool) -> None:
-    """Make the key with the id KEY_ID the own key of its team, with the same secret.
+    """Let the team of the key KEY_ID own it.
+
+    The secret stays the same.
 
     For CI that cannot change its key quickly. The user who owned it still knows it: `larder keys rotate` ends that.
     """

@@ -105,7 +105,7 @@ def test_personal_artifacts_are_deleted_and_team_artifacts_stay(full: Cloud) -> 
     invoke(HANDLER, {})
     assert is_clear(full.user.id)
     after = stored_of(full.team.id)
-    # So that the team knows who may still know its keys.
+    # So that the team knows who else can still use its keys.
     after[settings().teams_table].remove(f"left#{full.user.id}")
     assert after == before
     assert all(before.values())
