@@ -106,6 +106,7 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
             user_id=ada, team_id=safe.id, permissions={"artifacts": ("read", "write", TRUST)}
         ),
         "pull request": NewKey(user_id=ada, team_id=safe.id),
+        "of the team": NewKey(user_id=None, team_id=acme.id, made_by=carl, name="shared"),
     }
     credentials = {"ada": _cookies(ada_in), "bob": _cookies(bob_in)}
     ids = {}
@@ -248,6 +249,8 @@ def _questions(ids: dict[str, str]) -> list[Question]:
         {"as": "ci", "method": "GET", "path": "/v1/usage", "query": f"from={today}&to={today}"},
         {"as": "job", "method": "GET", "path": "/v8/artifacts/status"},
         {"as": "job", "method": "GET", "path": f"/v8/artifacts/{SMALL}"},
+        {"as": "of the team", "method": "GET", "path": "/v8/artifacts/status"},
+        {"as": "of the team", "method": "GET", "path": f"/v8/artifacts/{SMALL}"},
         {"as": "inviting", "method": "GET", "path": "/v1/teams/acme/rules"},
         {"as": "personal", "method": "GET", "path": "/v2/user"},
         {"as": "ci", "method": "GET", "path": "/v5/user/tokens/current"},
