@@ -245,14 +245,21 @@ def test_markdown_is_no_markup_of_its_names(repository: Repository) -> None:
 
 
 def test_redaction_leaves_no_name(repository: Repository) -> None:
-    names = ("hidden-package", "HIDDEN_VARIABLE", "hidden-path", "hidden-argument", "hidden-branch")
+    names = (
+        "hidden-package",
+        "HIDDEN_VARIABLE",
+        "HIDDEN_OTHER",
+        "hidden-path",
+        "hidden-argument",
+        "hidden-branch",
+    )
     old = task_record("hidden-package#build", "1", "hidden-package#lint")
     new = task_record(
         "hidden-package#build",
         "2",
         "hidden-package#test",
         inputs=old["inputs"] | {"hidden-path/x.js": "1"},
-        environmentVariables=variables(("HIDDEN_VARIABLE=1",), env=["HIDDEN_VARIABLE"]),
+        environmentVariables=variables(("HIDDEN_OTHER=1",), env=["HIDDEN_VARIABLE"]),
         cliArguments=["hidden-argument"],
         hashOfExternalDependencies="other",
         directory="packages/hidden-path",

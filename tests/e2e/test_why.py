@@ -237,6 +237,15 @@ ROWS = {
         task("build", env=["API_URL", "FOO"]),
         "turbo.json: env of build in turbo.json +FOO -> 8 tasks",
     ),
+    "env with a variable that is set": Row(
+        all_of(task("build", env=["API_URL", "FOO"]), variable("FOO", "one")),
+        "turbo.json: env of build in turbo.json +FOO -> 8 tasks [",
+    ),
+    "a variable of env that is left out": Row(
+        task("build", env=["API_URL", "!NEXT_PUBLIC_A"]),
+        "turbo.json: env of build in turbo.json +!NEXT_PUBLIC_A -> ",
+        before=all_of(next_app, variable("NEXT_PUBLIC_A", "one")),
+    ),
     "passThroughEnv": Row(
         task("build", passThroughEnv=["FOO"]),
         "turbo.json: passThroughEnv of build in turbo.json +FOO -> 8 tasks",

@@ -101,6 +101,17 @@ def test_files_that_changed_alike_are_one_cause() -> None:
     ]
 
 
+def test_line_endings_of_several_packages_are_one_cause() -> None:
+    tasks = (LIB | {"hash": "l2", "inputs": CHANGED}, UI | {"hash": "u2", "inputs": CHANGED})
+    paths = ("packages/lib/src/a.js", "packages/ui/src/a.js")
+    base, run = summary(LIB, UI), summary(*tasks)
+    assert len(compare(base, run).causes) == 2
+    hints = Hints(files=dict.fromkeys(paths, FileHint(hint=Hint.LINE_ENDINGS)))
+    cause = only(compare(base, run, hints))
+    assert (cause.subject, *cause.more) == paths
+    assert (cause.direct, cause.alone) == (("lib#build", "ui#build"), 2)
+
+
 def test_the_commit_is_named_if_it_is_that_of_all_files() -> None:
     old = LIB["inputs"] | {"b.js": "1" * 40}
     base, run = summary(LIB | {"inputs": old}), summary(LIB | {"hash": "l2", "inputs": CHANGED})
@@ -203,6 +214,29 @@ def test_names_of_variables_that_always_change(name: str, is_volatile: bool) -> 
     cause = only(compared(old, environmentVariables=variables((f"{name}=2",))))
     assert (cause.advice == "volatile-variable") is is_volatile
     assert cause.class_ is Class.SETUP
+
+
+def test_a_variable_that_turbo_json_names_in_one_run_only() -> None:
+    """Its value enters the hash because of turbo.json, so undoing that change is enough."""
+    definition = LIB["resolvedTaskDefinition"]
+    for listed, added in (
+        ("A", variables(("A=1",), env=["A"])),
+        ("A_*", variables(("A_B=1",), env=["A_*"])),
+    ):
+        named = {
+            "resolvedTaskDefinition": definition | {"env": [listed]},
+            "environmentVariables": added,
+        }
+        assert only(compared(LIB, **named)).values == (f"+{listed}",)
+    excluded = ["!NEXT_PUBLIC_A"]
+    cause = only(
+        compared(
+            LIB | {"environmentVariables": variables((), ("NEXT_PUBLIC_A=1",))},
+            resolvedTaskDefinition=definition | {"env": excluded},
+            environmentVariables=variables(env=excluded),
+        )
+    )
+    assert (cause.kind, cause.values) == (Kind.DEFINITION, ("+!NEXT_PUBLIC_A",))
 
 
 def test_packages_of_the_lockfile() -> None:

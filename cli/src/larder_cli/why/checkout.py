@@ -168,7 +168,14 @@ class _Git:
     def commits(self, old: str, new: str) -> dict[str, str]:
         """The last commit after `old` that changed each file."""
         listed = self._run(
-            *("log", f"--max-count={_MAX_COMMITS}", "--format=%x01%h", "--name-only", "-z"),
+            *(
+                "log",
+                f"--max-count={_MAX_COMMITS}",
+                "--format=%x01%h",
+                "--name-only",
+                "-z",
+                "--no-renames",
+            ),
             *("--relative", f"{old}..{new}", "--", "."),
         )
         found: dict[str, str] = {}

@@ -228,7 +228,7 @@ def _headline(comparison: Comparison, quoted: _Quote) -> str:
 def _left_out(comparison: Comparison) -> Iterator[str]:
     more = len(comparison.causes) - _SHOWN_CAUSES
     if more > 0:
-        yield f"and {more} more cause{'' if more == 1 else 's'}, with --json"
+        yield f"and {more} more cause{'' if more == 1 else 's'}"
 
 
 def _others(comparison: Comparison, quoted: _Quote) -> Iterator[str]:

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from larder.misses.causes import Cause, Class, Kind
@@ -275,14 +276,19 @@ def _about_packages(hints: Hints, directory: str, *, is_missing: bool = False) -
 
 
 def _variable_changes(old: Variables, new: Variables) -> Iterator[tuple[str, str, _HintSet]]:
-    """A variable that is configured and inferred is one change."""
+    """A variable that is configured and inferred is one change.
+
+    If turbo hashes a variable in one run only because turbo.json names it there, the change of turbo.json is the cause.
+    """
+    patterns = {one.lstrip("!") for one in {*old.names} ^ {*new.names}}
     seen: set[str] = set()
     for before, after, is_inferred in (
         (old.configured, new.configured, False),
         (old.inferred, new.inferred, True),
     ):
         for name, how in _differences(before, after):
-            if name in seen:
+            is_listed = how != "changed" and any(fnmatchcase(name, one) for one in patterns)
+            if name in seen or is_listed:
                 continue
             seen.add(name)
             about: _HintSet = {}
@@ -360,7 +366,7 @@ class _Found:
         return sorted(causes, key=_rank)
 
     def _alike(self) -> Iterator[_Group]:
-        """Files that changed in the same way for the same tasks are one cause."""
+        """Files that changed in the same way for the same tasks are one cause, and so are all line endings."""
         alike: dict[object, list[_Key]] = defaultdict(list)
         for key, tasks in self._tasks.items():
             about = self._about[key]
@@ -368,8 +374,9 @@ class _Found:
                 known = self.hints.files.get(key.subject, FileHint())
                 if known.hint and not about.keys() & {Hint.SCRIPT, Hint.DEPENDENCIES}:
                     about[known.hint] = {}
+                reached = () if Hint.LINE_ENDINGS in about else tuple(tasks)
                 signature = (
-                    *(key.kind, key.how, tuple(tasks), self._class(key)),
+                    *(key.kind, key.how, reached, self._class(key)),
                     tuple((hint, tuple(values)) for hint, values in about.items()),
                 )
                 alike[signature].append(key)
@@ -384,7 +391,7 @@ class _Found:
                 hints=self._about[first],
                 commit=commits.pop() if len(commits) == 1 else None,
                 class_=self._class(first),
-                direct=tuple(self._tasks[first]),
+                direct=tuple(sorted({id for one in keys for id in self._tasks[one]})),
             )
 
     def _with_one_lockfile(self, groups: list[_Group]) -> list[_Group]:
