@@ -445,6 +445,13 @@ KEYS = (
         status=200,
         row="any record of permissions",
     ),
+    case(
+        "2.4-create-belongs-to-a-user",
+        "the key is assigned to the user",
+        create(configId="team", organizationId="{slug}"),
+        json={"userId": str},
+        row='"The key is assigned to the user"',
+    ),
     case("2.4-get", "get returns the record", create(), get(), json={"id": str, "userId": str}),
     case("2.4-get-required", "`id` is required", ask("get", method="GET"), status=400),
     case(

@@ -119,6 +119,45 @@ def test_metadata_permissions_and_the_team_are_returned(
     assert {name: got[name] for name in sent} == sent
 
 
+def test_a_team_owns_a_key(
+    client: better_auth.Client, local_cloud: LocalCloud, grace: User, team: Team
+) -> None:
+    of_team = {"configId": "team", "organizationId": team.slug}
+    made = client.data("apiKey.create", **of_team, name="ci", metadata={"repo": "web"})
+    assert (made["configId"], made["referenceId"], made["userId"]) == ("team", team.id, None)
+    assert cache_status(local_cloud, made["key"], team) == 200
+    assert client.data("apiKey.list") == []
+    (listed,) = client.data("apiKey.list", query=of_team)
+    assert listed["id"] == made["id"]
+
+    named = {"keyId": made["id"], "configId": "team"}
+    updated = client.data("apiKey.update", **named, name="deploy")
+    got = client.data("apiKey.get", query={"id": made["id"], "configId": "team"})
+    assert (got, got["name"], got["metadata"]) == (updated, "deploy", {"repo": "web"})
+    answer = client.data("apiKey.verify", key=made["key"])
+    assert (answer["valid"], answer["key"]["referenceId"]) == (True, team.id)
+
+    successor = client.data("apiKey.create", **of_team, replaces=made["id"], overlap=3600)
+    assert cache_status(local_cloud, made["key"], team) == 200
+    assert cache_status(local_cloud, successor["key"], team) == 200
+    assert client.data("apiKey.delete", **named) == {"success": True}
+    assert cache_status(local_cloud, made["key"], team) == 401
+    assert client.error("apiKey.get", query={"id": successor["id"]}) == (404, "KEY_NOT_FOUND")
+
+
+def test_the_page_gets_the_codes_of_errors_of_teams(
+    client: better_auth.Client, local_cloud: LocalCloud, team: Team
+) -> None:
+    refused = (400, "VALIDATION_ERROR")
+    assert client.error("apiKey.create", configId="org") == refused
+    assert client.error("apiKey.create", organizationId=team.id) == refused
+    assert client.error("apiKey.create", configId="team") == (400, "ORGANIZATION_ID_REQUIRED")
+    elsewhere = {"configId": "team", "organizationId": "acme"}
+    not_in_it = (403, "USER_NOT_MEMBER_OF_ORGANIZATION")
+    assert client.error("apiKey.create", **elsewhere) == not_in_it
+    assert client.error("apiKey.list", query=elsewhere) == not_in_it
+
+
 def test_the_page_gets_the_codes_of_errors(client: better_auth.Client) -> None:
     assert client.error("apiKey.create", remaining=5) == (400, "SERVER_ONLY_PROPERTY")
     assert client.error("apiKey.create", userId="A" * 32) == (401, "UNAUTHORIZED_SESSION")

@@ -586,6 +586,54 @@ def rotate_key(s: Subject) -> Play:
     assert _valid(verify(s, replies[-1].json["key"]))
 
 
+def of_team(s: Subject, **fields: object) -> dict[str, object]:
+    """The body for a key that the team owns."""
+    return {"configId": "team", "organizationId": s.team.id, **fields}
+
+
+@scenario(f"POST /api/auth{KEY}/create", variant="that the team owns")
+def create_team_key(s: Subject) -> Play:
+    token = s.session()
+    body = of_team(s, name="new", metadata=METADATA)
+    yield lambda: s.ask("POST", f"{KEY}/create", body, token=token)
+    replies = yield None
+    found = keys.list_keys(s.team.id)
+    assert 1 <= len(found) <= s.times_sent
+    for key in found:
+        check_metadata(key.key_hash, METADATA)
+    assert _valid(verify(s, replies[-1].json["key"]))
+
+
+@scenario(f"POST /api/auth{KEY}/create", variant="that the team owns, in place of a member's")
+def make_key_of_team(s: Subject) -> Play:
+    token = s.session()
+    old, _ = s.new_key(name="old", team_id=s.team.id, metadata=METADATA)
+    body = of_team(s, name="new", replaces=old.id)
+    yield lambda: s.ask("POST", f"{KEY}/create", body, token=token)
+    stored = key_store.get(old.key_hash)
+    assert stored is not None
+    assert (stored.expires_at is not None) == bool(keys.list_keys(s.team.id)), (
+        "not in one transaction"
+    )
+    replies = yield None
+    for key in keys.list_keys(s.team.id):
+        check_metadata(key.key_hash, METADATA)
+    assert _valid(verify(s, replies[-1].json["key"]))
+
+
+@scenario(
+    f"POST /api/auth{KEY}/delete", variant="that the team owns", done_before={404: "key_not_found"}
+)
+def delete_team_key(s: Subject) -> Play:
+    token = s.session()
+    made = s.ask("POST", f"{KEY}/create", of_team(s), token=token).json
+    body = {"keyId": made["id"], "configId": "team"}
+    yield lambda: s.ask("POST", f"{KEY}/delete", body, token=token)
+    yield None
+    assert keys.list_keys(s.team.id) == []
+    assert not _valid(verify(s, made["key"]))
+
+
 @scenario(f"POST /api/auth{KEY}/update")
 def update_key(s: Subject) -> Play:
     token = s.session()

@@ -27,7 +27,7 @@ from larder.api_keys.service import (
 from larder.audit.models import Action
 from larder.audit.service import read_entries
 from larder.errors import InvalidValue, KeyLimitReached
-from larder.tables import commit
+from larder.tables import IDENTITY, commit
 from larder.teams.members import add_member, remove_member
 from larder.teams.models import Role
 from larder.teams.teams import delete_team
@@ -269,3 +269,13 @@ def test_a_rotation_keeps_the_team_as_owner(cloud: Cloud, bob: User) -> None:
     new, raw = made
     assert (new.holder_id, new.role_cap, new.known_to) == (cloud.team.id, Role.DEVELOPER, ())
     assert status(raw) == 200
+
+
+def test_a_version_that_does_not_know_such_keys_refuses_them(cloud: Cloud, bob: User) -> None:
+    """It takes the holder for a user, whom it does not find, and so the key for one that has ended with its user."""
+    key = of_the_team(cloud, bob)
+    item = repository.API_KEYS.get(key.key_hash)
+    assert item is not None
+    assert item["user_id"] == item["team_id"] == cloud.team.id
+    assert "rule_id" not in item
+    assert IDENTITY.get(item["user_id"], "user") is None
