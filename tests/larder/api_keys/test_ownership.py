@@ -272,7 +272,7 @@ def test_a_rotation_keeps_the_team_as_owner(cloud: Cloud, bob: User) -> None:
 
 
 def test_a_version_that_does_not_know_such_keys_refuses_them(cloud: Cloud, bob: User) -> None:
-    """It takes the holder for a user, whom it does not find, and so the key for one that has ended with its user."""
+    """It takes the holder for a user, does not find it, and so takes the key for one that has ended with its user."""
     key = of_the_team(cloud, bob)
     item = repository.API_KEYS.get(key.key_hash)
     assert item is not None
