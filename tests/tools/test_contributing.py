@@ -99,7 +99,7 @@ def with_a_body(folder: Path) -> dict[str, str]:
     markers = '  # <<<cog functions.function("api_keys.rename_api_key") >>>\n  # <<<end>>>\n'
     bodies = (folder / BODIES).read_text() + f"\n\n{parser}"
     imported = {
-        "import InvalidBody, ": "import InvalidBody, InvalidQuery, ",
+        "    InvalidBody,\n": "    InvalidBody,\n    InvalidQuery,\n",
         "import OF_TEAMS, NamedKey": "import ID, OF_TEAMS, NamedKey",
     }
     for before, after in imported.items():

@@ -21,7 +21,12 @@ from larder.teams.models import TeamMembership
 from larder.teams.slugs import parse_team_id
 from larder.web.bodies import better_auth
 from larder.web.bodies.model import BodyModel
-from larder.web.errors import InvalidBody, KeyForAnother, OrganizationIdRequired, ServerOnlyProperty
+from larder.web.errors import (
+    InvalidBody,
+    KeyForAnother,
+    OrganizationIdRequired,
+    ServerOnlyProperty,
+)
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.session import KeyMaker, UserPrincipal
 from larder.web.queries.api_keys import OF_TEAMS, NamedKey, names_other_keys
