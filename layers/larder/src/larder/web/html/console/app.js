@@ -37,7 +37,7 @@ let showPath = () => {};
 /** Show another view. Its address goes into the browser's history. */
 function go(path, { replaces = false } = {}) {
   const { view } = partsOf(path);
-  if (VIEWS.some((one) => one.path === view && one.isElsewhere)) return location.assign(path);
+  if (VIEWS.some((one) => one.path === view && one.isElsewhere)) return location.assign(`${path}#main`);
   if (path !== location.pathname + location.search) history[replaces ? "replaceState" : "pushState"](null, "", path);
   showPath(path);
 }
@@ -108,7 +108,9 @@ function Frame({ path, teams, ...shared }) {
     if (place === "") return;
     document.title = [title, scope && (team ? visible(team.name) : "Your own cache"), own.product].filter(Boolean).join(" · ");
     document.querySelector(".tabs [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
-    if (!isFirst.current) {
+    // With `#main`, another page of the console led here.
+    if (!isFirst.current || location.hash === "#main") {
+      history.replaceState(null, "", path);
       scrollTo(0, 0);
       focusHeading();
     }

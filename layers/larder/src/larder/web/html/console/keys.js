@@ -119,7 +119,7 @@ function KeysTable({ rows, scope, open, turn }) {
       title: "",
       cell: (row) => html`<div class="buttons">
         ${row.record && !row.isReplaced && canRotate(row.record) && html`<${Button} kind="second small" aria-label=${`Rotate ${label(row)}`} onClick=${() => open({ what: RotateKey, row })}>Rotate<//>`}
-        ${canBeTeams(row, scope) && html`<${Button} kind="second small" aria-label=${`Make ${label(row)} the team's`} onClick=${() => open({ what: MakeTeams, row })}>Make it the team's<//>`}
+        ${canBeTeams(row, scope) && html`<${Button} kind="second small" aria-label=${`Make it the team's: ${label(row)}`} onClick=${() => open({ what: MakeTeams, row })}>Make it the team's<//>`}
         ${row.record && html`<${Button} kind="second small" aria-label=${`Turn ${row.enabled ? "off" : "on"} ${label(row)}`} onClick=${() => turn(row)}>${row.enabled ? "Turn off" : "Turn on"}<//>`}
         <${Button} kind="second small" aria-label=${`Delete ${label(row)}`} onClick=${() => open({ what: DeleteKey, row })}>Delete<//>
       </div>`,
@@ -168,11 +168,11 @@ function CreateKey({ scope, close }) {
   };
   return html`<${Dialog} title="Create a key" close=${() => close()}>
     <${Form} action="Create the key" busy="Creating the key …" cancel=${() => close()} act=${act}>
+      <${Field} label="Name" name="name" required maxlength=${own.longestKeyName} autocomplete="off" hint="For example the CI system or the repository that uses it." />
       ${scope.team && scope.manages && html`<${Choices} legend="It belongs to" name="owner" chosen="team" choices=${[
         ["team", "The team", "For CI. It works until someone deletes it, even if you leave."],
         ["user", "You", "It stops when you leave the team."],
       ]} />`}
-      <${Field} label="Name" name="name" required maxlength=${own.longestKeyName} autocomplete="off" hint="For example the CI system or the repository that uses it." />
       <${Choices} legend="It can" name="permission" chosen=${scope.writes ? "read write" : "read"} choices=${[
         scope.writes && ["read write", "Read and write artifacts", "For builds of people and CI."],
         scope.team && scope.manages && ["read write trust", "Read and write, trusted", "Writes what everyone reads in a protected team. Only for jobs that run reviewed code. The first one protects the team."],
