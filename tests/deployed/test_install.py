@@ -84,7 +84,7 @@ def test_a_plan_names_what_the_upgrade_then_does_and_leaves_no_change_set(
     assert "larder-prod is 1.2.3. This is 1.3.0." in planned.text
     assert "step 1     Deploy the deployer's template first." in planned.text
     assert "Old." not in planned.text
-    assert "added      1 resources: 1 SSM::Parameter" in planned.text
+    assert "added      1 resource: 1 SSM::Parameter" in planned.text
     assert "removed    WordsNote (SSM::Parameter)" in planned.text
     assert [one.split() for one in planned.text.splitlines() if one.startswith("Level")] == [
         ["Level", "INFO", "DEBUG"]

@@ -190,7 +190,7 @@ def test_a_release_lists_what_changes_since_the_one_before(tmp_path: Path) -> No
     }
     assert changes_since(tmp_path, template, "1.0.0").splitlines() == [
         "Since 0.10.0:",
-        "  added      1 resources: 1 DynamoDB::Table",
+        "  added      1 resource: 1 DynamoDB::Table",
         "  removed    Old (SQS::Queue)",
     ]
     assert changes_since(tmp_path, template, "0.9.0") == "The first release.\n"

@@ -143,7 +143,8 @@ def in_words(changes: Iterable[ResourceChange]) -> list[str]:
 def _counted(changes: Iterable[ResourceChange]) -> str:
     counts = Counter(one.short_type for one in changes)
     listed = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
-    return f"{counts.total()} resources: {listed}"
+    plural = "" if counts.total() == 1 else "s"
+    return f"{counts.total()} resource{plural}: {listed}"
 
 
 def _changed_entries(
