@@ -341,7 +341,7 @@ def time_of(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> tuple[float
         ({"version": None}, "no run summary"),
         ({"tasks": {}}, "tasks must be a list"),
         ({"tasks": [LIB, LIB]}, r"tasks\.1\.taskId is that of another task"),
-        ({"tasks": [LIB | {"hash": None}]}, r"tasks\.0 must have taskId and hash"),
+        ({"tasks": [LIB | {"hash": None}]}, r"tasks\.0 must have an id and a hash"),
         ({"tasks": [LIB | {"inputs": {"a": 1}}]}, r"tasks\.0\.inputs must have a text"),
         ({"tasks": [LIB | {"dependencies": [1]}]}, r"tasks\.0\.dependencies must be a list"),
         ({"execution": {"startTime": 1e9}}, r"execution\.startTime must be a whole number"),

@@ -112,7 +112,7 @@ def parse_summary(document: object) -> Summary:
     for number, one in enumerate(listed):
         task = _task(one, f"tasks.{number}")
         if task.id in tasks:
-            raise InvalidSummary(f"tasks.{number}.taskId is that of another task")
+            raise InvalidSummary(f"tasks.{number} has the id of another task")
         tasks[task.id] = task
     scm = _object(record.get("scm") or {}, "scm")
     ran = _object(record.get("execution") or {}, "execution")
@@ -147,7 +147,7 @@ def _task(value: object, place: str) -> Task:
     record, where = _object(value, place), f"{place}."
     id, hash = _text(record, "taskId", where), _text(record, "hash", where)
     if not id or not hash:
-        raise InvalidSummary(f"{place} must have taskId and hash")
+        raise InvalidSummary(f"{place} must have an id and a hash")
     cache = _object(record.get("cache") or {}, f"{where}cache")
     ran = _object(record.get("execution") or {}, f"{where}execution")
     definition = _object(
