@@ -340,7 +340,7 @@ def time_of(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> tuple[float
         ({"version": "2"}, "its format is version '2'"),
         ({"version": None}, "no run summary"),
         ({"tasks": {}}, "tasks must be a list"),
-        ({"tasks": [LIB, LIB]}, r"tasks\.1\.taskId is that of another task"),
+        ({"tasks": [LIB, LIB]}, r"tasks\.1 has the id of another task"),
         ({"tasks": [LIB | {"hash": None}]}, r"tasks\.0 must have an id and a hash"),
         ({"tasks": [LIB | {"inputs": {"a": 1}}]}, r"tasks\.0\.inputs must have a text"),
         ({"tasks": [LIB | {"dependencies": [1]}]}, r"tasks\.0\.dependencies must be a list"),
