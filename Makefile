@@ -87,9 +87,10 @@ e2e: $(READY) ## run the long tests: npm's turbo clients, a browser, crashes, lo
 	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "slow or e2e" $(ARGS)
 
 .PHONY: proofs
-proofs: $(READY) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, every fault of the local edge, and accessibility in every view of the console (about 35 minutes)
+proofs: $(READY) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 35 minutes)
 	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 EXCHANGE_ATTACKS=10000 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
+	@WHY_VERSIONS=all WHY_MIXTURES=100 .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_why.py $(ARGS)
 	@TURBO_JOBS=50 CLIENT_MATRIX=full EDGE_PROOFS=all .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py \
 		tests/e2e/test_edge.py tests/e2e/test_edge_command.py $(ARGS)
 	@CONSOLE_LOOKS=all .venv/bin/python -m pytest tests/e2e/test_console_views.py -k "accessible or words" $(ARGS)

@@ -27,6 +27,8 @@ from .twelve_tasks import Monorepo
 pytestmark = pytest.mark.e2e
 
 VERSIONS = ("1.13.4", "2.3.4", "2.8.21", turbo.NEWEST)
+PLAYED = VERSIONS if os.environ.get("WHY_VERSIONS") == "all" else VERSIONS[::3]
+"""The oldest and the newest. `make proofs` plays all."""
 MIXTURES = int(os.environ.get("WHY_MIXTURES", "6"))
 
 Change = Callable[[Monorepo], object]
@@ -378,7 +380,7 @@ def causes(output: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PLAYED)
 @pytest.mark.parametrize("name", ROWS)
 def test_the_first_cause_is_the_change(
     fresh: Callable[[str], Monorepo], version: str, name: str
@@ -405,7 +407,7 @@ def test_the_first_cause_is_the_change(
         assert found[1][0].startswith(row.second), output
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PLAYED)
 def test_flags_of_turbo(fresh: Callable[[str], Monorepo], version: str) -> None:
     monorepo = fresh(version)
     plain = kept(monorepo, "plain")
@@ -434,7 +436,7 @@ def test_versions_of_turbo(fresh: Callable[[str], Monorepo], commands: dict[str,
     assert first == "turbo-version: turbo 1.13.4 -> 2.3.4 -> 12 tasks [setup]"
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PLAYED)
 def test_the_last_run_from_a_package(
     fresh: Callable[[str], Monorepo], version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -451,7 +453,7 @@ def test_the_last_run_from_a_package(
     larder("--last", "--fail-on", "setup", status=3)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PLAYED)
 def test_a_dry_run_against_a_file(
     fresh: Callable[[str], Monorepo], version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -467,7 +469,7 @@ def test_a_dry_run_against_a_file(
     assert "failed:" in larder("none", "--against", file, status=1)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PLAYED)
 def test_offline_asks_no_remote_cache(
     fresh: Callable[[str], Monorepo], version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
