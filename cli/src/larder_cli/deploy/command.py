@@ -26,6 +26,14 @@ NOTHING, CHANGES = 0, 3
 Decorated = Callable[..., Any]
 
 
+release_folder = click.option(
+    "--release",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder of a release, in place of the one in this package.",
+)
+
+
 def _options(command: Decorated) -> Decorated:
     """The options that install, plan and upgrade share."""
     for option in reversed(
@@ -52,12 +60,7 @@ def _options(command: Decorated) -> Decorated:
                 multiple=True,
                 help="An option for this run, in addition to those of the file.",
             ),
-            click.option(
-                "--release",
-                "folder",
-                type=click.Path(exists=True, file_okay=False, path_type=Path),
-                help="The folder of a release, in place of the one in this package.",
-            ),
+            release_folder,
             click.option(
                 "--code-bucket",
                 metavar="NAME",
@@ -202,14 +205,6 @@ def options(ctx: click.Context, /, as_json: bool, **given: Any) -> None:
     from larder_cli.deploy import actions
 
     actions.print_options(_wanted(ctx, given), as_json=as_json)
-
-
-release_folder = click.option(
-    "--release",
-    "folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The folder of a release, in place of the one in this package.",
-)
 
 
 @click.group(

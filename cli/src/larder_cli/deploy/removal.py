@@ -64,16 +64,10 @@ def remove(account: Account, watch: Watch, *, backup: bool, delete_artifacts: bo
 
 def _resources(account: Account, kind: str) -> dict[str, str]:
     """The physical ids of resources of one type, by logical id."""
-    pages = account.cloudformation.get_paginator("list_stack_resources").paginate(
-        StackName=account.stack
-    )
     return {
         one["LogicalResourceId"]: one["PhysicalResourceId"]
-        for page in pages
-        for one in page["StackResourceSummaries"]
+        for one in stacks.resources(account.cloudformation, account.stack)
         if one["ResourceType"] == kind
-        and one.get("PhysicalResourceId")
-        and one["ResourceStatus"] != "DELETE_COMPLETE"
     }
 
 
@@ -95,10 +89,14 @@ def _empty(s3: Any, bucket: str) -> None:
     while _holds_objects(s3, bucket):
         page = s3.list_object_versions(Bucket=bucket, MaxKeys=_PAGE)
         versions = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
-        s3.delete_objects(
+        deleted = s3.delete_objects(
             Bucket=bucket,
             Delete={
                 "Objects": [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in versions],
                 "Quiet": True,
             },
         )
+        if errors := deleted.get("Errors"):
+            raise click.ClickException(
+                f"S3 does not delete {errors[0]['Key']} of {bucket}: {errors[0].get('Message', errors[0]['Code'])}"
+            )
