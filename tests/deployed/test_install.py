@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from local.template import REGION
-from tests.deploying import TEMPLATE, Account, empty_account
+from tests.deploying import ELSEWHERE, TEMPLATE, Account, empty_account
 from tests.local.stub_service import eventually
 
 BUCKET = """  ArtifactsBucket: {Type: AWS::S3::Bucket}
@@ -169,13 +169,30 @@ def test_a_damaged_file_is_refused_before_any_call(account: Account) -> None:
     assert "larder.template.json does not have its checksum" in refused.text
 
 
-def test_a_bucket_for_the_code_of_another_account_is_refused(account: Account) -> None:
+def test_a_bucket_for_the_code_of_another_region_or_account_is_refused(account: Account) -> None:
+    account.client("s3", ELSEWHERE).create_bucket(
+        Bucket="acme-elsewhere", CreateBucketConfiguration={"LocationConstraint": ELSEWHERE}
+    )
+    refused = account.larder("install", "--yes", "--code-bucket", "acme-elsewhere")
+    assert refused.status == 1, refused.text
+    assert f"acme-elsewhere is in {ELSEWHERE}, and the stack in {REGION}" in refused.text
+    refused = account.larder("plan", "--code-bucket", "acme-nowhere")
+    assert "code-bucket: there is no bucket acme-nowhere" in refused.text
     theirs = boto3.session.Session("111111111111", "testing", region_name=REGION)
     theirs.client("s3", endpoint_url=account.emulator.url).create_bucket(Bucket="acme-theirs")
     refused = account.larder("install", "--yes", "--code-bucket", "acme-theirs")
     assert refused.status == 1, refused.text
     assert "It has to belong to the account 000000000000" in refused.text
     assert account.stack() is None
+
+
+def test_the_edge_is_refused_in_govcloud_which_has_no_cloudfront(account: Account) -> None:
+    region = "us-gov-west-1"
+    for command in (("plan",), ("install", "--yes")):
+        refused = account.larder(*command, "--set", "Edge=true", environ={"AWS_REGION": region})
+        assert refused.status == 2, refused.text
+        assert "Edge=true: the partition aws-us-gov has no CloudFront" in refused.text
+    assert account.stack(region) is None
 
 
 def test_an_unknown_setting_or_environment_of_the_file_is_refused(account: Account) -> None:

@@ -233,6 +233,9 @@ def checked(
         existing_bucket.check(
             account.bucket(name), values, is_used=is_used, takes_used=accepts_stored_artifacts
         )
+    is_own = deployment.code_bucket == code_bucket.own_bucket(account)
+    if not is_own:
+        code_bucket.check(account, deployment.code_bucket)
     if stack.state is State.BUSY:
         if is_plan or not flow.is_own(deployment):
             raise click.ClickException(flow.busy(account))
@@ -243,9 +246,7 @@ def checked(
             f"{stack.name} is {stack.status}. `larder install` or `larder upgrade` cleans it up first."
         )
     stack = flow.made_ready(account, terminal)
-    if deployment.code_bucket == code_bucket.own_bucket(account) and code_bucket.create_if_absent(
-        account, deployment.tags
-    ):
+    if is_own and code_bucket.create_if_absent(account, deployment.tags):
         terminal.say(f"Created {deployment.code_bucket}, which keeps the code of releases.")
     return stack
 

@@ -3,6 +3,9 @@
 import json
 from collections.abc import Mapping
 
+import click
+from botocore.exceptions import ClientError
+
 from larder_cli.deploy.account import Account
 from larder_cli.deploy.stack import State, delete_remains, find, wait
 
@@ -69,6 +72,25 @@ TEMPLATE = {
 def own_bucket(account: Account) -> str:
     """The name of the bucket that `larder install` creates."""
     return f"larder-code-{account.id}-{account.region}"
+
+
+def check(account: Account, name: str) -> None:
+    """Raise ClickException unless the bucket is there, of this account and in the stack's region."""
+    try:
+        found = account.client("s3").head_bucket(Bucket=name, ExpectedBucketOwner=account.id)
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("404", "NoSuchBucket"):
+            raise click.ClickException(f"code-bucket: there is no bucket {name}") from error
+        raise click.ClickException(
+            f"code-bucket: cannot read {name}, where the code goes: {error}. It has to belong to the account "
+            f"{account.id}."
+        ) from error
+    region = found.get("BucketRegion", account.region)
+    if region != account.region:
+        raise click.ClickException(
+            f"code-bucket: {name} is in {region}, and the stack in {account.region}. They have to be in the same "
+            "region, because Lambda reads code only from its own."
+        )
 
 
 def create_if_absent(account: Account, tags: Mapping[str, str]) -> bool:

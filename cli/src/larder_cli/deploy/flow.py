@@ -149,8 +149,7 @@ def upload(deployment: Deployment, files: list[File]) -> int:
         except ClientError as error:
             if error.response["Error"]["Code"] not in ("404", "NoSuchKey"):
                 raise click.ClickException(
-                    f"cannot read the bucket {deployment.code_bucket}, where the code goes: {error}. It has to belong "
-                    f"to the account {deployment.account.id}."
+                    f"cannot read the bucket {deployment.code_bucket}, where the code goes: {error}"
                 ) from error
         body = file.path.read_bytes()
         checksum = base64.b64encode(bytes.fromhex(file.sha256)).decode()
