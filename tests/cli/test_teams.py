@@ -126,6 +126,12 @@ def test_show_prints_stored_bytes_and_the_status_that_clients_see(
     assert "1.5 kB" in larder("teams", "show", "acme").stdout
 
 
+@pytest.mark.usefixtures("cloud")
+def test_the_smallest_quota_is_a_byte(larder: Larder) -> None:
+    assert larder.json("teams", "set", "acme", "--quota", "1B")["quota_bytes"] == 1
+    assert "quota" in larder.refusal("teams", "set", "acme", "--quota", "0B")
+
+
 @pytest.mark.usefixtures("refusing")
 def test_a_quota_stops_writes_until_the_default_is_back(larder: Larder, cloud: Cloud) -> None:
     larder("teams", "set", "acme", "--quota", "1KiB")

@@ -66,6 +66,8 @@ def test_a_user_brought_back_by_a_restored_table_keeps_everything(cloud: Cloud) 
     assert [key.id for key in list_keys(cloud.user.id)] == [cloud.key.id]
     assert role_of(cloud.team.id, cloud.user.id) is not None
     assert deleted_users() == []
+    left = aws.dynamodb().scan(TableName=table)["Items"]
+    assert "deleted" not in {item["pk"]["S"] for item in left}
 
 
 # --------------------------------------------------------------- the user's personal artifacts

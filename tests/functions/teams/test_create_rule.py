@@ -105,7 +105,8 @@ def test_409_for_a_rule_that_does_what_another_does(cloud: Cloud, ada: Person) -
         {"trusted": {"requireProtectedRef": True}},
         {"trusted": {"claims": {"environment": ["production"]}}},
         {"others": "read"},
-        {"lifetimeSeconds": 600},
+        {"lifetimeSeconds": 300},
+        {"lifetimeSeconds": 21_600},
     ],
 )
 def test_a_rule_that_differs_from_another(ada: Person, other: dict[str, Any]) -> None:

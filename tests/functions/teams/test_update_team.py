@@ -16,7 +16,7 @@ from larder.settings import settings
 from larder.teams import repository
 from larder.teams.models import CachingStatus, Role
 from larder.teams.state import change_state
-from larder.teams.teams import MAX_FORMER_SLUGS, TeamChange, change_team, create_team, find_team
+from larder.teams.teams import TeamChange, change_team, create_team, find_team
 from tests.conftest import SetOption
 from tests.faults import just_before, unreachable
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome
@@ -222,7 +222,7 @@ class TestFormerSlugs:
         assert find_team("b") is None
 
     def test_a_sixth_former_slug_replaces_the_oldest(self, ada: Person) -> None:
-        slugs = ["acme", *(f"acme-{number}" for number in range(MAX_FORMER_SLUGS + 1))]
+        slugs = ["acme", *(f"acme-{number}" for number in range(6))]
         for was, becomes in pairwise(slugs):
             rename(ada, was, becomes)
         assert find_team("acme") is None
