@@ -37,6 +37,8 @@ class DeployedCloud(LocalCloud):
     stack: Stack | None = None
     bucket_policy: str = field(default="", repr=False)
     """As it was deployed."""
+    _mail: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+    """Messages by id, which never change. Each one that is shown costs a process."""
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
 
     @classmethod
@@ -92,8 +94,11 @@ class DeployedCloud(LocalCloud):
         return run_larder("--stack", STACK, *arguments, timeout_s=600, environment=environment)
 
     def mail(self) -> Iterator[dict[str, Any]]:
-        for message in self.operate("outbox", "list"):
-            yield self.operate("outbox", "show", message["id"])
+        for listed in self.operate("outbox", "list"):
+            message_id = listed["id"]
+            if message_id not in self._mail:
+                self._mail[message_id] = self.operate("outbox", "show", message_id)
+            yield self._mail[message_id]
 
     def _begin(self) -> None:
         """Create the first user, team and key, and the files that describe them and the stack."""
