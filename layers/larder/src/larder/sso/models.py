@@ -1,0 +1,115 @@
+"""Types of company sign-in: identity providers, the domains that they have, and what they say about a person."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Mode(StrEnum):
+    """Whether the people of a provider's domains can also sign in with a password."""
+
+    OPTIONAL = "optional"
+    REQUIRED = "required"
+
+
+class VerifiedBy(StrEnum):
+    """What proves that an address of a listed domain is the person's.
+
+    `CLAIM` is the provider's claim `email_verified`. `DOMAIN` is the domain alone, for providers that give every
+    address themselves and send no such claim.
+    """
+
+    CLAIM = "claim"
+    DOMAIN = "domain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoints:
+    """The addresses of a provider and what it announces, as pinned when the operator added or refreshed it.
+
+    `sends_issuer` says that each reply names the issuer (RFC 9207). `authentication` is how the client proves itself
+    at the token endpoint: `client_secret_basic` or `client_secret_post`.
+    """
+
+    authorization: str
+    token: str
+    jwks: str
+    userinfo: str | None
+    sends_issuer: bool
+    authentication: str
+    algorithms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityProvider:
+    """An OpenID provider that the operator has added.
+
+    `secret` and `former_secret` are sealed. The former one is tried until `former_until`. `version` increases with each
+    change that affects trust, which ends sign-ins in progress. `session_hours` and `keys_days` count for managed users:
+    how long a session lasts, and how long keys work after the last sign-in. `sends_auth_time` says that id tokens have
+    the time of the login. `last_failure` is the code of the last failed sign-in.
+    """
+
+    id: str
+    name: str
+    issuer: str
+    client_id: str
+    secret: str | None = field(repr=False)
+    former_secret: str | None = field(default=None, repr=False)
+    former_until: datetime | None = None
+    endpoints: Endpoints
+    domains: tuple[str, ...] = ()
+    mode: Mode = Mode.OPTIONAL
+    exceptions: tuple[str, ...] = ()
+    verified_by: VerifiedBy = VerifiedBy.CLAIM
+    scopes: tuple[str, ...] = ("openid", "email", "profile")
+    groups_claim: str | None = None
+    required_claims: Mapping[str, str] = field(default_factory=dict)
+    hidden: bool = False
+    signs_up: bool = True
+    sends_auth_time: bool = True
+    session_hours: int = 24
+    keys_days: int = 30
+    version: int = 1
+    created_at: datetime
+    updated_at: datetime
+    last_sign_in_at: datetime | None = None
+    last_failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """A domain of email addresses that belongs to a provider. One read decides about passwords.
+
+    `exceptions` are canonical addresses that keep their passwords while the mode is required.
+    """
+
+    name: str
+    provider_id: str
+    mode: Mode
+    exceptions: tuple[str, ...] = ()
+
+    def requires_provider(self, address: str) -> bool:
+        """Whether a password is refused for this canonical address."""
+        return self.mode is Mode.REQUIRED and address not in self.exceptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A person as a provider names them, after every check of the callback.
+
+    `subject` identifies the person at the issuer, and never changes. `counts` says that the address proves whose
+    account it is. `groups` is None if the provider did not send a usable list. `authenticated_at` is when the person
+    last proved themselves to the provider.
+    """
+
+    provider: IdentityProvider
+    subject: str
+    email: str | None
+    counts: bool
+    name: str | None
+    groups: tuple[str, ...] | None
+    authenticated_at: datetime
+    claims: Mapping[str, Any] = field(default_factory=dict, repr=False)
