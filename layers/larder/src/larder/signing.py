@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -127,21 +127,28 @@ def decode_token(token: str, *, now: datetime) -> dict[str, Any]:
     return claims
 
 
-def seal(text: str, *, purpose: str) -> str:
-    """Encrypt a text with a key for this purpose, which is derived from the signing secret. `unseal` decrypts it."""
+def seal(text: str, *, purpose: str, with_secret: str | None = None) -> str:
+    """Encrypt a text with a key for this purpose, which is derived from the signing secret. `unseal` decrypts it.
+
+    A rotation names the secret that will stay, `with_secret`.
+    """
+    secret = with_secret or _signing_secret()
     data = text.encode("utf-8", "surrogatepass")
     nonce = secrets.token_bytes(_NONCE_BYTES)
-    encrypted = _encrypted(_signing_secret(), purpose, nonce, data)
-    tag = _sealing_mac(_signing_secret(), purpose, nonce + encrypted)
+    encrypted = _encrypted(secret, purpose, nonce, data)
+    tag = _sealing_mac(secret, purpose, nonce + encrypted)
     return base64.b64encode(tag + nonce + encrypted).decode()
 
 
-def unseal(sealed: str, *, purpose: str) -> str:
-    """Decrypt a sealed text. Raises InvalidToken if it was changed, or if none of the accepted secrets sealed it."""
+def unseal(sealed: str, *, purpose: str, accepted: Collection[str] = ()) -> str:
+    """Decrypt a sealed text. Raises InvalidToken if it was changed, or if none of the accepted secrets sealed it.
+
+    These are those of the deployment, unless a rotation names others.
+    """
     data = base64.b64decode(sealed)
     tag, rest = data[:_MAC_BYTES], data[_MAC_BYTES:]
     nonce, encrypted = rest[:_NONCE_BYTES], rest[_NONCE_BYTES:]
-    for secret in _secrets().accepted:
+    for secret in accepted or _secrets().accepted:
         if hmac.compare_digest(_sealing_mac(secret, purpose, rest), tag):
             return _encrypted(secret, purpose, nonce, encrypted).decode("utf-8", "surrogatepass")
     raise InvalidToken

@@ -77,6 +77,13 @@ class Action(StrEnum):
     """The first token of a repository fixed the ids of the rule that waited for it. The actor is the token's key."""
     TOKEN_ISSUED = "token_issued"  # noqa: S105  # the name of an action
     """A CI job got a key. `owner` is `token#` and the id of the key, `subject` the rule, `details` the job."""
+    PROVIDER_ADDED = "provider_added"
+    """The operator added a provider. `owner` is `sso#` and its id, `subject` its id, as in the entries that follow."""
+    PROVIDER_CHANGED = "provider_changed"
+    PROVIDER_REMOVED = "provider_removed"
+    USER_SUSPENDED = "user_suspended"
+    """The operator ended the access of the user, until `user_resumed`."""
+    USER_RESUMED = "user_resumed"
 
 
 ABOUT_USERS = frozenset(

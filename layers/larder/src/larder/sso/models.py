@@ -49,8 +49,8 @@ class IdentityProvider:
     `secret` and `former_secret` are sealed. The former one is tried until `former_until`. `version` increases with each
     change that affects trust, which ends sign-ins in progress. `session_hours` and `keys_days` count for managed users:
     how long a session lasts, and how long keys work after the last sign-in. An id token must have each of
-    `required_claims` with one of its values, such as `hd` with a domain of Google Workspace. `sends_auth_time` says that id tokens have
-    the time of the login. `last_failure` is the code of the last failed sign-in.
+    `required_claims` with one of its values, such as `hd` with a domain of Google Workspace. `sends_auth_time` says
+    that id tokens have the time of the login. `last_failure` is the code of the last failed sign-in.
     """
 
     id: str

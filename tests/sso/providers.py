@@ -1,0 +1,46 @@
+"""Providers that tests add."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from larder import clock
+from larder.sso import service
+from larder.sso.models import Endpoints, IdentityProvider
+
+SECRET = "the-client-secret"
+
+ENDPOINTS = Endpoints(
+    authorization="https://login.acme.example/authorize",
+    token="https://login.acme.example/token",
+    jwks="https://login.acme.example/keys",
+    userinfo="https://login.acme.example/userinfo",
+    sends_issuer=True,
+    authentication="client_secret_basic",
+    algorithms=("RS256",),
+)
+
+
+def acme(**settings: Any) -> IdentityProvider:
+    """A provider `acme` of the domain acme.example, which is not stored."""
+    now = clock.now()
+    given = {
+        "id": "acme",
+        "name": "Acme",
+        "issuer": "https://login.acme.example",
+        "client_id": "larder",
+        "secret": None,
+        "endpoints": ENDPOINTS,
+        "domains": ("acme.example",),
+        "created_at": now,
+        "updated_at": now,
+        **settings,
+    }
+    return IdentityProvider(**given)
+
+
+def add_acme(**settings: Any) -> IdentityProvider:
+    """The same provider, stored, with the client secret `SECRET`."""
+    return service.add_provider(acme(**settings), SECRET)
+
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
