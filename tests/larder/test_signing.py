@@ -20,7 +20,9 @@ from larder.signing import (
     is_signed_anew,
     put_secrets,
     read_secrets,
+    seal,
     sign,
+    unseal,
 )
 from tests.conftest import SetOption
 from tests.faults import answering, reply
@@ -48,6 +50,36 @@ def test_signatures_of_the_previous_secret_are_accepted_but_not_created(option: 
     assert not is_signed("text", signature)
     with pytest.raises(InvalidToken):
         decode_token(token, now=NOW)
+
+
+def test_a_sealed_text_is_read_only_with_its_purpose_and_an_accepted_secret(
+    option: SetOption,
+) -> None:
+    option("signing_secret", "one")
+    sealed = seal("state \ud800", purpose="a")
+    assert unseal(sealed, purpose="a") == "state \ud800"
+    with pytest.raises(InvalidToken):
+        unseal(sealed, purpose="b")
+    option("signing_secret", "two,one")
+    assert unseal(sealed, purpose="a") == "state \ud800"
+    option("signing_secret", "three,two")
+    with pytest.raises(InvalidToken):
+        unseal(sealed, purpose="a")
+
+
+def test_a_sealed_text_that_was_changed_anywhere_is_refused(option: SetOption) -> None:
+    """Attack 28: a tampered state cookie, and texts that are not base64 at all."""
+    option("signing_secret", "one")
+    sealed = seal("state", purpose="a")
+    data = base64.b64decode(sealed)
+    changed = [
+        base64.b64encode(data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :]).decode()
+        for i in range(len(data))
+    ]
+    broken = ["", "=", "a", "a===", "ä", "\ud800", "\x00", sealed[:-1], sealed + "\n", f"*{sealed}"]
+    for text in (*changed, *broken, base64.b64encode(data[:40]).decode()):
+        with pytest.raises(InvalidToken):
+            unseal(text, purpose="a")
 
 
 def test_a_token_expires_with_its_lifetime(option: SetOption) -> None:

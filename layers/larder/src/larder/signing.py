@@ -141,11 +141,14 @@ def seal(text: str, *, purpose: str, with_secret: str | None = None) -> str:
 
 
 def unseal(sealed: str, *, purpose: str, accepted: Collection[str] = ()) -> str:
-    """Decrypt a sealed text. Raises InvalidToken if it was changed, or if none of the accepted secrets sealed it.
+    """Decrypt a sealed text. Raises InvalidToken for any other text, also if none of the accepted secrets sealed it.
 
     These are those of the deployment, unless a rotation names others.
     """
-    data = base64.b64decode(sealed)
+    try:
+        data = base64.b64decode(sealed, validate=True)
+    except ValueError:
+        raise InvalidToken from None
     tag, rest = data[:_MAC_BYTES], data[_MAC_BYTES:]
     nonce, encrypted = rest[:_NONCE_BYTES], rest[_NONCE_BYTES:]
     for secret in accepted or _secrets().accepted:
