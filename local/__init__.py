@@ -20,6 +20,8 @@
     schedules.py        runs the functions that have a schedule
 
     outbox/             the pages of `/_local/outbox`, which show sent mail
+    provider/           an OpenID provider with four people, at `/_local/provider`
+    page.py             the frame of the pages of both
 
     data_folder.py      the contents of $DATA and their permissions
     environment.py      the functions' environment variables

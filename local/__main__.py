@@ -105,6 +105,13 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="add the stand-in for the CloudFront distribution of docs/edge.md (EDGE=1). Deployments need Edge=true",
     )
     parser.add_argument(
+        "--no-provider",
+        dest="provider",
+        action="store_false",
+        default=os.environ.get("PROVIDER") != "0",
+        help="leave out the provider for tests of company sign-in (PROVIDER=0)",
+    )
+    parser.add_argument(
         "--end-with-parent",
         action="store_true",
         help="exit when standard input ends, as the demo's own local cloud does",
@@ -186,6 +193,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             expiry_s=arguments.expiry_seconds,
             limited=_limits(arguments.throttle, arguments.concurrency),
             edge=arguments.edge,
+            provider=arguments.provider,
         )
     )
 

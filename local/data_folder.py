@@ -51,6 +51,10 @@ class DataFolder:
         return self.path / "edge"
 
     @property
+    def provider_key(self) -> Path:
+        return self.path / "provider.pem"
+
+    @property
     def events(self) -> Path:
         return self.path / "events"
 

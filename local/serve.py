@@ -18,6 +18,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
+from larder.issuers.urls import is_loopback
 from local.banner import banner
 from local.child_processes import ChildProcesses
 from local.cloudformation import TemplateError
@@ -45,6 +46,8 @@ from local.lambda_invoke import InvokeApi
 from local.lambda_runtime.built import Build, BuildError, open_build
 from local.lambda_runtime.pool import RuntimePool
 from local.outbox.pages import OutboxPages
+from local.provider.app import PATH as PROVIDER_PATH
+from local.provider.app import LocalProvider
 from local.request_log import RequestLog
 from local.schedules import run_schedules
 from local.services import RunningService, ServiceFailed
@@ -77,6 +80,7 @@ class Options:
     expiry_s: int
     limited: Limits
     edge: bool
+    provider: bool
 
 
 def serve(options: Options) -> int:
@@ -247,6 +251,9 @@ class _LocalCloud:
         has_outbox = "LARDER_OUTBOX_TABLE" in cloud
         if has_outbox:
             app = OutboxPages(app, workers)
+        issuer = self._provider_issuer(cloud)
+        if issuer:
+            app = LocalProvider(app, issuer, self._folder.provider_key)
         console_url = None
         if turbo:
             link = app = SignInLink(app, workers)
@@ -312,6 +319,12 @@ class _LocalCloud:
         if turbo != known:
             write_turbo_env(self._folder.turbo_env, turbo)
         return turbo
+
+    def _provider_issuer(self, cloud: dict[str, str]) -> str | None:
+        """The provider's address. None without one: only browsers of this machine could use it."""
+        is_own = is_loopback(cloud.get("LARDER_BASE_URL") or self._api_url)
+        has_one = self._options.provider and is_own and _has_accounts(self._template)
+        return self._own_url + PROVIDER_PATH if has_one else None
 
     def _edge_listener(self) -> socket.socket | None:
         """The port of the edge. None if the local cloud runs without one."""

@@ -116,8 +116,8 @@ class LocalCloud:
             if not name.startswith(_FOREIGN_SETTINGS)
         }
         environment |= {"PORT": str(self.port), "DATA": str(self.data), "PYTHONUNBUFFERED": "1"}
-        # As in a stack by default. Tests of the edge turn it on.
-        environment |= {"EDGE": "0", **self.options}
+        # As in a stack by default. Tests of the edge and of company sign-in turn them on.
+        environment |= {"EDGE": "0", "PROVIDER": "0", **self.options}
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "local", "serve"],

@@ -1,0 +1,4 @@
+"""An OpenID provider at `/_local/provider`, to try company sign-in on one machine. This is not part of a deployment.
+
+It has four people and no passwords: whoever can open its page chooses one of them.
+"""
