@@ -29,6 +29,7 @@ UV := .tools/uv/.ready
 SAM := .tools/sam/.ready
 CHECKOV := .tools/checkov/.ready
 EMULATOR := .tools/emulator/.ready
+OIDC := .tools/oidc/.ready
 
 .PHONY: help
 help: ## list the commands
@@ -83,7 +84,7 @@ permissions: $(READY) $(SAM) ## run all function tests under the IAM roles, then
 # Only the folders that have such tests, because collecting all others takes each worker longer than most tests.
 .PHONY: e2e
 e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/local tests/proofs
-e2e: $(READY) ## run the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
+e2e: $(READY) $(OIDC) ## run the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
 	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "slow or e2e" $(ARGS)
 
 .PHONY: proofs
@@ -241,7 +242,7 @@ edge-tools: $(SERVE_READY) ## install what `larder edge` needs on a stack: AWS's
 
 .PHONY: lock
 lock: $(UV) ## update the lock files of the tools (for uv.lock: uv lock)
-	cd tools && for tool in uv sam checkov emulator; do \
+	cd tools && for tool in uv sam checkov emulator oidc; do \
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" \
 			$$tool-requirements.in --output-file $$tool-requirements.txt; \
 	done
@@ -308,6 +309,13 @@ $(EMULATOR): tools/emulator-requirements.txt $(UV)
 	@echo "Installing the emulator (the first time only) ..."
 	@python=$$(tools/find-python 3.13) && uv venv --quiet --clear --python "$$python" .tools/emulator
 	@uv pip install --quiet --python .tools/emulator/bin/python --require-hashes -r tools/emulator-requirements.txt
+	@touch $@
+
+# In a separate venv, because these providers for the tests of company sign-in bring frameworks of their own.
+$(OIDC): tools/oidc-requirements.txt $(UV)
+	@echo "Installing OpenID providers for tests (the first time only) ..."
+	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/oidc
+	@uv pip install --quiet --python .tools/oidc/bin/python --require-hashes -r tools/oidc-requirements.txt
 	@touch $@
 
 .PHONY: FORCE

@@ -1,0 +1,161 @@
+"""OpenID providers of the registries, each a server of its own with the same people and one client."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from tests.e2e import node
+from tests.e2e.browser import Browser
+from tests.e2e.cloud import free_port
+
+HERE = Path(__file__).parent
+CLIENT_ID = "larder"
+CLIENT_SECRET = "a-secret-of-the-tests-that-is-long-enough"
+DOMAIN = "acme.example"
+PEOPLE = {"Ada": ["admins"], "Bob": ["eng"]}
+"""Everyone's groups. Their addresses are their names at the domain."""
+PASSWORD = "correct horse battery"
+START_SECONDS = 30
+END_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running provider. `sign_in` fills its pages in a browser that is there, with the name of a person.
+
+    `options` are what `larder sso add` needs for this provider.
+    """
+
+    issuer: str
+    sign_in: Callable[[Browser, str], None]
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of provider: how to start it at a port for the callback, in the folder of tools."""
+
+    start: Callable[[Path, int, str], list[str]]
+    sign_in: Callable[[Browser, str], None]
+    options: tuple[str, ...] = ()
+
+
+@contextlib.contextmanager
+def running(kind: str, tools: Path, callback: str, log: Path) -> Iterator[Server]:
+    """A context with a provider of this kind, whose client has the address `callback`."""
+    port = free_port()
+    issuer = f"http://127.0.0.1:{port}"
+    made = KINDS[kind]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            made.start(tools, port, callback),
+            env={"PATH": os.environ["PATH"], "NO_PROXY": "*"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        _wait_until_up(process, issuer, log)
+        yield Server(issuer, made.sign_in, made.options)
+    finally:
+        process.terminate()
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_up(process: subprocess.Popen[bytes], issuer: str, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    address = f"{issuer}/.well-known/openid-configuration"
+    while True:
+        with contextlib.suppress(httpx.HTTPError):
+            if httpx.get(address, trust_env=False, timeout=5).status_code == 200:
+                return
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"the provider did not start:\n{log.read_text()}")
+        time.sleep(0.1)
+
+
+def _wanted(port: int, callback: str) -> str:
+    wanted: Mapping[str, Any] = {
+        "port": port,
+        "client_id": CLIENT_ID,
+        "client_secret": CLIENT_SECRET,
+        "redirect_uri": callback,
+        "people": PEOPLE,
+        "password": PASSWORD,
+    }
+    return json.dumps(wanted)
+
+
+def _oidc_provider(tools: Path, port: int, callback: str) -> list[str]:
+    script = HERE / "oidc_provider.mjs"
+    folder = node.installed(HERE, (script,), tools / "oidc-provider", "--ignore-scripts")
+    return ["node", str(folder / script.name), _wanted(port, callback)]
+
+
+def _canaille(tools: Path, port: int, callback: str) -> list[str]:
+    script = HERE / "canaille_server.py"
+    return [_installed(tools, "python"), str(script), _wanted(port, callback)]
+
+
+def _mock(tools: Path, port: int, callback: str) -> list[str]:
+    people = [
+        f"--user-claims={json.dumps({**_claims(name), 'groups': groups})}"
+        for name, groups in PEOPLE.items()
+    ]
+    return [_installed(tools, "oidc-provider-mock"), f"--port={port}", *people]
+
+
+def _claims(name: str) -> dict[str, Any]:
+    email = f"{name.lower()}@{DOMAIN}"
+    return {"sub": f"id-of-{name}", "name": name, "email": email, "email_verified": True}
+
+
+def _installed(tools: Path, command: str) -> str:
+    path = tools / "oidc" / "bin" / command
+    assert path.exists(), "The providers of PyPI are not installed: run `make .tools/oidc/.ready`"
+    return str(path)
+
+
+def _sign_in_at_oidc_provider(page: Browser, name: str) -> None:
+    _type(page, "login", name)
+    _type(page, "password", PASSWORD, Keys.ENTER)
+
+
+def _sign_in_at_canaille(page: Browser, name: str) -> None:
+    _type(page, "login", name.lower(), Keys.ENTER)
+    page.wait_until("return document.querySelector('[name=password]')")
+    _type(page, "password", PASSWORD, Keys.ENTER)
+
+
+def _sign_in_at_the_mock(page: Browser, name: str) -> None:
+    page.driver.find_element(By.CSS_SELECTOR, f"button[value=id-of-{name}]").click()
+
+
+def _type(page: Browser, field: str, *text: str) -> None:
+    shown = page.driver.find_element(By.NAME, field)
+    shown.clear()
+    shown.send_keys(*text)
+
+
+KINDS = {
+    "oidc-provider": Kind(_oidc_provider, _sign_in_at_oidc_provider),
+    # It sends no `email_verified`, because its administrators give all addresses.
+    "Canaille": Kind(_canaille, _sign_in_at_canaille, ("--verified-by", "domain")),
+    "oidc-provider-mock": Kind(_mock, _sign_in_at_the_mock),
+}
