@@ -161,7 +161,8 @@ def _gzip(text: str) -> str:
 def _in_a_card(name: str, signs_in: bool, values: tuple[tuple[str, str], ...]) -> Page:
     forms = {"sign-in": _file("sign-in-forms.html")} if signs_in else {}
     content = _filled(_file(f"{name}.html"), forms)
-    scripts = ["base.js", "forms.js", "kit.js", *(["sign-in-forms.js"] if signs_in else [])]
+    forms_scripts = ["provider-errors.js", "sign-in-forms.js"] if signs_in else []
+    scripts = ["base.js", "forms.js", "kit.js", *forms_scripts]
     if (_FOLDER / f"{name}.js").exists():
         scripts.append(f"{name}.js")
     return assembled(

@@ -16,11 +16,35 @@ async function refresh({ moves = true } = {}) {
   } else if (problem) {
     fail(problem, { moves });
   } else if (data.user === null) {
-    showSignIn("turbo on this computer waits for you to sign in to your build cache.", { moves });
+    await showSignIn("turbo on this computer waits for you to sign in to your build cache.", { moves });
+    if (wanted.team !== null) showTeamButtons();
   } else {
     fillConsent(data);
+    await askToConfirm(data.user.needsPassword);
     show("consent", { moves });
   }
+}
+
+/** A team can have one of several companies. Its members do not have to know which. */
+async function showTeamButtons() {
+  const { providers, passwords } = await ways();
+  if (providers.length < 2 && passwords !== "some") return;
+  for (const place of document.querySelectorAll("[data-providers]")) {
+    place.prepend(providerButton("Continue with the company of the team", async () =>
+      (await continueWith("sso", { organizationSlug: wanted.team })) ?? "This team has no company of its own. Choose another way to sign in."));
+    place.hidden = false;
+  }
+}
+
+/** Ask a user who signed in some time ago for the password, or to sign in at a provider once more. */
+async function askToConfirm(isAsked) {
+  const { hasPassword, providers } = isAsked ? await ownWays() : { hasPassword: false, providers: [] };
+  element("consent-password").hidden = element("consent-password-field").disabled = !hasPassword;
+  element("consent-confirm").hidden = !providers.length;
+  element("consent-confirm-hint").hidden = hasPassword;
+  element("consent-providers").replaceChildren(...confirmButtons(providers));
+  document.querySelector("#consent-form [type=submit]").hidden = isAsked && !hasPassword;
+  showProviderProblem(providerError());
 }
 
 function fillConsent({ user, client, token }) {
@@ -31,7 +55,6 @@ function fillConsent({ user, client, token }) {
   const field = element("consent-name-field");
   field.value = token.name;
   field.maxLength = token.maxNameLength;
-  element("consent-password").hidden = element("consent-password-field").disabled = !user.needsPassword;
   // A login with `--sso-team` has a fixed team and no name: turbo names the token after the computer.
   element("consent-name").hidden = field.disabled = token.team !== null;
   const choice = element("consent-team-id");

@@ -5,7 +5,7 @@ const next = /^\/console(\/[a-z0-9-]+)*$/.test(wanted) ? wanted : "/console";
 async function refresh({ moves = true } = {}) {
   const { data, problem } = await request("GET", "/api/auth/get-session");
   if (problem) fail(problem, { moves });
-  else if (data === null) showSignIn("See what the cache does, and manage keys and teams.", { moves });
+  else if (data === null) await showSignIn("See what the cache does, and manage keys and teams.", { moves, to: () => next });
   else location.replace(next);
 }
 
