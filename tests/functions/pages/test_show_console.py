@@ -26,6 +26,12 @@ def test_the_view_of_protection_has_more_scripts(
     assert more.headers["content-security-policy"] != usual.headers["content-security-policy"]
 
 
+def test_the_view_of_the_account_has_more_scripts(environment: pytest.MonkeyPatch) -> None:
+    more, usual = Sender(None)("GET", "/console/account"), Sender(None)("GET", PATH)
+    assert b"function Account(" in more.body
+    assert b"function Account(" not in usual.body
+
+
 def test_the_first_view_fits_into_45_kb(environment: pytest.MonkeyPatch) -> None:
     reply = Sender(None)("GET", PATH, headers={"accept-encoding": "gzip, br"})
     assert len(reply.body) <= 45_000

@@ -25,18 +25,23 @@ from larder.web.pages import (
 )
 
 _STYLES = ("kit.css", "console/console.css")
-_LATER = {"protection": ("console/rules.js",)}
+_LATER = {
+    "protection": ("console/rules.js",),
+    "account": ("provider-errors.js", "console/account.js"),
+}
 """The scripts that only the page of this view has, so that the first view of most users is small."""
 
 _SCRIPTS = (
     "base.js",
     "forms.js",
+    "provider-errors.js",
     # Everything else uses what stands before it.
     "console/vendor.js",
     "console/format.js",
     "console/api.js",
     "console/parts.js",
     "console/chart.js",
+    "console/confirm.js",
     "console/start.js",
     "console/storage.js",
     "console/overview.js",

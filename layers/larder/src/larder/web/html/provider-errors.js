@@ -1,8 +1,8 @@
-// What to tell about `?error=` after a sign-in with a provider. Any page can link here with any code, so a page shows
+// What to say about `?error=` after a sign-in with a provider. Any page can link here with any code, so a page shows
 // these sentences, and never a text of its address.
 
 const AGAIN = "Try to sign in again.";
-const TELL = "Tell the operator of this deployment if it happens again.";
+const REPORT = "Report it to the operator of this deployment if it happens again.";
 
 const PROVIDER_ERRORS = {
   access_denied: "You canceled the sign-in at your company, or your company did not allow it.",
@@ -11,16 +11,16 @@ const PROVIDER_ERRORS = {
   email_does_not_match: "Your company account has another email address than this account.",
   email_not_found: "Your company did not send an email address that Larder can use. Ask its administrators.",
   invalid_callback_request: `The reply of your company was not complete. ${AGAIN}`,
-  invalid_code: `Your company did not confirm the sign-in. ${AGAIN} ${TELL}`,
-  invalid_id_token: `The reply of your company could not be verified. ${AGAIN} ${TELL}`,
-  issuer_mismatch: `The reply did not come from your company. ${AGAIN} ${TELL}`,
-  issuer_missing: `The reply does not say that it comes from your company. ${AGAIN} ${TELL}`,
+  invalid_code: `Your company did not confirm the sign-in. ${AGAIN} ${REPORT}`,
+  invalid_id_token: `The reply of your company could not be verified. ${AGAIN} ${REPORT}`,
+  issuer_mismatch: `The reply did not come from your company. ${AGAIN} ${REPORT}`,
+  issuer_missing: `The reply does not say that it comes from your company. ${AGAIN} ${REPORT}`,
   login_required: `Your company asks you to sign in there first. ${AGAIN}`,
   no_code: `The reply of your company was not complete. ${AGAIN}`,
   oauth_provider_not_found: "This way to sign in no longer exists. Choose another one.",
-  provider_error: `The sign-in of your company reported an error. ${AGAIN} ${TELL}`,
+  provider_error: `The sign-in of your company reported an error. ${AGAIN} ${REPORT}`,
   provider_unavailable: "The sign-in of your company did not reply in time. Try again in a moment.",
-  reauthentication_missing: `Your company did not ask for a new login, so Larder cannot confirm that it is you. ${TELL}`,
+  reauthentication_missing: `Your company did not ask for a new login, so Larder cannot confirm that it is you. ${REPORT}`,
   signup_disabled: "You have no account here yet. Ask an owner or admin of your team for an invitation.",
   state_mismatch: `The sign-in took longer than ten minutes, or was started elsewhere. ${AGAIN}`,
   state_not_found: `The sign-in took longer than ten minutes, or was started in another browser. ${AGAIN}`,

@@ -1,23 +1,26 @@
-// The user's account: name, email address, password and sessions.
+// The user's account: name, email address, ways to sign in and sessions. Only its own page has this script.
 
 function Account({ user, session, operator, reload }) {
   const [isDeleting, setDeleting] = useState(false);
+  const [error] = useState(providerError);
+  const ways = useLoad("ways", loadWays);
+  const hasPassword = ways.data?.hasPassword ?? true;
+  // Another load of the page must not show an old error.
+  useEffect(() => history.replaceState(null, "", location.pathname), []);
   return html`<${Head} title="Your account"><${Button} onClick=${signOut}>Sign out<//><//>
     ${operator && html`<p class="soft">You are an operator of this deployment: the larder command sets quotas and blocks, and manages all users and teams.</p>`}
+    ${error && html`<${Problem} text=${error} />`}
     <${Profile} user=${user} reload=${reload} />
     ${isTrue(own.changesEmail) && html`<${EmailAddress} user=${user} reload=${reload} />`}
-    <${Password} user=${user} reload=${reload} />
+    <${Loaded} of=${ways} show=${(data) => html`<${Ways} ways=${data} reload=${ways.reload} />`} />
+    ${hasPassword && html`<${Password} user=${user} reload=${reload} />`}
     <${Sessions} user=${user} session=${session} reload=${reload} />
     ${isTrue(own.deletesUser) && html`<${Card} title="Delete your account">
       <p>Your keys and sessions end at once. What you stored for teams stays with them.</p>
       <${Button} kind="danger" onClick=${() => setDeleting(true)}>Delete your account<//>
     <//>`}
-    ${isDeleting && html`<${DeleteAccount} user=${user} close=${() => setDeleting(false)} />`}`;
+    ${isDeleting && html`<${DeleteAccount} user=${user} hasPassword=${hasPassword} close=${() => setDeleting(false)} />`}`;
 }
-
-// Other tabs of the console must not go on with a session that has ended.
-const tabs = new BroadcastChannel("larder-session");
-tabs.addEventListener("message", () => location.reload());
 
 async function signOut() {
   const { problem } = await call("POST", "/api/auth/sign-out", {});
@@ -60,8 +63,41 @@ function EmailAddress({ user, reload }) {
   <//>`;
 }
 
-// Password managers need to know which account's password it is.
-const Username = ({ user }) => html`<input class="hidden-text" type="text" autocomplete="username" value=${user.email} readonly tabindex="-1" aria-hidden="true" />`;
+/** The password and the linked providers, with those that can be linked. */
+function Ways({ ways, reload }) {
+  const { accounts, offered } = ways;
+  const [open, setOpen] = useState(null);
+  const others = offered.filter(({ id }) => !accounts.some(({ providerId }) => providerId === id));
+  if (!others.length && accounts.every(({ providerId }) => providerId === "credential")) return null;
+  return html`<${Card} title="Ways to sign in">
+    <${Table} label="Ways to sign in" rows=${accounts} id=${({ id }) => id} columns=${[
+      { title: "With", cell: ({ name }) => html`<${Name} of=${name} />` },
+      { title: "Since", cell: ({ createdAt }) => html`<${Time} at=${createdAt} />` },
+      {
+        title: "",
+        cell: (account) => account.providerId !== "credential" && accounts.length > 1
+          && html`<${Button} kind="second small" aria-label=${`Unlink ${visible(account.name)}`} onClick=${() => setOpen(account)}>Unlink<//>`,
+      },
+    ]} />
+    ${others.map(({ id, name }) => html`<p key=${id}><${Button} onClick=${() => leaveFor("link-social", { provider: id })}>Link ${visible(name)}<//></p>`)}
+    ${open && html`<${Unlink} account=${open} close=${(hasChanged) => {
+      setOpen(null);
+      if (hasChanged) reload();
+    }} />`}
+  <//>`;
+}
+
+function Unlink({ account, close }) {
+  const act = async () => {
+    const { problem } = await call("POST", "/api/auth/unlink-account", { accountId: account.id });
+    if (problem) return problem;
+    announce(`${visible(account.name)} is unlinked.`);
+    close(true);
+  };
+  return html`<${Confirm} title="Unlink this way to sign in?" action="Unlink" busy="Unlinking …" act=${act} close=${() => close()}>
+    <p>You can no longer sign in with <strong><${Name} of=${account.name} /></strong>. Sessions that began with it end.</p>
+  <//>`;
+}
 
 function Password({ user, reload }) {
   const [round, setRound] = useState(0);
@@ -124,22 +160,7 @@ function Sessions({ user, session, reload }) {
   <//>`;
 }
 
-/** Some things need a session that began within a day: sign in once more, and end the session before. */
-function ConfirmIdentity({ user, session, cancel, done }) {
-  const act = async ({ password }) => {
-    const { problem } = await call("POST", "/api/auth/sign-in/email", { email: user.email, password, rememberMe: true });
-    if (problem) return { problem, field: "password" };
-    await call("POST", "/api/auth/revoke-session", { token: session.token });
-    await done();
-  };
-  return html`<p>You signed in more than a day ago. Enter your password to go on.</p>
-    <${Form} kind="second" action="Continue" busy="Signing in …" act=${act} cancel=${cancel}>
-      <${Username} user=${user} />
-      <${PasswordField} label="Password" name="password" />
-    <//>`;
-}
-
-function DeleteAccount({ user, close }) {
+function DeleteAccount({ user, hasPassword, close }) {
   const act = async ({ password }) => {
     const { code, problem } = await call("POST", "/api/auth/delete-user", { password });
     if (problem) return { problem, field: code === "INVALID_PASSWORD" ? "password" : undefined };
@@ -147,7 +168,7 @@ function DeleteAccount({ user, close }) {
     location.assign("/");
   };
   return html`<${Confirm} title="Delete your account?" word=${user.email} wordLabel="Type your email address to confirm" action="Delete your account" busy="Deleting …" act=${act} close=${close}
-    more=${html`<${PasswordField} label="Password" name="password" />`}>
+    more=${hasPassword && html`<${PasswordField} label="Password" name="password" />`}>
     <p>Your keys and sessions end at once, and your own cache is deleted. You cannot undo this.</p>
   <//>`;
 }

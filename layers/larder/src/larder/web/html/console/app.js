@@ -1,6 +1,6 @@
 // The frame of the console: which view an address shows, and the navigation between them.
 
-/** The page of most views leaves out the script of the rules. `isElsewhere`: another page has the view. */
+/** The page of most views leaves out scripts of others. `isElsewhere`: another page has the view. */
 const VIEWS = [
   { path: "", title: "Overview", view: Overview },
   { path: "artifacts", title: "Artifacts", view: Artifacts, isFor: ({ manages }) => manages },
@@ -32,12 +32,14 @@ function scopeOf(team, user) {
   };
 }
 
+const hasAccount = typeof Account !== "undefined";
+
 let showPath = () => {};
 
 /** Show another view. Its address goes into the browser's history. */
 function go(path, { replaces = false } = {}) {
-  const { view } = partsOf(path);
-  if (VIEWS.some((one) => one.path === view && one.isElsewhere)) return location.assign(`${path}#main`);
+  const { place, view } = partsOf(path);
+  if (VIEWS.some((one) => one.path === view && one.isElsewhere) || (place === "account" && !hasAccount)) return location.assign(`${path}#main`);
   if (path !== location.pathname + location.search) history[replaces ? "replaceState" : "pushState"](null, "", path);
   showPath(path);
 }
@@ -97,7 +99,7 @@ function Frame({ path, teams, ...shared }) {
   const team = place === "t" ? (teams.find((one) => one.slug === slug) ?? teams.find((one) => one.formerSlugs.includes(slug))) : null;
   const scope = team === undefined || (place !== "t" && place !== "me") ? null : scopeOf(team, user);
   const shown = scope && viewsOf(scope).find((one) => one.path === view);
-  const other = { account: [Account, "Your account"], "new-team": [NewTeam, "Create a team"] }[view === "" ? place : ""];
+  const other = { account: hasAccount && [Account, "Your account"], "new-team": [NewTeam, "Create a team"] }[view === "" ? place : ""];
   const [View, title] = shown ? [shown.view, shown.title] : (other ?? [NotFound, "Page not found"]);
   // Pages of no team keep the tabs of the team before.
   const last = useRef(teams[0]?.id);
