@@ -29,6 +29,7 @@ def banner(
     console_url: str | None = None,
     outbox_url: str | None = None,
     edge_url: str = "",
+    company_url: str | None = None,
     remarks: Sequence[str] = (),
 ) -> str:
     made = "Created" if first_start else "Kept"
@@ -59,6 +60,10 @@ def banner(
         lines += [f"  Sent mail is shown at {outbox_url}"]
     if edge_url:
         lines += [f"  Artifacts of any size, signed or not, pass through the edge at {edge_url}"]
+    if company_url:
+        lines += [
+            f"  Company sign-in has an example: Example Company, at {company_url} (PROVIDER=0 leaves it out)"
+        ]
     lines += [f"  {remark}" for remark in remarks]
     lines += [f"  Data: {_short(folder)}   logs: {_short(folder / 'logs')}   stop: Ctrl-C", ""]
     return "\n".join(lines)

@@ -224,10 +224,12 @@ class _LocalCloud:
         await asyncio.gather(workers.start(), *(store.wait_until_ready() for store in stores))
 
         had_key = self._folder.turbo_env.exists()
-        turbo = None
+        turbo = issuer = None
+        provider_url = self._provider_url(cloud)
         if _has_accounts(self._template):
             await self._check_options(workers)
             turbo = await self._first_start(workers)
+            issuer = await self._add_provider(workers, provider_url)
 
         functions: FunctionPool = workers
         if self._build:
@@ -251,9 +253,8 @@ class _LocalCloud:
         has_outbox = "LARDER_OUTBOX_TABLE" in cloud
         if has_outbox:
             app = OutboxPages(app, workers)
-        issuer = self._provider_issuer(cloud)
-        if issuer:
-            app = LocalProvider(app, issuer, self._folder.provider_key)
+        if provider_url and issuer:
+            app = LocalProvider(app, provider_url, issuer, self._folder.provider_key)
         console_url = None
         if turbo:
             link = app = SignInLink(app, workers)
@@ -273,6 +274,7 @@ class _LocalCloud:
                 console_url=console_url,
                 outbox_url=f"{self._own_url}/_local/outbox" if has_outbox else None,
                 edge_url=cloud["LARDER_EDGE_URL"],
+                company_url=f"{self._api_url}/sign-in" if issuer else None,
                 remarks=self._remarks(),
             )
         )
@@ -320,11 +322,16 @@ class _LocalCloud:
             write_turbo_env(self._folder.turbo_env, turbo)
         return turbo
 
-    def _provider_issuer(self, cloud: dict[str, str]) -> str | None:
+    def _provider_url(self, cloud: dict[str, str]) -> str | None:
         """The provider's address. None without one: only browsers of this machine could use it."""
         is_own = is_loopback(cloud.get("LARDER_BASE_URL") or self._api_url)
-        has_one = self._options.provider and is_own and _has_accounts(self._template)
-        return self._own_url + PROVIDER_PATH if has_one else None
+        return self._own_url + PROVIDER_PATH if self._options.provider and is_own else None
+
+    async def _add_provider(self, workers: WorkerPool, url: str | None) -> str | None:
+        """Add the provider, or remove one that was there before. Returns its issuer."""
+        adder = Function("AddProvider", "local.provider.registration.handler", Path(), 60, 512)
+        issuer: str | None = (await _ask(workers, adder, {"url": url}))["issuer"]
+        return issuer
 
     def _edge_listener(self) -> socket.socket | None:
         """The port of the edge. None if the local cloud runs without one."""

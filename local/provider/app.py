@@ -48,10 +48,14 @@ _POLICY = (
 
 
 class LocalProvider:
-    """ASGI middleware: handles `/_local/provider/...` and passes the rest to `app`. `issuer` is its address."""
+    """ASGI middleware: handles `/_local/provider/...` and passes the rest to `app`.
 
-    def __init__(self, app: ASGIApp, issuer: str, key_file: Path) -> None:
+    `url` is its address. `issuer` is its name in tokens, the address of the first start.
+    """
+
+    def __init__(self, app: ASGIApp, url: str, issuer: str, key_file: Path) -> None:
         self._app = app
+        self._url = url
         self._issuer = issuer
         self._key = SigningKey(key_file)
         self._codes = Grants()
@@ -81,10 +85,10 @@ class LocalProvider:
         return JSONResponse(
             {
                 "issuer": self._issuer,
-                "authorization_endpoint": f"{self._issuer}/authorize",
-                "token_endpoint": f"{self._issuer}/token",
-                "userinfo_endpoint": f"{self._issuer}/userinfo",
-                "jwks_uri": f"{self._issuer}/keys",
+                "authorization_endpoint": f"{self._url}/authorize",
+                "token_endpoint": f"{self._url}/token",
+                "userinfo_endpoint": f"{self._url}/userinfo",
+                "jwks_uri": f"{self._url}/keys",
                 "response_types_supported": ["code"],
                 "grant_types_supported": ["authorization_code"],
                 "subject_types_supported": ["public"],
@@ -175,7 +179,7 @@ class LocalProvider:
         """Whether it is a callback of this local cloud, under any of this machine's names."""
         try:
             parts = urlsplit(redirect_uri)
-            is_own = parts.port == urlsplit(self._issuer).port
+            is_own = parts.port == urlsplit(self._url).port
         except ValueError:
             return False
         return (

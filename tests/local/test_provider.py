@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -16,8 +17,12 @@ import pytest
 import time_machine
 from starlette.responses import PlainTextResponse
 
+from larder import clock
+from larder.sso import service
+from larder.sso.models import Endpoints
 from local.provider.app import CLIENT_ID, CLIENT_SECRET, PATH, LocalProvider
 from local.provider.people import PEOPLE
+from local.provider.registration import handler, provider_at
 
 ORIGIN = "http://127.0.0.1:3000"
 ISSUER = ORIGIN + PATH
@@ -39,7 +44,9 @@ ASKED = {
 
 @pytest.fixture
 def provider(tmp_path: Path) -> LocalProvider:
-    return LocalProvider(PlainTextResponse("the gateway"), ISSUER, tmp_path / "provider.pem")
+    return LocalProvider(
+        PlainTextResponse("the gateway"), ISSUER, ISSUER, tmp_path / "provider.pem"
+    )
 
 
 def send(
@@ -230,7 +237,7 @@ def test_userinfo_needs_an_access_token(provider: LocalProvider) -> None:
 
 def test_the_key_survives_a_restart(provider: LocalProvider, tmp_path: Path) -> None:
     token = exchange(provider, code_of(provider)).json()["id_token"]
-    again = LocalProvider(PlainTextResponse(""), ISSUER, tmp_path / "provider.pem")
+    again = LocalProvider(PlainTextResponse(""), ISSUER, ISSUER, tmp_path / "provider.pem")
     assert verified(again, token)["sub"] == "employee-1"
     assert (tmp_path / "provider.pem").stat().st_mode & 0o777 == 0o600
 
@@ -239,3 +246,59 @@ def test_another_machine_gets_the_gateway(provider: LocalProvider) -> None:
     reply = send(provider, f"{PATH}/authorize?{urlencode(ASKED)}", client="192.0.2.9")
     assert reply.text == "the gateway"
     assert send(provider, "/sign-in").text == "the gateway"
+
+
+# -------------------------------------------------------------------------------------- its registration
+
+
+def registered(url: str | None) -> str | None:
+    return handler({"url": url}, None)["issuer"]
+
+
+def test_the_first_start_adds_it(aws_in_memory: None) -> None:
+    assert registered(ISSUER) == ISSUER
+    provider = service.find_provider("example")
+    assert provider is not None
+    assert (provider.name, provider.domains) == ("Example Company", ("company.example",))
+    assert service.unsealed_secrets(provider, now=clock.now()) == [CLIENT_SECRET]
+
+
+def test_its_endpoints_are_those_of_its_configuration(
+    aws_in_memory: None, provider: LocalProvider
+) -> None:
+    registered(ISSUER)
+    configuration = send(provider, f"{PATH}/.well-known/openid-configuration").json()
+    known = service.require_provider("example").endpoints
+    assert known == Endpoints(
+        authorization=configuration["authorization_endpoint"],
+        token=configuration["token_endpoint"],
+        jwks=configuration["jwks_uri"],
+        userinfo=configuration["userinfo_endpoint"],
+        sends_issuer=configuration["authorization_response_iss_parameter_supported"],
+        authentication=configuration["token_endpoint_auth_methods_supported"][0],
+        algorithms=tuple(configuration["id_token_signing_alg_values_supported"]),
+    )
+
+
+def test_another_port_keeps_the_issuer_and_the_settings(aws_in_memory: None) -> None:
+    registered(ISSUER)
+    service.change_provider("example", lambda old: replace(old, hidden=True), now=clock.now())
+    assert registered(f"http://127.0.0.1:4000{PATH}") == ISSUER
+    provider = service.require_provider("example")
+    assert provider.endpoints.token == f"http://127.0.0.1:4000{PATH}/token"
+    assert (provider.issuer, provider.hidden) == (ISSUER, True)
+
+
+def test_a_start_without_it_removes_it(aws_in_memory: None) -> None:
+    assert registered(None) is None
+    registered(ISSUER)
+    assert registered(None) is None
+    assert service.find_provider("example") is None
+
+
+def test_a_provider_of_the_operator_with_its_id_stays(aws_in_memory: None) -> None:
+    made = provider_at("https://login.acme.example", clock.now())
+    service.add_provider(made, "secret")
+    assert registered(ISSUER) is None
+    assert registered(None) is None
+    assert service.find_provider("example") is not None
