@@ -15,6 +15,7 @@ CODES = {
     "account_not_linked",
     "email_does_not_match",
     "email_not_found",
+    "email_not_verified",
     "invalid_callback_request",
     "invalid_code",
     "invalid_id_token",

@@ -1,6 +1,7 @@
 """POST /v1/teams/invitation"""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -9,12 +10,15 @@ from larder.accounts.addresses import canonical
 from larder.clock import to_ms
 from larder.invitations import service as invitations
 from larder.invitations.models import LIFETIME, Invitee
+from larder.sso.models import Mode
+from larder.sso.service import add_provider
 from larder.teams import teams
 from larder.teams.members import remove_member
 from larder.teams.models import Member, Role
 from tests.functions.teams.people import joined, newcomer, outcome
 from tests.functions.teams.test_join_team import invited, join
 from tests.requests import Cloud, Reply, Sender
+from tests.sso.providers import SECRET, acme
 
 PATH = "/v1/teams/invitation"
 NOT_FOUND = (404, "invitation_not_found")
@@ -32,8 +36,32 @@ def test_anyone_with_the_token_sees_team_and_role_without_an_account(cloud: Clou
         "role": "VIEWER",
         "invitedBy": None,
         "expiresAt": to_ms(invitation.created_at + LIFETIME),
+        "provider": None,
     }
     assert "bob" not in reply.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("settings", "required"),
+    [
+        ({}, False),
+        ({"mode": Mode.REQUIRED}, True),
+        ({"mode": Mode.REQUIRED, "exceptions": ("bob@acme.example",)}, False),
+        ({"hidden": True}, False),
+    ],
+)
+def test_it_names_the_provider_of_the_invited_address(
+    cloud: Cloud, settings: dict[str, Any], required: bool
+) -> None:
+    add_provider(acme(**settings), SECRET)
+    _, token = invited(cloud)
+    assert preview(token).json["provider"] == {"id": "acme", "name": "Acme", "required": required}
+
+
+def test_it_names_no_provider_of_another_domain(cloud: Cloud) -> None:
+    add_provider(acme(domains=("other.example",)), SECRET)
+    _, token = invited(cloud)
+    assert preview(token).json["provider"] is None
 
 
 def test_a_preview_does_not_use_the_invitation_up(cloud: Cloud) -> None:

@@ -15,6 +15,8 @@ from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
 from larder.rate_limits.models import INVITATIONS, INVITATIONS_TO_ONE
 from larder.rate_limits.service import take_if_counted
+from larder.sso.models import IdentityProvider
+from larder.sso.service import find_domain, find_provider
 from larder.teams.models import Member, Role, Team
 
 
@@ -30,13 +32,16 @@ class InvitationWanted:
 class InvitationPreview:
     """An open invitation. `invited_by` is the address of the member who made it, None for the operator.
 
-    It has no names, because their owners choose them freely, and could write a message into them.
+    It has no names of people and teams, because these choose them freely, and could write a message into them.
+    `provider` has the domain of the invited address. `requires_provider` says that a password is refused for it.
     """
 
     slug: str
     role: Role
     invited_by: str | None
     expires_at: datetime
+    provider: IdentityProvider | None
+    requires_provider: bool
 
 
 def send_invitations(
@@ -81,11 +86,14 @@ def preview_invitation(token: str, *, now: datetime) -> InvitationPreview:
     invitation = invitations.find_by_token(token, now=now)
     team = invitations.team_of(invitation)
     author = None if invitation.invited_by is None else find_user(invitation.invited_by)
+    domain = find_domain(invitation.address.rpartition("@")[2])
     return InvitationPreview(
         slug=team.slug,
         role=invitation.role,
         invited_by=None if author is None else author.email,
         expires_at=invitation.expires_at,
+        provider=None if domain is None else find_provider(domain.provider_id),
+        requires_provider=domain is not None and domain.requires_provider(invitation.address),
     )
 
 

@@ -25,7 +25,7 @@ async function refresh({ moves = true, isNew = false } = {}) {
   } else if (data === null) {
     const by = invitation.invitedBy ?? "The operator";
     const reason = `${by} invites you to the team ${invitation.slug} as ${ROLES[invitation.role]}. Use the address that received the invitation.`;
-    await showSignIn(reason, { moves, isNew: true });
+    await showSignIn(reason, { moves, isNew: true, company: invitation.provider });
   } else {
     session = data.session.token;
     email = data.user.email;

@@ -10,6 +10,7 @@ const PROVIDER_ERRORS = {
   account_not_linked: "There is an account with your email address already. Sign in to it with your password, then link your company account on the page of your account.",
   email_does_not_match: "Your company account has another email address than this account.",
   email_not_found: "Your company did not send an email address that Larder can use. Ask its administrators.",
+  email_not_verified: "Your email address has to be verified first. We have sent you a link to it.",
   invalid_callback_request: `The reply of your company was not complete. ${AGAIN}`,
   invalid_code: `Your company did not confirm the sign-in. ${AGAIN} ${REPORT}`,
   invalid_id_token: `The reply of your company could not be verified. ${AGAIN} ${REPORT}`,

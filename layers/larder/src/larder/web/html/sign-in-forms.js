@@ -15,11 +15,13 @@ let firstForm = "sign-in";
 let landing = here;
 
 /** Show the form for signing in. `isNew` begins with the one for signing up, unless the user has an account. `to` is
- * where a provider leads back to, by default this page. */
-async function showSignIn(reason, { moves, isNew = false, to = here }) {
+ * where a provider leads back to, by default this page. `company` is the provider of an invited address, if it has one:
+ * `{ id, name, required }`. */
+async function showSignIn(reason, { moves, isNew = false, to = here, company = null }) {
   landing = to;
-  const { providers, passwords } = await ways();
-  const signsUp = options.signsUp === "true" && passwords !== "none";
+  const { providers: listed, passwords } = await ways();
+  const providers = company ? [company, ...listed.filter(({ id }) => id !== company.id)] : listed;
+  const signsUp = options.signsUp === "true" && passwords !== "none" && !company?.required;
   for (const place of document.querySelectorAll("[data-reason]")) place.textContent = reason;
   showError();
   for (const place of document.querySelectorAll("[data-providers]")) showButtons(place, providers, passwords);
@@ -98,7 +100,7 @@ const confirmButtons = (providers) =>
     providerButton(`Confirm with ${name}`, () => continueWith("social", { provider: id, additionalParams: { prompt: "login" } })));
 
 onSubmit("address-form", async ({ email }) => {
-  const problem = await continueWith("sso", { email, loginHint: email });
+  const problem = await continueWith("sso", { email });
   if (problem !== null) return problem;
   element("sign-in-email").value = email;
   element("address-form").hidden = true;
@@ -130,7 +132,7 @@ onSubmit("sign-in-form", async ({ email, password, remember }) => {
   const body = { email, password, rememberMe: remember === "on", callbackURL: here() };
   const { code, problem } = await request("POST", "/api/auth/sign-in/email", body);
   if (code === "EMAIL_NOT_VERIFIED") return mailSent(email);
-  if (code === "SSO_REQUIRED") return continueWith("sso", { email, loginHint: email });
+  if (code === "SSO_REQUIRED") return continueWith("sso", { email });
   // Of a wrong address and a wrong password, the password is more likely.
   if (problem) return { problem, field: code === "INVALID_EMAIL_OR_PASSWORD" ? "password" : undefined };
   return refresh();
@@ -139,7 +141,7 @@ onSubmit("sign-in-form", async ({ email, password, remember }) => {
 onSubmit("sign-up-form", async ({ name, email, password }) => {
   const body = { name, email, password, rememberMe: false, callbackURL: here() };
   const { status, data, code, problem } = await request("POST", "/api/auth/sign-up/email", body);
-  if (code === "SSO_REQUIRED") return continueWith("sso", { email, loginHint: email });
+  if (code === "SSO_REQUIRED") return continueWith("sso", { email });
   element("sign-up-taken").hidden = status !== 422;
   if (problem) return { problem, field: status === 422 ? "email" : undefined };
   return data.token === null ? mailSent(email) : refresh({ isNew: true });

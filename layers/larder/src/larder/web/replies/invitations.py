@@ -28,13 +28,25 @@ class InvitationsJson(InvitedJson):
     invitations: list[InvitedJson]
 
 
+class InvitedProviderJson(TypedDict):
+    """The identity provider of the invited address. If it is `required`, the address can have no password."""
+
+    id: str
+    name: str
+    required: bool
+
+
 class InvitationPreviewJson(TypedDict):
-    """`invitedBy` is the address of the member who sent the invitation, null for the operator."""
+    """`invitedBy` is the address of the member who sent the invitation, null for the operator.
+
+    `provider` is null if no identity provider has the domain of the invited address.
+    """
 
     slug: str
     role: Role
     invitedBy: str | None
     expiresAt: Milliseconds
+    provider: InvitedProviderJson | None
 
 
 def invitations_json(invitations: Sequence[Invitation]) -> InvitationsJson:
@@ -60,4 +72,12 @@ def preview_json(preview: InvitationPreview) -> InvitationPreviewJson:
         "role": preview.role,
         "invitedBy": preview.invited_by,
         "expiresAt": to_ms(preview.expires_at),
+        "provider": _provider_json(preview),
     }
+
+
+def _provider_json(preview: InvitationPreview) -> InvitedProviderJson | None:
+    if preview.provider is None:
+        return None
+    provider = preview.provider
+    return {"id": provider.id, "name": provider.name, "required": preview.requires_provider}
