@@ -2,7 +2,7 @@ from typing import Annotated, Literal, TypedDict
 
 from larder import clock
 from larder.accounts import email_links
-from larder.errors import InvalidVerificationToken
+from larder.errors import InvalidVerificationToken, ProviderRequired
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.mail_context import RequestMailContext
@@ -38,6 +38,10 @@ def verify_email(
         if not link.callback_url:
             raise
         return sent_on(link.callback_url, error="invalid_token")
+    except ProviderRequired:
+        if not link.callback_url:
+            raise
+        return sent_on(link.callback_url, error="sso_required")
     if user is None:
         return sent_on("/verified", confirm=link.token)
     audit("email_link_used", None, owner=user.id, subject=user.id)

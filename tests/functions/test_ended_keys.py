@@ -1,10 +1,11 @@
-"""Keys that have ended, but could not be deleted: with their user, by a reset, and with a membership."""
+"""Keys that are refused, but not deleted: with their user, by a reset, with a membership, and without access."""
 
 from collections.abc import Callable
 
 import pytest
 
 from larder import clock
+from larder.accounts.access import suspend_user
 from larder.accounts.models import User
 from larder.accounts.password_resets import issue_reset_token, reset_password
 from larder.accounts.service import create_user, delete_user, find_user
@@ -20,6 +21,7 @@ from tests.faults import answering, error
 from tests.functions.accounts.conftest import MAIL_CONTEXT
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, Sender
+from tests.sso.people import end_access
 
 NEW_PASSWORD = "another correct horse"
 ALL = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS}
@@ -94,8 +96,16 @@ def is_deleted(cloud: Cloud, bob: User) -> None:
     delete_user(bob.id, now=clock.now())
 
 
+def is_suspended(cloud: Cloud, bob: User) -> None:
+    suspend_user(bob.id, now=clock.now())
+
+
+def has_not_signed_in_for_too_long(cloud: Cloud, bob: User) -> None:
+    end_access(bob, at=clock.now())
+
+
 OF_TEAM = [is_removed, has_joined_again, team_is_deleted]
-OF_USER = [resets_the_password, is_deleted]
+OF_USER = [resets_the_password, is_deleted, is_suspended, has_not_signed_in_for_too_long]
 
 
 def new_key(bob: User, team_id: str | None) -> tuple[str, str]:

@@ -32,7 +32,7 @@ from tests.requests import Browser, Sender, invoke
 
 PATH = "/reset-password"
 NEW = "another correct horse"
-STEPS = 7
+STEPS = 8
 """Calls to AWS, one after another, of a reset that deletes the keys."""
 
 

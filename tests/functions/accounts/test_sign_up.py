@@ -324,10 +324,12 @@ def test_the_invitations_of_a_deleted_team_do_not_count(cloud: Cloud, invited_on
     assert sign_up().refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
 
 
-def test_the_check_for_an_invitation_is_one_read(cloud: Cloud, invited_only: None) -> None:
+def test_the_checks_of_the_domain_and_for_an_invitation_are_a_read_each(
+    cloud: Cloud, invited_only: None
+) -> None:
     with counted() as calls:
         sign_up()
-    assert [call.operation for call in calls.made] == ["Query"]
+    assert [call.operation for call in calls.made] == ["GetItem", "Query"]
 
 
 # The link to verify the address -----------------------------------------------------------------
@@ -374,7 +376,7 @@ def test_sending_the_link_takes_no_additional_round_trip(
     option("send_verification_on_sign_up", sends)
     with counted() as calls:
         sign_up()
-    assert calls.sequential == 2, calls.steps
+    assert calls.sequential == 3, calls.steps
 
 
 def test_the_user_is_signed_in_even_if_the_link_cannot_be_sent(link_sent: Mailbox) -> None:
@@ -453,7 +455,7 @@ def test_a_taken_address_takes_the_same_calls(
             assert sign_up(email=email).status == 200
         made = Counter(call.operation for call in calls.made)
         costs.append((made, list(hashes), len(mailbox.jobs) - jobs))
-    assert costs[0] == costs[1] == ({"TransactWriteItems": 1}, [1024], 1)
+    assert costs[0] == costs[1] == ({"GetItem": 1, "TransactWriteItems": 1}, [1024], 1)
 
 
 def test_the_owner_of_a_taken_address_gets_a_notice_without_a_verification_link(

@@ -69,13 +69,13 @@ def test_a_session_that_is_not_remembered_lasts_a_day_and_is_never_extended(
 ) -> None:
     session, token = start_session(ada, remembered=False, now=now)
     assert find_session(token, now=now + DAY) is None
-    assert extend_session(session, now=now + DAY / 2) == session
+    assert extend_session(session, ada, now=now + DAY / 2) == session
 
 
 def test_a_session_is_extended_after_a_day(ada: User, now: datetime) -> None:
     session, token = start_session(ada, now=now)
-    assert extend_session(session, now=now + DAY - timedelta(seconds=1)) == session
-    extended = extend_session(session, now=now + DAY)
+    assert extend_session(session, ada, now=now + DAY - timedelta(seconds=1)) == session
+    extended = extend_session(session, ada, now=now + DAY)
     assert extended.expires_at == now + 8 * DAY
     assert find_session(token, now=now + 7 * DAY + DAY / 2) == (extended, ada)
 
@@ -83,7 +83,7 @@ def test_a_session_is_extended_after_a_day(ada: User, now: datetime) -> None:
 def test_a_session_in_daily_use_ends_after_90_days(ada: User, now: datetime, find: object) -> None:
     session, token = start_session(ada, now=now)
     for day in range(1, 90):
-        session = extend_session(session, now=now + day * DAY)
+        session = extend_session(session, ada, now=now + day * DAY)
     assert session.expires_at == now + 90 * DAY
     assert find(token, now=now + 90 * DAY - timedelta(milliseconds=1))  # type: ignore[operator]
     assert find(token, now=now + 90 * DAY) is None  # type: ignore[operator]
@@ -92,8 +92,8 @@ def test_a_session_in_daily_use_ends_after_90_days(ada: User, now: datetime, fin
 def test_a_session_at_its_maximum_age_is_not_written_again(ada: User, now: datetime) -> None:
     session, _ = start_session(ada, now=now)
     for day in range(1, 85):
-        session = extend_session(session, now=now + day * DAY)
-    assert extend_session(session, now=now + 85 * DAY) == session
+        session = extend_session(session, ada, now=now + day * DAY)
+    assert extend_session(session, ada, now=now + 85 * DAY) == session
 
 
 def test_a_lower_maximum_age_ends_existing_sessions(
@@ -108,7 +108,7 @@ def test_a_lower_maximum_age_ends_existing_sessions(
 def test_a_revoked_session_is_not_extended(ada: User, now: datetime) -> None:
     session, token = start_session(ada, now=now)
     revoke_session(ada.id, token)
-    assert extend_session(session, now=now + DAY) == session
+    assert extend_session(session, ada, now=now + DAY) == session
     assert find_session(token, now=now + DAY) is None
 
 
@@ -180,7 +180,9 @@ def test_a_session_that_revokes_the_others_twice_concurrently_stays(
 def test_a_concurrent_extension_does_not_revoke_a_kept_session(ada: User, now: datetime) -> None:
     session, token = start_session(ada, now=now - DAY)
     revoke_sessions(ada.id, kept=session)
-    assert extend_session(session, now=now) == session  # with the session as it was read before
+    assert (
+        extend_session(session, ada, now=now) == session
+    )  # with the session as it was read before
     assert find_session(token, now=now)
 
 

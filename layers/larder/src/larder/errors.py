@@ -78,6 +78,24 @@ class InvalidEmailOrPassword(LarderError):
     message = "The email address or the password is wrong."
 
 
+class ProviderRequired(LarderError):
+    """The domain of the address is a provider's, which is required. It depends on the domain alone, so nobody learns
+    who has an account.
+    """
+
+    message = "People with this address sign in with their company."
+
+    def __init__(self, provider_id: str) -> None:
+        self.provider_id = provider_id
+        super().__init__()
+
+
+class UserSuspended(LarderError):
+    """Sent only if the password is correct, so that nobody else learns that the account exists."""
+
+    message = "Your access has ended. Ask the operator."
+
+
 class EmailNotVerified(LarderError):
     """Sent only if the password is correct, so that nobody else learns that the account exists."""
 

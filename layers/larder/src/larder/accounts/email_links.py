@@ -26,7 +26,7 @@ from larder.accounts.email_jobs import (
 )
 from larder.accounts.link_tokens import CONFIRMS, claims_of, credentials_of
 from larder.accounts.models import Account, EmailTaken, User
-from larder.accounts.service import replace_account
+from larder.accounts.service import accepts_password, check_accepts_password, replace_account
 from larder.actor import LINK, Actor
 from larder.audit.models import Action
 from larder.audit.service import audited
@@ -81,13 +81,15 @@ def request_new_email(
     changes. The link to the new address is sent when the user confirms the change on the page of that one.
 
     The caller cannot see whether another user has the new address. Raises ChangeEmailDisabled, InvalidEmail,
-    EmailUnchanged, TooManyRequests.
+    EmailUnchanged, TooManyRequests, and ProviderRequired if a provider is required for either address.
     """
     if not settings().enable_change_email:
         raise ChangeEmailDisabled
     address = parse_address(new_email, "new_email")
     if address == user.email:
         raise EmailUnchanged
+    check_accepts_password(user.email)
+    check_accepts_password(address)
     take_if_counted(f"email-changes-by#{user.id}", EMAIL_CHANGES, now=now)
     if (
         settings().confirm_email_change
@@ -139,6 +141,10 @@ def follow_verification_token(
         user = account.user
         if new_email is not None and claims.get("credentials") != credentials_of(user):
             raise InvalidVerificationToken
+        if new_email is not None:
+            # The provider may have been required since the link was sent.
+            check_accepts_password(user.email)
+            check_accepts_password(new_email)
         email = new_email or user.email
         is_same_address = canonical(user.email) == canonical(email)
         if user.email != claims["email"] and not (new_email is not None and is_same_address):
@@ -152,7 +158,10 @@ def follow_verification_token(
 
     def noting(old: User, new: User) -> "list[Write]":
         actor = Actor(LINK, by.id if by else None)
-        return [audited(new.id, action, new.id, actor) for action in proofs(old, new)]
+        entries = [audited(new.id, action, new.id, actor) for action in proofs(old, new)]
+        addresses = {canonical(old.email), canonical(new.email)} if old.email != new.email else ()
+        domains = {one.rpartition("@")[2]: one for one in addresses}
+        return [*entries, *map(accepts_password, domains.values())]
 
     try:
         old, new = replace_account(claims["userId"], verified, noting)

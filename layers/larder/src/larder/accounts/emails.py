@@ -42,6 +42,9 @@ from larder.metrics import count
 from larder.rate_limits.models import MAIL_IN_A_DAY, MAIL_IN_AN_HOUR
 from larder.rate_limits.service import take_if_counted
 from larder.settings import settings
+from larder.sso.models import IdentityProvider
+from larder.sso.policy import is_managed
+from larder.sso.service import provider_of_address
 from larder.teams.teams import find_team
 
 _VERIFIED_PAGE = "/verified"
@@ -211,12 +214,23 @@ def _verification_url(
 
 def _send_reset_link(user: User, job: ResetPassword, now: datetime) -> Delivery:
     _count(job, user.email, now)
+    if provider := _required_provider(user.email):
+        # A password would not work.
+        template = partial(templates.sign_in_with_provider, provider=provider.name)
+        return _send(template, user, f"{job.mail_context.base_url}/sign-in", now)
     token = password_resets.issue_reset_token(user, now=now)
     callback = _callback(job.callback_url, "", now)
     url = f"{job.mail_context.base_url}/api/auth/reset-password/{token}?{callback}"
     if own := hook("send_reset_password"):
         return _hand_over(own, user, url, token, job.mail_context.request)
     return _send(templates.reset_password, user, url, now)
+
+
+def _required_provider(email: str) -> IdentityProvider | None:
+    """The provider that people with this address have to sign in with. None if their passwords work."""
+    address = canonical(email)
+    provider = provider_of_address(address)
+    return provider if provider is not None and is_managed(provider, address) else None
 
 
 def _send_invitation(job: InviteToTeam, now: datetime) -> Delivery:

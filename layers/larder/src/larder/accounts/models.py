@@ -20,6 +20,9 @@ class User:
     A session is valid while its generation equals the user's, so raising `session_generation` ends all sessions at
     once. `version` increases with every change, `password_version` with every new password. An API key that was created
     when `password_version` was below `keys_from` has ended.
+
+    Sessions and keys of the user are refused from `access_until` on, which each sign-in with a required provider moves,
+    and while `suspended_at` is set. Both are None for no end.
     """
 
     id: str
@@ -33,7 +36,13 @@ class User:
     session_generation: int = 0
     password_version: int = 0
     keys_from: int = 0
+    access_until: datetime | None = None
+    suspended_at: datetime | None = None
     version: int = 0
+
+    def has_access(self, now: datetime) -> bool:
+        """Whether sessions and keys of the user work."""
+        return self.suspended_at is None and (self.access_until is None or now < self.access_until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +70,9 @@ class Account:
 class Session:
     """One sign-in. The table stores only `token_hash`, not the token itself.
 
-    A session that is not `remembered` ends when the browser closes, but at the latest after a day.
+    A session that is not `remembered` ends when the browser closes, but at the latest after a day. `provider` is the id
+    of the identity provider that it was started with, and `authenticated_at` is when the user last signed in there.
+    Both are None for a password.
     """
 
     id: str
@@ -74,6 +85,8 @@ class Session:
     remembered: bool
     ip_address: str | None
     user_agent: str | None
+    provider: str | None = None
+    authenticated_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,13 @@ from larder.accounts.email_jobs import MailContext, PasswordWasReset, ResetPassw
 from larder.accounts.email_links import proofs
 from larder.accounts.models import ResetToken, User
 from larder.accounts.passwords import check_new_password, hash_password
-from larder.accounts.service import delete_ended_keys, read_account, with_password
+from larder.accounts.service import (
+    accepts_password,
+    check_accepts_password,
+    delete_ended_keys,
+    read_account,
+    with_password,
+)
 from larder.actor import LINK, Actor
 from larder.audit.models import Action
 from larder.audit.service import audited
@@ -76,7 +82,7 @@ def reset_password(
     For ten minutes, wrong passwords that others try do not delay a sign-in from the client address of this request.
 
     The user gets a notice by email, or the deployment's own function is called. Raises PasswordTooShort,
-    PasswordTooLong, PasswordTooCommon, InvalidLinkToken.
+    PasswordTooLong, PasswordTooCommon, ProviderRequired, InvalidLinkToken.
     """
     check_new_password(new_password, "new_password")
     reset = _find_reset_token(token, now)
@@ -88,6 +94,7 @@ def reset_password(
             raise InvalidLinkToken from None
         if not _is_for(reset, account.user):
             raise InvalidLinkToken
+        check_accepts_password(account.user.email)
         # Without a password, no stranger can have signed in: the operator made the account, or removed the password
         # by giving the account to a new address. The operator knows about its keys.
         unproven = not account.user.proven and account.credential is not None
@@ -104,6 +111,7 @@ def reset_password(
             account,
             replace(changed, user=user),
             guesses.own_counter(own, now=now),
+            accepts_password(account.user.email),
             *(audited(user.id, action, user.id, Actor(LINK)) for action in actions),
             spending=hash_key(token),
             ending_keys_at=now if unproven else None,

@@ -31,6 +31,8 @@ from larder.accounts.models import (
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import Condition, begins_with, equals, exists, missing
 from larder.instance import Remembered
+from larder.sso.models import Domain
+from larder.sso.repository import domain_key, parse_domain
 from larder.tables import (
     IDENTITY,
     Found,
@@ -40,6 +42,7 @@ from larder.tables import (
     batch_get,
     commit,
     commit_returning,
+    try_commit,
 )
 
 _USER = "user"
@@ -51,11 +54,16 @@ _holders: Remembered[str, str] = Remembered(1000)
 """User ids by token hash, of sessions that this instance has seen. They only select the items to read."""
 
 
-def add(account: Account, *also: Write) -> None:
-    """Store a new user, and do other writes in the same transaction. Raises EmailTaken."""
+def add(account: Account, *also: Write) -> bool:
+    """Store a new user, and do other writes in the same transaction. False if the condition of one of these fails.
+
+    Otherwise raises EmailTaken if another user has the address.
+    """
     user = [IDENTITY.put(item, when=missing("pk")) for item in _user_items(account.user)]
-    if not commit(*user, *_put_credential(account), *also):
+    failed = try_commit(*user, *_put_credential(account), *also)
+    if failed and not any(write in failed for write in also):
         raise EmailTaken(account.user.email)
+    return not failed
 
 
 def get(user_id: str) -> User | None:
@@ -75,6 +83,17 @@ def list_users() -> Iterator[User]:
     yield from (_user(item) for item in IDENTITY.scan(by_id))
 
 
+def linked_to(provider_id: str, user_ids: Sequence[str]) -> set[str]:
+    """The ids of those users who have an account of the provider."""
+    sk = f"account#{provider_id}"
+    return {item["pk"] for item in IDENTITY.get_many([(user_id, sk) for user_id in user_ids])}
+
+
+def sessions_of_provider(provider_id: str) -> Iterator[Session]:
+    """Every session that was started with a provider. Reads the whole table: for the operator, never on a request."""
+    yield from map(_session, IDENTITY.scan(begins_with(sk=_SESSION) & equals(provider=provider_id)))
+
+
 def get_by_email(email: str) -> User | None:
     item = IDENTITY.get(_by_email(email), _USER)
     return None if item is None else _user(item)
@@ -84,6 +103,16 @@ def get_account(email: str) -> Account | None:
     pk = _by_email(email)
     user, credential = IDENTITY.get_together((pk, _USER), (pk, _ACCOUNT))
     return None if user is None else _account(user, credential)
+
+
+def get_account_and_domain(email: str) -> tuple[Account | None, Domain | None]:
+    """The account of an address, and the domain of it if a provider has that, as they are at one moment."""
+    pk = _by_email(email)
+    user, credential, domain = IDENTITY.get_together(
+        (pk, _USER), (pk, _ACCOUNT), domain_key(canonical(email))
+    )
+    account = None if user is None else _account(user, credential)
+    return account, None if domain is None else parse_domain(domain)
 
 
 def change(
@@ -309,6 +338,8 @@ def _user_items(user: User) -> tuple[Item, Item]:
         "session_generation": user.session_generation,
         "password_version": user.password_version,
         "keys_from": user.keys_from or None,
+        "access_until": _ms(user.access_until),
+        "suspended_at": _ms(user.suspended_at),
         "version": user.version,
     }
     by_email = {"pk": _by_email(user.email), "sk": _USER, **record}
@@ -377,6 +408,8 @@ def _user(item: Item) -> User:
         session_generation=item["session_generation"],
         password_version=item["password_version"],
         keys_from=item.get("keys_from", 0),
+        access_until=_moment(item, "access_until"),
+        suspended_at=_moment(item, "suspended_at"),
         version=item["version"],
     )
 
@@ -396,6 +429,8 @@ def _session_items(session: Session) -> tuple[Item, Item]:
         "remembered": session.remembered,
         "ip_address": session.ip_address,
         "user_agent": session.user_agent,
+        "provider": session.provider,
+        "authenticated_at": _ms(session.authenticated_at),
     }
     holder = {
         "pk": _SESSION + session.token_hash,
@@ -418,7 +453,17 @@ def _session(item: Item) -> Session:
         remembered=item["remembered"],
         ip_address=item.get("ip_address"),
         user_agent=item.get("user_agent"),
+        provider=item.get("provider"),
+        authenticated_at=_moment(item, "authenticated_at"),
     )
+
+
+def _ms(moment: datetime | None) -> int | None:
+    return None if moment is None else to_ms(moment)
+
+
+def _moment(item: Item, name: str) -> datetime | None:
+    return from_ms(item[name]) if name in item else None
 
 
 def _at_version(user: User) -> Condition:

@@ -26,12 +26,17 @@ from larder.errors import (
     InvalidPassword,
     InvalidValue,
     NotSignedIn,
+    ProviderRequired,
     TryAgain,
 )
 from larder.hashing import random_id
 from larder.names import parse_name
 from larder.rate_limits import guesses
 from larder.settings import listed, settings
+from larder.sso import repository as sso_repository
+from larder.sso.models import Domain
+from larder.sso.policy import managed_until
+from larder.sso.service import find_domain, provider_of_address
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -48,10 +53,15 @@ def create_user(
     email_verified: bool = False,
     now: datetime,
 ) -> User:
-    """Add a user, for the operator. Raises what new_account raises, and EmailTaken if another user has the address."""
+    """Add a user, for the operator. The access of a managed user ends as if they had just signed in with the provider.
+
+    Raises what new_account raises, and EmailTaken if another user has the address.
+    """
     account = new_account(
         email, name, password=password, image=image, email_verified=email_verified, now=now
     )
+    ends_at = access_of(account.user.email, now=now)
+    account = replace(account, user=replace(account.user, access_until=ends_at))
     user_id = account.user.id
     repository.add(account, audited(user_id, Action.USER_CREATED, user_id, None))
     return account.user
@@ -112,10 +122,12 @@ def find_user_by_email(email: str) -> User | None:
 def check_credentials(email: str, password: str) -> User:
     """The user with this address and password.
 
-    Raises InvalidEmail. Raises InvalidEmailOrPassword for an unknown address, a user without a password and a wrong
-    password; each takes one read and one hash. Replaces a hash that has other parameters than the current ones.
+    Raises InvalidEmail. Raises ProviderRequired for an address of a domain whose provider is required. Raises
+    InvalidEmailOrPassword for an unknown address, a user without a password and a wrong password; each takes one read
+    and one hash. Replaces a hash that has other parameters than the current ones.
     """
-    account = repository.get_account(email)
+    account, domain = repository.get_account_and_domain(email)
+    _check_accepts_password(email, domain)
     credential = None if account is None else account.credential
     stored = None if credential is None else credential.password_hash
     if not verify_password(password, stored) or account is None or credential is None:
@@ -128,11 +140,40 @@ def check_credentials(email: str, password: str) -> User:
 
 
 def check_password(user: User, password: str, *, now: datetime) -> None:
-    """Check the password of a signed-in user. Raises InvalidPassword, PasswordTooLong, TooManyWrongPasswords."""
+    """Check the password of a signed-in user.
+
+    Raises ProviderRequired, InvalidPassword, PasswordTooLong, TooManyWrongPasswords.
+    """
     check_not_too_long(password)
-    account = repository.get_account(user.email)
+    account, domain = repository.get_account_and_domain(user.email)
+    _check_accepts_password(user.email, domain)
     stored = account.password_hash if account and account.user.id == user.id else None
     _check_matches(user.id, password, stored, now)
+
+
+def access_of(email: str, *, now: datetime) -> datetime | None:
+    """When the access of a user who gets this address now ends. None for no end. Raises InvalidEmail."""
+    address = canonical(email)
+    provider = provider_of_address(address)
+    return None if provider is None else managed_until(provider, address, now=now)
+
+
+def check_accepts_password(email: str) -> None:
+    """Check that no provider is required for the address. Raises ProviderRequired, InvalidEmail.
+
+    The transaction of the change that follows checks it again, with `accepts_password`.
+    """
+    _check_accepts_password(email, find_domain(canonical(email).rpartition("@")[2]))
+
+
+def accepts_password(email: str) -> "Write":
+    """The write that fails the transaction if a provider is required for the address."""
+    return sso_repository.accepts_password(canonical(email))
+
+
+def _check_accepts_password(email: str, domain: Domain | None) -> None:
+    if domain is not None and domain.requires_provider(canonical(email)):
+        raise ProviderRequired(domain.provider_id)
 
 
 def _check_matches(user_id: str, password: str, stored: str | None, now: datetime) -> None:
@@ -164,12 +205,13 @@ def change_password(
     """Set a new password and, if requested, end the user's sessions and keys, in one transaction.
 
     The caller deletes the ended keys (`delete_ended_keys`). Raises PasswordTooShort, PasswordTooLong,
-    PasswordTooCommon, InvalidPassword, TooManyWrongPasswords.
+    PasswordTooCommon, ProviderRequired, InvalidPassword, TooManyWrongPasswords.
     """
     check_new_password(change.new, "new_password")
     check_not_too_long(change.current, "current_password")
 
     def changed(account: Account) -> Account:
+        check_accepts_password(account.user.email)
         _check_matches(user_id, change.current, account.password_hash, now)
         password_hash, ends = hash_password(change.new), change.ends_other_sessions
         new = with_password(account, password_hash, ends_sessions=ends, now=now)
@@ -185,7 +227,11 @@ def change_password(
     entries = [audited(user_id, action, user_id, actor) for action in actions]
     if change.ends_keys:
         entries.append(repository.ending_keys(user_id, now))
-    return replace_account(user_id, changed, lambda _old, _new: entries)[1].user
+
+    def noting(_: User, new: User) -> "list[Write]":
+        return [*entries, accepts_password(new.email)]
+
+    return replace_account(user_id, changed, noting)[1].user
 
 
 def delete_ended_keys(user_id: str, delete: Callable[[str], object]) -> None:

@@ -37,9 +37,14 @@ def start_session(
     ip_address: str | None = None,
     user_agent: str | None = None,
     guessed: Counter | None = None,
+    provider: str | None = None,
+    authenticated_at: datetime | None = None,
+    lifetime: timedelta | None = None,
     now: datetime,
 ) -> tuple[Session, str]:
     """Start a session. Returns it and its token, of which only the hash is stored.
+
+    `provider` and `authenticated_at` are as in `Session`. `lifetime` is that of sessions of managed users.
 
     `guessed` counts the wrong passwords, if a password starts the session. Raises TooManyWrongPasswords during a delay.
     """
@@ -50,11 +55,13 @@ def start_session(
         user_id=user.id,
         created_at=now,
         updated_at=now,
-        expires_at=min(now + _lifetime(remembered), _latest_end(now)),
+        expires_at=min(now + (lifetime or _lifetime(remembered)), _latest_end(now)),
         generation=user.session_generation,
         remembered=remembered,
         ip_address=ip_address,
         user_agent=None if user_agent is None else user_agent[:_MAX_USER_AGENT_LENGTH],
+        provider=provider,
+        authenticated_at=authenticated_at,
     )
     accepted = () if guessed is None else guesses.acceptance(guessed, now=now)
     entry = audited(user.id, Action.SIGNED_IN, session.id, Actor(PASSWORD, user.id))
@@ -90,13 +97,16 @@ def if_valid(found: tuple[Session, User] | None, *, now: datetime) -> tuple[Sess
     return found if found is not None and _is_valid(*found, now) else None
 
 
-def extend_session(session: Session, *, now: datetime) -> Session:
+def extend_session(session: Session, user: User, *, now: datetime) -> Session:
     """Restart the session's lifetime once the update age has passed, up to the maximum age of a session.
 
-    Sessions that are not remembered do not change.
+    Sessions that are not remembered do not change, nor do those of users whose access ends: they have to sign in again
+    with their provider.
     """
     age = now - session.updated_at
-    if not session.remembered or age < timedelta(seconds=settings().session_update_age_seconds):
+    if user.access_until is not None or not session.remembered:
+        return session
+    if age < timedelta(seconds=settings().session_update_age_seconds):
         return session
     expires_at = min(now + _lifetime(remembered=True), _latest_end(session.created_at))
     if expires_at == session.expires_at:
@@ -106,8 +116,12 @@ def extend_session(session: Session, *, now: datetime) -> Session:
 
 
 def is_fresh(session: Session, *, now: datetime) -> bool:
-    """Whether the user has signed in recently, which actions that are hard to undo require."""
-    return now - session.created_at < timedelta(seconds=settings().session_fresh_age_seconds)
+    """Whether the user has signed in recently, which actions that are hard to undo require.
+
+    A provider can start a session for a user who signed in to the provider long before.
+    """
+    signed_in_at = session.authenticated_at or session.created_at
+    return now - signed_in_at < timedelta(seconds=settings().session_fresh_age_seconds)
 
 
 def list_sessions(user: User, *, now: datetime) -> list[Session]:
@@ -150,7 +164,8 @@ def revoke_sessions(
 
 def _is_valid(session: Session, user: User, now: datetime) -> bool:
     ends_at = min(session.expires_at, _latest_end(session.created_at))
-    return now < ends_at and session.generation == user.session_generation
+    is_current = session.generation == user.session_generation
+    return now < ends_at and is_current and user.has_access(now)
 
 
 def _latest_end(created_at: datetime) -> datetime:

@@ -15,6 +15,9 @@ from larder.accounts.email_jobs import MailContext, SignUpAgain, VerifyEmail, se
 from larder.accounts.models import Account, EmailTaken, PasswordChange, Session, User
 from larder.accounts.passwords import check_not_too_long
 from larder.accounts.service import (
+    accepts_password,
+    access_of,
+    check_accepts_password,
     check_credentials,
     new_account,
     replace_account,
@@ -42,6 +45,7 @@ from larder.errors import (
     TooManyWrongPasswords,
     TryAgain,
     UserAlreadyExists,
+    UserSuspended,
 )
 from larder.invitations.service import is_invited
 from larder.rate_limits import guesses
@@ -92,9 +96,10 @@ def sign_up(
     user and says that they have an account. It has no verification link, because a stranger may have created that
     account with the address.
 
-    Raises SignUpDisabled, InvitationRequired, EmailDomainNotAllowed, InvalidEmail, InvalidValue, PasswordTooShort,
-    PasswordTooLong, UserAlreadyExists.
+    Raises ProviderRequired, SignUpDisabled, InvitationRequired, EmailDomainNotAllowed, InvalidEmail, InvalidValue,
+    PasswordTooShort, PasswordTooLong, UserAlreadyExists.
     """
+    check_accepts_password(request.email)
     _check_can_sign_up(request.email, now=now)
     account = new_account(
         request.email, request.name, password=request.password, image=request.image, now=now
@@ -105,7 +110,10 @@ def sign_up(
     )
     try:
         entry = audited(user.id, Action.SIGNED_UP, user.id, Actor(PASSWORD, user.id))
-        repository.add(account, entry)
+        if not repository.add(account, entry, accepts_password(user.email)):
+            # The provider of the domain has just been required.
+            check_accepts_password(user.email)
+            raise TryAgain
     except EmailTaken:
         if not settings().require_email_verification:
             raise UserAlreadyExists from None
@@ -134,8 +142,9 @@ def sign_in(
     Wrong passwords are counted by address, whether or not it has an account. After too many, every password is refused
     for some time, except from the client address that has just reset the password.
 
-    Raises EmailPasswordDisabled, PasswordTooLong, InvalidEmail, InvalidEmailOrPassword, TooManyWrongPasswords. Raises
-    EmailNotVerified if the password is right but the address must be verified first, and sends another link.
+    Raises EmailPasswordDisabled, PasswordTooLong, InvalidEmail, ProviderRequired, InvalidEmailOrPassword,
+    TooManyWrongPasswords. Raises UserSuspended if the password is right but the user has no access, and
+    EmailNotVerified if the address must be verified first, and then sends another link.
     """
     if not settings().enable_email_and_password:
         raise EmailPasswordDisabled
@@ -158,6 +167,9 @@ def _sign_in(
     except InvalidEmailOrPassword:
         guesses.count_wrong(guessed, now=now)
         raise
+    if not user.has_access(now):
+        guesses.accept(guessed, now=now)
+        raise UserSuspended
     if settings().require_email_verification and not user.email_verified:
         guesses.accept(guessed, now=now)
         send_later(
@@ -180,7 +192,7 @@ def change_own_password(
     """Set a new password for the session's user. If that ends their sessions, returns a new session.
 
     `end_keys` is called with the user's id if the change ends their keys. Raises PasswordTooShort, PasswordTooLong,
-    InvalidPassword.
+    ProviderRequired, InvalidPassword.
     """
     actor = Actor(session.id, session.user_id)
     user = service.change_password(session.user_id, change, actor=actor, now=now)
@@ -194,7 +206,7 @@ def change_own_password(
 def check_identity(user: User, session: Session, password: str | None, *, now: datetime) -> None:
     """Call this before what a thief of a session must not be able to do: it takes the password or a fresh session.
 
-    A password that is given must be right. Raises InvalidPassword, PasswordTooLong, SessionNotFresh,
+    A password that is given must be right. Raises ProviderRequired, InvalidPassword, PasswordTooLong, SessionNotFresh,
     TooManyWrongPasswords.
     """
     if password is not None:
@@ -208,8 +220,8 @@ def check_identity(user: User, session: Session, password: str | None, *, now: d
 def delete_own_user(user: User, session: Session, password: str | None, *, now: datetime) -> None:
     """Delete the session's user, who must give the password or have signed in recently.
 
-    All their sessions end. The caller must delete keys and memberships. Raises DeleteUserDisabled, InvalidPassword,
-    SessionExpired, SoleTeamOwner.
+    All their sessions end. The caller must delete keys and memberships. Raises DeleteUserDisabled, ProviderRequired,
+    InvalidPassword, SessionExpired, SoleTeamOwner.
     """
     if not settings().enable_delete_user:
         raise DeleteUserDisabled
@@ -226,18 +238,26 @@ def give_account(user_id: str, email: str, *, now: datetime) -> tuple[User, User
 
     The password is removed, because the holder of the old address may know it. To sign in, the user opens a reset link,
     which also verifies the new address. All sessions end, and earlier links and login codes become invalid. Keys stay.
-    All of this is one transaction.
+    The access ends as if the new holder had just signed in. All of this is one transaction.
 
     Raises InvalidEmail, EmailUnchanged, EmailTaken, TryAgain, and NotSignedIn if the user does not exist.
     """
     address = parse_address(email)
+    ends_at = access_of(address, now=now)
 
     def with_new_address(account: Account) -> Account:
         if account.user.email == address:
             raise EmailUnchanged
         locked = with_password(account, None, ends_sessions=True, now=now)
         return replace(
-            locked, user=replace(locked.user, email=address, email_verified=False, proven=False)
+            locked,
+            user=replace(
+                locked.user,
+                email=address,
+                email_verified=False,
+                proven=False,
+                access_until=ends_at,
+            ),
         )
 
     actions = (Action.EMAIL_CHANGED, Action.SESSIONS_ENDED)

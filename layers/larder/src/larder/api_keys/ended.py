@@ -4,17 +4,23 @@ A key ends when its user is deleted, when a password reset ends the user's keys,
 user's membership. A team's own key ends with the team only. The token of a rule ends when the rule is changed, disabled
 or removed. The transaction that does this makes the key invalid, whatever happens to its deletion. So each request with
 a key checks it: `verify_presented`, and the principals of the cache and of teams, which read the same items anyway.
+
+While the user has no access, the key is refused, but not deleted: it works again when the user gets access again.
 """
+
+from datetime import datetime
 
 from larder.api_keys.models import ApiKey
 from larder.teams.models import Membership, RuleState, TeamMembership, UserState
 
 
-def ended_with_user(key: ApiKey, user: UserState | None) -> bool:
-    """Whether the key's user was deleted, or a reset has ended the user's keys since the key was created."""
+def ended_with_user(key: ApiKey, user: UserState | None, *, now: datetime) -> bool:
+    """Whether the key's user was deleted or has no access, or a reset has ended the user's keys since the key was
+    created.
+    """
     if key.owned_by_team:
         return False
-    return user is None or key.password_version < user.keys_from
+    return user is None or key.password_version < user.keys_from or not user.has_access(now)
 
 
 def ended_with_membership(key: ApiKey, membership: Membership | TeamMembership) -> bool:

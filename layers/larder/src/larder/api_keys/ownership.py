@@ -27,7 +27,7 @@ def rotate_to_team(key_id: str, *, overlap_s: int, now: datetime) -> tuple[ApiKe
     old = repository.find_by_id(key_id)
     if old is None or old.rule_id is not None:
         return None
-    _check_adoptable(old)
+    _check_adoptable(old, now)
     return rotate_key(key_id, overlap_s=overlap_s, to_team=True, now=now)
 
 
@@ -40,7 +40,7 @@ def adopt_key(key_id: str, *, now: datetime) -> ApiKey | None:
         old = repository.find_by_id(key_id)
         if old is None or old.rule_id is not None:
             return None
-        team_id, checks = _check_adoptable(old)
+        team_id, checks = _check_adoptable(old, now)
         new = replace(
             old,
             holder_id=team_id,
@@ -56,7 +56,7 @@ def adopt_key(key_id: str, *, now: datetime) -> ApiKey | None:
     raise TryAgain
 
 
-def _check_adoptable(key: ApiKey) -> "tuple[str, list[Write]]":
+def _check_adoptable(key: ApiKey, now: datetime) -> "tuple[str, list[Write]]":
     """The id of the key's team, and checks for the transaction that its user is still a member as now.
 
     The key has to work now: no team revives a key that has ended, or gets more than its user still has. Raises
@@ -69,7 +69,7 @@ def _check_adoptable(key: ApiKey) -> "tuple[str, list[Write]]":
     found = membership_of(key.team_id, key.user_id)
     if found.member is None or found.user is None:
         raise InvalidValue("key", "has ended, because its user has left the team")
-    if ended_with_user(key, found.user) or ended_with_membership(key, found):
+    if ended_with_user(key, found.user, now=now) or ended_with_membership(key, found):
         raise InvalidValue("key", "has ended")
     check_team_permissions(key.permissions)
     held = actions_of(found.member.role)

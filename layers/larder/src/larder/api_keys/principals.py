@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from larder.actor import Actor
@@ -75,7 +76,7 @@ class Principal:
         """The id of the only team that the key works for. None for a session and for a key without a team."""
         return self.key.team_id if self.key else None
 
-    def check_not_ended(self, membership: Membership | TeamMembership) -> None:
+    def check_not_ended(self, membership: Membership | TeamMembership, *, now: datetime) -> None:
         """Check a key that was verified with `checked_later`. Raises Unauthenticated, NotATeamMember."""
         if self.key is None:
             return
@@ -84,7 +85,9 @@ class Principal:
             if membership.team is None or ended_with_rule(self.key, rule):
                 raise Unauthenticated
             return
-        if ended_with_user(self.key, membership.user) or ended_with_team(self.key, membership):
+        if ended_with_user(self.key, membership.user, now=now) or ended_with_team(
+            self.key, membership
+        ):
             raise Unauthenticated
         if ended_with_membership(self.key, membership):
             raise NotATeamMember

@@ -304,12 +304,19 @@ def is_spent(token_hash: str, *, uses: int) -> bool:
 
 
 def _user_condition(key: ApiKey, code: LoginCode | None, generation: int | None) -> Condition:
-    """The user exists, and has the same password version and session generation as when the key or code was made."""
-    # Codes of version 0.1.0 have neither number. They stay valid for their five minutes.
-    if code is not None and code.password_version is None:
-        return exists("pk")
-    user = equals(password_version=key.password_version)
-    if code is not None:
+    """The user exists, and has the same password version and session generation as when the key or code was made.
+
+    A code also needs that the user has access now (`User.has_access`). A session was checked when it was read.
+    """
+    if code is None:
+        user = equals(password_version=key.password_version)
+    else:
+        ends_later = missing("access_until") | above(access_until=to_ms(key.created_at))
+        user = exists("pk") & missing("suspended_at") & ends_later
+        # Codes of version 0.1.0 have neither number. They stay valid for their five minutes.
+        if code.password_version is None:
+            return user
+        user &= equals(password_version=key.password_version)
         generation = code.session_generation
     return user if generation is None else user & equals(session_generation=generation)
 

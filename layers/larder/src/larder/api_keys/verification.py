@@ -129,7 +129,7 @@ def verify_presented(
     if not known.is_of(stored.holder_id, stored.team_id):
         membership = membership_of(stored.team_id or stored.holder_id, stored.holder_id)
     if (
-        ended_with_user(stored, membership.user)
+        ended_with_user(stored, membership.user, now=now)
         or ended_with_team(stored, membership)
         or ended_with_membership(stored, membership)
     ):

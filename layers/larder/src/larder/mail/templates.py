@@ -110,6 +110,22 @@ def reset_password(*, to: str, product: str, url: str) -> Message:
     )
 
 
+def sign_in_with_provider(*, to: str, product: str, url: str, provider: str) -> Message:
+    """Reply to a request for a reset link: no password works. `url` is the page to sign in, `provider` a name."""
+    name = one_line(provider)
+    return _message(
+        to,
+        product,
+        title=f"Sign in with {name}",
+        lead="You, or someone else, asked to reset the password of {to} at {product}. "
+        "You do not need one: sign in with {provider}:",
+        action="Go to {product}",
+        url=url,
+        values={"provider": name},
+        note="If it was not you, ignore this email.",
+    )
+
+
 def password_was_reset(
     *, to: str, product: str, url: str, sessions_ended: bool, keys_deleted: bool
 ) -> Message:

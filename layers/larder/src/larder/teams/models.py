@@ -177,10 +177,16 @@ class OwnerState:
 
 
 class UserState(NamedTuple):
-    """What a request reads of its user: `proven` and `keys_from` of `accounts.models.User`."""
+    """What a request reads of its user: attributes of `accounts.models.User`."""
 
     proven: bool
     keys_from: int
+    access_until: datetime | None = None
+    is_suspended: bool = False
+
+    def has_access(self, now: datetime) -> bool:
+        """Whether sessions and keys of the user work."""
+        return not self.is_suspended and (self.access_until is None or now < self.access_until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

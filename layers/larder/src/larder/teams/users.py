@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from larder.clock import from_ms
 from larder.teams.models import UserState
 
 
@@ -12,5 +13,11 @@ def user_key(user_id: str) -> tuple[str, str]:
 
 
 def parse_user(item: Mapping[str, Any]) -> UserState:
-    # Version 0.1.0 stored neither.
-    return UserState(proven=item.get("proven", False), keys_from=item.get("keys_from", 0))
+    ends_at = item.get("access_until")
+    return UserState(
+        # Version 0.1.0 did not store it.
+        proven=item.get("proven", False),
+        keys_from=item.get("keys_from", 0),
+        access_until=None if ends_at is None else from_ms(ends_at),
+        is_suspended="suspended_at" in item,
+    )

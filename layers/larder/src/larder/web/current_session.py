@@ -16,7 +16,7 @@ def current_session(principal: UserPrincipal, request: Request) -> tuple[Session
     They are set again then, and after a rotation of the signing secret, so that the session outlives the next rotation
     too.
     """
-    session = extend_session(principal.session, now=clock.now())
+    session = extend_session(principal.session, principal.user, now=clock.now())
     is_due = session != principal.session or is_signed_by_the_old_secret(request)
     if not is_due:
         return session, ()

@@ -269,7 +269,7 @@ def _admitted(
     principal: Principal, owner: str, items: RequestItems, view: View, asked_at: datetime
 ) -> CachePrincipal:
     membership = items.membership
-    principal.check_not_ended(membership)
+    principal.check_not_ended(membership, now=asked_at)
     if principal.key is not None and principal.key.owned_by_team:
         membership = replace(membership, role_cap=principal.key.role_cap)
     is_member = membership.role is not None or principal.is_ci_job

@@ -57,12 +57,13 @@ class TeamPrincipal(Principal):
 
 def team_principal(token: Token, needs: Permissions, request: Request) -> TeamPrincipal:
     """The member of the team in the path that the token is of. A key has to have the permissions `needs`."""
-    principal = authenticate(token, needs, now=clock.now(), checked_later=True)
+    now = clock.now()
+    principal = authenticate(token, needs, now=now, checked_later=True)
     found = find_membership(
         request.path_parameters["id_or_slug"], principal.user_id, bound_to=principal.bound_to
     )
     try:
-        principal.check_not_ended(found)
+        principal.check_not_ended(found, now=now)
     except NotATeamMember:
         raise TeamNotFound from None
     logger().append_keys(user_id=principal.user_id, team_id=found.team.id)

@@ -145,7 +145,7 @@ def team_maker(_new: Annotated[NewTeam, Depends(new_team)], token: BearerToken) 
     if settings().disable_team_creation and not principal.is_operator:
         raise TeamCreationDisabled
     membership = membership_of(principal.user_id, principal.user_id)
-    principal.check_not_ended(membership)
+    principal.check_not_ended(membership, now=now)
     check_not_blocked(membership.state)
     if membership.user is None or not membership.user.proven:
         raise EmailNotProven

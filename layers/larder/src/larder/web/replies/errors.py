@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NotRequired, TypedDict
 
 from larder import errors
-from larder.errors import InvalidValue, LarderError, TooManyRequests
+from larder.errors import InvalidValue, LarderError, ProviderRequired, TooManyRequests
 from larder.web import errors as web_errors
 from larder.web.errors import InvalidBody
 
@@ -64,6 +64,8 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.PasswordTooCommon: ErrorReply(400, "password_too_common"),
     errors.InvalidPassword: ErrorReply(400, "invalid_password"),
     errors.InvalidEmailOrPassword: ErrorReply(401, "invalid_email_or_password"),
+    errors.ProviderRequired: ErrorReply(403, "sso_required"),
+    errors.UserSuspended: ErrorReply(403, "user_suspended"),
     errors.EmailNotVerified: ErrorReply(403, "email_not_verified"),
     errors.EmailNotProven: ErrorReply(403, "email_not_proven"),
     errors.AddressTooLong: ErrorReply(
@@ -184,11 +186,21 @@ class ErrorJson(ErrorDetailJson):
     error: ErrorDetailJson
 
 
+class RequiredProviderJson(TypedDict):
+    """The id of the provider to sign in with."""
+
+    provider: str
+
+
 class AuthErrorJson(TypedDict):
-    """An error of `/api/auth`. `code` is missing if one address sent too many requests to one path."""
+    """An error of `/api/auth`. `code` is missing if one address sent too many requests to one path.
+
+    `details` comes with `SSO_REQUIRED`.
+    """
 
     message: str
     code: NotRequired[str]
+    details: NotRequired[RequiredProviderJson]
 
 
 class OAuthErrorJson(TypedDict):
@@ -254,6 +266,8 @@ def better_auth_error(error: LarderError) -> AuthErrorJson:
     # Clients recognize this error by its missing code.
     if not isinstance(error, TooManyRequests):
         body["code"] = auth_code(type(error))
+    if isinstance(error, ProviderRequired):
+        body["details"] = {"provider": error.provider_id}
     return body
 
 
