@@ -8,7 +8,11 @@ from larder.errors import InvalidValue
 from larder.settings import listed, settings
 
 MAX_URL_LENGTH = 300
+MAX_ENDPOINT_LENGTH = 1000
 _URL = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+(?:/[A-Za-z0-9._~-]+)*")
+_ENDPOINT = re.compile(
+    r"https?://[A-Za-z0-9.\[\]:-]+(?:/[A-Za-z0-9._~%:@!$&'()*+,;=/-]*)?(?:\?[!-\"$-~]*)?"
+)
 _LABEL = r"[A-Za-z0-9_-]+"
 
 
@@ -23,10 +27,31 @@ def parse_issuer(text: str, *, origin: str, field: str = "issuer") -> str:
     parts = _split(text)
     if parts is None or not parts.hostname or "/.." in text or "/./" in text:
         raise InvalidValue(field, rule)
-    if is_loopback(text) and is_loopback(origin):
-        return text
-    if parts.scheme != "https" or parts.port not in (None, 443) or _is_address(parts.hostname):
+    if not _is_reachable(text, parts, origin):
         raise InvalidValue(field, rule)
+    return text
+
+
+def parse_provider_issuer(text: str, *, origin: str) -> str:
+    """The URL of an issuer of sign-ins. Raises InvalidValue.
+
+    That of some providers, such as Auth0, ends with a slash.
+    """
+    parse_issuer(text.removesuffix("/"), origin=origin)
+    return text
+
+
+def parse_endpoint(text: str, *, origin: str, field: str) -> str:
+    """The URL of an endpoint of a provider, which may have a query. Raises InvalidValue."""
+    parts = _split(text)
+    if (
+        len(text) > MAX_ENDPOINT_LENGTH
+        or not _ENDPOINT.fullmatch(text)
+        or parts is None
+        or not parts.hostname
+        or not _is_reachable(text, parts, origin)
+    ):
+        raise InvalidValue(field, "must be an https URL on port 443, without user and fragment")
     return text
 
 
@@ -49,6 +74,14 @@ def is_loopback(url: str) -> bool:
     if parts is None or parts.scheme != "http":
         return False
     return parts.hostname in ("127.0.0.1", "localhost", "::1")
+
+
+def _is_reachable(url: str, parts: SplitResult, origin: str) -> bool:
+    """Whether it is https on a host with a name or, for a deployment on a loopback address, http on one."""
+    if is_loopback(url) and is_loopback(origin):
+        return True
+    has_name = parts.hostname is not None and not _is_address(parts.hostname)
+    return parts.scheme == "https" and parts.port in (None, 443) and has_name
 
 
 def _is_address(host: str) -> bool:
