@@ -59,6 +59,12 @@ class Names:
     invitation_token: str = "A" * 40
     """The token of an invitation of the caller's address to a team that the caller is not in."""
     login_code: str = "LarderSampleLoginCode00000000000"
+    provider: str = "acme"
+    """An identity provider."""
+    provider_domain: str = "acme.example"
+    """A domain of it."""
+    linked_account: str = "LarderSampleAccount0000000000000"
+    """An account of the caller at a provider, in addition to a password."""
     caching: str = "paused"
     """The caching status to set."""
     run_started_ms: int = field(default_factory=lambda: round(time.time() * 1000) - 60_000)
@@ -121,6 +127,7 @@ def path_parameters(names: Names) -> dict[str, str]:
         "ruleId": names.rule,
         "uid": names.member,
         "token": names.reset_token,
+        "id": names.provider,
         "proxy+": "sign-in/email",
     }
 
@@ -176,6 +183,21 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "POST /api/auth/send-verification-email": public(
             json={"email": n.email, "callbackURL": "/verified"}
         ),
+        "POST /api/auth/sign-in/social": public(
+            json={"provider": n.provider, "callbackURL": "/console"}
+        ),
+        "POST /api/auth/sign-in/sso": public(
+            json={"email": f"ada@{n.provider_domain}", "callbackURL": "/console"}
+        ),
+        "GET /api/auth/sign-in/providers": public(),
+        "GET /api/auth/callback/{id}": public(
+            # The browser has no cookie of this sign-in. tests/sso has the requests that finish one.
+            query="code=sample&state=5a3d91c2.LarderSampleSignInStateOfTheUser"
+        ),
+        "POST /api/auth/link-social": by_session(
+            json={"provider": n.provider, "callbackURL": "/console/account"}
+        ),
+        "POST /api/auth/unlink-account": by_session(json={"accountId": n.linked_account}),
         "POST /api/auth/sign-in/email": public(json={"email": n.email, "password": n.password}),
         "POST /api/auth/sign-up/email": public(
             json={"name": "Ada", "email": n.email, "password": n.password}

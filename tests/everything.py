@@ -20,6 +20,7 @@ from larder.turbo_login.service import Grant
 from tests.catalogue import Names, valid
 from tests.issuer import GITHUB, ORIGIN, Issuer, github_claims
 from tests.requests import Sender
+from tests.sso.providers import add_acme, link
 
 
 def create_everything(
@@ -43,6 +44,7 @@ def create_everything(
     pinned = {"repository_id": "74", "repository_owner_id": "65"}
     new_rule = NewRule(provider="github", issuer=issuer, pinned=pinned)
     rule = create_rule(acme.id, new_rule, by=None, origin=ORIGIN, now=now)
+    provider = add_acme(id=f"acme-{mark}", domains=(f"company-{mark}.example",))
     new_email = f"ada@new-{mark}.example"
     names = Names(
         team=acme.slug,
@@ -66,6 +68,9 @@ def create_everything(
         invitation_token=invitations.issue_token(invitation),
         rule=rule.id,
         id_token=id_tokens.mint(github_claims()),
+        provider=provider.id,
+        provider_domain=provider.domains[0],
+        linked_account=link(ada, provider).id,
         login_code=turbo_login.create_token(ada, Grant(sso_team=acme.id), now=now).text,
     )
     put = valid("PUT /v8/artifacts/{hash}", names)

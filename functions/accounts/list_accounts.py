@@ -1,4 +1,4 @@
-from larder.accounts.service import list_credentials
+from larder.accounts import linking
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.principals.session import SignedIn
 from larder.web.replies.accounts import AccountJson, accounts_json
@@ -10,8 +10,8 @@ app = better_auth_api()
 @app.get("/api/auth/list-accounts")
 def list_accounts(principal: SignedIn) -> JsonResponse[list[AccountJson]]:
     """List the ways in which the caller signs in."""
-    found = list_credentials(principal.user.id)
-    return json_response(accounts_json(principal.user.id, found))
+    credential, accounts = linking.list_accounts(principal.user.id)
+    return json_response(accounts_json(principal.user.id, credential, accounts))
 
 
 handler = lambda_handler(app)

@@ -467,6 +467,25 @@ def test_verify_password(cloud: Cloud) -> None:
     assert answer("verify_password", cloud)["code"] == "INVALID_PASSWORD"
 
 
+def test_start_provider_sign_in(cloud: Cloud) -> None:
+    # There is no provider of the sample.
+    assert answer("start_provider_sign_in", cloud)["code"] == "PROVIDER_NOT_FOUND"
+
+
+def test_finish_provider_sign_in(cloud: Cloud) -> None:
+    location = run("finish_provider_sign_in", cloud)["headers"]["Location"]
+    assert location == "/sign-in?error=state_mismatch"
+
+
+def test_link_social(cloud: Cloud) -> None:
+    assert answer("link_social", cloud)["code"] == "PROVIDER_NOT_FOUND"
+
+
+def test_unlink_account(cloud: Cloud) -> None:
+    # The owner of the sample has no way to sign in.
+    assert answer("unlink_account", cloud)["code"] == "FAILED_TO_UNLINK_LAST_ACCOUNT"
+
+
 def test_send_account_email(cloud: Cloud, mailbox: Mailbox) -> None:
     run("send_account_email", cloud)
     (message,) = mailbox.messages()

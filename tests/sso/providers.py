@@ -4,8 +4,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from larder import clock
+from larder.accounts import repository
+from larder.accounts.models import ProviderAccount, User
+from larder.hashing import random_id
 from larder.sso import service
 from larder.sso.models import Endpoints, IdentityProvider
+from larder.tables import commit
 
 SECRET = "the-client-secret"
 
@@ -41,6 +45,23 @@ def acme(**settings: Any) -> IdentityProvider:
 def add_acme(**settings: Any) -> IdentityProvider:
     """The same provider, stored, with the client secret `SECRET`."""
     return service.add_provider(acme(**settings), SECRET)
+
+
+def link(user: User, provider: IdentityProvider, subject: str = "") -> ProviderAccount:
+    """An account of the user at the provider, as if they had signed in with it. By default the user's id names them."""
+    now = clock.now()
+    account = ProviderAccount(
+        id=random_id(),
+        user_id=user.id,
+        provider_id=provider.id,
+        issuer=provider.issuer,
+        subject=subject or user.id,
+        address=user.email,
+        created_at=now,
+        updated_at=now,
+    )
+    assert commit(*repository.linking(account))
+    return account
 
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,6 +10,7 @@ import pytest
 from larder import clock, signing
 from larder.audit.service import read_entries
 from larder.errors import InvalidValue
+from larder.issuers.models import KeySet
 from larder.sso import repository, service
 from larder.sso.models import Domain, IdentityProvider, Mode, VerifiedBy
 from larder.tables import IDENTITY, commit
@@ -313,9 +314,7 @@ def test_one_instance_fetches_the_keys() -> None:
     assert (found.keys, found.fetched_at) == ((), None)
     repository.store_keys(provider, [{"kid": "1"}], now=NOW, until=later)
     found = repository.find_keys(provider)
-    assert found == repository.ProviderKeys(
-        keys=({"kid": "1"},), fetched_at=NOW, next_fetch_at=later
-    )
+    assert found == KeySet(keys=({"kid": "1"},), fetched_at=NOW, next_fetch_at=later)
     assert not repository.claim_fetch(provider, now=NOW, until=later)
     assert repository.claim_fetch(provider, now=later, until=later + timedelta(minutes=1))
     # The keys serve until others are there.

@@ -24,6 +24,7 @@ TEMPLATE = ROOT / "template.yaml"
 
 EVENT_NAMES = {
     ("GET", "/console/{proxy+}"): "ShowConsoleView",
+    ("POST", "/api/auth/sign-in/sso"): "StartSsoSignIn",
     ("POST", "/v1/teams/{idOrSlug}/members"): "InviteMembersFirst",
     ("POST", "/v1/teams/{idOrSlug}/members/teams/join"): "JoinTeamByCode",
     ("OPTIONS", "/v8/artifacts"): "PreflightQuery",
@@ -41,7 +42,7 @@ _BY_HAND = re.compile(
 _BUSY = re.compile(r"/v8/artifacts\b|/api/auth/api-key/verify$")
 """The paths that builds and servers call. A server verifies the keys of many clients."""
 _ROUTE = re.compile(r"(?P<method>[A-Z]+) (?P<path>/\S*)")
-_PLACEHOLDERS = {"artifact_hash": "hash", "id_or_slug": "idOrSlug"}
+_PLACEHOLDERS = {"artifact_hash": "hash", "id_or_slug": "idOrSlug", "provider_id": "id"}
 
 
 class Undeclared(Exception):

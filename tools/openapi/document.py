@@ -63,7 +63,7 @@ the key is bound to, and for an unbound key to the user.
 OPTIONS on any path of `/api/auth` answers CORS preflights of trusted origins.
 
 Every reply has `Cache-Control: no-store` and `X-Content-Type-Options: nosniff`, and over https \
-`Strict-Transport-Security`. Only this document can be cached, for five minutes.
+`Strict-Transport-Security`. Only this document and the list of providers can be cached, for some minutes.
 
 A wrong method for a path in this document gets 405 `method_not_allowed` with `Allow`. An unknown path gets 404 \
 `not_found`: without a body under `/api/auth`, and as a page in a browser.

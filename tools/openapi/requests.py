@@ -36,6 +36,7 @@ PATHS: dict[str, tuple[Schema, str]] = {
     "uid": (_ANY_TEXT, "The id of a member or of an open invitation."),
     "ruleId": (_ANY_TEXT, "The id of a rule of the team."),
     "token": (_ANY_TEXT, "The token of the link."),
+    "id": (_ANY_TEXT, "The id of the identity provider."),
 }
 
 

@@ -25,6 +25,7 @@ def test_the_callers_account_has_the_provider_credential(
             "id": ada.id,
             "accountId": ada.id,
             "providerId": "credential",
+            "issuer": "local:credential",
             "userId": ada.id,
             "createdAt": clock.to_iso(ada.created_at),
             "updatedAt": clock.to_iso(ada.created_at),

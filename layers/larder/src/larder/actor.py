@@ -7,8 +7,14 @@ LINK: Final = "link"
 CODE: Final = "code"
 DELETION: Final = "deletion"
 """In place of the id of a key or session: what was used instead. A password, a link in an email, or a code of
-`turbo login`. `DELETION` is what follows from the deletion of the user.
+`turbo login`. `DELETION` is what follows from the deletion of the user. A sign-in with an identity provider has
+`by_provider`.
 """
+
+
+def by_provider(provider_id: str) -> str:
+    """In place of the id of a key or session: the person has signed in with this identity provider."""
+    return f"provider:{provider_id}"
 
 
 RULE_ID_PREFIX = "rule_"

@@ -116,6 +116,24 @@ class AddressTooLong(LarderError):
     message = "The address or the page to continue at is too long."
 
 
+class ProviderNotFound(LarderError):
+    message = "Provider not found"
+
+
+class NoProviderFound(LarderError):
+    """No provider has the address, the domain, the id or the team that a sign-in names."""
+
+    message = "No provider found for the issuer"
+
+
+class AccountNotFound(LarderError):
+    message = "The user has no such account."
+
+
+class LastAccount(LarderError):
+    message = "This is your last way to sign in. First add another one."
+
+
 class EmailPasswordDisabled(LarderError):
     message = "Signing in with email and password is turned off in this deployment."
 

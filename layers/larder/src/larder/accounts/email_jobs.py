@@ -117,13 +117,27 @@ class PasswordWasReset(_Job):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmailWasChanged(_Job):
-    """Notify the previous address of the user that `new_email` replaces it, by a link or `by_operator`."""
+    """Notify the previous address of the user that `new_email` replaces it, by a link or `by_operator`.
+
+    `by_provider` is the name of the identity provider that has another address for the user.
+    """
 
     kind = "email_changed"
     user_id: str
     new_email: str
     changed_at_ms: int
     by_operator: bool = False
+    by_provider: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderLinked(_Job):
+    """Notify the user, found by `user_id`, that an account at the identity provider `provider` can now sign in."""
+
+    kind = "provider_linked"
+    email: str = ""
+    user_id: str
+    provider: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +228,7 @@ EmailJob = (
     | ChangeEmail
     | PasswordWasReset
     | EmailWasChanged
+    | ProviderLinked
     | KeyNeverExpires
     | RulePinned
     | TeamProtected

@@ -218,9 +218,18 @@ def _confirming_user(claims: Mapping[str, str]) -> User:
 
 
 def notify_previous_address(
-    old: User, new: User, mail_context: MailContext, *, by_operator: bool = False, now: datetime
+    old: User,
+    new: User,
+    mail_context: MailContext,
+    *,
+    by_operator: bool = False,
+    by_provider: str = "",
+    now: datetime,
 ) -> bool:
-    """Notify the user's previous address. Returns False if only the spelling changed. Raises TryAgain."""
+    """Notify the user's previous address. Returns False if only the spelling changed. Raises TryAgain.
+
+    `by_provider` is the name of the identity provider that has another address for the user.
+    """
     if canonical(old.email) == canonical(new.email):
         return False
     send_later(
@@ -230,6 +239,7 @@ def notify_previous_address(
             new_email=new.email,
             changed_at_ms=to_ms(now),
             by_operator=by_operator,
+            by_provider=by_provider,
             mail_context=mail_context,
         )
     )

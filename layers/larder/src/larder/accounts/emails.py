@@ -20,6 +20,7 @@ from larder.accounts.email_jobs import (
     KeyNeverExpires,
     MakerLeft,
     PasswordWasReset,
+    ProviderLinked,
     RequestDescription,
     ResetPassword,
     RulePinned,
@@ -102,6 +103,8 @@ def _deliver(job: EmailJob, now: datetime) -> Delivery:
             return _send_change_link(job, now)
         case InviteToTeam():
             return _send_invitation(job, now)
+        case ProviderLinked():
+            return _notify_of_provider(job, now)
         case KeyNeverExpires():
             return _notify_of_key(job, now)
         case RulePinned():
@@ -280,9 +283,22 @@ def _notify_previous_address(job: EmailWasChanged, now: datetime) -> Delivery:
         new_email=job.new_email,
         changed_at=from_ms(job.changed_at_ms),
         by_operator=job.by_operator,
+        by_provider=job.by_provider,
     )
     message_id = mail.send(message, now=now)
     return Delivery(outcome=Outcome.SENT, user_id=job.user_id, message_id=message_id)
+
+
+def _notify_of_provider(job: ProviderLinked, now: datetime) -> Delivery:
+    """A thief of a session can link an account of their own. An unverified address may be another person's."""
+    user = service.find_user(job.user_id)
+    if user is None:
+        return Delivery(outcome=Outcome.UNKNOWN_USER)
+    if not user.email_verified:
+        return Delivery(outcome=Outcome.UNVERIFIED_ADDRESS, user_id=user.id)
+    _count(job, user.email, now)
+    template = partial(templates.provider_linked, provider=job.provider)
+    return _send(template, user, job.mail_context.base_url, now)
 
 
 def _notify_of_key(job: KeyNeverExpires, now: datetime) -> Delivery:

@@ -90,6 +90,25 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderAccount:
+    """The account record of a user at an identity provider. A user has at most one for each provider.
+
+    `issuer` and `subject` identify the person. `address` is the canonical form of the address that the provider named,
+    None if it named none. `version` increases with each sign-in.
+    """
+
+    id: str
+    user_id: str
+    provider_id: str
+    issuer: str
+    subject: str
+    address: str | None
+    created_at: datetime
+    updated_at: datetime
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetToken:
     """What a reset link can change: the password of this user, while version and address are still the same.
 

@@ -75,9 +75,9 @@ def reset_password(
 
     The address counts as proven from then on, because the link reached it. By default, the user's sessions end too.
 
-    If the address was not proven before, a stranger may have signed up with it. Then the sessions always end, and
-    `end_keys` is called with the user's id to delete the keys. The transaction leaves a note of that, so that the
-    hourly sweep deletes the keys if the reset is interrupted.
+    If the address was not proven before, a stranger may have signed up with it. Then the sessions always end, accounts
+    at identity providers are unlinked, and `end_keys` is called with the user's id to delete the keys. The transaction
+    leaves a note of that, so that the hourly sweep deletes the keys if the reset is interrupted.
 
     For ten minutes, wrong passwords that others try do not delay a sign-in from the client address of this request.
 
@@ -95,9 +95,10 @@ def reset_password(
         if not _is_for(reset, account.user):
             raise InvalidLinkToken
         check_accepts_password(account.user.email)
-        # Without a password, no stranger can have signed in: the operator made the account, or removed the password
-        # by giving the account to a new address. The operator knows about its keys.
-        unproven = not account.user.proven and account.credential is not None
+        # Without a password and without an account at a provider, no stranger can have signed in: the operator made the
+        # account, or removed these by giving the account to a new address. The operator knows about its keys.
+        unlinking = [] if account.user.proven else repository.unlinking_all(account.user.id)
+        unproven = not account.user.proven and bool(account.credential or unlinking)
         revokes = unproven or settings().revoke_sessions_on_password_reset
         changed = with_password(account, password_hash, ends_sessions=revokes, now=now)
         user = replace(changed.user, email_verified=True, proven=True)
@@ -112,6 +113,7 @@ def reset_password(
             replace(changed, user=user),
             guesses.own_counter(own, now=now),
             accepts_password(account.user.email),
+            *unlinking,
             *(audited(user.id, action, user.id, Actor(LINK)) for action in actions),
             spending=hash_key(token),
             ending_keys_at=now if unproven else None,

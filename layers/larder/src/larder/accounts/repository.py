@@ -5,6 +5,8 @@
 | `email#<canonical address>` | `user` | the user, found by address |
 | `email#<canonical address>` | `account#credential` | the account of a user who has a password: its hash |
 | user id | `user` | the same user, found by id, so that a session look-up needs only this item and the session |
+| user id | `account#<provider>` | the user's account at an identity provider |
+| `sso-subject#<SHA-256 of issuer, NUL and subject>` | `account` | the user and the id of that account |
 | user id | `session#<token hash>` | a session |
 | `session#<token hash>` | `session` | the user of a session; has no effect without the session's own item |
 | `reset#<token hash>` | `reset` | the user whose password a reset link can change |
@@ -17,6 +19,7 @@ Version 0.1.0 stored the hash in the user found by address. It is read from ther
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from hashlib import sha256
 
 from larder.accounts.addresses import canonical
 from larder.accounts.models import (
@@ -24,6 +27,7 @@ from larder.accounts.models import (
     Account,
     Credential,
     EmailTaken,
+    ProviderAccount,
     ResetToken,
     Session,
     User,
@@ -47,6 +51,8 @@ from larder.tables import (
 
 _USER = "user"
 _ACCOUNT = f"account#{CREDENTIAL_PROVIDER}"
+_PROVIDER_ACCOUNT = "account#"
+_SUBJECT = "account"
 _SESSION = "session#"
 _ENDING_KEYS = "ending-keys"
 
@@ -54,16 +60,25 @@ _holders: Remembered[str, str] = Remembered(1000)
 """User ids by token hash, of sessions that this instance has seen. They only select the items to read."""
 
 
+class OvertakenSignIn(Exception):
+    """What the sign-in has read has changed in the meantime."""
+
+
 def add(account: Account, *also: Write) -> bool:
     """Store a new user, and do other writes in the same transaction. False if the condition of one of these fails.
 
     Otherwise raises EmailTaken if another user has the address.
     """
-    user = [IDENTITY.put(item, when=missing("pk")) for item in _user_items(account.user)]
-    failed = try_commit(*user, *_put_credential(account), *also)
+    failed = try_commit(*adding(account), *also)
     if failed and not any(write in failed for write in also):
         raise EmailTaken(account.user.email)
     return not failed
+
+
+def adding(account: Account) -> list[Write]:
+    """The writes that store a new user. They fail if another user has the address."""
+    user = [IDENTITY.put(item, when=missing("pk")) for item in _user_items(account.user)]
+    return [*user, *_put_credential(account)]
 
 
 def get(user_id: str) -> User | None:
@@ -85,7 +100,7 @@ def list_users() -> Iterator[User]:
 
 def linked_to(provider_id: str, user_ids: Sequence[str]) -> set[str]:
     """The ids of those users who have an account of the provider."""
-    sk = f"account#{provider_id}"
+    sk = _PROVIDER_ACCOUNT + provider_id
     return {item["pk"] for item in IDENTITY.get_many([(user_id, sk) for user_id in user_ids])}
 
 
@@ -128,7 +143,7 @@ def change(
     changed. With `ending_keys_at`, it also stores a note that the keys created until then have to be deleted. `also`
     are other writes of the transaction. Raises EmailTaken.
     """
-    stored, writes = _replacement(old, new)
+    stored, writes = replacing(old, new)
     writes += also
     if spending is not None:
         writes.append(IDENTITY.delete(f"reset#{spending}", "reset", when=exists("pk")))
@@ -141,6 +156,8 @@ def delete(account: Account, *also: Write, now: datetime) -> bool:
     """Delete the user, which ends their sessions. False if the user has changed since the account was read.
 
     `also` are other writes of the transaction.
+
+    The caller adds the writes of `unlinking` for the user's accounts at providers.
 
     A `deleted` item stays until the user's other data is deleted: keys that the index did not show yet, and artifacts
     stored without a team.
@@ -183,8 +200,12 @@ def delete_ending_keys_note(user_id: str) -> None:
 
 def add_session(session: Session, *also: Write) -> bool:
     """Store a new session, and do other writes in the same transaction. False if the condition of one fails."""
-    items = [IDENTITY.put(item, when=missing("pk")) for item in _session_items(session)]
-    return commit(*items, *also)
+    return commit(*starting(session), *also)
+
+
+def starting(session: Session) -> list[Write]:
+    """The writes that store a new session."""
+    return [IDENTITY.put(item, when=missing("pk")) for item in _session_items(session)]
 
 
 def find_session(token_hash: str) -> tuple[Session, User] | None:
@@ -265,12 +286,132 @@ def revoke_other_sessions(account: Account, kept: Session | None, *also: Write) 
     """
     generation = account.user.session_generation + 1
     user = replace(account.user, session_generation=generation)
-    _, writes = _replacement(account, replace(account, user=user))
+    _, writes = replacing(account, replace(account, user=user))
     if kept is not None:
         item, _ = _session_items(replace(kept, generation=generation))
         unchanged = equals(generation=account.user.session_generation)
         writes.append(IDENTITY.put(item, when=unchanged))
     return commit(*writes, *also)
+
+
+def find_subject(issuer: str, subject: str) -> tuple[str, str] | None:
+    """The ids of the user and of the account that a person at a provider has. The user may be deleted."""
+    item = IDENTITY.get(_subject_pk(issuer, subject), _SUBJECT)
+    return None if item is None else (item["user_id"], item["id"])
+
+
+def list_provider_accounts(user_id: str) -> list[ProviderAccount]:
+    """The accounts of the user, or what is left of those of a deleted user, by provider."""
+    found = IDENTITY.query(equals(pk=user_id) & begins_with(sk=_PROVIDER_ACCOUNT))
+    return [_provider_account(item) for item in found]
+
+
+def linking(
+    account: ProviderAccount,
+    *,
+    of_deleted: str | None = None,
+    instead: ProviderAccount | None = None,
+) -> list[Write]:
+    """The writes that store a new account. They fail if the person, or the user at the provider, has one already.
+
+    `of_deleted` is the id of the deleted user whom the person was linked to. `instead` is the account of the user at
+    another issuer that the provider had before.
+    """
+    subject = {
+        "pk": _subject_pk(account.issuer, account.subject),
+        "sk": _SUBJECT,
+        "user_id": account.user_id,
+        "id": account.id,
+    }
+    free = missing("pk")
+    unlinked = free if of_deleted is None else equals(user_id=of_deleted)
+    writes = [IDENTITY.put(subject, when=unlinked)]
+    item = _provider_account_item(account)
+    if instead is None:
+        return [*writes, IDENTITY.put(item, when=free)]
+    unsubject, _ = unlinking(instead)
+    same = equals(id=instead.id, version=instead.version)
+    return [*writes, unsubject, IDENTITY.put(item, when=same)]
+
+
+def using(account: ProviderAccount, *, now: datetime, address: str | None) -> Write:
+    """The write that counts a sign-in with the account, for the transaction of the session.
+
+    It fails if the account is gone. `address` is that of the account from now on.
+    """
+    return IDENTITY.update(
+        account.user_id,
+        _PROVIDER_ACCOUNT + account.provider_id,
+        set={"updated_at": to_ms(now), "address": address},
+        add={"version": 1},
+        when=equals(id=account.id),
+    )
+
+
+def unlinking(account: ProviderAccount) -> list[Write]:
+    """The writes that delete an account. They fail if someone has signed in with it since it was read."""
+    return [
+        IDENTITY.delete(
+            _subject_pk(account.issuer, account.subject), _SUBJECT, when=equals(id=account.id)
+        ),
+        IDENTITY.delete(
+            account.user_id,
+            _PROVIDER_ACCOUNT + account.provider_id,
+            when=equals(id=account.id, version=account.version),
+        ),
+    ]
+
+
+def unlinking_all(user_id: str) -> list[Write]:
+    """The writes that delete all accounts of the user at providers."""
+    return [write for account in list_provider_accounts(user_id) for write in unlinking(account)]
+
+
+def ending(session: Session) -> Write:
+    """The write that ends a session. The item that leads to it has no effect without it."""
+    return IDENTITY.delete(session.user_id, _SESSION + session.token_hash)
+
+
+def commit_sign_in(spending: Sequence[Write], writes: Sequence[Write]) -> Write | None:
+    """Do all writes, or none. Returns one of `spending` whose condition failed, or None if they are all done.
+
+    Raises OvertakenSignIn if only other writes failed.
+    """
+    failed = try_commit(*spending, *writes)
+    for write in spending:
+        if write in failed:
+            return write
+    if failed:
+        raise OvertakenSignIn
+    return None
+
+
+def delete_left_account(account: ProviderAccount) -> None:
+    """Delete what is left of an account of a deleted user. The person may be linked to another user by now."""
+    subject, item = unlinking(account)
+    commit(subject)
+    commit(item)
+
+
+def replacing(old: Account, new: Account) -> tuple[Account, list[Write]]:
+    """The account to store in place of `old`, and the writes. They fail if `old` has changed. Raises EmailTaken."""
+    user = replace(new.user, version=old.user.version + 1)
+    stored = replace(new, user=user)
+    by_email, by_id = _user_items(user)
+    unchanged = _at_version(old.user)
+    writes = [IDENTITY.put(by_id, when=unchanged), *_put_credential(stored)]
+    old_key = _by_email(old.user.email)
+    stays = by_email["pk"] == old_key
+    if old.credential is not None and not (stays and stored.credential is not None):
+        writes.append(IDENTITY.delete(old_key, _ACCOUNT))
+    if stays:
+        writes.append(IDENTITY.put(by_email, when=unchanged))
+    else:
+        if IDENTITY.get(by_email["pk"], _USER) is not None:
+            raise EmailTaken(user.email)
+        writes.append(IDENTITY.put(by_email, when=missing("pk")))
+        writes.append(IDENTITY.delete(old_key, _USER, when=unchanged))
+    return stored, writes
 
 
 def add_reset_token(token_hash: str, user: User, *, expires_at: datetime) -> None:
@@ -297,27 +438,6 @@ def find_reset_token(token_hash: str) -> ResetToken | None:
         address=item.get("address"),
         expires_at=from_ms(item["ends_at"]),
     )
-
-
-def _replacement(old: Account, new: Account) -> tuple[Account, list[Write]]:
-    """The account to store in place of `old`, and the writes, which fail if `old` has changed. Raises EmailTaken."""
-    user = replace(new.user, version=old.user.version + 1)
-    stored = replace(new, user=user)
-    by_email, by_id = _user_items(user)
-    unchanged = _at_version(old.user)
-    writes = [IDENTITY.put(by_id, when=unchanged), *_put_credential(stored)]
-    old_key = _by_email(old.user.email)
-    stays = by_email["pk"] == old_key
-    if old.credential is not None and not (stays and stored.credential is not None):
-        writes.append(IDENTITY.delete(old_key, _ACCOUNT))
-    if stays:
-        writes.append(IDENTITY.put(by_email, when=unchanged))
-    else:
-        if IDENTITY.get(by_email["pk"], _USER) is not None:
-            raise EmailTaken(user.email)
-        writes.append(IDENTITY.put(by_email, when=missing("pk")))
-        writes.append(IDENTITY.delete(old_key, _USER, when=unchanged))
-    return stored, writes
 
 
 def _by_email(email: str) -> str:
@@ -410,6 +530,40 @@ def _user(item: Item) -> User:
         keys_from=item.get("keys_from", 0),
         access_until=_moment(item, "access_until"),
         suspended_at=_moment(item, "suspended_at"),
+        version=item["version"],
+    )
+
+
+def _subject_pk(issuer: str, subject: str) -> str:
+    # An issuer is a URL, which has no NUL.
+    digest = sha256(issuer.encode() + b"\0" + subject.encode()).hexdigest()
+    return f"sso-subject#{digest}"
+
+
+def _provider_account_item(account: ProviderAccount) -> Item:
+    return {
+        "pk": account.user_id,
+        "sk": _PROVIDER_ACCOUNT + account.provider_id,
+        "id": account.id,
+        "issuer": account.issuer,
+        "account_id": account.subject,
+        "address": account.address,
+        "created_at": to_ms(account.created_at),
+        "updated_at": to_ms(account.updated_at),
+        "version": account.version,
+    }
+
+
+def _provider_account(item: Item) -> ProviderAccount:
+    return ProviderAccount(
+        id=item["id"],
+        user_id=item["pk"],
+        provider_id=item["sk"].removeprefix(_PROVIDER_ACCOUNT),
+        issuer=item["issuer"],
+        subject=item["account_id"],
+        address=item.get("address"),
+        created_at=from_ms(item["created_at"]),
+        updated_at=from_ms(item["updated_at"]),
         version=item["version"],
     )
 

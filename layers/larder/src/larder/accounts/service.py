@@ -245,7 +245,8 @@ def delete_user(user_id: str, *, actor: Actor | None = None, now: datetime) -> N
     """Delete the user, which ends all their sessions. Raises NotSignedIn if the user does not exist."""
     entry = audited(user_id, Action.USER_DELETED, user_id, actor)
     for _ in attempts():
-        if repository.delete(read_account(user_id), entry, now=now):
+        account, unlinking = read_account(user_id), repository.unlinking_all(user_id)
+        if repository.delete(account, *unlinking, entry, now=now):
             return
     raise TryAgain
 
@@ -277,8 +278,10 @@ def finish_ending_keys(user_id: str) -> None:
 def delete_sessions(user_id: str, *, has_time: Callable[[], bool]) -> bool:
     """Delete the session items of a deleted user. The sessions have ended, but the items contain IP addresses.
 
-    False if time ran out.
+    Also delete an account at a provider that was linked while the user was deleted. False if time ran out.
     """
+    for account in repository.list_provider_accounts(user_id):
+        repository.delete_left_account(account)
     for session in repository.list_sessions(user_id):
         if not has_time():
             return False
@@ -346,12 +349,6 @@ def read_account(user_id: str) -> Account:
             return account
         # The user changed between the two reads.
     raise TryAgain
-
-
-def list_credentials(user_id: str) -> list[Credential]:
-    """The user's credential; empty for a user without a password. Raises NotSignedIn if the user does not exist."""
-    credential = read_account(user_id).credential
-    return [] if credential is None else [credential]
 
 
 def is_operator(user: User) -> bool:

@@ -30,23 +30,20 @@ _TOKEN = re.compile(rf"[A-Za-z0-9]{{{TOKEN_LENGTH}}}")
 _TOKEN_HASH = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
-def start_session(
+def new_session(
     user: User,
     *,
     remembered: bool = True,
     ip_address: str | None = None,
     user_agent: str | None = None,
-    guessed: Counter | None = None,
     provider: str | None = None,
     authenticated_at: datetime | None = None,
     lifetime: timedelta | None = None,
     now: datetime,
 ) -> tuple[Session, str]:
-    """Start a session. Returns it and its token, of which only the hash is stored.
+    """Make a session without storing it. Returns it and its token, of which only the hash is stored.
 
     `provider` and `authenticated_at` are as in `Session`. `lifetime` is that of sessions of managed users.
-
-    `guessed` counts the wrong passwords, if a password starts the session. Raises TooManyWrongPasswords during a delay.
     """
     token = random_id(TOKEN_LENGTH)
     session = Session(
@@ -62,6 +59,35 @@ def start_session(
         user_agent=None if user_agent is None else user_agent[:_MAX_USER_AGENT_LENGTH],
         provider=provider,
         authenticated_at=authenticated_at,
+    )
+    return session, token
+
+
+def start_session(
+    user: User,
+    *,
+    remembered: bool = True,
+    ip_address: str | None = None,
+    user_agent: str | None = None,
+    guessed: Counter | None = None,
+    provider: str | None = None,
+    authenticated_at: datetime | None = None,
+    lifetime: timedelta | None = None,
+    now: datetime,
+) -> tuple[Session, str]:
+    """Start a session, as `new_session` makes it. Returns it and its token.
+
+    `guessed` counts the wrong passwords, if a password starts the session. Raises TooManyWrongPasswords during a delay.
+    """
+    session, token = new_session(
+        user,
+        remembered=remembered,
+        ip_address=ip_address,
+        user_agent=user_agent,
+        provider=provider,
+        authenticated_at=authenticated_at,
+        lifetime=lifetime,
+        now=now,
     )
     accepted = () if guessed is None else guesses.acceptance(guessed, now=now)
     entry = audited(user.id, Action.SIGNED_IN, session.id, Actor(PASSWORD, user.id))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from larder.accounts import repository, service
 from larder.accounts.addresses import canonical, parse_address
@@ -52,6 +53,9 @@ from larder.rate_limits import guesses
 from larder.rate_limits.guesses import Counter
 from larder.settings import SettingsError, listed, settings
 from larder.teams.members import owned_alone
+
+if TYPE_CHECKING:
+    from larder.tables import Write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,9 +240,10 @@ def delete_own_user(user: User, session: Session, password: str | None, *, now: 
 def give_account(user_id: str, email: str, *, now: datetime) -> tuple[User, User]:
     """Move the account to another email address, for the operator. Returns the user before and after the change.
 
-    The password is removed, because the holder of the old address may know it. To sign in, the user opens a reset link,
-    which also verifies the new address. All sessions end, and earlier links and login codes become invalid. Keys stay.
-    The access ends as if the new holder had just signed in. All of this is one transaction.
+    The password and the accounts at identity providers are removed, because they are those of the holder of the old
+    address. To sign in, the user opens a reset link, which also verifies the new address. All sessions end, and earlier
+    links and login codes become invalid. Keys stay. The access ends as if the new holder had just signed in. All of
+    this is one transaction.
 
     Raises InvalidEmail, EmailUnchanged, EmailTaken, TryAgain, and NotSignedIn if the user does not exist.
     """
@@ -262,7 +267,11 @@ def give_account(user_id: str, email: str, *, now: datetime) -> tuple[User, User
 
     actions = (Action.EMAIL_CHANGED, Action.SESSIONS_ENDED)
     entries = [audited(user_id, action, user_id, None) for action in actions]
-    old, new = replace_account(user_id, with_new_address, lambda _old, _new: entries)
+
+    def noting(_old: User, _new: User) -> "list[Write]":
+        return [*entries, *repository.unlinking_all(user_id)]
+
+    old, new = replace_account(user_id, with_new_address, noting)
     return old.user, new.user
 
 
@@ -297,8 +306,18 @@ def allowed_domains() -> set[str]:
 
 def _check_can_sign_up(email: str, *, now: datetime) -> None:
     """Raises SignUpDisabled, InvitationRequired, EmailDomainNotAllowed, InvalidEmail."""
+    if not settings().enable_email_and_password:
+        raise SignUpDisabled
+    check_sign_up_policy(email, now=now)
+
+
+def check_sign_up_policy(email: str, *, now: datetime) -> None:
+    """Check that the deployment accepts a new user with an address that nothing proves.
+
+    Raises SignUpDisabled, InvitationRequired, EmailDomainNotAllowed, InvalidEmail.
+    """
     policy = settings().sign_up_policy
-    if not settings().enable_email_and_password or policy == "closed":
+    if policy == "closed":
         raise SignUpDisabled
     domain, allowed = _domain_of(email), allowed_domains()
     if domain in allowed or (policy == "open" and not allowed):

@@ -77,6 +77,15 @@ class Action(StrEnum):
     """The first token of a repository fixed the ids of the rule that waited for it. The actor is the token's key."""
     TOKEN_ISSUED = "token_issued"  # noqa: S105  # the name of an action
     """A CI job got a key. `owner` is `token#` and the id of the key, `subject` the rule, `details` the job."""
+    ACCOUNT_LINKED = "account_linked"
+    """The user can sign in with an identity provider. `subject` is the id of the provider, as in the next entry."""
+    ACCOUNT_UNLINKED = "account_unlinked"
+    ACCOUNT_CLAIMED = "account_claimed"
+    """A provider has proven the address of an account that a stranger may have made. Password, sessions and keys ended.
+    """
+    SIGN_IN_REFUSED = "sign_in_refused"
+    """A person with a valid id token did not get a session. `owner` is `sso#` and the id of the provider, `subject` the
+    code of the refusal."""
     PROVIDER_ADDED = "provider_added"
     """The operator added a provider. `owner` is `sso#` and its id, `subject` its id, as in the entries that follow."""
     PROVIDER_CHANGED = "provider_changed"
@@ -91,6 +100,7 @@ ABOUT_USERS = frozenset(
         Action.SIGNED_UP,
         Action.USER_CREATED,
         Action.USER_DELETED,
+        Action.ACCOUNT_CLAIMED,
         Action.TEAM_CREATED,
         Action.MEMBER_ADDED,
         Action.MEMBER_REMOVED,

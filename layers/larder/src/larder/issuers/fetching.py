@@ -1,9 +1,9 @@
-"""Fetch the keys of an issuer from the internet, and from nowhere else.
+"""Ask an issuer for its keys, and an OpenID provider for tokens, on the internet and nowhere else.
 
 This is the only client for addresses beyond AWS's. It never connects to an address of the account's network, of the
 function itself (Lambda's runtime listens on 127.0.0.1), or of the metadata service: the host is resolved once, every
 address of it must be public, and the connection goes to the first of these that accepts one. It follows no redirect,
-and stops after three seconds or 256 KB.
+and stops after three seconds or 256 KB, or 64 KB for tokens and userinfo.
 """
 
 import http.client
@@ -12,25 +12,38 @@ import json
 import socket
 import ssl
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from threading import Timer
-from typing import Any
-from urllib.parse import urlsplit
+from types import MappingProxyType
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 from larder.issuers.models import Issuer, Jwk
 from larder.issuers.urls import host_of, is_loopback
 
 SECONDS = 3.0
 MOST_BYTES = 256 * 1024
+MOST_BYTES_OF_TOKENS = 64 * 1024
 _CHUNK = 16 * 1024
 _MOST_KEYS = 100
 _PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 _ALGORITHMS = {"RSA": "RS256", "EC": "ES256"}
+_JSON: Mapping[str, str] = MappingProxyType({"Accept": "application/json", "User-Agent": "larder"})
 
 
 class Unreachable(Exception):
     """The document could not be fetched. The message says why, without anything that the server has sent."""
+
+
+class Request(NamedTuple):
+    """A request to the internet. With a `form`, it is a POST."""
+
+    url: str
+    headers: Mapping[str, str] = _JSON
+    form: bytes | None = None
+    most_bytes: int = MOST_BYTES
 
 
 def fetch_keys(issuer: Issuer, origin: str) -> list[Jwk]:
@@ -50,17 +63,26 @@ def fetch_keys(issuer: Issuer, origin: str) -> list[Jwk]:
 
 
 def _usable(keys: object) -> list[Jwk]:
-    """The public keys for signatures. A shared secret, or a key with its private part, is left out."""
+    """The public keys for signatures that CI jobs use."""
+    return [
+        key
+        for key in public_keys(keys)
+        if isinstance(key.get("kid"), str)
+        and key.get("kty") in _ALGORITHMS
+        and key.get("alg", _ALGORITHMS[key["kty"]]) == _ALGORITHMS[key["kty"]]
+    ]
+
+
+def public_keys(keys: object) -> list[Jwk]:
+    """The keys for signatures. A shared secret, or a key with its private part, is left out. Raises Unreachable."""
     if not isinstance(keys, list):
         raise Unreachable("the issuer's keys are not a list")
     return [
         key
         for key in keys[:_MOST_KEYS]
         if isinstance(key, dict)
-        and isinstance(key.get("kid"), str)
-        and key.get("kty") in _ALGORITHMS
+        and isinstance(key.get("kty"), str)
         and key.get("use", "sig") == "sig"
-        and key.get("alg", _ALGORITHMS[key["kty"]]) == _ALGORITHMS[key["kty"]]
         and _PRIVATE.isdisjoint(key)
     ]
 
@@ -70,11 +92,39 @@ def fetch_json(url: str, *, loopback: bool) -> dict[str, Any]:
 
     `loopback` also allows http on a loopback address: for a deployment that is on one itself.
     """
-    deadline = time.monotonic() + SECONDS
+    return _document(Request(url), loopback=loopback)
+
+
+def fetch_userinfo(url: str, access_token: str, *, loopback: bool) -> dict[str, Any]:
+    """What a provider says about the person of an access token. Raises Unreachable."""
+    headers = {**_JSON, "Authorization": f"Bearer {access_token}"}
+    return _document(Request(url, headers, most_bytes=MOST_BYTES_OF_TOKENS), loopback=loopback)
+
+
+def post_form(
+    url: str, form: Mapping[str, str], *, headers: Mapping[str, str], loopback: bool
+) -> tuple[int, dict[str, Any]]:
+    """Send a form to a token endpoint. Returns the status and the JSON object, empty for anything else.
+
+    Raises Unreachable without a reply.
+    """
+    sent = {**_JSON, "Content-Type": "application/x-www-form-urlencoded", **headers}
+    request = Request(url, sent, urlencode(form).encode(), MOST_BYTES_OF_TOKENS)
+    status, body = _reply(request, loopback=loopback)
     try:
-        body = _fetched(url, deadline, loopback=loopback and is_loopback(url))
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise Unreachable(f"{type(error).__name__} at {urlsplit(url).hostname}") from None
+        return status, _json_object(body)
+    except Unreachable:
+        return status, {}
+
+
+def _document(request: Request, *, loopback: bool) -> dict[str, Any]:
+    status, body = _reply(request, loopback=loopback)
+    if status != 200:
+        raise Unreachable(f"{urlsplit(request.url).hostname} replied with {status}")
+    return _json_object(body)
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
@@ -84,8 +134,18 @@ def fetch_json(url: str, *, loopback: bool) -> dict[str, Any]:
     return document
 
 
-def _fetched(url: str, deadline: float, *, loopback: bool) -> bytes:
-    parts = urlsplit(url)
+def _reply(request: Request, *, loopback: bool) -> tuple[int, bytes]:
+    """The status and the body of the reply. Raises Unreachable."""
+    deadline = time.monotonic() + SECONDS
+    try:
+        return _fetched(request, deadline, loopback=loopback and is_loopback(request.url))
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        host = urlsplit(request.url).hostname
+        raise Unreachable(f"{type(error).__name__} at {host}") from None
+
+
+def _fetched(request: Request, deadline: float, *, loopback: bool) -> tuple[int, bytes]:
+    parts = urlsplit(request.url)
     host = parts.hostname or ""
     if not loopback and (parts.scheme != "https" or parts.port not in (None, 443)):
         raise Unreachable("the address is not https on its default port")
@@ -99,7 +159,7 @@ def _fetched(url: str, deadline: float, *, loopback: bool) -> bytes:
         try:
             if isinstance(connected, ssl.SSLSocket):
                 connected.do_handshake()
-            return _document(connected, host, port, parts.path, deadline)
+            return _exchanged(connected, request, parts, deadline)
         finally:
             timer.cancel()
 
@@ -129,20 +189,23 @@ def _cut(connected: socket.socket) -> None:
         connected.shutdown(socket.SHUT_RDWR)
 
 
-def _document(connected: socket.socket, host: str, port: int, path: str, deadline: float) -> bytes:
-    connection = http.client.HTTPConnection(host, port)
+def _exchanged(
+    connected: socket.socket, request: Request, parts: SplitResult, deadline: float
+) -> tuple[int, bytes]:
+    host = parts.hostname or ""
+    connection = http.client.HTTPConnection(host, parts.port or 443)
     connection.sock = connected
-    connection.request("GET", path, headers={"Accept": "application/json", "User-Agent": "larder"})
+    target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path
+    method = "GET" if request.form is None else "POST"
+    connection.request(method, target, body=request.form, headers=dict(request.headers))
     response = connection.getresponse()
-    if response.status != 200:
-        raise Unreachable(f"{host} replied with {response.status}")
     body = b""
     while chunk := response.read(_CHUNK):
         body += chunk
-        if len(body) > MOST_BYTES:
-            raise Unreachable(f"the document of {host} is larger than {MOST_BYTES} bytes")
+        if len(body) > request.most_bytes:
+            raise Unreachable(f"the document of {host} is larger than {request.most_bytes} bytes")
         _left(deadline)
-    return body
+    return response.status, body
 
 
 def _addresses(host: str, port: int, *, loopback: bool) -> list[str]:

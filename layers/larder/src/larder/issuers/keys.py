@@ -1,22 +1,25 @@
-"""The keys of accepted issuers.
+"""The keys of accepted issuers, and the rules for all key sets.
 
 They are kept in the table for all instances. They are fetched again when they are older than an hour, or for a key id
 that is unknown, but at most once a minute. If that fails, the kept keys serve for a day. Without kept keys, the next
 try follows after two seconds.
 
-Only the function that exchanges tokens imports this module: connecting to an issuer needs `http.client` and `ssl`.
+Only functions that exchange tokens import this module: connecting to an issuer needs `http.client` and `ssl`.
 """
 
 import json
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from larder.errors import ExchangeRefused, IssuerUnavailable
 from larder.instance import Remembered
 from larder.issuers import repository
 from larder.issuers.fetching import Unreachable, fetch_keys
-from larder.issuers.models import Issuer, Jwk
+from larder.issuers.models import Issuer, Jwk, KeySet
 from larder.issuers.urls import is_trusted
 from larder.metrics import counted
 
@@ -36,20 +39,70 @@ _POLL_S = 0.25
 _issuers: Remembered[str, tuple[datetime, Issuer]] = Remembered(200)
 
 
+class KeySource(Protocol):
+    """Where the keys of one issuer come from, and where they are kept. `name` is for the log."""
+
+    @property
+    def name(self) -> str: ...
+
+    def read(self, *, now: datetime) -> KeySet | None:
+        """The kept keys. None if the issuer is no longer accepted."""
+
+    def claim_fetch(self, *, now: datetime, until: datetime) -> bool:
+        """Claim to fetch the keys. Only one instance gets it, until the time that it sets."""
+
+    def fetch(self) -> list[Jwk]:
+        """The keys that the issuer has now. Raises Unreachable."""
+
+    def store(self, keys: Sequence[Jwk], *, now: datetime, until: datetime) -> None: ...
+
+
 def signing_key(url: str, kid: str, *, origin: str, now: datetime) -> Jwk:
     """The key of an issuer with this id. Raises ExchangeRefused, IssuerUnavailable."""
     issuer = _known(url, now)
     if issuer is None or not (issuer.is_added or is_trusted(url)):
         raise ExchangeRefused("no rule accepts tokens of the issuer in iss")
-    age = None if issuer.fetched_at is None else now - issuer.fetched_at
-    if age is None or age >= FRESH or issuer.key(kid) is None:
-        issuer = _fetched(issuer, origin=origin, now=now)
-    if issuer.fetched_at is None or now - issuer.fetched_at >= KEPT:
-        raise IssuerUnavailable
-    found = issuer.key(kid)
+    found = current_key(_Trusted(issuer, origin), issuer, kid, now=now)
     if found is None:
         raise ExchangeRefused("kid is not the id of one of the issuer's keys")
     return found
+
+
+def current_key(source: KeySource, known: KeySet, kid: str | None, *, now: datetime) -> Jwk | None:
+    """The key with this id, or without an id the only one. None if there is none. Raises IssuerUnavailable."""
+    age = None if known.fetched_at is None else now - known.fetched_at
+    if age is None or age >= FRESH or known.key(kid) is None:
+        known = _fetched(source, known, now=now)
+    if known.fetched_at is None or now - known.fetched_at >= KEPT:
+        raise IssuerUnavailable
+    return known.key(kid)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trusted:
+    """The keys of an issuer of CI jobs. `origin` is the deployment's."""
+
+    issuer: Issuer
+    origin: str
+
+    @property
+    def name(self) -> str:
+        return self.issuer.url
+
+    def read(self, *, now: datetime) -> KeySet | None:
+        found = repository.find(self.issuer.url)
+        if found is not None:
+            _issuers[self.issuer.url] = (now, found)
+        return found
+
+    def claim_fetch(self, *, now: datetime, until: datetime) -> bool:
+        return repository.claim_fetch(self.issuer.url, now=now, until=until)
+
+    def fetch(self) -> list[Jwk]:
+        return fetch_keys(self.issuer, self.origin)
+
+    def store(self, keys: Sequence[Jwk], *, now: datetime, until: datetime) -> None:
+        repository.store_keys(self.issuer.url, keys, now=now, until=until)
 
 
 def _known(url: str, now: datetime) -> Issuer | None:
@@ -62,32 +115,31 @@ def _known(url: str, now: datetime) -> Issuer | None:
     return found
 
 
-def _fetched(issuer: Issuer, *, origin: str, now: datetime) -> Issuer:
-    """The issuer with the keys that it has now, or with those that are kept."""
-    has_keys = issuer.fetched_at is not None
-    if has_keys and issuer.next_fetch_at is not None and now < issuer.next_fetch_at:
+def _fetched(source: KeySource, known: KeySet, *, now: datetime) -> KeySet:
+    """The keys that the issuer has now, or those that are kept."""
+    has_keys = known.fetched_at is not None
+    if has_keys and known.next_fetch_at is not None and now < known.next_fetch_at:
         # Without this, each token with an unknown key id would cost a write.
-        return issuer
+        return known
     pause = FETCHED_AGAIN_AFTER if has_keys else TRIED_AGAIN_AFTER
-    claimed = repository.claim_fetch(issuer.url, now=now, until=now + pause)
+    claimed = source.claim_fetch(now=now, until=now + pause)
     if claimed:
         try:
-            keys = fetch_keys(issuer, origin)
+            keys = source.fetch()
         except Unreachable as error:
-            line = {"issuer": issuer.url, "reason": str(error), **counted("IssuerFailures", [])}
+            line = {"issuer": source.name, "reason": str(error), **counted("IssuerFailures", [])}
             sys.stdout.write(f"{json.dumps(line)}\n")
         else:
-            repository.store_keys(issuer.url, keys, now=now, until=now + FETCHED_AGAIN_AFTER)
-    return _read_again(issuer.url, now, waits=not claimed and not has_keys)
+            source.store(keys, now=now, until=now + FETCHED_AGAIN_AFTER)
+    return _read_again(source, now, waits=not claimed and not has_keys)
 
 
-def _read_again(url: str, now: datetime, *, waits: bool) -> Issuer:
+def _read_again(source: KeySource, now: datetime, *, waits: bool) -> KeySet:
     ends_at = time.monotonic() + (_WAIT_S if waits else 0)
     while True:
-        found = repository.find(url)
+        found = source.read(now=now)
         if found is None:
             raise IssuerUnavailable
         if found.fetched_at is not None or time.monotonic() >= ends_at:
-            _issuers[url] = (now, found)
             return found
         time.sleep(_POLL_S)

@@ -1,7 +1,7 @@
 """Types of issuers of id tokens."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -9,26 +9,34 @@ Jwk = Mapping[str, Any]
 """A public key as the issuer publishes it (RFC 7517)."""
 
 
+class InvalidIdToken(Exception):
+    """A provider's token is refused. The message names the part that breaks a rule, without its value."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Issuer:
+class KeySet:
+    """The public keys of an issuer at `fetched_at`. No instance fetches them again before `next_fetch_at`."""
+
+    keys: tuple[Jwk, ...] = ()
+    fetched_at: datetime | None = None
+    next_fetch_at: datetime | None = None
+
+    def key(self, kid: str | None) -> Jwk | None:
+        """The key with this id. None if there is none, or several. Without an id, the only key of the set."""
+        found = [key for key in self.keys if kid is None or key.get("kid") == kid]
+        return found[0] if len(found) == 1 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issuer(KeySet):
     """An issuer that a rule names, or that the operator has added.
 
-    `keys` are its public keys at `fetched_at`. `next_fetch_at` is the earliest time at which an instance fetches them
-    again. `jwks_uri` is set if the operator named the address of the keys; otherwise the issuer's own configuration
-    does.
+    `jwks_uri` is set if the operator named the address of the keys; otherwise the issuer's own configuration does.
     """
 
     url: str
     is_added: bool
     jwks_uri: str | None
-    keys: tuple[Jwk, ...]
-    fetched_at: datetime | None
-    next_fetch_at: datetime | None
-
-    def key(self, kid: str) -> Jwk | None:
-        """The key with this id. None if there is none, or several."""
-        found = [key for key in self.keys if key.get("kid") == kid]
-        return found[0] if len(found) == 1 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,3 +51,22 @@ class IdToken:
     @property
     def issuer(self) -> str:
         return str(self.claims["iss"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInToken:
+    """The id token of a provider before its verification."""
+
+    text: str = field(repr=False)
+    kid: str | None
+    algorithm: str
+    claims: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInRules:
+    """What the id token of one sign-in must have. `nonce` is that of the sign-in."""
+
+    issuer: str
+    client_id: str
+    nonce: str = field(repr=False)

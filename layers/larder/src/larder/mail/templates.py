@@ -151,8 +151,31 @@ def password_was_reset(
     )
 
 
+def provider_linked(*, to: str, product: str, url: str, provider: str) -> Message:
+    """Notify the user that they can now sign in with an identity provider. `url` is the service's address."""
+    return _message(
+        to,
+        product,
+        title="A new way to sign in",
+        lead="An account at {provider} was linked to the account with the address {to} at {product}. "
+        "It can now sign in to it:",
+        action="Go to {product}",
+        url=url,
+        note="If it was not you, sign in, remove it under Account, and end all sessions. "
+        "If you cannot, contact the operator of {product}.",
+        values={"provider": provider},
+    )
+
+
 def email_was_changed(
-    *, to: str, product: str, url: str, new_email: str, changed_at: datetime, by_operator: bool
+    *,
+    to: str,
+    product: str,
+    url: str,
+    new_email: str,
+    changed_at: datetime,
+    by_operator: bool,
+    by_provider: str = "",
 ) -> Message:
     """Notify the user's previous address that it was replaced by `new_email`. `url` is the service's address.
 
@@ -164,6 +187,8 @@ def email_was_changed(
         "If it was not you, someone else is using your account, and you cannot recover it yourself. "
         "Contact the operator of {product} immediately."
     )
+    if by_provider:
+        how = "{provider}, which you sign in with, has this address for you now."
     if by_operator:
         how = "The operator of {product} changed it."
         if_not_you = "If you did not expect this, contact the operator."
@@ -179,6 +204,7 @@ def email_was_changed(
         note=f"You can no longer sign in to that account, or reset its password, with {{to}}. {if_not_you}",
         values={
             "new": _masked(new_email),
+            "provider": by_provider,
             "when": f"{changed_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
         },
     )

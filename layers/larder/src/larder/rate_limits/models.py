@@ -4,6 +4,7 @@
 |---|---|
 | `/sign-in`, `/sign-up`, `/change-password`, `/change-email` and the paths under them | `CREDENTIALS` |
 | `/verify-password`, `/delete-user` | `CREDENTIALS` |
+| `/sign-in/social`, `/sign-in/sso`, `/sign-in/providers`, `/callback` | `PROVIDER_SIGN_IN` |
 | `/request-password-reset`, `/send-verification-email` | `MAIL` |
 | `/api-key/verify` | none: each key has its own limit, and the caller is a server that verifies keys of many users |
 | all others | the default, which the deployment's options set |
@@ -14,8 +15,8 @@ Creating teams and inviting people is counted per user, not per client address: 
 `INVITATIONS_TO_ONE`. So are changes of the address (`EMAIL_CHANGES`). Emails are counted per recipient when they are
 sent: `MAIL_IN_AN_HOUR`, `MAIL_IN_A_DAY`. Wrong passwords are counted per account, too (`guesses.py`). Refused id tokens
 are counted per client address (`FAILED_EXCHANGES`), and keys of CI jobs per team, trusted jobs apart from others, with
-the option's limit. Reported runs are counted per team or user (`RUNS_REPORTED`), and their bytes per
-writer (`REPORTED_BYTES`).
+the option's limit. Reported runs are counted per team or user (`RUNS_REPORTED`), and their bytes per writer
+(`REPORTED_BYTES`). Token requests are counted per identity provider (`PROVIDER_TOKENS`).
 """
 
 from dataclasses import dataclass
@@ -54,6 +55,12 @@ TEAMS_MADE = Limit(most=10, window_s=3600)
 FAILED_EXCHANGES = Limit(most=30, window_s=60)
 """Id tokens of one client address that are refused. Those that give a key are not counted here."""
 
+PROVIDER_SIGN_IN = Limit(most=30, window_s=10)
+"""Requests of a sign-in with a provider. They test no password and write nothing, and an office shares an address."""
+
+PROVIDER_TOKENS = Limit(most=20, window_s=1)
+"""Token requests to one provider, which would block us if strangers caused many."""
+
 INVITATIONS = Limit(most=60, window_s=3600)
 """Invitations that one user sends. They are unrequested email."""
 
@@ -75,6 +82,10 @@ MAIL_IN_A_DAY = Limit(most=20, window_s=86_400)
 
 BY_PATH: MappingProxyType[str, Limit | None] = MappingProxyType(
     {
+        "/sign-in/social": PROVIDER_SIGN_IN,
+        "/sign-in/sso": PROVIDER_SIGN_IN,
+        "/sign-in/providers": PROVIDER_SIGN_IN,
+        "/callback": PROVIDER_SIGN_IN,
         "/sign-in": CREDENTIALS,
         "/sign-up": CREDENTIALS,
         "/change-password": CREDENTIALS,
@@ -88,7 +99,7 @@ BY_PATH: MappingProxyType[str, Limit | None] = MappingProxyType(
         "/v1/teams/invitation": PREVIEWS,
     }
 )
-"""Each limit applies to the path and to the paths under it."""
+"""Each limit applies to the path and to the paths under it. The first one that fits counts."""
 
 FREE_GUESSES = 10
 """Wrong passwords before the first delay."""

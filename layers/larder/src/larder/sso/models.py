@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 
 class Mode(StrEnum):
@@ -102,8 +101,8 @@ class Identity:
     """A person as a provider names them, after every check of the callback.
 
     `subject` identifies the person at the issuer, and never changes. `counts` says that the address proves whose
-    account it is. `groups` is None if the provider did not send a usable list. `authenticated_at` is when the person
-    last proved themselves to the provider.
+    account it is. `groups` is None if the provider did not send a usable list, and `groups_problem` says why.
+    `authenticated_at` is when the person last proved themselves to the provider.
     """
 
     provider: IdentityProvider
@@ -112,5 +111,5 @@ class Identity:
     counts: bool
     name: str | None
     groups: tuple[str, ...] | None
+    groups_problem: str | None = None
     authenticated_at: datetime
-    claims: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -13,7 +13,7 @@ always that of the provider.
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,6 +27,7 @@ from larder.conditions import (
     missing,
     not_equals,
 )
+from larder.issuers.models import Jwk, KeySet
 from larder.sso.models import Domain, Endpoints, IdentityProvider, Mode, VerifiedBy
 from larder.tables import IDENTITY, Item, Key, Write, commit, try_commit
 
@@ -37,17 +38,6 @@ _USED = "used"
 
 _STATE_KEPT = timedelta(minutes=15)
 """Longer than a state is valid, with its sign-in and the difference of clocks."""
-
-Jwk = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderKeys:
-    """The public keys of a provider at `fetched_at`. Nobody fetches them again before `next_fetch_at`."""
-
-    keys: tuple[Jwk, ...]
-    fetched_at: datetime | None
-    next_fetch_at: datetime
 
 
 class DomainTaken(Exception):
@@ -164,13 +154,13 @@ def accepts_password(address: str) -> Write:
     return IDENTITY.check(*domain_key(address), when=free)
 
 
-def find_keys(provider: IdentityProvider) -> ProviderKeys | None:
+def find_keys(provider: IdentityProvider) -> KeySet | None:
     """The keys that were fetched from the address that the provider has now."""
     item = IDENTITY.get(f"sso#{provider.id}", _KEYS)
     if item is None or item["jwks"] != provider.endpoints.jwks:
         return None
     fetched_at = item.get("fetched_at")
-    return ProviderKeys(
+    return KeySet(
         keys=tuple(json.loads(item["keys"])) if "keys" in item else (),
         fetched_at=None if fetched_at is None else from_ms(fetched_at),
         next_fetch_at=from_ms(item["next_fetch_at"]),

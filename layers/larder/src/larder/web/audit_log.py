@@ -1,12 +1,14 @@
-"""Log lines that record which user did what. They contain ids only."""
+"""Log lines that record which user did what. They contain ids, and domains, only."""
 
 from typing import TYPE_CHECKING
 
 from larder.actor import Actor
+from larder.metrics import counted
 from larder.web.log import logger
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
+    from larder.sso.refusals import SignInRefused
 
 
 def audit(action: str, actor: Actor | None, *, owner: str, subject: str) -> None:
@@ -23,6 +25,23 @@ def audit_entry(entry: "Entry | None") -> None:
         return
     removed = {"artifacts": entry.artifacts, "size_bytes": entry.size_bytes}
     _write(entry.action.value, entry.owner, entry.subject, entry.actor, **removed)
+
+
+def log_refusal(refused: "SignInRefused") -> None:
+    """Log a sign-in with a provider that ended without a session, with the domain of the address and never the address.
+
+    Only a valid state says which provider it was: strangers can put any name into the path.
+    """
+    provider = refused.pending.provider_id if refused.pending else "unknown"
+    email = refused.identity.email if refused.identity else None
+    line = {
+        "code": refused.code.value,
+        "provider": provider,
+        "reason": refused.reason,
+        "domain": email.rpartition("@")[2][:253] if email else None,
+        **counted("SignInFailures", [], ["provider", "reason"]),
+    }
+    logger().info("sign-in refused", extra=line)
 
 
 def _write(action: str, owner: str, subject: str, actor: Actor | None, **removed: int) -> None:

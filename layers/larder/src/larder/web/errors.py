@@ -61,6 +61,12 @@ class KeyForAnother(UnauthorizedSession):
     )
 
 
+class IdTokenNotSupported(LarderError):
+    """Tokens come only from the token endpoint of a provider, never from a client."""
+
+    message = "id_token not supported"
+
+
 class EmailCannotBeUpdated(LarderError):
     message = "email cannot be changed here. Use /change-email."
 

@@ -141,10 +141,10 @@ def is_from_own_scope(reply: Mapping[str, Any]) -> bool:
     return bool(reply.get("headers", {}).get(SCOPE_HEADER) == OWN)
 
 
-def sent_on(url: str, **query: str) -> PageRedirect:
+def sent_on(url: str, *, cookies: Sequence[Cookie] = (), **query: str) -> PageRedirect:
     """302 to a page, with `query` added before any `#`. The query may be secret, so the page gets no referrer."""
     page, hash_sign, fragment = url.partition("#")
     if query:
         page += ("&" if "?" in page else "?") + urlencode(query)
     headers = {"Location": page + hash_sign + fragment, "Referrer-Policy": "no-referrer"}
-    return PageRedirect(headers=headers)
+    return PageRedirect(headers=headers, cookies=cookies)

@@ -1,9 +1,9 @@
 """Sessions and accounts in the format of the Better Auth client (docs/clients/better-auth.md)."""
 
 from collections.abc import Iterable
-from typing import Literal, TypedDict
+from typing import TypedDict
 
-from larder.accounts.models import CREDENTIAL_PROVIDER, Credential, Session
+from larder.accounts.models import CREDENTIAL_PROVIDER, Credential, ProviderAccount, Session
 from larder.accounts.user_json import UserJson
 from larder.clock import IsoTime, to_iso
 from larder.web.principals.session import UserPrincipal
@@ -37,11 +37,15 @@ class CurrentSessionJson(TypedDict):
 
 
 class AccountJson(TypedDict):
-    """A way to sign in. A user has one, with a password."""
+    """A way to sign in: the password, with the provider `credential`, or an account at an identity provider.
+
+    `accountId` is the person's id at the provider, and `issuer` the provider's.
+    """
 
     id: str
     accountId: str
-    providerId: Literal["credential"]
+    providerId: str
+    issuer: str
     userId: str
     createdAt: IsoTime
     updatedAt: IsoTime
@@ -69,18 +73,35 @@ def sessions_json(sessions: Iterable[Session], principal: UserPrincipal) -> list
     ]
 
 
-def accounts_json(user_id: str, credentials: Iterable[Credential]) -> list[AccountJson]:
-    return [account_json(user_id, one) for one in credentials]
+def accounts_json(
+    user_id: str, credential: Credential | None, accounts: Iterable[ProviderAccount]
+) -> list[AccountJson]:
+    password = [] if credential is None else [_password_json(user_id, credential)]
+    return [*password, *map(_account_json, accounts)]
 
 
-def account_json(user_id: str, credential: Credential) -> AccountJson:
-    """Without the password's hash. A user has one account, so the user's id is also the account's."""
+def _password_json(user_id: str, credential: Credential) -> AccountJson:
+    """Without the password's hash. A user has one password, so the user's id is also the account's."""
     return {
         "id": user_id,
         "accountId": user_id,
         "providerId": CREDENTIAL_PROVIDER,
+        "issuer": f"local:{CREDENTIAL_PROVIDER}",
         "userId": user_id,
         "createdAt": to_iso(credential.created_at),
         "updatedAt": to_iso(credential.updated_at),
+        "scopes": [],
+    }
+
+
+def _account_json(account: ProviderAccount) -> AccountJson:
+    return {
+        "id": account.id,
+        "accountId": account.subject,
+        "providerId": account.provider_id,
+        "issuer": account.issuer,
+        "userId": account.user_id,
+        "createdAt": to_iso(account.created_at),
+        "updatedAt": to_iso(account.updated_at),
         "scopes": [],
     }

@@ -71,6 +71,11 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.AddressTooLong: ErrorReply(
         400, _BAD_REQUEST, text="body: holds an address that is too long"
     ),
+    errors.ProviderNotFound: ErrorReply(404, "provider_not_found"),
+    errors.NoProviderFound: ErrorReply(404, "no_provider_found_for_the_issuer"),
+    errors.AccountNotFound: ErrorReply(400, "account_not_found"),
+    errors.LastAccount: ErrorReply(400, "failed_to_unlink_last_account"),
+    web_errors.IdTokenNotSupported: ErrorReply(404, "id_token_not_supported"),
     errors.EmailPasswordDisabled: ErrorReply(400, "email_password_disabled"),
     errors.SignUpDisabled: ErrorReply(400, "email_password_sign_up_disabled"),
     errors.InvitationRequired: ErrorReply(400, "email_password_sign_up_disabled"),

@@ -1,0 +1,102 @@
+"""The ways in which a user signs in: list them, and unlink one."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from larder.accounts import repository
+from larder.accounts.addresses import canonical
+from larder.accounts.models import (
+    CREDENTIAL_PROVIDER,
+    Account,
+    Credential,
+    ProviderAccount,
+    Session,
+)
+from larder.accounts.service import read_account, with_password
+from larder.actor import Actor
+from larder.audit.models import Action
+from larder.audit.service import audited
+from larder.concurrency import attempts
+from larder.errors import AccountNotFound, LastAccount, ProviderRequired, TryAgain
+from larder.sso.service import find_domain
+
+if TYPE_CHECKING:
+    from larder.tables import Write
+
+_MOST_IN_A_TRANSACTION = 80
+"""Sessions. A transaction takes 100 writes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnlinkRequest:
+    """The account to unlink: the id of an account, or the provider, and then perhaps the person's id there."""
+
+    account_id: str | None = None
+    provider_id: str | None = None
+
+    def names(self, account: ProviderAccount) -> bool:
+        if self.provider_id is None:
+            return self.account_id == account.id
+        return self.provider_id == account.provider_id and self.account_id in (
+            *(None, account.id),
+            account.subject,
+        )
+
+    def names_password(self, user_id: str) -> bool:
+        """The account with the password has the id of the user."""
+        if self.provider_id is None:
+            return self.account_id == user_id
+        return self.provider_id == CREDENTIAL_PROVIDER and self.account_id in (None, user_id)
+
+
+def list_accounts(user_id: str) -> tuple[Credential | None, list[ProviderAccount]]:
+    """The user's password, if there is one, and accounts at providers. Raises NotSignedIn for a deleted user."""
+    return read_account(user_id).credential, repository.list_provider_accounts(user_id)
+
+
+def unlink(request: UnlinkRequest, session: Session, *, now: datetime) -> None:
+    """Unlink an account of the session's user, and end the sessions that it started, in one transaction.
+
+    Raises LastAccount, AccountNotFound, ProviderRequired, TryAgain.
+    """
+    user_id, actor = session.user_id, Actor(session.id, session.user_id)
+    for _ in attempts():
+        stored, accounts = read_account(user_id), repository.list_provider_accounts(user_id)
+        if len(accounts) + (stored.credential is not None) < 2:
+            raise LastAccount
+        new, provider_id, writes = _unlinked(request, stored, accounts, now)
+        _check_not_managed(stored)
+        sessions = [one for one in repository.list_sessions(user_id) if one.provider == provider_id]
+        for one in sessions[_MOST_IN_A_TRANSACTION:]:
+            repository.delete_session(user_id, one.token_hash)
+        writes += map(repository.ending, sessions[:_MOST_IN_A_TRANSACTION])
+        subject = provider_id or CREDENTIAL_PROVIDER
+        writes.append(audited(user_id, Action.ACCOUNT_UNLINKED, subject, actor))
+        if repository.change(stored, new, *writes) is not None:
+            return
+    raise TryAgain
+
+
+def _unlinked(
+    request: UnlinkRequest, stored: Account, accounts: list[ProviderAccount], now: datetime
+) -> "tuple[Account, str | None, list[Write]]":
+    """The user without the account, its provider, None for a password, and the writes that delete it.
+
+    Raises AccountNotFound.
+    """
+    if stored.credential is not None and request.names_password(stored.user.id):
+        return with_password(stored, None, ends_sessions=False, now=now), None, []
+    for account in accounts:
+        if request.names(account):
+            user = replace(stored.user, updated_at=now)
+            return replace(stored, user=user), account.provider_id, repository.unlinking(account)
+    raise AccountNotFound
+
+
+def _check_not_managed(account: Account) -> None:
+    """Raises ProviderRequired for a user who has to sign in with a provider."""
+    address = canonical(account.user.email)
+    domain = find_domain(address.rpartition("@")[2])
+    if domain is not None and domain.requires_provider(address):
+        raise ProviderRequired(domain.provider_id)

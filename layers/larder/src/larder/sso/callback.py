@@ -1,0 +1,227 @@
+"""The last request of a sign-in: the checks of what the provider sends back, in their order.
+
+The order matters. Nothing is asked of a provider before the request has the state of a sign-in with this very provider.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from larder.errors import IssuerUnavailable
+from larder.issuers.models import InvalidIdToken, SignInRules
+from larder.issuers.urls import is_loopback
+from larder.issuers.verification import LEEWAY_S, parse_sign_in, verify_sign_in
+from larder.sso import repository, service
+from larder.sso.keys import signing_key
+from larder.sso.models import Identity, IdentityProvider, VerifiedBy
+from larder.sso.refusals import Refusal, SignInRefused
+from larder.sso.state import PendingSignIn, flow_of, unsealed
+from larder.sso.tokens import exchange_code, userinfo
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from larder.tables import Write
+
+MOST_GROUPS = 500
+MOST_GROUP_CHARACTERS = 256
+_PASSED_ON = {one.value: one for one in (Refusal.ACCESS_DENIED, Refusal.LOGIN_REQUIRED)}
+_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?P<domain>[A-Za-z0-9.-]{1,253})")
+"""Plain ASCII. Other characters may fold to those of another person's address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallbackRequest:
+    """The request that a provider sends the browser to.
+
+    `parameters` are those of the query with all their values. `cookies` has the values of the cookies of sign-ins by
+    the flow in their name. `session_id` is that of the browser's session. `origin` is the deployment's.
+    """
+
+    provider_id: str
+    parameters: Mapping[str, Sequence[str]] = field(repr=False)
+    cookies: Mapping[str, Sequence[str]] = field(repr=False)
+    session_id: str | None
+    origin: str
+
+    def only(self, name: str) -> str | None:
+        """The value of a parameter that the request has once."""
+        values = self.parameters.get(name, ())
+        return values[0] if len(values) == 1 else None
+
+
+def pending_sign_in(request: CallbackRequest, *, now: datetime) -> PendingSignIn:
+    """The sign-in whose state the request has. Raises SignInRefused."""
+    state = request.only("state")
+    if state is None:
+        twice = "state" in request.parameters
+        raise SignInRefused(
+            Refusal.INVALID_REQUEST if twice else Refusal.STATE_NOT_FOUND,
+            "parameter_twice" if twice else "state",
+        )
+    # Two cookies of one name count as none: a page of a sibling domain may have set one of them.
+    values = request.cookies.get(flow_of(state) or "", ())
+    pending = unsealed(values[0]) if len(values) == 1 else None
+    if pending is None or not pending.has_state(state):
+        raise SignInRefused(Refusal.STATE_MISMATCH, "no_cookie" if pending is None else "state")
+    if not pending.is_valid(now):
+        raise SignInRefused(Refusal.STATE_MISMATCH, "expired")
+    return pending
+
+
+def identify(request: CallbackRequest, pending: PendingSignIn, *, now: datetime) -> Identity:
+    """The person, after every check. Raises SignInRefused."""
+    provider = _provider(request, pending)
+    code = _code(request, provider)
+    if pending.session_id is not None and pending.session_id != request.session_id:
+        raise SignInRefused(Refusal.STATE_MISMATCH, "session")
+    loopback = is_loopback(request.origin)
+    tokens = exchange_code(
+        provider, code, pending, origin=request.origin, loopback=loopback, now=now
+    )
+    claims = _verified(provider, tokens.id_token, pending, loopback=loopback, now=now)
+    authenticated_at = _authenticated_at(provider, claims, pending, now)
+    if _lacks(provider, claims):
+        claims = _completed(claims, userinfo(provider, tokens, loopback=loopback))
+    for required, values in provider.required_claims.items():
+        if claims.get(required) not in values:
+            raise SignInRefused(Refusal.INVALID_ID_TOKEN, "required_claim")
+    groups, problem = _groups(provider, claims)
+    email, name = claims.get("email"), claims.get("name")
+    return Identity(
+        provider=provider,
+        subject=claims["sub"],
+        email=email if isinstance(email, str) else None,
+        counts=address_counts(provider, email, claims.get("email_verified")),
+        name=name if isinstance(name, str) else None,
+        groups=groups,
+        groups_problem=problem,
+        authenticated_at=authenticated_at,
+    )
+
+
+def spending(pending: PendingSignIn, provider: IdentityProvider, *, now: datetime) -> list[Write]:
+    """The writes that spend the state, first, and check that the provider is the one that was read."""
+    spent = repository.spending_state(pending.state_hash, now=now)
+    return [spent, repository.still_as_read(provider)]
+
+
+def address_counts(provider: IdentityProvider, email: object, verified: object) -> bool:
+    """Whether an address from the provider proves whose account it is (docs/decisions/sso.md)."""
+    match = _ADDRESS.fullmatch(email) if isinstance(email, str) else None
+    if match is None or match["domain"].lower() not in provider.domains:
+        return False
+    # Some providers send the text.
+    return provider.verified_by is VerifiedBy.DOMAIN or verified is True or verified == "true"
+
+
+def _provider(request: CallbackRequest, pending: PendingSignIn) -> IdentityProvider:
+    """The provider of the path and of the state. Raises SignInRefused."""
+    if repository.is_state_spent(pending.state_hash):
+        raise SignInRefused(Refusal.STATE_MISMATCH, "spent")
+    provider = service.find_provider(request.provider_id)
+    if provider is None:
+        raise SignInRefused(Refusal.PROVIDER_NOT_FOUND)
+    if (provider.id, provider.version) != (pending.provider_id, pending.provider_version):
+        raise SignInRefused(Refusal.STATE_MISMATCH, "provider")
+    return provider
+
+
+def _code(request: CallbackRequest, provider: IdentityProvider) -> str:
+    """The code in the reply. Raises SignInRefused."""
+    if any(len(values) > 1 for values in request.parameters.values()):
+        raise SignInRefused(Refusal.INVALID_REQUEST, "parameter_twice")
+    issuer, error, code = (request.only(name) for name in ("iss", "error", "code"))
+    if issuer is None and provider.endpoints.sends_issuer:
+        raise SignInRefused(Refusal.ISSUER_MISSING)
+    if issuer is not None and issuer != provider.issuer:
+        raise SignInRefused(Refusal.ISSUER_MISMATCH)
+    if error is not None:
+        raise SignInRefused(_PASSED_ON.get(error, Refusal.PROVIDER_ERROR))
+    if not code:
+        raise SignInRefused(Refusal.NO_CODE)
+    return code
+
+
+def _verified(
+    provider: IdentityProvider,
+    id_token: str,
+    pending: PendingSignIn,
+    *,
+    loopback: bool,
+    now: datetime,
+) -> Mapping[str, Any]:
+    """The claims of the id token. Raises SignInRefused."""
+    rules = SignInRules(issuer=provider.issuer, client_id=provider.client_id, nonce=pending.nonce)
+    try:
+        token = parse_sign_in(id_token, provider.endpoints.algorithms)
+        key = signing_key(provider, token.kid, loopback=loopback, now=now)
+        if key is None:
+            raise SignInRefused(Refusal.INVALID_ID_TOKEN, "kid")
+        verify_sign_in(token, key, rules, now=now)
+    except IssuerUnavailable:
+        raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, "keys") from None
+    except InvalidIdToken as error:
+        raise SignInRefused(Refusal.INVALID_ID_TOKEN, str(error)) from None
+    return token.claims
+
+
+def _authenticated_at(
+    provider: IdentityProvider, claims: Mapping[str, Any], pending: PendingSignIn, now: datetime
+) -> datetime:
+    """When the person last proved themselves to the provider. Raises SignInRefused.
+
+    If a new login was asked for, the token must say that there was one: some providers ignore the question.
+    """
+    try:
+        at = datetime.fromtimestamp(claims["auth_time"], UTC) if "auth_time" in claims else None
+    except (OverflowError, ValueError, OSError):
+        raise SignInRefused(Refusal.INVALID_ID_TOKEN, "auth_time") from None
+    if (
+        pending.asks_login
+        and provider.sends_auth_time
+        and (at is None or at < pending.started_at - timedelta(seconds=LEEWAY_S))
+    ):
+        raise SignInRefused(Refusal.REAUTHENTICATION_MISSING)
+    return now if at is None else min(at, now)
+
+
+def _lacks(provider: IdentityProvider, claims: Mapping[str, Any]) -> bool:
+    """Whether userinfo may have what the id token has not."""
+    return claims.get("email") is None or provider.groups_claim not in (None, *claims)
+
+
+def _completed(claims: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The claims with those of userinfo that the id token lacks. Raises SignInRefused for another person's."""
+    if not more:
+        return claims
+    if more.get("sub") != claims["sub"]:
+        raise SignInRefused(Refusal.INVALID_ID_TOKEN, "sub_of_userinfo")
+    email = claims.get("email")
+    if email is not None and more.get("email") != email:
+        # What userinfo says about another address must not verify that of the id token.
+        more = {name: value for name, value in more.items() if name != "email_verified"}
+    return {**more, **{name: value for name, value in claims.items() if value is not None}}
+
+
+def _groups(
+    provider: IdentityProvider, claims: Mapping[str, Any]
+) -> tuple[tuple[str, ...] | None, str | None]:
+    """The groups, or None and why there is no usable list."""
+    name = provider.groups_claim
+    if name is None:
+        return None, None
+    if name not in claims:
+        # Entra ID names the claims that it leaves out because they are too long.
+        left_out = claims.get("_claim_names")
+        too_many = isinstance(left_out, dict) and name in left_out
+        return None, "too_many" if too_many else "missing"
+    found = claims[name]
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        return None, "not_a_list"
+    if len(found) > MOST_GROUPS or any(len(one) > MOST_GROUP_CHARACTERS for one in found):
+        return None, "too_many"
+    return tuple(found), None
