@@ -12,6 +12,7 @@ import pytest
 from larder.sso import service
 from larder.sso.models import IdentityProvider
 from tests.conftest import SetOption
+from tests.mailbox import Mailbox
 from tests.requests import Browser, Reply
 from tests.sso.hostile_provider import HostileProvider, serving_provider
 from tests.sso.providers import SECRET
@@ -63,7 +64,7 @@ def error_of(reply: Reply) -> str | None:
 
 
 @pytest.fixture
-def on_loopback(option: SetOption) -> None:
+def on_loopback(option: SetOption, mailbox: Mailbox) -> None:
     """A deployment on a loopback address, which accepts providers there."""
     option("base_url", ORIGIN)
 

@@ -83,7 +83,7 @@ class FinishedSignIn:
     def page(self) -> str:
         """Where the browser goes on."""
         pages = self.pending.pages
-        return pages.new_user_url if self.is_new else pages.callback_url
+        return (self.is_new and pages.new_user_url) or pages.callback_url
 
 
 @dataclass(slots=True, kw_only=True)

@@ -27,7 +27,10 @@ _STATE = re.compile(r"(?P<flow>[0-9a-f]{8})\.[A-Za-z0-9_-]{32}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pages:
-    """Where the browser goes after a sign-in, after a failed one, and after the first of a new user."""
+    """Where the browser goes after a sign-in, after a failed one, and after the first of a new user.
+
+    The last is empty if it is the first.
+    """
 
     callback_url: str
     error_url: str

@@ -153,13 +153,12 @@ def _provider_start(request: Request, body: _ProviderSignIn, **named: str) -> Pr
     given = sent.get("additionalParams") if isinstance(sent, dict) else None
     if reserved := sorted(RESERVED.intersection(given or ())):
         raise InvalidBody(f"additionalParams.{reserved[0]}", "is set by the server")
-    callback_url = body.callback_url or "/"
     return ProviderStart(
         **named,
         pages=Pages(
-            callback_url=callback_url,
+            callback_url=body.callback_url or "/",
             error_url=body.error_callback_url or "/sign-in",
-            new_user_url=body.new_user_callback_url or callback_url,
+            new_user_url=body.new_user_callback_url or "",
         ),
         login_hint=body.login_hint or None,
         prompt=body.additional_params.prompt if body.additional_params else None,
