@@ -18,6 +18,7 @@ from larder_cli.output import echo
 from larder_cli.restore import restore_table
 from larder_cli.signing_secret import rotate_signing_secret
 from larder_cli.smoke.command import smoke
+from larder_cli.sso.command import sso
 from larder_cli.status.command import status
 from larder_cli.target import Target
 from larder_cli.teams import teams
@@ -99,9 +100,9 @@ def cli(
     region: str | None,
     profile: str | None,
 ) -> None:
-    """Deploy and operate a Larder remote cache: users, teams, keys, rules for CI jobs, artifacts, mail, the signing
-    secret, the index, usage and the edge. Check deployments with status and smoke, and repositories that use the cache
-    with doctor. Find out with why what makes tasks miss.
+    """Deploy and operate a Larder remote cache: users, company sign-in, teams, keys, rules for CI jobs, artifacts,
+    mail, the signing secret, the index, usage and the edge. Check deployments with status and smoke, and repositories
+    that use the cache with doctor. Find out with why what makes tasks miss.
 
     Choose the deployment with --stack or --local. An option on the command line overrides the environment variable of
     the other one.
@@ -131,6 +132,7 @@ for command in (
     keys,
     trust,
     issuers,
+    sso,
     artifacts,
     outbox,
     rotate_signing_secret,

@@ -63,16 +63,15 @@ def rotate_signing_secret(target: Target, force: bool, drop_old: bool, as_json: 
     """Rotate the secret that signs cookies and links.
 
     Users stay signed in, because the old secret's signatures stay valid. Larder accepts two secrets at most, so it
-    refuses another rotation while signatures of the previous secret may still be in use.
+    refuses another rotation while signatures of the previous secret may still be in use. The client secrets of `larder
+    sso` are encrypted again, before the secret that encrypted them is dropped.
     """
     kept = _of_local_cloud(target.local) if target.local else _of_stack()
     now = clock.now()
     early = _why_too_early(kept, now)
     if early and not force and not drop_old:
         raise click.ClickException(early)
-    from larder import signing
-
-    kept.put(signing.random_secret(), None if drop_old else kept.current)
+    _rotate(kept, drop_old=drop_old)
     signs_at = None if kept.signs_after is None else now + kept.signs_after
     if as_json:
         record: Record = {
@@ -83,6 +82,26 @@ def rotate_signing_secret(target: Target, force: bool, drop_old: bool, as_json: 
         print_json(record)
         return
     echo(*_summary(signs_at, is_early=early is not None, drop_old=drop_old).split("\n"))
+
+
+def _rotate(kept: _Kept, *, drop_old: bool) -> None:
+    """Replace the secret. At each step, one of the accepted secrets can decrypt the client secrets of `larder sso`."""
+    from larder import signing
+    from larder.sso.service import reseal_secrets
+
+    new = signing.random_secret()
+    accepted = [kept.current, *filter(None, [kept.previous])]
+    lost = reseal_secrets(kept.current, accepted)
+    kept.put(new, kept.current)
+    if drop_old:
+        reseal_secrets(new, [new, kept.current])
+        kept.put(new, None)
+    for provider_id in lost:
+        echo(
+            f"Warning: the client secret of {provider_id} could not be decrypted: store it again with"
+            f" `larder sso rotate-secret {provider_id}`",
+            err=True,
+        )
 
 
 def _of_stack() -> _Kept:

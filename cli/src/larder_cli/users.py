@@ -67,6 +67,8 @@ def _record(user: "User") -> Record:
         "email_verified": user.email_verified,
         "proven": user.proven,
         "created_at": user.created_at,
+        "access_until_at": user.access_until,
+        "suspended_at": user.suspended_at,
     }
 
 
@@ -124,6 +126,7 @@ def _partial_deletion(user: "User", why: str = "") -> click.ClickException:
         'larder users create --email ada@acme.example --name "Ada"',
         "larder users list",
         "larder users set ada@acme.example --quota 5GB",
+        "larder users suspend ada@acme.example",
         "larder users delete ada@acme.example",
     ),
 )
@@ -160,7 +163,16 @@ def list_(as_json: bool) -> None:
     fullest_first = sorted(found, key=lambda user: -stored[user.id].size_bytes)
     print_table(
         [{**_record(user), **stored_record(stored[user.id])} for user in fullest_first],
-        ("email", "id", "proven", "created_at", "stored_bytes", "artifacts"),
+        (
+            "email",
+            "id",
+            "proven",
+            "created_at",
+            "access_until_at",
+            "suspended_at",
+            "stored_bytes",
+            "artifacts",
+        ),
         empty="there are no users: create one with `larder users create`",
         as_json=as_json,
     )
@@ -214,7 +226,9 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
     disabled. Larder does not delete the only owner of a team.
     """
     from larder.accounts import service, sign_in
+    from larder.accounts.addresses import canonical
     from larder.api_keys.service import delete_keys_of
+    from larder.sso.service import provider_of_address
     from larder.teams.members import leave_teams
     from larder.trust.makers import notify_of_user
     from larder_cli.teams import notify
@@ -247,6 +261,57 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
             " the hour, and the objects in the bucket an hour or two later. Artifacts that they uploaded for a team"
             f" stay: `larder artifacts delete TEAM --writer {user.id}` deletes them.",
         )
+        if provider := provider_of_address(canonical(user.email)):
+            echo(
+                f"If {user.email} signs in with {provider.name} again, they get a new, empty user. Remove them there,"
+                " or suspend users instead of deleting them."
+            )
+
+
+@users.command("suspend", epilog=examples("larder users suspend ada@acme.example"))
+@click.argument("email", metavar="EMAIL")
+@json_option
+def suspend(email: str, as_json: bool) -> None:
+    """End the access of the user EMAIL at once, until `resume`.
+
+    From the next request on, their sessions, keys and login codes are refused, and they cannot sign in, with a password
+    or with their company. Nothing is deleted. Keys of teams and CI jobs go on, but the user may know a key of a team:
+    the console names these.
+    """
+    from larder.accounts.access import suspend_user
+
+    user = require_user(email)
+    with _explain_deleted_user(user):
+        _print_access(suspend_user(user.id, now=clock.now()), as_json=as_json)
+
+
+@users.command("resume", epilog=examples("larder users resume ada@acme.example"))
+@click.argument("email", metavar="EMAIL")
+@json_option
+def resume(email: str, as_json: bool) -> None:
+    """Undo `suspend` for the user EMAIL.
+
+    Sessions and keys that have not expired work again. If no company manages the user any more, an end of their access
+    is removed too.
+    """
+    from larder.accounts.access import resume_user
+
+    user = require_user(email)
+    with _explain_deleted_user(user):
+        resumed = resume_user(user.id, now=clock.now())
+    _print_access(resumed, as_json=as_json)
+    if not as_json and not resumed.has_access(clock.now()):
+        echo("", f"{resumed.email} has access again after the next sign-in with their company.")
+
+
+def _print_access(user: "User", *, as_json: bool) -> None:
+    record = {
+        "id": user.id,
+        "email": user.email,
+        "access_until_at": user.access_until,
+        "suspended_at": user.suspended_at,
+    }
+    print_record(record, as_json=as_json)
 
 
 @users.command("end-sessions", epilog=examples("larder users end-sessions ada@acme.example"))

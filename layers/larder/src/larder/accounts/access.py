@@ -32,6 +32,7 @@ class Person:
 
     user: User
     is_linked: bool
+    has_password: bool
     is_managed: bool
 
 
@@ -57,10 +58,12 @@ def people_of(provider: IdentityProvider) -> list[Person]:
     """The users of the provider's domains, by address. Reads all users."""
     users = _users_of(provider.domains)
     linked = repository.linked_to(provider.id, [user.id for user in users])
+    with_passwords = repository.with_passwords(users)
     return [
         Person(
             user=user,
             is_linked=user.id in linked,
+            has_password=user.id in with_passwords,
             is_managed=is_managed(provider, canonical(user.email)),
         )
         for user in users

@@ -104,6 +104,18 @@ def linked_to(provider_id: str, user_ids: Sequence[str]) -> set[str]:
     return {item["pk"] for item in IDENTITY.get_many([(user_id, sk) for user_id in user_ids])}
 
 
+def with_passwords(users: Sequence[User]) -> set[str]:
+    """The ids of those users who have a password."""
+    keys = [(_by_email(user.email), sk) for user in users for sk in (_USER, _ACCOUNT)]
+    found = {(item["pk"], item["sk"]): item for item in IDENTITY.get_many(keys)}
+    return {
+        user.id
+        for user in users
+        if (item := found.get((_by_email(user.email), _USER)))
+        and _account(item, found.get((_by_email(user.email), _ACCOUNT))).credential
+    }
+
+
 def sessions_of_provider(provider_id: str) -> Iterator[Session]:
     """Every session that was started with a provider. Reads the whole table: for the operator, never on a request."""
     yield from map(_session, IDENTITY.scan(begins_with(sk=_SESSION) & equals(provider=provider_id)))

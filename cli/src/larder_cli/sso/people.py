@@ -1,0 +1,264 @@
+"""The people of a provider: who has to sign in with it, and until when they have access."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from larder import clock
+from larder_cli.commands import TargetCommand, examples, json_option
+from larder_cli.output import Record, echo, print_json, print_record, print_table
+
+if TYPE_CHECKING:
+    from larder.accounts.access import Person
+    from larder.accounts.models import User
+    from larder.sso.models import IdentityProvider
+
+
+def settle(
+    provider: "IdentityProvider", *, former: Collection[str] = (), quiet: bool
+) -> "list[User]":
+    """Give the people the access that the mode means, and say how many have changed."""
+    from larder.accounts.access import settle_access
+
+    changed = settle_access(provider, former_domains=former, now=clock.now())
+    if not quiet and changed:
+        echo(
+            "",
+            f"The access of {_people(len(changed))} has changed: `larder users list` shows until when it lasts.",
+        )
+    return changed
+
+
+@click.command(
+    "require",
+    cls=TargetCommand,
+    epilog=examples(
+        "larder sso require acme --except root@acme.com",
+        "larder sso require acme --keys-days 14 --yes",
+        "larder sso require acme --no-exceptions",
+    ),
+)
+@click.argument("id", metavar="ID")
+@click.option(
+    "--except",
+    "exceptions",
+    multiple=True,
+    metavar="EMAIL",
+    help="An address that keeps its password, in case the provider fails. Replaces those of before. Up to five.",
+)
+@click.option("--no-exceptions", is_flag=True, help="Let no address keep its password.")
+@click.option(
+    "--keys-days",
+    type=click.IntRange(1, 90),
+    metavar="DAYS",
+    help="How long keys work after the last sign-in. By default, what was set before: 30.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@json_option
+def require(
+    id: str,
+    exceptions: tuple[str, ...],
+    no_exceptions: bool,
+    keys_days: int | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Let people of the domains sign in with the provider ID only.
+
+    Lists who has never signed in with it, and asks. Their passwords then stop working, and the sessions and keys of
+    everyone in the domains end some days after their last sign-in with the provider. Who has not signed in yet gets
+    these days from now on. You can run it again: it gives nobody more time. `larder sso optional` undoes it.
+    """
+    from larder.accounts.access import people_of
+    from larder.accounts.addresses import canonical
+    from larder.sso import service
+    from larder.sso.models import Mode
+
+    if exceptions and no_exceptions:
+        raise click.UsageError("--except and --no-exceptions exclude each other")
+    kept = (
+        None
+        if not (exceptions or no_exceptions)
+        else tuple(dict.fromkeys(map(canonical, exceptions)))
+    )
+
+    def required(old: "IdentityProvider") -> "IdentityProvider":
+        return replace(
+            old,
+            mode=Mode.REQUIRED,
+            exceptions=old.exceptions if kept is None else kept,
+            keys_days=keys_days or old.keys_days,
+        )
+
+    planned = required(service.require_provider(id))
+    if not planned.domains:
+        raise click.ClickException(
+            f"{id} has no domain: name one with `larder sso set {id} --add-domain DOMAIN`"
+        )
+    service.check_provider(planned)
+    missing = [one for one in people_of(planned) if one.is_managed and not one.is_linked]
+    if not yes:
+        _show_missing(planned, missing)
+        click.confirm(_question(planned), abort=True, err=True)
+    _, new = service.change_provider(id, required, now=clock.now())
+    changed = settle(new, quiet=as_json)
+    _print_mode(new, changed, not_signed_in=[one.user.email for one in missing], as_json=as_json)
+
+
+def _show_missing(provider: "IdentityProvider", missing: "list[Person]") -> None:
+    if provider.last_sign_in_at is None:
+        echo(
+            f"Warning: nobody has signed in with {provider.name} yet. Sign in once yourself before you require it",
+            err=True,
+        )
+    for one in missing:
+        echo(f"{one.user.email} has never signed in with {provider.name}", err=True)
+
+
+def _question(provider: "IdentityProvider") -> str:
+    domains = ", ".join(provider.domains)
+    kept = f", except for {', '.join(provider.exceptions)}" if provider.exceptions else ""
+    return (
+        f"Turn passwords off for {domains}{kept}, and end sessions and keys {provider.keys_days} days after the last"
+        f" sign-in with {provider.name}?"
+    )
+
+
+@click.command("optional", cls=TargetCommand, epilog=examples("larder sso optional acme"))
+@click.argument("id", metavar="ID")
+@json_option
+def optional(id: str, as_json: bool) -> None:
+    """Let people of the domains use passwords again.
+
+    Nothing of theirs ends by itself any more. Whose access has ended already stays without, because these people may
+    have left: `larder users resume EMAIL` lets one in again. This needs AWS credentials, and not the provider.
+    """
+    from larder.accounts.access import people_of
+    from larder.sso import service
+    from larder.sso.models import Mode
+
+    _, new = service.change_provider(
+        id, lambda old: replace(old, mode=Mode.OPTIONAL), now=clock.now()
+    )
+    changed = settle(new, quiet=as_json)
+    now = clock.now()
+    ended = [one.user.email for one in people_of(new) if not one.user.has_access(now)]
+    _print_mode(new, changed, without_access=ended, as_json=as_json)
+
+
+def _print_mode(
+    provider: "IdentityProvider", changed: "list[User]", *, as_json: bool, **people: list[str]
+) -> None:
+    record: Record = {
+        "id": provider.id,
+        "mode": provider.mode.value,
+        "domains": list(provider.domains),
+        "exceptions": list(provider.exceptions),
+        "keys_days": provider.keys_days,
+        "changed": [user.email for user in changed],
+        **people,
+    }
+    if as_json:
+        print_json(record)
+        return
+    shown = {**record, "changed": len(changed)}
+    shown |= {name: emails or None for name, emails in people.items()}
+    print_record(shown, as_json=False)
+
+
+@click.command(
+    "extend",
+    cls=TargetCommand,
+    epilog=examples(
+        "larder sso extend acme --days 3", "larder sso extend acme --days 7 --user ada@acme.com"
+    ),
+)
+@click.argument("id", metavar="ID")
+@click.option(
+    "--days",
+    type=click.IntRange(1, 90),
+    required=True,
+    metavar="DAYS",
+    help="For how many days from now people keep their access at least.",
+)
+@click.option(
+    "--user",
+    "emails",
+    multiple=True,
+    metavar="EMAIL",
+    help="Only this user, even if their access has ended. Repeatable.",
+)
+@json_option
+def extend(id: str, days: int, emails: tuple[str, ...], as_json: bool) -> None:
+    """Give the people of the provider ID more time.
+
+    Use it while the provider does not work. Without --user, it is for everyone whose access has not ended, so that
+    people who left stay out.
+    """
+    from larder.accounts.access import extend_access
+    from larder.accounts.addresses import canonical
+    from larder.sso.policy import is_managed
+    from larder.sso.service import require_provider
+    from larder_cli.users import require_user
+
+    provider = require_provider(id)
+    users = [require_user(email) for email in emails]
+    for user in users:
+        if not is_managed(provider, canonical(user.email)):
+            raise click.ClickException(f"{user.email} does not have to sign in with {id}")
+    changed = extend_access(provider, days, only=[one.id for one in users], now=clock.now())
+    print_table(
+        [{"email": one.email, "access_until_at": one.access_until} for one in changed],
+        ("email", "access_until_at"),
+        empty="everyone has access for longer already",
+        as_json=as_json,
+    )
+
+
+@click.command(
+    "remove",
+    cls=TargetCommand,
+    epilog=examples("larder sso remove acme", "larder sso remove acme --yes"),
+)
+@click.argument("id", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@json_option
+def remove(id: str, yes: bool, as_json: bool) -> None:
+    """Remove the provider ID.
+
+    Lists who has no other way to sign in, and asks. Ends sign-ins in progress and the sessions that were started with
+    it, and frees its domains. Users and their keys stay. A reset link gives a user a password. If the command was
+    interrupted, run it again.
+    """
+    from larder.accounts.access import end_sessions_of, people_of
+    from larder.sso import service
+    from larder.sso.models import Mode
+
+    provider = service.find_provider(id)
+    if provider is None:
+        # It may have been interrupted before this.
+        if not (ended := end_sessions_of(id)):
+            service.require_provider(id)
+        print_record({"id": id, "removed": True, "sessions_ended": ended}, as_json=as_json)
+        return
+    if not yes:
+        for one in people_of(provider):
+            if one.is_linked and not one.has_password:
+                echo(
+                    f"{one.user.email} has no password, and needs a reset link to sign in", err=True
+                )
+        click.confirm(f"Remove {provider.name} ({id})?", abort=True, err=True)
+    # Nobody is managed while the sessions end.
+    _, freed = service.change_provider(
+        id, lambda old: replace(old, mode=Mode.OPTIONAL), now=clock.now()
+    )
+    settle(freed, quiet=as_json)
+    service.remove_provider(id)
+    ended = end_sessions_of(id)
+    print_record({"id": id, "removed": True, "sessions_ended": ended}, as_json=as_json)
+
+
+def _people(number: int) -> str:
+    return "1 person" if number == 1 else f"{number} people"
