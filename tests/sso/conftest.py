@@ -63,6 +63,11 @@ def error_of(reply: Reply) -> str | None:
     return dict(parse_qsl(urlsplit(reply.headers["location"]).query)).get("error")
 
 
+@pytest.fixture(autouse=True)
+def quick_hashes(option: SetOption) -> None:
+    option("scrypt_cost", 1024)
+
+
 @pytest.fixture
 def on_loopback(option: SetOption, mailbox: Mailbox) -> None:
     """A deployment on a loopback address, which accepts providers there."""

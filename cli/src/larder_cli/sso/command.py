@@ -448,5 +448,5 @@ _CHECKS = (
 )
 
 
-for command in (people.require, people.optional, people.extend, people.remove):
+for command in (people.require, people.optional, people.extend, people.unlink, people.remove):
     sso.add_command(command)

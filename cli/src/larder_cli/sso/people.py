@@ -218,6 +218,28 @@ def extend(id: str, days: int, emails: tuple[str, ...], as_json: bool) -> None:
 
 
 @click.command(
+    "unlink", cls=TargetCommand, epilog=examples("larder sso unlink acme ada@acme.example")
+)
+@click.argument("id", metavar="ID")
+@click.argument("email", metavar="EMAIL")
+@json_option
+def unlink(id: str, email: str, as_json: bool) -> None:
+    """Unlink the user EMAIL from the provider ID.
+
+    Use it if a new employee gets the address of a former one: until then, Larder refuses the new person, because the
+    user belongs to the former one. Ends the sessions that were started with the provider. Keys and memberships stay:
+    revoke those that the new person must not have, or delete the user instead.
+    """
+    from larder.accounts.linking import unlink_for_operator
+    from larder_cli.users import require_user
+
+    user = require_user(email)
+    if not unlink_for_operator(user.id, id, now=clock.now()):
+        raise click.ClickException(f"{user.email} has no account of {id}: `larder sso show {id}`")
+    print_record({"id": id, "email": user.email, "unlinked": True}, as_json=as_json)
+
+
+@click.command(
     "remove",
     cls=TargetCommand,
     epilog=examples("larder sso remove acme", "larder sso remove acme --yes"),

@@ -67,15 +67,51 @@ def unlink(request: UnlinkRequest, session: Session, *, now: datetime) -> None:
             raise LastAccount
         new, provider_id, writes = _unlinked(request, stored, accounts, now)
         _check_not_managed(stored)
-        sessions = [one for one in repository.list_sessions(user_id) if one.provider == provider_id]
-        for one in sessions[_MOST_IN_A_TRANSACTION:]:
-            repository.delete_session(user_id, one.token_hash)
-        writes += map(repository.ending, sessions[:_MOST_IN_A_TRANSACTION])
-        subject = provider_id or CREDENTIAL_PROVIDER
-        writes.append(audited(user_id, Action.ACCOUNT_UNLINKED, subject, actor))
-        if repository.change(stored, new, *writes) is not None:
+        if _committed(stored, new, provider_id, writes, actor):
             return
     raise TryAgain
+
+
+def unlink_for_operator(user_id: str, provider_id: str, *, now: datetime) -> bool:
+    """Unlink the user's account of a provider, even if it is the last way to sign in, and end its sessions.
+
+    Another person of the provider can then be linked to the user. Returns False if there is no such account. Raises
+    NotSignedIn, TryAgain.
+    """
+    request = UnlinkRequest(provider_id=provider_id)
+    for _ in attempts():
+        stored, accounts = read_account(user_id), repository.list_provider_accounts(user_id)
+        if not any(map(request.names, accounts)):
+            return False
+        new, _, writes = _unlinked(request, stored, accounts, now)
+        if _committed(stored, new, provider_id, writes, None):
+            return True
+    raise TryAgain
+
+
+def _committed(
+    stored: Account,
+    new: Account,
+    provider_id: str | None,
+    writes: "list[Write]",
+    actor: Actor | None,
+) -> bool:
+    """Commit the writes, and end the sessions that the account started. False if the user has changed."""
+    user_id = stored.user.id
+    sessions = [one for one in repository.list_sessions(user_id) if one.provider == provider_id]
+    for one in sessions[_MOST_IN_A_TRANSACTION:]:
+        repository.delete_session(user_id, one.token_hash)
+    subject = provider_id or CREDENTIAL_PROVIDER
+    return (
+        repository.change(
+            stored,
+            new,
+            *writes,
+            *map(repository.ending, sessions[:_MOST_IN_A_TRANSACTION]),
+            audited(user_id, Action.ACCOUNT_UNLINKED, subject, actor),
+        )
+        is not None
+    )
 
 
 def _unlinked(
