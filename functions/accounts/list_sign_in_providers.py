@@ -15,10 +15,14 @@ class ProviderJson(TypedDict):
 
 
 class SignInProvidersJson(TypedDict):
-    """`passwords` says whether users sign in with one: all, only some, or none."""
+    """`passwords` says whether users sign in with one: all, only some, or none.
+
+    `asksAddress` says that a page begins with the address, and sends it to `/sign-in/sso`.
+    """
 
     providers: list[ProviderJson]
     passwords: Passwords
+    asksAddress: bool
 
 
 @app.get("/api/auth/sign-in/providers")
@@ -29,6 +33,7 @@ def list_sign_in_providers() -> JsonResponse[SignInProvidersJson]:
         {
             "providers": [{"id": one.id, "name": one.name} for one in choices.providers],
             "passwords": choices.passwords,
+            "asksAddress": choices.asks_address,
         },
         headers=CACHED,
     )

@@ -42,10 +42,14 @@ class StartedSignIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInChoices:
-    """The providers that the sign-in page shows, and whether passwords sign in all, some or none of the users."""
+    """The providers that the sign-in page shows, and whether passwords sign in all, some or none of the users.
+
+    `asks_address` says that the page begins with the address. It leads to a provider that is required or hidden.
+    """
 
     providers: tuple[IdentityProvider, ...]
     passwords: Passwords
+    asks_address: bool
 
 
 def sign_in_choices() -> SignInChoices:
@@ -56,7 +60,8 @@ def sign_in_choices() -> SignInChoices:
         required = any(one.mode is Mode.REQUIRED for one in providers)
         passwords = "some" if required else "all"
     shown = tuple(one for one in providers if not one.hidden)
-    return SignInChoices(providers=shown, passwords=passwords)
+    asks_address = any(one.hidden or one.mode is Mode.REQUIRED for one in providers)
+    return SignInChoices(providers=shown, passwords=passwords, asks_address=asks_address)
 
 
 def start_sign_in(

@@ -27,8 +27,8 @@ async function refresh({ moves = true } = {}) {
 
 /** A team can have one of several companies. Its members do not have to know which. */
 async function showTeamButtons() {
-  const { providers, passwords } = await ways();
-  if (providers.length < 2 && passwords !== "some") return;
+  const { providers, asksAddress } = await ways();
+  if (providers.length < 2 && !asksAddress) return;
   for (const place of document.querySelectorAll("[data-providers]")) {
     place.prepend(providerButton("Continue with the company of the team", async () =>
       (await continueWith("sso", { organizationSlug: wanted.team })) ?? "This team has no company of its own. Choose another way to sign in."));

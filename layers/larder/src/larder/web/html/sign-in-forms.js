@@ -19,26 +19,27 @@ let landing = here;
  * `{ id, name, required }`. */
 async function showSignIn(reason, { moves, isNew = false, to = here, company = null }) {
   landing = to;
-  const { providers: listed, passwords } = await ways();
+  const { providers: listed, passwords, asksAddress: mustAsk } = await ways();
   const providers = company ? [company, ...listed.filter(({ id }) => id !== company.id)] : listed;
+  const asksAddress = mustAsk || providers.length > MOST_BUTTONS;
   const signsUp = options.signsUp === "true" && passwords !== "none" && !company?.required;
   for (const place of document.querySelectorAll("[data-reason]")) place.textContent = reason;
   showError();
-  for (const place of document.querySelectorAll("[data-providers]")) showButtons(place, providers, passwords);
-  const asksAddress = passwords === "some" || providers.length > MOST_BUTTONS;
+  for (const place of document.querySelectorAll("[data-providers]")) showButtons(place, providers, asksAddress || passwords !== "none");
   element("address-form").hidden = !asksAddress;
   element("sign-in-form").hidden = element("to-reset").hidden = asksAddress || passwords === "none";
   element("to-sign-up").hidden = !signsUp;
   element("below-sign-in").hidden = element("to-reset").hidden && !signsUp;
   firstForm = isNew && !hasAccount && signsUp ? "sign-up" : "sign-in";
-  show(passwords === "none" && !providers.length ? "no-sign-in" : firstForm, { moves });
+  show(passwords === "none" && !asksAddress && !providers.length ? "no-sign-in" : firstForm, { moves });
 }
 
-/** The providers with a button, and whether all, some or none of the addresses can have a password. */
+/** The providers with a button, whether all, some or none of the addresses can have a password, and whether an address
+ * can lead to a provider that is required or has no button. */
 async function ways() {
   const { data, problem } = await offered;
   // Without a list of providers, users with a password can still sign in.
-  return problem ? { providers: [], passwords: options.signsIn === "true" ? "all" : "none" } : data;
+  return problem ? { providers: [], passwords: options.signsIn === "true" ? "all" : "none", asksAddress: false } : data;
 }
 
 function showError() {
@@ -55,12 +56,12 @@ function showProviderProblem(problem) {
   }
 }
 
-function showButtons(place, providers, passwords) {
+function showButtons(place, providers, hasForm) {
   const buttons = providers.slice(0, MOST_BUTTONS).map(({ id, name }) =>
     providerButton(`Continue with ${name}`, () => continueWith("social", { provider: id })));
   const or = Object.assign(document.createElement("p"), { className: "or", textContent: "or" });
   place.hidden = !buttons.length;
-  place.replaceChildren(...buttons, ...(passwords === "none" ? [] : [or]));
+  place.replaceChildren(...buttons, ...(hasForm ? [or] : []));
 }
 
 /** A button that leaves for a provider. `act` returns the problem if it cannot. */
@@ -102,6 +103,7 @@ const confirmButtons = (providers) =>
 onSubmit("address-form", async ({ email }) => {
   const problem = await continueWith("sso", { email });
   if (problem !== null) return problem;
+  if ((await ways()).passwords === "none") return "No company has addresses like this one here. Check the address, or ask the operator of this deployment.";
   element("sign-in-email").value = email;
   element("address-form").hidden = true;
   element("sign-in-form").hidden = element("to-reset").hidden = element("below-sign-in").hidden = false;

@@ -94,7 +94,7 @@ function Unlink({ account, close }) {
     announce(`${visible(account.name)} is unlinked.`);
     close(true);
   };
-  return html`<${Confirm} title="Unlink this way to sign in?" action="Unlink" busy="Unlinking …" act=${act} close=${() => close()}>
+  return html`<${Confirm} title="Unlink this way to sign in?" action="Unlink the account" busy="Unlinking …" act=${act} close=${() => close()}>
     <p>You can no longer sign in with <strong><${Name} of=${account.name} /></strong>. Sessions that began with it end.</p>
   <//>`;
 }
