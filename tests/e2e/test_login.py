@@ -28,10 +28,12 @@ import pytest
 from . import browser, turbo
 from .browser import Browser
 from .cloud import LocalCloud
+from .example_company import choose
 from .monorepo import Package, generate, wipe_outputs_and_local_cache
 
 pytestmark = pytest.mark.e2e
 
+SERVER_OPTIONS = {"PROVIDER": "1"}
 VERSIONS = (turbo.NEWEST, "2.8.21")
 PACKAGES = frozenset({"one", "two"})
 TURBO_SECONDS = 60
@@ -312,6 +314,27 @@ def test_a_login_gives_access_to_the_cache_until_logout(
     assert status_of(server, token) == 401
     page.open(f"{mine.site}/turborepo/success")
     assert keys_of(page) == []
+
+
+def test_a_login_through_the_company_gives_access_to_the_cache(
+    server: LocalCloud, page: Browser, laptop: Callable[..., Laptop]
+) -> None:
+    ada = Person("ada@company.example", "")
+    mine = laptop(turbo.NEWEST)
+    with mine.logging_in() as login:
+        page.open(login.url)
+        page.press("Continue with Example Company")
+        choose(page, "Ada")
+        page.wait_for_heading("Let turbo use your cache?")
+        assert ada.email in page.text()
+        # No token without a click on the page of consent.
+        assert keys_of(page) == []
+
+        page.press("Send the key to turbo")
+
+        login.succeeds(ada)
+    cold, warm = build_twice(mine, make_team(server, ada))
+    assert (cold.cached, warm.remote_hits, warm.full_turbo) == (0, PACKAGES, True)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

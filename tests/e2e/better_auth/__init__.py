@@ -88,6 +88,10 @@ class Page(Client):
         """Where the client has moved the page to."""
         return str(self.data("browser.state")["address"])
 
+    def open(self, url: str) -> str:
+        """Open an address as the browser does, and return the one that its redirects lead to."""
+        return str(self.data("browser.open", url=url))
+
     def restart_browser(self) -> None:
         self.data("browser.restart")
 
