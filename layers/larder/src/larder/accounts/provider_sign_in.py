@@ -336,12 +336,14 @@ def _adopted(
     mail_context: MailContext,
     of_deleted: str | None,
     now: datetime,
-) -> _Change:
-    """The user whose address the provider proves. Raises SignInRefused."""
+) -> _Change | None:
+    """The user whose address the provider proves. None if the person has just been linked. Raises SignInRefused."""
     change = _Change(user=stored.user, writes=[])
     accounts = repository.list_provider_accounts(stored.user.id)
     own, others = _own_and_others(identity, accounts)
     if own is not None and own.issuer == identity.provider.issuer:
+        if own.subject == identity.subject:
+            return None
         raise SignInRefused(Refusal.ACCOUNT_NOT_LINKED, "another_subject")
     new = _claim(identity, stored, others, change, now, ends=own is not None)
     # Also without a change, so that the user is not deleted or given to another person at the same time.
