@@ -4,15 +4,22 @@ from functools import partial
 from typing import Any
 
 from larder import clock, deadline, deletions
+from larder.accounts.access_notices import warn_of_ending_access
 from larder.web.log import logged, logger
 from larder.web.powertools.context import LambdaContext
 
 
-def sweep_deleted_users(context: LambdaContext) -> int:
-    """Delete what is left of deleted users: sessions, keys, memberships, and what they stored without a team."""
-    return deletions.sweep_users(now=clock.now(), has_time=partial(deadline.has_time, context))
+def sweep_deleted_users(context: LambdaContext) -> tuple[int, int]:
+    """Delete what is left of deleted users: sessions, keys, memberships, and what they stored without a team.
+
+    Also warn users by mail whose access ends within a week.
+    """
+    now, has_time = clock.now(), partial(deadline.has_time, context)
+    warned = warn_of_ending_access(now=now, has_time=has_time)
+    return deletions.sweep_users(now=now, has_time=has_time), warned
 
 
 @logged
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    logger().info("forgot deleted users", extra={"users": sweep_deleted_users(context)})
+    users, warned = sweep_deleted_users(context)
+    logger().info("forgot deleted users", extra={"users": users, "warned": warned})

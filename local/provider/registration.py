@@ -27,7 +27,11 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, str | None]
             service.remove_provider(ID)
         return {"issuer": None}
     if found:
-        service.change_provider(ID, lambda old: replace(old, endpoints=_endpoints(url)), now=now)
+        service.change_provider(
+            ID,
+            lambda old: replace(old, endpoints=_endpoints(url), origin=url.removesuffix(PATH)),
+            now=now,
+        )
         return {"issuer": found.issuer}
     return {"issuer": service.add_provider(provider_at(url, now), CLIENT_SECRET).issuer}
 
@@ -39,6 +43,7 @@ def provider_at(url: str, now: datetime) -> IdentityProvider:
         name=NAME,
         issuer=url,
         client_id=CLIENT_ID,
+        origin=url.removesuffix(PATH),
         secret=None,
         endpoints=_endpoints(url),
         domains=(DOMAIN,),

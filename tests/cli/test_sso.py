@@ -279,6 +279,18 @@ def test_refresh_shows_the_difference_before_it_counts(
     assert (stored().endpoints.jwks, stored().version) == (f"{provider.issuer}/new/keys", 2)
 
 
+def test_another_address_of_the_deployment_needs_another_redirect_uri(
+    larder: Larder, add: Add, data_folder: Path, api_url: str
+) -> None:
+    add()
+    moved = api_url.replace("127.0.0.1", "localhost")
+    change_cloud_json(data_folder, LARDER_BASE_URL=moved)
+    assert f"redirect_to: {api_url} is now {moved}" in str(results(larder, 1)["configuration"])
+    larder("sso", "refresh", "acme", "--yes")
+    assert stored().origin == moved
+    assert results(larder, 0)["configuration"] is None
+
+
 # Test a provider -------------------------------------------------------------------------------
 
 

@@ -32,6 +32,7 @@ def acme(**settings: Any) -> IdentityProvider:
         "name": "Acme",
         "issuer": "https://login.acme.example",
         "client_id": "larder",
+        "origin": "https://cache.example.com",
         "secret": None,
         "endpoints": ENDPOINTS,
         "domains": ("acme.example",),

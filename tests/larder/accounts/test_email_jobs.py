@@ -8,6 +8,7 @@ import pytest
 
 from larder import aws, clock
 from larder.accounts.email_jobs import (
+    AccessEnds,
     ChangeEmail,
     ConfirmEmailChange,
     EmailJob,
@@ -61,6 +62,7 @@ ONE_OF_EACH: list[EmailJob] = [
         by_operator=True,
         mail_context=VISIT,
     ),
+    AccessEnds(user_id="u", mail_context=VISIT),
     KeyNeverExpires(user_id="u", key_id="k", key_start="abc", mail_context=VISIT),
     TeamProtected(user_id="u", team_id="team_1", ended=True, mail_context=VISIT),
     TrustGiven(user_id="u", team_id="team_1", key_id="k", made_by="m", mail_context=VISIT),

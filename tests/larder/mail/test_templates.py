@@ -51,7 +51,17 @@ def team_unprotected(*, to: str, product: str, url: str) -> Message:
     return templates.team_unprotected(to=to, product=product, url=url, team="acme")
 
 
+def access_ends(*, to: str, product: str, url: str) -> Message:
+    return templates.access_ends(to=to, product=product, url=url, provider="Acme", ends_at=MOMENT)
+
+
+def sign_in_with_provider(*, to: str, product: str, url: str) -> Message:
+    return templates.sign_in_with_provider(to=to, product=product, url=url, provider="Acme")
+
+
 TEMPLATES = [
+    access_ends,
+    sign_in_with_provider,
     key_never_expires,
     rule_pinned,
     team_protected,

@@ -151,6 +151,7 @@ def add(
         name=name,
         issuer=issuer,
         client_id=client_id,
+        origin=origin,
         secret=None,
         endpoints=endpoints,
         domains=tuple(domain.lower() for domain in domains),
@@ -335,8 +336,8 @@ def refresh(id: str, yes: bool, as_json: bool) -> None:
     from larder.sso import service
     from larder_cli.sso.reading import read_endpoints
 
-    provider = service.require_provider(id)
-    endpoints, _ = read_endpoints(provider.issuer, origin=settings().base_url)
+    provider, origin = service.require_provider(id), settings().base_url
+    endpoints, _ = read_endpoints(provider.issuer, origin=origin)
     differences = _differences(provider, given_settings.addresses(endpoints))
     if not differences:
         print_record({"id": id, "changed": False}, as_json=as_json)
@@ -347,7 +348,7 @@ def refresh(id: str, yes: bool, as_json: bool) -> None:
             "Pin the new configuration? This ends sign-ins in progress", abort=True, err=True
         )
     _, new = service.change_provider(
-        id, lambda old: replace(old, endpoints=endpoints), now=clock.now()
+        id, lambda old: replace(old, endpoints=endpoints, origin=origin), now=clock.now()
     )
     warn_of_hosts(new.endpoints)
     print_record(
@@ -356,9 +357,12 @@ def refresh(id: str, yes: bool, as_json: bool) -> None:
 
 
 def _differences(provider: "IdentityProvider", now: Record) -> list[str]:
-    pinned = given_settings.addresses(provider.endpoints)
+    pinned = {**given_settings.addresses(provider.endpoints), "redirect_to": provider.origin}
+    found = {**now, "redirect_to": settings().base_url}
     return [
-        f"{name}: {pinned[name]} is now {now[name]}" for name in pinned if pinned[name] != now[name]
+        f"{name}: {pinned[name]} is now {found[name]}"
+        for name in pinned
+        if pinned[name] != found[name]
     ]
 
 

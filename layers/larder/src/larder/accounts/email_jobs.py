@@ -155,6 +155,15 @@ class KeyNeverExpires(_Job):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccessEnds(_Job):
+    """Warn a managed user, found by `user_id`, that sessions and keys end soon. The next sign-in moves the end."""
+
+    kind = "access_ends"
+    email: str = ""
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RulePinned(_Job):
     """Notify an owner of a team, found by `user_id`, that a rule got the ids of its repository from the first token."""
 
@@ -230,6 +239,7 @@ EmailJob = (
     | EmailWasChanged
     | ProviderLinked
     | KeyNeverExpires
+    | AccessEnds
     | RulePinned
     | TeamProtected
     | TrustGiven

@@ -10,8 +10,10 @@ from typing import Any
 from urllib.parse import quote
 
 from larder.accounts import link_tokens, password_resets, service
+from larder.accounts.access_notices import WARNED_BEFORE
 from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import (
+    AccessEnds,
     ChangeEmail,
     ConfirmEmailChange,
     EmailJob,
@@ -63,6 +65,7 @@ class Outcome(StrEnum):
     UNKNOWN_USER = "unknown user"
     UNVERIFIED_ADDRESS = "unverified address"
     OTHER_ADDRESS = "user has another address"
+    ACCESS_GOES_ON = "access does not end soon"
     OTHER_CREDENTIALS = "password or sessions ended"
     NO_INVITATION = "no such invitation any more"
     TOO_MANY = "too many emails to this address"
@@ -107,6 +110,8 @@ def _deliver(job: EmailJob, now: datetime) -> Delivery:
             return _notify_of_provider(job, now)
         case KeyNeverExpires():
             return _notify_of_key(job, now)
+        case AccessEnds():
+            return _warn_of_end(job, now)
         case RulePinned():
             return _notify_of_rule(job, now)
         case TeamProtected():
@@ -311,6 +316,24 @@ def _notify_of_key(job: KeyNeverExpires, now: datetime) -> Delivery:
     _count(job, user.email, now)
     template = partial(templates.key_never_expires, key_id=job.key_id, key_start=job.key_start)
     return _send(template, user, job.mail_context.base_url, now)
+
+
+def _warn_of_end(job: AccessEnds, now: datetime) -> Delivery:
+    """Warn a user whose access still ends soon when the job runs, and who can sign in to move the end."""
+    user = service.find_user(job.user_id)
+    if user is None:
+        return Delivery(outcome=Outcome.UNKNOWN_USER)
+    provider = _required_provider(user.email)
+    if (
+        provider is None
+        or user.access_until is None
+        or not user.has_access(now)
+        or user.access_until - now > WARNED_BEFORE
+    ):
+        return Delivery(outcome=Outcome.ACCESS_GOES_ON, user_id=user.id)
+    _count(job, user.email, now)
+    template = partial(templates.access_ends, provider=provider.name, ends_at=user.access_until)
+    return _send(template, user, f"{settings().base_url or provider.origin}/sign-in", now)
 
 
 def _notify_of_rule(job: RulePinned, now: datetime) -> Delivery:

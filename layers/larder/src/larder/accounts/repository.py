@@ -11,6 +11,7 @@
 | `session#<token hash>` | `session` | the user of a session; has no effect without the session's own item |
 | `reset#<token hash>` | `reset` | the user whose password a reset link can change |
 | `ending-keys` | user id | a note that a reset has to delete the user's keys: `since`, the time of the reset |
+| `ending-access` | user id | a note of the end of the access: `access_until`, and `warned` after the mail about it |
 
 The items of a user and their account never differ: one transaction writes them, on condition of the user's version.
 Version 0.1.0 stored the hash in the user found by address. It is read from there, and the user's next change moves it.
@@ -55,6 +56,7 @@ _PROVIDER_ACCOUNT = "account#"
 _SUBJECT = "account"
 _SESSION = "session#"
 _ENDING_KEYS = "ending-keys"
+_ENDING_ACCESS = "ending-access"
 
 _holders: Remembered[str, str] = Remembered(1000)
 """User ids by token hash, of sessions that this instance has seen. They only select the items to read."""
@@ -78,7 +80,7 @@ def add(account: Account, *also: Write) -> bool:
 def adding(account: Account) -> list[Write]:
     """The writes that store a new user. They fail if another user has the address."""
     user = [IDENTITY.put(item, when=missing("pk")) for item in _user_items(account.user)]
-    return [*user, *_put_credential(account)]
+    return [*user, *_put_credential(account), *_note_access(None, account.user)]
 
 
 def get(user_id: str) -> User | None:
@@ -181,6 +183,7 @@ def delete(account: Account, *also: Write, now: datetime) -> bool:
         IDENTITY.delete(_by_email(user.email), _USER, when=unchanged),
         IDENTITY.delete(_by_email(user.email), _ACCOUNT),
         IDENTITY.put({"pk": "deleted", "sk": user.id, "deleted_at": to_ms(now)}),
+        *_note_access(user, None),
         *also,
     )
 
@@ -208,6 +211,36 @@ def users_with_ending_keys() -> Iterator[tuple[str, datetime]]:
 
 def delete_ending_keys_note(user_id: str) -> None:
     commit(IDENTITY.delete(_ENDING_KEYS, user_id))
+
+
+def users_with_ending_access() -> Iterator[tuple[str, datetime]]:
+    """Ids of users whose access ends or has ended, and when, unless they were warned."""
+    for item in IDENTITY.query(equals(pk=_ENDING_ACCESS)):
+        if "warned" not in item:
+            yield item["sk"], from_ms(item["access_until"])
+
+
+def note_warning(user_id: str, ends_at: datetime) -> None:
+    """Note that the user was warned of this end of the access. It does nothing if the end has moved."""
+    same = equals(access_until=to_ms(ends_at))
+    commit(IDENTITY.update(_ENDING_ACCESS, user_id, set={"warned": True}, when=same))
+
+
+def delete_ending_access_note(user_id: str, ends_at: datetime) -> None:
+    """The same for an end that has passed: there is nothing to warn of."""
+    same = equals(access_until=to_ms(ends_at))
+    commit(IDENTITY.delete(_ENDING_ACCESS, user_id, when=same))
+
+
+def _note_access(old: User | None, new: User | None) -> list[Write]:
+    """The write that notes when the access of a user ends, if that has changed. It forgets the warning."""
+    before = None if old is None else old.access_until
+    after = None if new is None else new.access_until
+    if old is not None and after is None and before is not None:
+        return [IDENTITY.delete(_ENDING_ACCESS, old.id)]
+    if new is None or after is None or before == after:
+        return []
+    return [IDENTITY.put({"pk": _ENDING_ACCESS, "sk": new.id, "access_until": to_ms(after)})]
 
 
 def add_session(session: Session, *also: Write) -> bool:
@@ -412,6 +445,7 @@ def replacing(old: Account, new: Account) -> tuple[Account, list[Write]]:
     by_email, by_id = _user_items(user)
     unchanged = _at_version(old.user)
     writes = [IDENTITY.put(by_id, when=unchanged), *_put_credential(stored)]
+    writes += _note_access(old.user, user)
     old_key = _by_email(old.user.email)
     stays = by_email["pk"] == old_key
     if old.credential is not None and not (stays and stored.credential is not None):

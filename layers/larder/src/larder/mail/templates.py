@@ -126,6 +126,22 @@ def sign_in_with_provider(*, to: str, product: str, url: str, provider: str) -> 
     )
 
 
+def access_ends(*, to: str, product: str, url: str, provider: str, ends_at: datetime) -> Message:
+    """Warn a user whose sessions and keys end soon. `url` is the page to sign in, `provider` a name."""
+    name = one_line(provider)
+    return _message(
+        to,
+        product,
+        title="Sign in to keep your keys",
+        lead="Your API keys at {product} stop working on {ends_at}, because you have not signed in with {provider} for"
+        " some time. Sign in once, and they keep working:",
+        action="Sign in with {provider}",
+        url=url,
+        values={"provider": name, "ends_at": f"{ends_at.astimezone(UTC):%d %B %Y at %H:%M} UTC"},
+        note="If you do not use {product} any more, ignore this email.",
+    )
+
+
 def password_was_reset(
     *, to: str, product: str, url: str, sessions_ended: bool, keys_deleted: bool
 ) -> Message:

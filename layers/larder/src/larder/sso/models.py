@@ -49,13 +49,16 @@ class IdentityProvider:
     change that affects trust, which ends sign-ins in progress. `session_hours` and `keys_days` count for managed users:
     how long a session lasts, and how long keys work after the last sign-in. An id token must have each of
     `required_claims` with one of its values, such as `hd` with a domain of Google Workspace. `sends_auth_time` says
-    that id tokens have the time of the login. `last_failure` is the code of the last failed sign-in.
+    that id tokens have the time of the login. `origin` is that of the deployment when the provider was added: of the
+    redirect URI that the provider allows, and of links in mails that no request asks for. `last_failure` is the code of
+    the last failed sign-in.
     """
 
     id: str
     name: str
     issuer: str
     client_id: str
+    origin: str
     secret: str | None = field(repr=False)
     former_secret: str | None = field(default=None, repr=False)
     former_until: datetime | None = None
