@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+
+from tests.oidc import servers
 
 from . import better_auth, browser
 from .browser import Browser
@@ -24,6 +29,67 @@ PASSWORD = "correct horse battery"
 def page(tmp_path: Path) -> Iterator[Browser]:
     with browser.opened(tmp_path / "profile") as opened:
         yield opened
+
+
+@pytest.fixture(params=servers.KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """The name of a provider of the registries."""
+    return str(request.param)
+
+
+@pytest.fixture
+def company(
+    request: pytest.FixtureRequest, server: LocalCloud, kind: str, tmp_path: Path
+) -> Iterator[servers.Server]:
+    """A company with such a provider, which the operator has added under the same name."""
+    tools = request.config.rootpath / ".tools"
+    provider_id = kind.lower()
+    callback = f"{server.url}/api/auth/callback/{provider_id}"
+    domain = f"{provider_id}.example"
+    with servers.running(kind, tools, callback, domain, tmp_path / "provider.log") as running:
+        secret = tmp_path / "secret"
+        secret.write_text(servers.CLIENT_SECRET)
+        options = ["--name", kind, "--issuer", running.issuer, "--client-id", servers.CLIENT_ID]
+        options += ["--client-secret-file", str(secret), "--domain", domain, *running.options]
+        server.larder("sso", "add", provider_id, *options)
+        yield running
+
+
+def user_of(page: Browser) -> dict[str, Any]:
+    """The user that the server sees from the browser's cookies."""
+    session = json.loads(page.fetch("/api/auth/get-session").text)
+    user: dict[str, Any] = session["user"]
+    return user
+
+
+def test_a_person_signs_in_with_each_provider_and_lands_on_the_console(
+    server: LocalCloud, page: Browser, kind: str, company: servers.Server
+) -> None:
+    """A new user, the same user again, and an account that gets linked: with each of three providers."""
+
+    def sign_in(name: str) -> dict[str, Any]:
+        page.forget_cookies()
+        page.open(f"{server.url}/sign-in")
+        page.press(f"Continue with {kind}")
+        page.wait_until(f"return location.href.startsWith('{company.issuer}')")
+        company.sign_in(page, name)
+        page.wait_for_heading("Get started")
+        return user_of(page)
+
+    ada, again = sign_in("Ada"), sign_in("Ada")
+    assert (ada["email"], ada["name"]) == (f"ada@{company.domain}", "Ada")
+    assert ada["emailVerified"] is True
+    assert again["id"] == ada["id"]
+    assert not [name for name in page.cookies() if name.startswith("larder.sso")]
+
+    body = {"name": "Bob", "email": f"bob@{company.domain}", "password": PASSWORD}
+    stranger = httpx.post(f"{server.url}/api/auth/sign-up/email", json=body, trust_env=False).json()
+    # The address was not proven, so the person takes the account over.
+    assert sign_in("Bob")["id"] == stranger["user"]["id"]
+    headers = {"authorization": f"Bearer {stranger['token']}"}
+    former = httpx.get(f"{server.url}/api/auth/get-session", headers=headers, trust_env=False)
+    assert former.json() is None
+    assert page.errors() == []
 
 
 def test_an_account_is_linked_confirmed_and_unlinked_in_the_console(
@@ -75,6 +141,43 @@ def test_a_person_without_an_address_that_counts_gets_a_sentence(
     assert page.errors() == []
 
 
+@contextlib.contextmanager
+def required(server: LocalCloud, *options: str) -> Iterator[None]:
+    server.larder("sso", "require", "example", "--yes", *options)
+    try:
+        yield
+    finally:
+        server.larder("sso", "optional", "example")
+
+
+def test_a_required_provider_asks_for_the_address_first(server: LocalCloud, page: Browser) -> None:
+    """No one types a company's password into Larder, and an address of another domain still has one."""
+    body = {
+        "name": "Eve",
+        "email": f"eve-{secrets.token_hex(4)}@other.example",
+        "password": PASSWORD,
+    }
+    httpx.post(f"{server.url}/api/auth/sign-up/email", json=body, trust_env=False)
+    with required(server):
+        page.open(f"{server.url}/sign-in")
+        page.wait_for_heading("Sign in")
+        assert "Password" not in page.text()
+        page.type("Email address", body["email"])
+        page.press("Continue")
+        page.type("Password", PASSWORD)
+        page.press("Sign in")
+        page.wait_for_heading("Get started")
+
+        page.forget_cookies()
+        page.open(f"{server.url}/sign-in")
+        page.type("Email address", "ada@company.example")
+        page.press("Continue")
+        choose(page, "Ada")
+        page.wait_for_heading("Get started")
+        assert user_of(page)["email"] == "ada@company.example"
+    assert page.errors() == []
+
+
 @pytest.fixture(params=better_auth.PACKAGES)
 def open_client(
     request: pytest.FixtureRequest, server: LocalCloud
@@ -106,7 +209,6 @@ def test_the_better_auth_client_signs_in_links_lists_and_unlinks(
 
     other = open_client()
     email = "bob@company.example"
-    server.larder("users", "delete", "ada@company.example", "--yes")
     other.data("signUp.email", name="Bob", email=email, password=PASSWORD)
     linked = other.data("linkSocial", provider="example", callbackURL="/linked")
     assert other.open(f"{linked['url']}&person={BOB}") == f"{server.url}/linked"

@@ -1,6 +1,7 @@
 """Canaille with two people and one client, in memory. Runs in a venv of its own: `python canaille_server.py <JSON>`.
 
-The JSON has `port`, `client_id`, `client_secret`, `redirect_uri`, `password`, and `people` with their groups by name.
+The JSON has `port`, `client_id`, `client_secret`, `redirect_uri`, `domain`, `password`, and `people` with their groups
+by name.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ def main(wanted: dict[str, Any]) -> None:
     )
     with app.app_context():
         for name, groups in wanted["people"].items():
-            _add_person(name, groups, wanted["password"])
+            _add_person(name, groups, wanted)
         _add_client(wanted)
     run_simple(HOST, wanted["port"], app, threaded=True)
 
 
-def _add_person(name: str, groups: list[str], password: str) -> None:
+def _add_person(name: str, groups: list[str], wanted: dict[str, Any]) -> None:
     user = models.User(
         user_name=name.lower(),
         formatted_name=name,
         family_name=name,
-        emails=[f"{name.lower()}@acme.example"],
-        password=password,
+        emails=[f"{name.lower()}@{wanted['domain']}"],
+        password=wanted["password"],
     )
     Backend.instance.save(user)
     for group in groups:
@@ -55,21 +56,23 @@ def _add_person(name: str, groups: list[str], password: str) -> None:
 
 
 def _add_client(wanted: dict[str, Any]) -> None:
-    Backend.instance.save(
-        models.Client(
-            client_id=wanted["client_id"],
-            client_secret=wanted["client_secret"],
-            client_id_issued_at=datetime.now(UTC),
-            client_name="Larder",
-            client_uri="http://127.0.0.1",
-            id_token_signed_response_alg="RS512",
-            redirect_uris=[wanted["redirect_uri"]],
-            grant_types=["authorization_code"],
-            response_types=["code"],
-            scope=["openid", "email", "profile", "groups"],
-            token_endpoint_auth_method="client_secret_basic",
-        )
+    client = models.Client(
+        client_id=wanted["client_id"],
+        client_secret=wanted["client_secret"],
+        client_id_issued_at=datetime.now(UTC),
+        client_name="Larder",
+        client_uri="http://127.0.0.1",
+        id_token_signed_response_alg="RS512",
+        redirect_uris=[wanted["redirect_uri"]],
+        grant_types=["authorization_code"],
+        response_types=["code"],
+        scope=["openid", "email", "profile", "groups"],
+        token_endpoint_auth_method="client_secret_basic",
     )
+    Backend.instance.save(client)
+    # As its own pages do for a new client.
+    client.audience = [client]
+    Backend.instance.save(client)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // oidc-provider with a person for each name, and one client: `node oidc_provider.mjs <JSON>`.
-// The JSON has `port`, `client_id`, `client_secret`, `redirect_uri`, and `people` with their groups by name.
+// The JSON has `port`, `client_id`, `client_secret`, `redirect_uri`, `domain`, and `people` with their groups by name.
 import { Provider } from "oidc-provider";
 
 const wanted = JSON.parse(process.argv[2]);
@@ -28,7 +28,7 @@ const provider = new Provider(`http://127.0.0.1:${wanted.port}`, {
   },
   async findAccount(_context, name) {
     if (!Object.hasOwn(wanted.people, name)) return undefined;
-    const email = `${name.toLowerCase()}@acme.example`;
+    const email = `${name.toLowerCase()}@${wanted.domain}`;
     return { accountId: name, claims: () => ({ sub: `id-of-${name}`, name, email, email_verified: true, groups: wanted.people[name] }) };
   },
   cookies: { keys: ["of the tests"] },

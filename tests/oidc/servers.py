@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,8 @@ from tests.e2e.cloud import free_port
 HERE = Path(__file__).parent
 CLIENT_ID = "larder"
 CLIENT_SECRET = "a-secret-of-the-tests-that-is-long-enough"
-DOMAIN = "acme.example"
 PEOPLE = {"Ada": ["admins"], "Bob": ["eng"]}
-"""Everyone's groups. Their addresses are their names at the domain."""
+"""Everyone's groups. Their addresses are their names at the domain of the company."""
 PASSWORD = "correct horse battery"
 START_SECONDS = 30
 END_SECONDS = 10
@@ -33,34 +32,45 @@ END_SECONDS = 10
 
 @dataclass(frozen=True)
 class Server:
-    """A running provider. `sign_in` fills its pages in a browser that is there, with the name of a person.
+    """A running provider of the company with this domain.
 
-    `options` are what `larder sso add` needs for this provider.
+    `sign_in` fills its pages in a browser that is there, with the name of a person. `options` are what `larder sso add`
+    needs for this kind of provider.
     """
 
     issuer: str
+    domain: str
     sign_in: Callable[[Browser, str], None]
     options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of provider: how to start it at a port for the callback, in the folder of tools."""
+    """A kind of provider. `start` gets the folder of tools and what the server should have."""
 
-    start: Callable[[Path, int, str], list[str]]
+    start: Callable[[Path, dict[str, Any]], list[str]]
     sign_in: Callable[[Browser, str], None]
     options: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
-def running(kind: str, tools: Path, callback: str, log: Path) -> Iterator[Server]:
+def running(kind: str, tools: Path, callback: str, domain: str, log: Path) -> Iterator[Server]:
     """A context with a provider of this kind, whose client has the address `callback`."""
     port = free_port()
     issuer = f"http://127.0.0.1:{port}"
     made = KINDS[kind]
+    wanted = {
+        "port": port,
+        "client_id": CLIENT_ID,
+        "client_secret": CLIENT_SECRET,
+        "redirect_uri": callback,
+        "domain": domain,
+        "people": PEOPLE,
+        "password": PASSWORD,
+    }
     with log.open("w") as output:
         process = subprocess.Popen(
-            made.start(tools, port, callback),
+            made.start(tools, wanted),
             env={"PATH": os.environ["PATH"], "NO_PROXY": "*"},
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -68,7 +78,7 @@ def running(kind: str, tools: Path, callback: str, log: Path) -> Iterator[Server
         )
     try:
         _wait_until_up(process, issuer, log)
-        yield Server(issuer, made.sign_in, made.options)
+        yield Server(issuer, domain, made.sign_in, made.options)
     finally:
         process.terminate()
         try:
@@ -90,40 +100,29 @@ def _wait_until_up(process: subprocess.Popen[bytes], issuer: str, log: Path) -> 
         time.sleep(0.1)
 
 
-def _wanted(port: int, callback: str) -> str:
-    wanted: Mapping[str, Any] = {
-        "port": port,
-        "client_id": CLIENT_ID,
-        "client_secret": CLIENT_SECRET,
-        "redirect_uri": callback,
-        "people": PEOPLE,
-        "password": PASSWORD,
-    }
-    return json.dumps(wanted)
-
-
-def _oidc_provider(tools: Path, port: int, callback: str) -> list[str]:
+def _oidc_provider(tools: Path, wanted: dict[str, Any]) -> list[str]:
     script = HERE / "oidc_provider.mjs"
     folder = node.installed(HERE, (script,), tools / "oidc-provider", "--ignore-scripts")
-    return ["node", str(folder / script.name), _wanted(port, callback)]
+    return ["node", str(folder / script.name), json.dumps(wanted)]
 
 
-def _canaille(tools: Path, port: int, callback: str) -> list[str]:
-    script = HERE / "canaille_server.py"
-    return [_installed(tools, "python"), str(script), _wanted(port, callback)]
+def _canaille(tools: Path, wanted: dict[str, Any]) -> list[str]:
+    return [_installed(tools, "python"), str(HERE / "canaille_server.py"), json.dumps(wanted)]
 
 
-def _mock(tools: Path, port: int, callback: str) -> list[str]:
+def _mock(tools: Path, wanted: dict[str, Any]) -> list[str]:
     people = [
-        f"--user-claims={json.dumps({**_claims(name), 'groups': groups})}"
+        {
+            "sub": f"id-of-{name}",
+            "name": name,
+            "email": f"{name.lower()}@{wanted['domain']}",
+            "email_verified": True,
+            "groups": groups,
+        }
         for name, groups in PEOPLE.items()
     ]
-    return [_installed(tools, "oidc-provider-mock"), f"--port={port}", *people]
-
-
-def _claims(name: str) -> dict[str, Any]:
-    email = f"{name.lower()}@{DOMAIN}"
-    return {"sub": f"id-of-{name}", "name": name, "email": email, "email_verified": True}
+    claims = [f"--user-claims={json.dumps(person)}" for person in people]
+    return [_installed(tools, "oidc-provider-mock"), f"--port={wanted['port']}", *claims]
 
 
 def _installed(tools: Path, command: str) -> str:
