@@ -158,7 +158,7 @@ def test_a_required_provider_asks_for_the_address_first(server: LocalCloud, page
         "password": PASSWORD,
     }
     httpx.post(f"{server.url}/api/auth/sign-up/email", json=body, trust_env=False)
-    with required(server):
+    with required(server, "--keys-days", "5"):
         page.open(f"{server.url}/sign-in")
         page.wait_for_heading("Sign in")
         assert "Password" not in page.text()
@@ -175,6 +175,11 @@ def test_a_required_provider_asks_for_the_address_first(server: LocalCloud, page
         choose(page, "Ada")
         page.wait_for_heading("Get started")
         assert user_of(page)["email"] == "ada@company.example"
+
+        page.wait_for_text("Your keys work until")
+        page.press("Sign in with your company")
+        choose(page, "Ada")
+        page.wait_for_heading("Get started")
     assert page.errors() == []
 
 

@@ -1,12 +1,15 @@
 """GET /api/auth/console"""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from larder import clock
 from larder.accounts.models import User
+from larder.accounts.service import change_account
 from larder.accounts.sessions import find_session, start_session
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
+from larder.clock import to_iso
 from larder.teams.members import add_member
 from larder.teams.models import MAX_LISTED, Role
 from larder.teams.teams import create_team
@@ -42,6 +45,13 @@ def test_it_has_what_the_requests_of_the_api_answer(ada: User, bob: User, browse
     roles = {team["slug"]: team["membership"]["role"] for team in found["teams"]}
     assert roles == {"app": "OWNER", "other": "VIEWER", "web": "OWNER"}
     assert reply.headers["cache-control"] == "no-store"
+
+
+def test_it_says_when_the_access_of_a_managed_user_ends(ada: User, browser: Browser) -> None:
+    assert browser.get(CONSOLE).json["accessUntil"] is None
+    until = clock.now() + DAY
+    change_account(ada.id, lambda one: replace(one, user=replace(one.user, access_until=until)))
+    assert browser.get(CONSOLE).json["accessUntil"] == to_iso(until)
 
 
 def test_further_teams_follow_by_the_list_of_teams(ada: User, browser: Browser) -> None:

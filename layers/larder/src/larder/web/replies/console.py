@@ -6,6 +6,7 @@ from larder import clock
 from larder.accounts.models import Session
 from larder.accounts.sessions import is_fresh
 from larder.accounts.user_json import UserJson, user_json
+from larder.clock import IsoTime, to_iso
 from larder.teams.models import TeamMembership
 from larder.web.principals.session import UserPrincipal
 from larder.web.replies.accounts import SessionJson, session_json
@@ -19,11 +20,16 @@ class ConsoleSessionJson(SessionJson):
 
 
 class ConsoleJson(TeamsJson):
-    """The first teams, as `GET /v2/teams` lists them. It continues with `next`."""
+    """The first teams, as `GET /v2/teams` lists them. It continues with `next`.
+
+    The user's sessions and keys end at `accessUntil`, unless they sign in with their company before. It is null for
+    users whose company does not require that.
+    """
 
     session: ConsoleSessionJson
     user: UserJson
     operator: bool
+    accessUntil: IsoTime | None  # noqa: N815  # the name on the wire
 
 
 def console_json(
@@ -32,6 +38,7 @@ def console_json(
     memberships: Sequence[TeamMembership],
     following: str | None,
 ) -> ConsoleJson:
+    until = principal.user.access_until
     return {
         **teams_json(memberships, following),
         "session": {
@@ -40,4 +47,5 @@ def console_json(
         },
         "user": user_json(principal.user),
         "operator": principal.is_operator,
+        "accessUntil": None if until is None else to_iso(until),
     }

@@ -77,10 +77,10 @@ function Console() {
   useEffect(() => {
     load();
   }, []);
-  const { user, session, operator, teams, problem } = state;
+  const { user, session, operator, teams, accessUntil, problem } = state;
   if (user === null)
     return html`<main class="wide page"><h1>Console</h1>${problem ? html`<${Problem} text=${problem} again=${load} />` : html`<${Loading} />`}</main>`;
-  return html`<${Frame} path=${path} user=${user} session=${session} operator=${operator} teams=${teams} reload=${load} />
+  return html`<${Frame} path=${path} user=${user} session=${session} operator=${operator} teams=${teams} until=${accessUntil} reload=${load} />
     ${asked && html`<${Dialog} title="Confirm that it is you" close=${() => answer(false)}>
       <${ConfirmIdentity} user=${user} session=${session} cancel=${() => answer(false)} done=${async () => {
         await load();
@@ -89,7 +89,7 @@ function Console() {
     <//>`}`;
 }
 
-function Frame({ path, teams, ...shared }) {
+function Frame({ path, teams, until, ...shared }) {
   const { user } = shared;
   const { place, slug, view } = partsOf(path);
   useEffect(() => {
@@ -122,6 +122,7 @@ function Frame({ path, teams, ...shared }) {
   return html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <${Bar} scope=${around} place=${place} teams=${teams} user=${user} view=${scope && view} />
     <main id="main" class="wide page">
+      <${KeysEnd} user=${user} until=${until} />
       <${View} key=${`${place} ${team?.id} ${view} ${path.split("?")[1]}`} view=${view} scope=${scope} ...${shared} />
     </main>
     <p id="announced" class="announced" role="status"></p>`;

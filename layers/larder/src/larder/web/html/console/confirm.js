@@ -25,6 +25,14 @@ async function leaveFor(path, body) {
   location.assign(data.url);
 }
 
+/** The end of a managed user's keys, from a week before. */
+function KeysEnd({ user, until }) {
+  if (until === null || new Date(until) - Date.now() > 7 * DAY) return null;
+  return html`<p class="notice">Your keys work until ${formats.date.format(new Date(until))}.${" "}
+    <button type="button" class="link" onClick=${() => leaveFor("sign-in/sso", { email: user.email })}>Sign in with your company<//> to keep them.
+  </p>`;
+}
+
 /** Some things need a session that began within a day: sign in once more, and end the session before. */
 function ConfirmIdentity({ user, session, cancel, done }) {
   const ways = useLoad("ways", loadWays);
