@@ -63,14 +63,14 @@ larder: $(SERVE_READY) ## run the operator's command on the local cloud: ARGS="-
 
 .PHONY: test
 test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WORKERS=auto; AWS_CLIENT=boto3 runs them with boto3 for all calls
-	@LARDER_AWS_CLIENT="$(AWS_CLIENT)" .venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e" $(ARGS)
+	@LARDER_AWS_CLIENT="$(AWS_CLIENT)" .venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e and not thorough" $(ARGS)
 
 # Only the folders whose tests use tables.
 .PHONY: test-dynamodb-local
 test-dynamodb-local: TESTS := tests/larder tests/functions tests/cli tests/proofs
 test-dynamodb-local: export ENGINE := dynamodb-local
 test-dynamodb-local: $(READY) ## run the tests that use tables, on AWS's DynamoDB Local (about 20 minutes; needs Java 17 and npm)
-	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e" $(TESTS) $(ARGS)
+	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e and not thorough" $(TESTS) $(ARGS)
 	@.venv/bin/python -m pytest -m "slow and not build and not e2e" $(TESTS) $(ARGS)
 
 .PHONY: rehearsal
@@ -85,12 +85,13 @@ permissions: $(READY) $(SAM) ## run all function tests under the IAM roles, then
 .PHONY: e2e
 e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/local tests/proofs
 e2e: $(READY) $(OIDC) ## run the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
-	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "slow or e2e" $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "(slow or e2e) and not thorough" $(ARGS)
 
 .PHONY: proofs
 proofs: $(READY) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 35 minutes)
 	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 EXCHANGE_ATTACKS=10000 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
+	@.venv/bin/python -m pytest --ignore tests/proofs -m thorough $(ARGS)
 	@WHY_VERSIONS=all WHY_MIXTURES=100 .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_why.py $(ARGS)
 	@TURBO_JOBS=50 CLIENT_MATRIX=full EDGE_PROOFS=all .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py \
 		tests/e2e/test_edge.py tests/e2e/test_edge_command.py $(ARGS)

@@ -33,7 +33,7 @@ def profile(tmp_path: Path) -> Path:
     return tmp_path / "profile"
 
 
-@pytest.fixture(params=["localhost", "127.0.0.1"])
+@pytest.fixture(params=["localhost", pytest.param("127.0.0.1", marks=pytest.mark.thorough)])
 def site(request: pytest.FixtureRequest, server: LocalCloud) -> str:
     """The server's origin with one of its names."""
     return f"http://{request.param}:{server.port}"

@@ -109,7 +109,11 @@ def test_a_hit_through_the_api_names_the_commit_that_was_built(cold_dry_and_warm
 
 
 # With preflight, the client sends its events with the token only if their preflight allows it.
-@pytest.mark.parametrize("preflight", [False, True], ids=["normal", "preflight"])
+@pytest.mark.parametrize(
+    "preflight",
+    [pytest.param(False, marks=pytest.mark.thorough), True],
+    ids=["normal", "preflight"],
+)
 def test_the_usage_of_a_day_counts_what_turbo_reports(
     preflight: bool,
     client: Callable[..., turbo.Client],

@@ -34,7 +34,7 @@ from .monorepo import Package, generate, wipe_outputs_and_local_cache
 pytestmark = pytest.mark.e2e
 
 SERVER_OPTIONS = {"PROVIDER": "1"}
-VERSIONS = (turbo.NEWEST, "2.8.21")
+VERSIONS = (turbo.NEWEST, pytest.param("2.8.21", marks=pytest.mark.thorough))
 PACKAGES = frozenset({"one", "two"})
 TURBO_SECONDS = 60
 LISTENS_AT = "127.0.0.1:9789"
@@ -253,7 +253,8 @@ def build_twice(laptop: Laptop, team: str) -> tuple[turbo.Run, turbo.Run]:
 
 
 @pytest.mark.parametrize(
-    ("version", "name"), [(turbo.NEWEST, "localhost"), ("2.8.21", "127.0.0.1")]
+    ("version", "name"),
+    [(turbo.NEWEST, "localhost"), pytest.param("2.8.21", "127.0.0.1", marks=pytest.mark.thorough)],
 )
 def test_a_login_gives_access_to_the_cache_until_logout(
     server: LocalCloud,

@@ -58,6 +58,7 @@ def test_with_preflight_the_second_run_is_full_turbo_and_every_output_is_byte_id
     assert output_digests(root) == built
 
 
+@pytest.mark.thorough
 def test_without_preflight_all_but_the_two_too_large_artifacts_hit(
     client: Callable[..., turbo.Client],
     fresh_monorepo: Callable[..., Path],

@@ -87,6 +87,7 @@ def test_jobs_at_once_get_every_hit_with_the_default_limits(
     assert not [status for _, status in statuses if status >= 400], statuses
 
 
+@pytest.mark.thorough
 def test_a_throttled_announcement_costs_the_token_and_so_the_hit(
     cloud: LocalCloud, build: Build
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_throttled_announcement_costs_the_token_and_so_the_hit(
     assert all(announced[one.path] >= 2 for one in unauthorized)
 
 
+@pytest.mark.thorough
 def test_a_build_succeeds_while_lambda_has_no_function_left(
     cloud: LocalCloud, build: Build
 ) -> None:

@@ -17,6 +17,7 @@ SHORT = Day(engineers=2, changes=2, pushes=2, builds=1, packages=12, seed=1)
 TEAMS = (Policy.OPEN, Policy.PROTECTED)
 
 
+@pytest.mark.thorough
 def test_every_hit_is_one_that_the_scopes_allow() -> None:
     played = measure(SHORT, TEAMS)
     assert played.steps == SHORT.steps()

@@ -82,6 +82,7 @@ def measured(
     return lines, alike
 
 
+@pytest.mark.thorough
 def test_a_refused_sign_in(known: str, report_lines: list[str]) -> None:
     without = f"{secrets.token_hex(6)}@empty.example"
     create_user(without, "Made by command", now=clock.now())
@@ -101,6 +102,7 @@ def test_a_refused_sign_in(known: str, report_lines: list[str]) -> None:
     check_alike("a refused sign-in", kinds, report_lines)
 
 
+@pytest.mark.thorough
 def test_a_sign_up_with_required_verification(
     known: str, option: SetOption, report_lines: list[str]
 ) -> None:

@@ -78,7 +78,11 @@ def cpu_s(call: Callable[[], object], *, enough: float = 0) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hostile", [False, True], ids=["usual names", "long names"])
+@pytest.mark.parametrize(
+    "hostile",
+    [pytest.param(False, marks=pytest.mark.thorough), True],
+    ids=["usual names", "long names"],
+)
 def test_a_thousand_large_runs_are_listed_in_little_time(
     new_team: Cloud, hostile: bool, report_lines: list[str]
 ) -> None:

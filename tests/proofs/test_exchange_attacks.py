@@ -16,7 +16,7 @@ from tests.issuer import Issuer, github_claims, rsa_key
 from tests.requests import Cloud, Sender
 from tests.trust.exchanging import FORM, GRANT, TOKEN
 
-ATTACKS = int(os.environ.get("EXCHANGE_ATTACKS") or 300)
+ATTACKS = int(os.environ.get("EXCHANGE_ATTACKS") or 100)
 JOBS = 60
 """How many jobs of main exchange their token in the hour. The team may get this many tokens."""
 

@@ -130,6 +130,7 @@ def people(cloud: Cloud, mailbox: object, removal_jobs: object, option: SetOptio
     )
 
 
+@pytest.mark.thorough
 def test_no_request_costs_more_with_much_stored_data(
     people: People, report_lines: list[str]
 ) -> None:

@@ -38,7 +38,7 @@ from tests.proofs.raw_http import RawReply, RawRequest, exchange
 from tests.proofs.stored import index_keys, object_keys
 from tests.requests import Cloud, Reply, Sender, deliver
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 50)
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 20)
 SEED = int(os.environ.get("FUZZ_SEED") or 0)
 
 SHARED, PRIVATE = "deadbeefdeadbeef", "b0b0b0b0b0b0b0b0"

@@ -191,6 +191,7 @@ def test_400_for_a_bad_client_header(send: Sender, name: str, value: str) -> Non
     assert reply.message.startswith(f"{name}: ")
 
 
+@pytest.mark.thorough
 def test_429_for_a_key_that_reports_more_than_a_million_events_in_an_hour(cloud: Cloud) -> None:
     another = Sender(create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1])
 

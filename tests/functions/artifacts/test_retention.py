@@ -51,7 +51,7 @@ class Bucket:
                     aws.s3().delete_object(Bucket=name, Key=key, VersionId=version)
 
 
-@pytest.fixture(params=["evict", "refuse"])
+@pytest.fixture(params=["evict", pytest.param("refuse", marks=pytest.mark.thorough)])
 def over_quota(request: pytest.FixtureRequest, option: SetOption) -> str:
     choice: str = request.param
     option("over_quota", choice)

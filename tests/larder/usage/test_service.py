@@ -106,6 +106,7 @@ def test_a_batch_is_one_transaction_for_every_reporter(aws_in_memory: None) -> N
     assert calls.steps == [["TransactWriteItems"]]
 
 
+@pytest.mark.thorough
 def test_invented_vendor_names_do_not_grow_the_day_without_limit(aws_in_memory: None) -> None:
     invented = PARTS * MAX_CI_VENDORS + 40
     for number in range(invented):
