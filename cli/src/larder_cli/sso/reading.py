@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 import click
 
@@ -84,7 +84,7 @@ def error_of_token_endpoint(
     headers = {**_HEADERS, "Content-Type": _FORM}
     if secret is not None and provider.endpoints.authentication == "client_secret_basic":
         # RFC 6749, section 2.3.1: both are encoded as in a form first.
-        pair = f"{quote(provider.client_id, safe='')}:{quote(secret, safe='')}"
+        pair = f"{quote_plus(provider.client_id)}:{quote_plus(secret)}"
         headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     else:
         form["client_id"] = provider.client_id
