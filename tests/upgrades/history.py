@@ -30,6 +30,8 @@ from tests.invocations import handed_over
 from tests.issuer import ORIGIN, Issuer, github_claims
 from tests.mailbox import Mailbox
 from tests.requests import Browser, Reply, Sender, deliver
+from tests.sso.people import end_access
+from tests.sso.providers import add_acme, link
 from tests.trust.exchanging import exchange
 
 PASSWORD = "correct horse battery staple"
@@ -116,6 +118,9 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
         made, token = create_key(new, now=created_at)
         ids[name] = made.id
         credentials[name] = {"authorization": f"Bearer {token}"}
+    dana = create_user("dana@company.example", "Dana", email_verified=True, now=now)
+    link(dana, add_acme(domains=("company.example",)))
+    end_access(dana, at=now + timedelta(days=30))
     credentials["job"] = {"authorization": f"Bearer {_exchanged(acme.id)}"}
     _build(_sender(credentials["ci"]))
     _tidy_up(_sender(credentials["leaked"]), _sender(credentials["managing"]), ids["leaked"])

@@ -22,12 +22,17 @@ from larder.accounts.service import create_user, find_user_by_email
 from larder.accounts.sessions import start_session
 from larder.artifacts import rebuild_index, sweep
 from larder.artifacts.repository.totals import read_totals
+from larder.teams.members import role_of
+from larder.teams.models import Role
 from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.teams import find_team
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys
 from tests.mailbox import Mailbox
 from tests.requests import Browser, Reply, Sender, deliver
+from tests.sso.conftest import ORIGIN as LOOPBACK
+from tests.sso.conftest import Journey, add, error_of
+from tests.sso.hostile_provider import serving_provider
 from tests.upgrades.history import (
     DIRECT,
     LARGE,
@@ -270,6 +275,30 @@ def test_a_password_is_in_the_account_record_after_the_next_change(recording: St
     ):
         person = {"email": email, "password": password}
         assert Browser().post("/sign-in/email", person).status == 200
+
+
+def test_a_user_signs_in_with_a_provider_and_keeps_what_they_have(
+    recording: Stored, option: SetOption, mailbox: Mailbox
+) -> None:
+    option("base_url", LOOPBACK)
+    ada = find_user_by_email("ada@acme.example")
+    assert ada is not None
+    with serving_provider() as provider:
+        add(provider, id="company")
+        journey = Journey(provider, Browser())
+        journey.start(provider="company")
+        reply = journey.callback(provider.authorize(journey.url), at="company")
+    assert error_of(reply) is None
+    assert journey.session()["user"]["id"] == ada.id
+    team = find_team("acme")
+    assert team is not None
+    assert role_of(team.id, ada.id) is Role.OWNER
+    # Whoever made the account may not be who has the address: what they had ends, and can be made again.
+    assert not ada.proven
+    assert send_as(recording, "ci")("GET", "/v8/artifacts/status").status == 401
+    signed_in = find_user_by_email("ada@acme.example")
+    assert signed_in is not None
+    assert signed_in.proven
 
 
 def test_the_sweep_deletes_expired_data(recording: Stored) -> None:
