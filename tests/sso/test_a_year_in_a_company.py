@@ -245,6 +245,7 @@ def down(handler: BaseHTTPRequestHandler) -> None:
     handler.end_headers()
 
 
+@pytest.mark.thorough
 def test_a_year_in_a_company(
     calendar: time_machine.Traveller,
     aws_in_memory: None,
