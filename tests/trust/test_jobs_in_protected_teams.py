@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from larder import clock
+from larder.accounts.access import suspend_user
 from larder.accounts.service import create_user
 from larder.api_keys.changes import NewKey
 from larder.artifacts.rebuild_index import rebuild_index
@@ -405,9 +406,9 @@ def test_23_a_rebuild_of_a_lost_index_prefers_what_the_team_sees(trusting: Trust
         assert read(trusting.token(**PULL), "def") == POISON
 
 
-@pytest.mark.parametrize("role", [Role.MEMBER, None], ids=["demoted", "removed"])
+@pytest.mark.parametrize("end", ["demoted", "removed", "suspended"])
 def test_22_an_upload_that_a_trusted_key_was_offered_needs_the_role(
-    safe: Trusting, role: Role | None
+    safe: Trusting, end: str
 ) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
     add_member(safe.cloud.team.id, bob.id, Role.ADMIN, now=clock.now())
@@ -415,10 +416,13 @@ def test_22_an_upload_that_a_trusted_key_was_offered_needs_the_role(
     first, second = offer(send, "first"), offer(send, "second")
     put_object(first, CLEAN)
     announce(first)
-    if role is None:
-        remove_member(safe.cloud.team.id, bob.id, by=None)
-    else:
-        add_member(safe.cloud.team.id, bob.id, role, now=clock.now())
+    match end:
+        case "demoted":
+            add_member(safe.cloud.team.id, bob.id, Role.MEMBER, now=clock.now())
+        case "removed":
+            remove_member(safe.cloud.team.id, bob.id, by=None)
+        case "suspended":
+            suspend_user(bob.id, now=clock.now())
     put_object(second, POISON)
     announce(second)
     laptop = session(safe.cloud)

@@ -182,7 +182,7 @@ class _Attempt(NamedTuple):
         upload = self.upload
         if _is_published(upload, entry):
             return _Outcome(entry.artifact)
-        with _checking_trust(upload, self.view) as has_lost_trust:
+        with _checking_trust(upload, self.view, self.now) as has_lost_trust:
             stored = storage.head(upload, self.version)
         if stored is None:
             return _Outcome(entry.artifact)
@@ -239,7 +239,9 @@ class _Attempt(NamedTuple):
 
 
 @contextmanager
-def _checking_trust(upload: Upload, view: View) -> Generator[Callable[[], bool], None, None]:
+def _checking_trust(
+    upload: Upload, view: View, now: datetime
+) -> Generator[Callable[[], bool], None, None]:
     """Read, while the block runs, whether the writer of a direct upload may still write the shared scope of its team.
 
     The URL of an upload works until it expires, even if the credential is revoked. Yields a function to call after
@@ -248,12 +250,13 @@ def _checking_trust(upload: Upload, view: View) -> Generator[Callable[[], bool],
     if not view.is_protected or upload.scope is not None or upload.writer is None:
         yield lambda: False
         return
-    with running(_has_lost_trust, upload, upload.writer) as checking:
+    with running(_has_lost_trust, upload, upload.writer, now) as checking:
         yield checking.result
 
 
-def _has_lost_trust(upload: Upload, writer: Actor) -> bool:
-    """Whether the writer's rule was changed, disabled or deleted since the offer, or its user has lost the role.
+def _has_lost_trust(upload: Upload, writer: Actor, now: datetime) -> bool:
+    """Whether the writer's rule was changed, disabled or deleted since the offer, or its user has lost the role or all
+    access.
 
     A team's own key has no role to lose: it is trusted as long as the team exists.
     """
@@ -265,6 +268,8 @@ def _has_lost_trust(upload: Upload, writer: Actor) -> bool:
     if writer.rule_id is not None:
         rule = membership.rule
         return rule is None or not rule.enabled or rule.version != upload.rule_version
+    if membership.user is None or not membership.user.has_access(now):
+        return True
     return membership.role is None or not membership.role.names_trusted
 
 
