@@ -10,9 +10,8 @@ from larder.web.powertools.context import LambdaContext
 
 
 def sweep_deleted_users(context: LambdaContext) -> tuple[int, int]:
-    """Delete what is left of deleted users: sessions, keys, memberships, and what they stored without a team.
-
-    Also warn users by mail whose access ends within a week.
+    """Delete what is left of deleted users: sessions, keys, memberships, and what they stored without a team. Warn
+    users whose access ends within a week.
     """
     now, has_time = clock.now(), partial(deadline.has_time, context)
     warned = warn_of_ending_access(now=now, has_time=has_time)
