@@ -1,12 +1,10 @@
 """Warn users by mail a week before their access ends, so that nobody is surprised by refused keys."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from larder.accounts import repository
 from larder.accounts.email_jobs import AccessEnds, MailContext, RequestDescription, send_later
-
-WARNED_BEFORE = timedelta(days=7)
 
 _SCHEDULE = MailContext(
     base_url="",
@@ -22,12 +20,12 @@ def warn_of_ending_access(*, now: datetime, has_time: Callable[[], bool]) -> int
     Raises TryAgain.
     """
     sent = 0
-    for user_id, ends_at in repository.users_with_ending_access():
+    for user_id, ends_at, warn_at in repository.users_with_ending_access():
         if not has_time():
             break
         if ends_at <= now:
             repository.delete_ending_access_note(user_id, ends_at)
-        elif ends_at - now <= WARNED_BEFORE:
+        elif warn_at <= now:
             send_later(AccessEnds(user_id=user_id, mail_context=_SCHEDULE))
             repository.note_warning(user_id, ends_at)
             sent += 1

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import quote
 
 from larder.accounts import link_tokens, password_resets, service
-from larder.accounts.access_notices import WARNED_BEFORE
 from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import (
     AccessEnds,
@@ -31,7 +30,7 @@ from larder.accounts.email_jobs import (
     TrustGiven,
     VerifyEmail,
 )
-from larder.accounts.models import User
+from larder.accounts.models import WARNED_BEFORE, User
 from larder.accounts.user_json import user_json
 from larder.clock import from_ms
 from larder.errors import TooManyRequests

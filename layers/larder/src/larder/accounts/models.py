@@ -1,11 +1,17 @@
 """Types of accounts: users, credentials, sessions."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 CREDENTIAL_PROVIDER: Final = "credential"
 """The `providerId` of accounts that sign in with an address and a password."""
+
+WARNED_BEFORE: Final = timedelta(days=7)
+"""How long before the end of their access users are warned.
+
+If the time from the last sign-in to the end is short, they are warned in its last quarter.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

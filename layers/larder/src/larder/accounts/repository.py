@@ -11,7 +11,7 @@
 | `session#<token hash>` | `session` | the user of a session; has no effect without the session's own item |
 | `reset#<token hash>` | `reset` | the user whose password a reset link can change |
 | `ending-keys` | user id | a note that a reset has to delete the user's keys: `since`, the time of the reset |
-| `ending-access` | user id | a note of the end of the access: `access_until`, and `warned` after the mail about it |
+| `ending-access` | user id | a note of the end of the access: `access_until`, `warn_at`, and `warned` after the mail |
 
 The items of a user and their account never differ: one transaction writes them, on condition of the user's version.
 Version 0.1.0 stored the hash in the user found by address. It is read from there, and the user's next change moves it.
@@ -22,9 +22,11 @@ from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 
+from larder import clock
 from larder.accounts.addresses import canonical
 from larder.accounts.models import (
     CREDENTIAL_PROVIDER,
+    WARNED_BEFORE,
     Account,
     Credential,
     EmailTaken,
@@ -213,11 +215,11 @@ def delete_ending_keys_note(user_id: str) -> None:
     commit(IDENTITY.delete(_ENDING_KEYS, user_id))
 
 
-def users_with_ending_access() -> Iterator[tuple[str, datetime]]:
-    """Ids of users whose access ends or has ended, and when, unless they were warned."""
+def users_with_ending_access() -> Iterator[tuple[str, datetime, datetime]]:
+    """Ids of users whose access ends or has ended, when it does, and when to warn them, unless they were warned."""
     for item in IDENTITY.query(equals(pk=_ENDING_ACCESS)):
         if "warned" not in item:
-            yield item["sk"], from_ms(item["access_until"])
+            yield item["sk"], from_ms(item["access_until"]), from_ms(item["warn_at"])
 
 
 def note_warning(user_id: str, ends_at: datetime) -> None:
@@ -240,7 +242,9 @@ def _note_access(old: User | None, new: User | None) -> list[Write]:
         return [IDENTITY.delete(_ENDING_ACCESS, old.id)]
     if new is None or after is None or before == after:
         return []
-    return [IDENTITY.put({"pk": _ENDING_ACCESS, "sk": new.id, "access_until": to_ms(after)})]
+    warn_at = after - min(WARNED_BEFORE, (after - clock.now()) / 4)
+    item = {"access_until": to_ms(after), "warn_at": to_ms(warn_at)}
+    return [IDENTITY.put({"pk": _ENDING_ACCESS, "sk": new.id, **item})]
 
 
 def add_session(session: Session, *also: Write) -> bool:
