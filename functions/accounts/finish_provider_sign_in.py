@@ -3,7 +3,7 @@ from typing import Annotated
 from larder import clock
 from larder.accounts import provider_sign_in
 from larder.actor import Actor, by_provider
-from larder.api_keys.service import delete_keys_of
+from larder.api_keys.service import delete_keys_of, delete_keys_of_member
 from larder.sso.callback import CallbackRequest
 from larder.sso.refusals import SignInRefused
 from larder.web.app import better_auth_api, lambda_handler
@@ -31,11 +31,18 @@ def finish_provider_sign_in(
     user = principal.user if principal else None
     try:
         done = provider_sign_in.finish(
-            sent, mail_context, user=user, end_keys=delete_keys_of, now=clock.now()
+            sent,
+            mail_context,
+            user=user,
+            end_keys=delete_keys_of,
+            end_member_keys=delete_keys_of_member,
+            now=clock.now(),
         )
     except SignInRefused as refused:
         log_refusal(refused)
         return refused_redirect(refused, request)
+    if done.identity.groups_problem is not None:
+        logger().append_keys(groups_problem=done.identity.groups_problem)
     if done.session is not None:
         logger().append_keys(user_id=done.user.id, session_id=done.session.id)
         actor = Actor(by_provider(done.identity.provider.id), done.user.id)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 
@@ -42,6 +42,8 @@ from larder.errors import LarderError
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
 from larder.settings import settings
+from larder.sso import repository as sso_store
+from larder.sso import service as sso
 from larder.teams import members, teams
 from larder.teams.members import add_member, role_of
 from larder.teams.models import Member, Role
@@ -58,7 +60,10 @@ from tests.direct_uploads import PREFLIGHT, put_object
 from tests.everything import create_everything
 from tests.issuer import GITHUB, ORIGIN, Issuer, github_claims
 from tests.proofs.fault_world import Subject, function, in_hours, later
-from tests.requests import Reply, Sender
+from tests.requests import Browser, Reply, Sender
+from tests.sso.conftest import ORIGIN as LOOPBACK
+from tests.sso.hostile_provider import HostileProvider, serving_provider
+from tests.sso.providers import SECRET, add_acme, link
 
 Request = Callable[[], Reply]
 Play = Generator[Request | None, Any, None]
@@ -969,6 +974,116 @@ def grant_sso_login(s: Subject) -> Play:
     body = {"redirectUri": "http://127.0.0.1:9789", "team": s.team.slug}
     yield lambda: browser.post("/turbo-login", body, headers=s.from_its_address())
     yield None
+
+
+# Sign-in with a provider -----------------------------------------------------------------------------
+
+
+def signing_in(s: Subject, provider: HostileProvider) -> Request:
+    """The callback of a sign-in with a provider. One that comes again gets a status of its own, 409."""
+    reply = provider.token_reply
+    given: dict[str, tuple[int, Any]] = {}
+    provider.token_reply = lambda form, headers: given.setdefault(  # type: ignore[method-assign]
+        form["code"], reply(form, headers)
+    )
+    id = f"p{s.tag.lower()}"
+    added = sso.add_provider(
+        provider.settings(id=id, domains=(f"{s.tag.lower()}.example",)), SECRET
+    )
+    # As if a function had just fetched them. Without keys, the next try would follow after two seconds.
+    now = clock.now()
+    assert sso_store.claim_fetch(added, now=now, until=now)
+    sso_store.store_keys(added, provider.jwks()["keys"], now=now, until=now)
+    browser = Browser()
+    headers = {"origin": LOOPBACK, **s.from_its_address()}
+    body = {"provider": id, "callbackURL": "/console"}
+    started = browser.post("/sign-in/social", body, headers=headers)
+    assert started.status == 200, started
+    query = urlencode(provider.authorize(started.json["url"]))
+    cookies = dict(browser.cookies)
+
+    def request() -> Reply:
+        sent = Browser(cookies=dict(cookies))
+        reply = sent.get(f"/callback/{id}?{query}", headers=headers)
+        if reply.headers.get("location", "").endswith("error=state_mismatch"):
+            return replace(reply, status=409, body=b'{"code": "state_mismatch"}')
+        return reply
+
+    return request
+
+
+@contextmanager
+def at_provider(s: Subject) -> Generator[HostileProvider]:
+    with option_set(s, "base_url", LOOPBACK, usually=""), serving_provider() as provider:
+        provider.person["email"] = f"person@{s.tag.lower()}.example"
+        yield provider
+
+
+def check_one_account(s: Subject, provider: HostileProvider) -> User:
+    """The person is one user, with one account and at most one session."""
+    user = find_user_by_email(provider.person["email"])
+    assert user is not None
+    assert user.proven
+    (account,) = accounts.list_provider_accounts(user.id)
+    assert accounts.find_subject(provider.url, account.subject) == (user.id, account.id)
+    assert len([one for one in accounts.list_sessions(user.id) if one.provider]) <= 1
+    return user
+
+
+@scenario("GET /api/auth/callback/{id}", done_before={409: "state_mismatch"})
+def sign_in_with_provider(s: Subject) -> Play:
+    with at_provider(s) as provider:
+        yield signing_in(s, provider)
+        yield None
+        check_one_account(s, provider)
+
+
+@scenario(
+    "GET /api/auth/callback/{id}",
+    variant="of an account that a stranger made",
+    done_before={409: "state_mismatch"},
+)
+def claim_account(s: Subject) -> Play:
+    with at_provider(s) as provider:
+        email = provider.person["email"]
+        stranger = create_user(email, "X", password=FIRST, now=clock.now())
+        key, _ = keys.create_key(NewKey(user_id=stranger.id), now=clock.now())
+        yield signing_in(s, provider)
+        yield None
+        assert check_one_account(s, provider).id == stranger.id
+        assert not signs_in(s, FIRST, email)
+        function("accounts.sweep_deleted_users.handler")
+        assert key_store.get(key.key_hash) is None
+
+
+@scenario("POST /api/auth/sign-in/social", "POST /api/auth/link-social")
+def start_sign_in(s: Subject) -> Play:
+    """It writes nothing, and each reply has another state."""
+    provider = add_acme(id=f"p{s.tag.lower()}", domains=())
+    token = s.session()
+    path = s.route.rpartition("/api/auth")[2]
+    yield lambda: s.ask("POST", path, {"provider": provider.id}, token=token)
+    yield None
+
+
+@scenario("POST /api/auth/sign-in/sso")
+def start_sso(s: Subject) -> Play:
+    domain = f"{s.tag.lower()}.example"
+    add_acme(id=f"p{s.tag.lower()}", domains=(domain,))
+    yield lambda: s.ask("POST", "/sign-in/sso", {"email": f"x@{domain}"})
+    yield None
+
+
+@scenario(
+    "POST /api/auth/unlink-account",
+    done_before={400: "failed_to_unlink_last_account account_not_found"},
+)
+def unlink_account(s: Subject) -> Play:
+    providers = [add_acme(id=f"p{n}{s.tag.lower()}", domains=()) for n in range(2)]
+    token, own = s.session(), [link(s.user, one) for one in providers]
+    yield lambda: s.ask("POST", "/unlink-account", {"accountId": own[0].id}, token=token)
+    yield None
+    assert [one.id for one in accounts.list_provider_accounts(s.user.id)] == [own[1].id]
 
 
 @scenario("GET /registration/verify", done_before={401: "invalid_login_code"})

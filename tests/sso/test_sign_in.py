@@ -26,7 +26,7 @@ from larder.accounts.service import (
 )
 from larder.accounts.sessions import list_sessions, start_session
 from larder.accounts.sign_in import give_account
-from larder.api_keys.service import delete_keys_of
+from larder.api_keys.service import delete_keys_of, delete_keys_of_member
 from larder.audit.service import read_entries
 from larder.errors import LastAccount
 from larder.sso import service
@@ -232,7 +232,14 @@ def callback_of(journey: Journey) -> CallbackRequest:
 def finished(request: CallbackRequest) -> str:
     """The id of the user, or the code of the refusal."""
     try:
-        done = finish(request, MAIL_CONTEXT, user=None, end_keys=delete_keys_of, now=clock.now())
+        done = finish(
+            request,
+            MAIL_CONTEXT,
+            user=None,
+            end_keys=delete_keys_of,
+            end_member_keys=delete_keys_of_member,
+            now=clock.now(),
+        )
     except SignInRefused as refused:
         return refused.code
     assert done.session is not None

@@ -217,6 +217,13 @@ class LastOwner(LarderError):
     message = "This is the team's only owner. First make another member an owner."
 
 
+class MembershipManaged(LarderError):
+    message = (
+        "The groups of an identity provider give this membership, and would give it again. "
+        "Change the person's groups there."
+    )
+
+
 class SlugTaken(LarderError):
     def __init__(self, slug: str) -> None:
         self.slug = slug

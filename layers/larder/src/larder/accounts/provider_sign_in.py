@@ -58,6 +58,7 @@ from larder.sso.policy import managed_until, session_lifetime
 from larder.sso.refusals import Refusal, SignInRefused
 from larder.sso.service import find_provider, note_failure, note_sign_in
 from larder.sso.state import PendingSignIn
+from larder.teams.managed import changes_at_sign_in
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -96,6 +97,8 @@ class _Change:
     ends_keys: bool = False
     former: User | None = None
     """The user before, if the address changes."""
+    left: list[str] = field(default_factory=list)
+    """The ids of the teams whose membership ends."""
     jobs: list[EmailJob] = field(default_factory=list)
 
 
@@ -105,11 +108,13 @@ def finish(
     *,
     user: User | None,
     end_keys: Callable[[str], object],
+    end_member_keys: Callable[[str, str], object],
     now: datetime,
 ) -> FinishedSignIn:
     """Finish a sign-in, or link the account to `user`, the one of the request's session.
 
-    `end_keys` is called with the id of a user whose keys have ended. Raises SignInRefused, TryAgain.
+    `end_keys` is called with the id of a user whose keys have ended, and `end_member_keys` with the ids of a team and a
+    user who is no longer a member. Raises SignInRefused, TryAgain.
     """
     pending = callback.pending_sign_in(request, now=now)
     try:
@@ -117,7 +122,7 @@ def finish(
         try:
             if pending.session_id is not None:
                 return _link(identity, pending, mail_context, user=user, now=now)
-            return _sign_in(identity, pending, mail_context, end_keys, now)
+            return _sign_in(identity, pending, mail_context, end_keys, end_member_keys, now)
         except SignInRefused as refused:
             refused.identity = identity
             _note(refused, identity)
@@ -134,6 +139,7 @@ def _sign_in(
     pending: PendingSignIn,
     mail_context: MailContext,
     end_keys: Callable[[str], object],
+    end_member_keys: Callable[[str, str], object],
     now: datetime,
 ) -> FinishedSignIn:
     provider = identity.provider
@@ -156,11 +162,15 @@ def _sign_in(
                 now=now,
             )
             entry = audited(user.id, Action.SIGNED_IN, session.id, _actor(identity, user))
-            change.writes += [*repository.starting(session), entry]
+            groups = changes_at_sign_in(provider.id, identity.groups, user.id, now=now)
+            change.writes += [*repository.starting(session), entry, *groups.writes]
+            change.left = groups.left
         if not _committed(identity, pending, change.writes, now):
             continue
         if change.ends_keys:
             delete_ended_keys(user.id, end_keys)
+        for team_id in change.left:
+            end_member_keys(team_id, user.id)
         _tell(change, identity, mail_context, now)
         if session is None:
             raise SignInRefused(Refusal.EMAIL_NOT_VERIFIED)

@@ -11,6 +11,8 @@ from larder.sso.authorization import authorization_url
 from larder.sso.models import IdentityProvider, Mode
 from larder.sso.service import find_provider, list_providers, provider_of_address
 from larder.sso.state import Pages, PendingSignIn, begin
+from larder.teams.managed import providers_of_team
+from larder.teams.teams import find_team
 
 Passwords = Literal["all", "some", "none"]
 
@@ -100,7 +102,15 @@ def _provider(wanted: ProviderStart) -> IdentityProvider:
     elif wanted.domain is not None:
         found = provider_of_address(f"@{wanted.domain.lower()}")
     else:
-        found = None
+        found = _of_team(wanted.team or "")
     if found is None:
         raise NoProviderFound
     return found
+
+
+def _of_team(slug: str) -> IdentityProvider | None:
+    """The provider that gives memberships of the team, if it is the only one."""
+    team = find_team(slug)
+    providers = {one.id: one for one in list_providers()}
+    found = [] if team is None else providers_of_team(team.id, providers)
+    return providers[found[0]] if len(found) == 1 else None

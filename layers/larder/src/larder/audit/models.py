@@ -58,6 +58,8 @@ class Action(StrEnum):
     """`subject` is the user. `role` is their role, after the change of one."""
     MEMBER_REMOVED = "member_removed"
     ROLE_CHANGED = "role_changed"
+    LAST_OWNER_KEPT = "last_owner_kept"
+    """The groups of the user no longer give them a role, or a lower one, but they are the last owner of the team."""
     PROTECTION_SET = "protection_set"
     """The protection of a team was decided or changed. `subject` lists its settings, such as `protected=true`."""
     ARTIFACT_REPLACED = "artifact_replaced"
@@ -105,6 +107,7 @@ ABOUT_USERS = frozenset(
         Action.MEMBER_ADDED,
         Action.MEMBER_REMOVED,
         Action.ROLE_CHANGED,
+        Action.LAST_OWNER_KEPT,
     }
 )
 """The actions whose `subject` is a user."""

@@ -19,6 +19,7 @@ from larder.names import parse_name
 from larder.sso import repository
 from larder.sso.models import Domain, IdentityProvider
 from larder.sso.repository import DomainTaken
+from larder.teams.managed import release
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -160,11 +161,15 @@ def reseal_secrets(with_secret: str, accepted: Collection[str]) -> list[str]:
 
 
 def remove_provider(provider_id: str) -> IdentityProvider:
-    """Remove the provider with its domains, which ends sign-ins in progress. Raises InvalidValue, TryAgain."""
+    """Remove the provider with its domains, which ends sign-ins in progress.
+
+    Memberships that its groups gave stay, and people manage them. Raises InvalidValue, TryAgain.
+    """
     for _ in attempts():
         old = require_provider(provider_id)
         entry = audited(_owner(old.id), Action.PROVIDER_REMOVED, old.id, None, name=old.name)
         if repository.remove(old, entry):
+            release(provider_id)
             return old
     raise TryAgain
 

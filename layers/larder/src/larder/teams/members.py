@@ -18,6 +18,7 @@ from larder.errors import (
     InvalidValue,
     LastOwner,
     MemberNotFound,
+    MembershipManaged,
     MissingRole,
     TeamNotFound,
     TryAgain,
@@ -135,7 +136,7 @@ def owned_alone(user_id: str) -> list[str]:
 def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None:
     """Add a member, or change the role of an existing one, which keeps the time of joining. For the operator.
 
-    Raises InvalidValue for a team that does not exist, LastOwner, TryAgain.
+    Raises InvalidValue for a team that does not exist, LastOwner, MembershipManaged, TryAgain.
     """
     for _ in attempts():
         places = repository.read_places(team_id, user_id)
@@ -144,6 +145,7 @@ def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None
         current_role = places.roles.get(user_id)
         if current_role is role:
             return
+        _check_not_managed(user_id, places)
         if current_role is None:
             entry = audited(team_id, Action.MEMBER_ADDED, user_id, None, role=role.value)
             done = repository.add_member(team_id, user_id, role, entry, now=now)
@@ -161,7 +163,7 @@ def change_role(
 ) -> None:
     """Change a member's role. Only owners can give or take the role of an owner.
 
-    Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
+    Raises MemberNotFound, MissingRole, MembershipManaged, LastOwner, TeamNotFound, TryAgain.
     """
     entry = audited(team_id, Action.ROLE_CHANGED, user_id, actor, role=role.value)
     for _ in attempts():
@@ -170,6 +172,7 @@ def change_role(
             check_manages(acting.role, current_role, role)
         if current_role is role:
             return
+        _check_not_managed(user_id, places)
         _check_not_last(current_role, places)
         if repository.change_role(team_id, user_id, current_role, role, entry, by=acting):
             return
@@ -181,12 +184,13 @@ def remove_member(
 ) -> None:
     """Remove a member from the team, or leave it. Takes effect at their next request.
 
-    Raises MemberNotFound, MissingRole, LastOwner, TeamNotFound, TryAgain.
+    Raises MemberNotFound, MissingRole, MembershipManaged, LastOwner, TeamNotFound, TryAgain.
     """
     for _ in attempts():
         acting, current_role, places = _acting_on(team_id, user_id, by)
         if acting is not None and user_id != acting.user_id:
             check_manages(acting.role, current_role)
+        _check_not_managed(user_id, places)
         _check_not_last(current_role, places)
         entry = _removal(team_id, user_id, current_role, actor)
         left = repository.note_departure(team_id, user_id, now=clock.now())
@@ -228,6 +232,12 @@ def _acting_on(team_id: str, user_id: str, by: Member | None) -> tuple[Member | 
     if current_role is None:
         raise MemberNotFound
     return acting, current_role, places
+
+
+def _check_not_managed(user_id: str, places: Places) -> None:
+    """Raises MembershipManaged for a membership that an identity provider gave, and would give again."""
+    if user_id in places.managed:
+        raise MembershipManaged
 
 
 def _check_not_last(role: Role, places: Places) -> None:

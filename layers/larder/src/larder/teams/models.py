@@ -1,8 +1,8 @@
 """Types of teams: roles, members, and the state of an owner of artifacts."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -214,9 +214,40 @@ class Team:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
+    """A member of a team. `managed_by` is the id of the identity provider that gave the membership, if one did."""
+
     user_id: str
     role: Role
     joined_at: datetime
+    managed_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamMapping:
+    """The roles in a team that an identity provider gives: to the people of groups, and to everyone.
+
+    `version` increases with each change.
+    """
+
+    provider_id: str
+    team_id: str
+    groups: Mapping[str, Role] = field(default_factory=dict)
+    everyone: Role | None = None
+    version: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.groups and self.everyone is None
+
+    def role_of(self, groups: Collection[str]) -> Role | None:
+        """The highest role of a person with these groups. None if they get none."""
+        given = {self.groups[one] for one in groups if one in self.groups}
+        if self.everyone is not None:
+            given.add(self.everyone)
+        return next((role for role in _HIGHEST_FIRST if role in given), None)
+
+
+_HIGHEST_FIRST = (Role.OWNER, Role.ADMIN, Role.DEVELOPER, Role.MEMBER, Role.VIEWER)
 
 
 class RuleState(NamedTuple):
@@ -263,14 +294,15 @@ class TeamMembership:
 class Places(NamedTuple):
     """The roles of some users in a team. They are read in one batch but not as a snapshot, so writes must check them.
 
-    `team` is None if it does not exist. `roles` has no entry for a user who is not a member. `invitations_made` counts
-    all invitations that the team has ever made.
+    `team` is None if it does not exist. `roles` has no entry for a user who is not a member. `managed` are the users
+    whose membership an identity provider gave. `invitations_made` counts all invitations that the team has ever made.
     """
 
     team: Team | None
     owners: int
     invitations_made: int
     roles: Mapping[str, Role]
+    managed: frozenset[str] = frozenset()
 
 
 class MadeTeams(NamedTuple):

@@ -52,6 +52,7 @@ from larder.teams.models import (
     Role,
     RuleState,
     Team,
+    TeamMapping,
     Unsigned,
     UserState,
     is_team_id,
@@ -60,6 +61,7 @@ from larder.teams.users import parse_user, user_key
 
 _MEMBER = "member#"
 _LEFT = "left#"
+_MAPPINGS = "sso#"
 RULE = "rule#"
 """Before the id of a rule."""
 
@@ -265,7 +267,27 @@ def read_places(team_id: str, *user_ids: str) -> Places:
         owners=team.get("owners", 0),
         invitations_made=team.get("invitations_made", 0),
         roles={item["user_id"]: Role(item["role"]) for item in by_key.values()},
+        managed=frozenset(item["user_id"] for item in by_key.values() if "managed_by" in item),
     )
+
+
+def read_places_of(
+    user_id: str, team_ids: Sequence[str]
+) -> dict[str, tuple[Places, Member | None]]:
+    """The user's place in each team, and the member if they are one. One read for up to 50 teams."""
+    keys = [(team_id, sk) for team_id in team_ids for sk in ("team", _MEMBER + user_id)]
+    found = {(item["pk"], item["sk"]): item for item in TEAMS.get_many(keys)}
+    places = {}
+    for team_id in team_ids:
+        team, member = found.get((team_id, "team"), {}), found.get((team_id, _MEMBER + user_id))
+        place = Places(
+            team=_team(team) if team else None,
+            owners=team.get("owners", 0),
+            invitations_made=team.get("invitations_made", 0),
+            roles={} if member is None else {user_id: Role(member["role"])},
+        )
+        places[team_id] = place, None if member is None else _member(member)
+    return places
 
 
 def add_member(team_id: str, user_id: str, role: Role, *also: Write, now: datetime) -> bool:
@@ -273,9 +295,14 @@ def add_member(team_id: str, user_id: str, role: Role, *also: Write, now: dateti
     return commit(*joining(team_id, user_id, role, now=now), *also)
 
 
-def joining(team_id: str, user_id: str, role: Role, *, now: datetime) -> list[Write]:
-    """The writes that add a member, on condition that the team exists and the user is not a member."""
-    member = _member_item(team_id, user_id, role, now)
+def joining(
+    team_id: str, user_id: str, role: Role, *, now: datetime, managed_by: str | None = None
+) -> list[Write]:
+    """The writes that add a member, on condition that the team exists and the user is not a member.
+
+    `managed_by` is the id of the identity provider that gives the membership.
+    """
+    member = {**_member_item(team_id, user_id, role, now), "managed_by": managed_by}
     return [TEAMS.put(member, when=missing("pk")), _count(team_id, None, role)]
 
 
@@ -283,8 +310,14 @@ def change_role(
     team_id: str, user_id: str, old: Role, new: Role, *also: Write, by: Member | None = None
 ) -> bool:
     """Change a role. False if it is not `old`, if the user is the last owner, or if `by` no longer has their role."""
+    writes = changing_role(team_id, user_id, old, new)
+    return commit(*writes, *role_checks(team_id, by, user_id), *also)
+
+
+def changing_role(team_id: str, user_id: str, old: Role, new: Role) -> list[Write]:
+    """The writes that change a role. They fail if it is not `old`, or if the user is the last owner."""
     member = TEAMS.update(team_id, _MEMBER + user_id, set={"role": new.value}, when=_role_is(old))
-    return commit(member, _count(team_id, old, new), *role_checks(team_id, by, user_id), *also)
+    return [member, _count(team_id, old, new)]
 
 
 def remove_member(
@@ -299,9 +332,64 @@ def remove_member(
 
     Also False if the user is the last owner, unless `keeps_an_owner` is False.
     """
+    writes = leaving(team_id, user_id, old, keeps_an_owner=keeps_an_owner)
+    return commit(*writes, *role_checks(team_id, by, user_id), *also)
+
+
+def leaving(team_id: str, user_id: str, old: Role, *, keeps_an_owner: bool = True) -> list[Write]:
+    """The writes that remove a member. They fail if the role is not `old`, or the user is the last owner."""
     member = TEAMS.delete(team_id, _MEMBER + user_id, when=_role_is(old))
-    count = _count(team_id, old, None, keeps_an_owner=keeps_an_owner)
-    return commit(member, count, *role_checks(team_id, by, user_id), *also)
+    return [member, _count(team_id, old, None, keeps_an_owner=keeps_an_owner)]
+
+
+def still_last_owner(team_id: str, user_id: str) -> Write:
+    """A check that the user is an owner still. That they are the last one can change right after it."""
+    return has_role(team_id, user_id, Role.OWNER)
+
+
+def release_member(team_id: str, user_id: str, provider_id: str) -> None:
+    """Make a membership that a provider gave one of people."""
+    same = equals(managed_by=provider_id)
+    commit(TEAMS.update(team_id, _MEMBER + user_id, set={"managed_by": None}, when=same))
+
+
+def list_mappings(provider_id: str) -> list[TeamMapping]:
+    """The teams in which a provider gives roles, by id."""
+    return [_mapping(item) for item in TEAMS.query(equals(pk=_MAPPINGS + provider_id))]
+
+
+def find_mappings(team_id: str, provider_ids: Iterable[str]) -> list[TeamMapping]:
+    """The roles that some providers give in a team."""
+    keys = [(_MAPPINGS + provider_id, team_id) for provider_id in provider_ids]
+    return [_mapping(item) for item in TEAMS.get_many(keys)]
+
+
+def put_mapping(old: TeamMapping | None, new: TeamMapping) -> bool:
+    """Store a mapping in place of another. False if that has changed, or the team does not exist."""
+    item = {
+        "pk": _MAPPINGS + new.provider_id,
+        "sk": new.team_id,
+        "groups": {group: role.value for group, role in new.groups.items()},
+        "everyone": None if new.everyone is None else new.everyone.value,
+        "version": new.version + 1,
+    }
+    same = missing("pk") if old is None else equals(version=old.version)
+    return commit(TEAMS.put(item, when=same), TEAMS.check(new.team_id, "team", when=exists("pk")))
+
+
+def delete_mapping(mapping: TeamMapping) -> None:
+    commit(TEAMS.delete(_MAPPINGS + mapping.provider_id, mapping.team_id))
+
+
+def _mapping(item: Item) -> TeamMapping:
+    everyone = item.get("everyone")
+    return TeamMapping(
+        provider_id=item["pk"].removeprefix(_MAPPINGS),
+        team_id=item["sk"],
+        groups={group: Role(role) for group, role in item["groups"].items()},
+        everyone=None if everyone is None else Role(everyone),
+        version=item["version"],
+    )
 
 
 def note_departure(team_id: str, user_id: str, *, now: datetime) -> Write:
@@ -484,7 +572,10 @@ def _rule_state(item: Item) -> RuleState:
 
 def _member(item: Item) -> Member:
     return Member(
-        user_id=item["user_id"], role=Role(item["role"]), joined_at=from_ms(item["joined_at"])
+        user_id=item["user_id"],
+        role=Role(item["role"]),
+        joined_at=from_ms(item["joined_at"]),
+        managed_by=item.get("managed_by"),
     )
 
 

@@ -97,6 +97,7 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.SessionExpired: ErrorReply(400, "session_expired"),
     errors.SoleTeamOwner: ErrorReply(400, "sole_team_owner"),
     errors.LastOwner: ErrorReply(409, "last_owner"),
+    errors.MembershipManaged: ErrorReply(409, "membership_managed"),
     errors.SlugTaken: ErrorReply(409, "slug_taken"),
     errors.TeamLimitReached: ErrorReply(409, "team_limit_reached"),
     errors.KeyLimitReached: ErrorReply(409, "key_limit_reached"),

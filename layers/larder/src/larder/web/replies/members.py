@@ -11,12 +11,15 @@ from larder.web.replies.clients import username
 
 
 class MemberJson(TypedDict):
+    """`managedBy` is the id of the identity provider whose groups give the membership. It is null if people did."""
+
     uid: str
     username: str
     email: str
     name: str
     role: Role
     confirmed: Literal[True]
+    managedBy: str | None
     createdAt: Milliseconds
 
 
@@ -68,6 +71,7 @@ def _member_json(member: Member, user: User) -> MemberJson:
         "name": user.name,
         "role": member.role,
         "confirmed": True,
+        "managedBy": member.managed_by,
         "createdAt": to_ms(member.joined_at),
     }
 

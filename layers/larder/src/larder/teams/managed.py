@@ -1,0 +1,162 @@
+"""Memberships that an identity provider gives: groups of a provider, mapped to roles in teams.
+
+Each sign-in applies them, in the transaction of the session. Memberships that people made are never changed.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from larder.actor import Actor, by_provider
+from larder.audit.models import Action
+from larder.audit.service import audited
+from larder.concurrency import attempts
+from larder.errors import InvalidValue, TryAgain
+from larder.teams import repository
+from larder.teams.models import Member, Places, Role, TeamMapping
+
+if TYPE_CHECKING:
+    from larder.tables import Write
+
+MAX_TEAMS = 20
+"""Teams of one provider. A sign-in changes all of them in one transaction, which takes 100 writes."""
+
+MAX_GROUPS = 100
+"""Groups of one provider in one team."""
+
+MAX_GROUP_LENGTH = 256
+
+
+@dataclass(slots=True)
+class ManagedChanges:
+    """What a sign-in writes. `left` are the teams whose membership ends, and `kept` those whose last owner stays."""
+
+    writes: "list[Write]" = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+
+def list_mappings(provider_id: str) -> list[TeamMapping]:
+    """The teams of a provider, by id, also those whose last group was unmapped."""
+    return repository.list_mappings(provider_id)
+
+
+def providers_of_team(team_id: str, provider_ids: Collection[str]) -> list[str]:
+    """Those of the providers that give memberships of the team."""
+    found = repository.find_mappings(team_id, provider_ids)
+    return [one.provider_id for one in found if not one.is_empty]
+
+
+def map_group(provider_id: str, team_id: str, group: str | None, role: Role) -> TeamMapping:
+    """Give the people of a group, or everyone at the provider, a role in a team. Raises InvalidValue, TryAgain."""
+    if group is not None and not 1 <= len(group) <= MAX_GROUP_LENGTH:
+        raise InvalidValue("group", f"must have 1 to {MAX_GROUP_LENGTH} characters")
+
+    def mapped(old: TeamMapping) -> TeamMapping:
+        if group is None:
+            return replace(old, everyone=role)
+        return replace(old, groups={**old.groups, group: role})
+
+    return _change(provider_id, team_id, mapped)
+
+
+def unmap_group(provider_id: str, team_id: str, group: str | None) -> TeamMapping:
+    """Undo `map_group`. The memberships end when their people sign in again. Raises InvalidValue, TryAgain."""
+
+    def unmapped(old: TeamMapping) -> TeamMapping:
+        if (old.everyone is None) if group is None else (group not in old.groups):
+            raise InvalidValue("group", "is not mapped to a role in this team")
+        if group is None:
+            return replace(old, everyone=None)
+        return replace(old, groups={one: role for one, role in old.groups.items() if one != group})
+
+    return _change(provider_id, team_id, unmapped)
+
+
+def release(provider_id: str) -> None:
+    """Make the memberships of a provider that was removed those of people, so that they can be changed by hand."""
+    for mapping in list_mappings(provider_id):
+        for member in repository.list_members(mapping.team_id):
+            if member.managed_by == provider_id:
+                repository.release_member(mapping.team_id, member.user_id, provider_id)
+        repository.delete_mapping(mapping)
+
+
+def changes_at_sign_in(
+    provider_id: str, groups: Collection[str] | None, user_id: str, *, now: datetime
+) -> ManagedChanges:
+    """What the groups of a person change. None for groups that are unknown, which change nothing."""
+    changes = ManagedChanges()
+    mappings = list_mappings(provider_id)
+    places = repository.read_places_of(user_id, [one.team_id for one in mappings])
+    for mapping in mappings:
+        place, member = places[mapping.team_id]
+        if place.team is None or (groups is None and mapping.groups):
+            continue
+        if member is not None and member.managed_by != provider_id:
+            continue
+        _apply(changes, mapping, mapping.role_of(groups or ()), place, member, user_id, now)
+    return changes
+
+
+def _apply(
+    changes: ManagedChanges,
+    mapping: TeamMapping,
+    role: Role | None,
+    place: Places,
+    member: Member | None,
+    user_id: str,
+    now: datetime,
+) -> None:
+    team_id, current = mapping.team_id, None if member is None else member.role
+    if role is current:
+        return
+    if current is Role.OWNER and place.owners <= 1:
+        writes = [repository.still_last_owner(team_id, user_id)]
+        _add(changes, mapping, user_id, Action.LAST_OWNER_KEPT, Role.OWNER, writes)
+        changes.kept.append(team_id)
+    elif role is None and current is not None:
+        left = repository.note_departure(team_id, user_id, now=now)
+        writes = [*repository.leaving(team_id, user_id, current), left]
+        _add(changes, mapping, user_id, Action.MEMBER_REMOVED, current, writes)
+        changes.left.append(team_id)
+    elif role is not None and current is None:
+        writes = repository.joining(team_id, user_id, role, now=now, managed_by=mapping.provider_id)
+        _add(changes, mapping, user_id, Action.MEMBER_ADDED, role, writes)
+    elif role is not None and current is not None:
+        writes = repository.changing_role(team_id, user_id, current, role)
+        _add(changes, mapping, user_id, Action.ROLE_CHANGED, role, writes)
+
+
+def _add(
+    changes: ManagedChanges,
+    mapping: TeamMapping,
+    user_id: str,
+    action: Action,
+    role: Role,
+    writes: "Iterable[Write]",
+) -> None:
+    actor = Actor(by_provider(mapping.provider_id), user_id)
+    entry = audited(mapping.team_id, action, user_id, actor, role=role.value)
+    changes.writes += [*writes, entry]
+
+
+def _change(
+    provider_id: str, team_id: str, changed: Callable[[TeamMapping], TeamMapping]
+) -> TeamMapping:
+    for _ in attempts():
+        mappings = list_mappings(provider_id)
+        old = _of_team(mappings, team_id)
+        new = changed(old or TeamMapping(provider_id=provider_id, team_id=team_id))
+        if old is None and len(mappings) >= MAX_TEAMS:
+            raise InvalidValue("team", f"a provider can have at most {MAX_TEAMS} teams")
+        if len(new.groups) > MAX_GROUPS:
+            raise InvalidValue("group", f"a team can have at most {MAX_GROUPS} groups")
+        if repository.put_mapping(old, new):
+            return new
+    raise TryAgain
+
+
+def _of_team(mappings: Iterable[TeamMapping], team_id: str) -> TeamMapping | None:
+    return next((one for one in mappings if one.team_id == team_id), None)
