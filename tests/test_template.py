@@ -111,9 +111,10 @@ def test_every_function_gets_the_same_zip_and_layer() -> None:
     assert not [name for name, own in FUNCTIONS.items() if "CodeUri" in own]
 
 
-def test_only_the_exchange_gets_the_layer_of_pyjwt() -> None:
+def test_only_functions_that_verify_id_tokens_get_the_layer_of_pyjwt() -> None:
     added = {name: own["Layers"] for name, own in FUNCTIONS.items() if "Layers" in own}
-    assert added == {"ExchangeIdToken": [{"Ref": "JwtLayer"}]}
+    layers = [{"Ref": "JwtLayer"}]
+    assert added == {"ExchangeIdToken": layers, "FinishProviderSignIn": layers}
 
 
 def test_the_zip_of_the_functions_is_the_same_in_every_release() -> None:
@@ -757,6 +758,7 @@ FOR_ANYBODY = {
     "ExchangeLoginCode",
     "FollowResetLink",
     "GetOk",
+    "ListSignInProviders",
     "PreviewInvitation",
     "RequestPasswordReset",
     "ResetPassword",
@@ -772,6 +774,7 @@ FOR_ANYBODY = {
     "ShowVerified",
     "SignIn",
     "SignUp",
+    "StartProviderSignIn",
     "StartSsoLogin",
     "VerifyApiKey",
     "VerifyEmail",

@@ -13,6 +13,7 @@ ROUTES = [
     for route in TEMPLATE.routes
 ]
 EXCHANGE = "api_keys.exchange_id_token"
+CALLBACK = "accounts.finish_provider_sign_in"
 SENDER = "accounts.send_account_email"
 
 RESOLVER = "aws_lambda_powertools.event_handler.api_gateway"
@@ -45,7 +46,7 @@ def unneeded(module: str) -> set[str]:
     # Bodies of the cache are parsed by hand (docs/decisions/cold-starts.md).
     if takes_json(module) and not module.startswith("artifacts."):
         slow -= BODIES
-    if module == EXCHANGE:
+    if module in (EXCHANGE, CALLBACK):
         slow -= {"email", *CONNECTIONS, *TOKENS}
     if module == SENDER:
         slow -= {"email"}
@@ -60,6 +61,7 @@ def unneeded(module: str) -> set[str]:
 def test_functions_start_without_slow_imports() -> None:
     loaded = loaded_by_each(MODULES)
     assert loaded[EXCHANGE] >= {*CONNECTIONS, *TOKENS}
+    assert loaded[CALLBACK] >= {*CONNECTIONS, *TOKENS}
     assert loaded["teams.create_team"] >= BODIES
     assert loaded["teams.list_teams"] >= {RESOLVER, "larder.artifacts"}
     found = {module: unneeded(module) & loaded[module] for module in MODULES}

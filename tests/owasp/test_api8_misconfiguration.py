@@ -54,7 +54,13 @@ def test_other_origins_cannot_read_replies(ada: Person) -> None:
     headers = {"origin": "https://evil.example"}
     for method, path in operations():
         filled = path.format(
-            hash=HASH, idOrSlug="team-of-ada", uid="x", keyId="x", ruleId="x", token="A" * 32
+            hash=HASH,
+            idOrSlug="team-of-ada",
+            uid="x",
+            keyId="x",
+            ruleId="x",
+            token="A" * 32,
+            id="x",
         )
         reply = Sender(None)(method, filled, headers=headers)
         allowed = {name for name in reply.headers if name.startswith("access-control-")}
@@ -71,10 +77,20 @@ def test_every_reply_forbids_caching_sniffing_and_plain_http(ada: Person) -> Non
     for send in (Sender(None), ada.by_key, ada.by_session):
         for method, path in [*operations(), ("GET", "/nothing"), ("OPTIONS", "/api/auth/any")]:
             filled = path.format(
-                hash=HASH, idOrSlug="team-of-ada", uid="x", keyId="x", ruleId="x", token="A" * 32
+                hash=HASH,
+                idOrSlug="team-of-ada",
+                uid="x",
+                keyId="x",
+                ruleId="x",
+                token="A" * 32,
+                id="x",
             )
-            # Both are the same for everyone, and their addresses hold no secret.
-            kept = {"/openapi.json": "public, max-age=300", "/console": "no-cache"}
+            # They are the same for everyone, and their addresses hold no secret.
+            kept = {
+                "/openapi.json": "public, max-age=300",
+                "/console": "no-cache",
+                "/api/auth/sign-in/providers": "public, max-age=60",
+            }
             cached = kept.get(path, "no-store")
             reply = send(method, filled, headers=https)
             assert security_headers(reply) == (cached, "nosniff", "max-age=31536000"), path
@@ -119,7 +135,7 @@ def test_no_client_text_breaks_or_forges_a_log_line(
         body = json_body(operation)
         part = quote(encoded, safe="")
         filled = path.format(
-            hash=part, idOrSlug=part, uid=part, keyId=part, ruleId=part, token=part
+            hash=part, idOrSlug=part, uid=part, keyId=part, ruleId=part, token=part, id=part
         )
         json_values = None
         if body and isinstance(body["example"], dict):

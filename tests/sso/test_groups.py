@@ -15,8 +15,9 @@ from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key, find_key
 from larder.audit.service import read_entries
 from larder.errors import InvalidValue, MembershipManaged
+from larder.sso import memberships as managed
 from larder.sso import service
-from larder.teams import managed, members
+from larder.teams import members
 from larder.teams.models import Role, Team
 from larder.teams.teams import create_team
 from tests.requests import Browser, Sender, browser_of

@@ -24,7 +24,7 @@ TEMPLATE = ROOT / "template.yaml"
 
 EVENT_NAMES = {
     ("GET", "/console/{proxy+}"): "ShowConsoleView",
-    ("POST", "/api/auth/sign-in/sso"): "StartSsoSignIn",
+    ("POST", "/api/auth/sign-in/sso"): "StartProviderSignInByAddress",
     ("POST", "/v1/teams/{idOrSlug}/members"): "InviteMembersFirst",
     ("POST", "/v1/teams/{idOrSlug}/members/teams/join"): "JoinTeamByCode",
     ("OPTIONS", "/v8/artifacts"): "PreflightQuery",

@@ -53,12 +53,12 @@ from larder.names import parse_name
 from larder.settings import settings
 from larder.sso import callback
 from larder.sso.callback import CallbackRequest
+from larder.sso.memberships import changes_at_sign_in
 from larder.sso.models import Identity
 from larder.sso.policy import managed_until, session_lifetime
 from larder.sso.refusals import Refusal, SignInRefused
 from larder.sso.service import find_provider, note_failure, note_sign_in
 from larder.sso.state import PendingSignIn
-from larder.teams.managed import changes_at_sign_in
 
 if TYPE_CHECKING:
     from larder.tables import Write

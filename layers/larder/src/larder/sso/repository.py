@@ -7,12 +7,14 @@
 | `sso-domain#<domain>` | `domain` | the provider that has the domain, its mode, and the exceptions in the domain |
 | `sso-state#<SHA-256 of state>` | `used` | that a sign-in has spent the state |
 
+In the table of teams, `sso#<id>`, `team_...` holds the roles in a team that a provider gives.
+
 One transaction writes a provider and its domains, so that a domain never belongs to two providers, and its mode is
 always that of the provider.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,13 +30,15 @@ from larder.conditions import (
     not_equals,
 )
 from larder.issuers.models import Jwk, KeySet
-from larder.sso.models import Domain, Endpoints, IdentityProvider, Mode, VerifiedBy
-from larder.tables import IDENTITY, Item, Key, Write, commit, try_commit
+from larder.sso.models import Domain, Endpoints, IdentityProvider, Mode, TeamMapping, VerifiedBy
+from larder.tables import IDENTITY, TEAMS, Item, Key, Write, commit, try_commit
+from larder.teams.models import Role
 
 _PROVIDERS = "sso-providers"
 _DOMAIN = "domain"
 _KEYS = "keys"
 _USED = "used"
+_MAPPINGS = "sso#"
 
 _STATE_KEPT = timedelta(minutes=15)
 """Longer than a state is valid, with its sign-in and the difference of clocks."""
@@ -342,4 +346,43 @@ def _provider(item: Item) -> IdentityProvider:
         updated_at=from_ms(item["updated_at"]),
         last_sign_in_at=moment("last_sign_in_at"),
         last_failure=item.get("last_failure"),
+    )
+
+
+def list_mappings(provider_id: str) -> list[TeamMapping]:
+    """The teams in which a provider gives roles, by id."""
+    return [_mapping(item) for item in TEAMS.query(equals(pk=_MAPPINGS + provider_id))]
+
+
+def find_mappings(team_id: str, provider_ids: Iterable[str]) -> list[TeamMapping]:
+    """The roles that some providers give in a team."""
+    keys = [(_MAPPINGS + provider_id, team_id) for provider_id in provider_ids]
+    return [_mapping(item) for item in TEAMS.get_many(keys)]
+
+
+def put_mapping(old: TeamMapping | None, new: TeamMapping) -> bool:
+    """Store a mapping in place of another. False if that has changed, or the team does not exist."""
+    item = {
+        "pk": _MAPPINGS + new.provider_id,
+        "sk": new.team_id,
+        "groups": {group: role.value for group, role in new.groups.items()},
+        "everyone": None if new.everyone is None else new.everyone.value,
+        "version": new.version + 1,
+    }
+    same = missing("pk") if old is None else equals(version=old.version)
+    return commit(TEAMS.put(item, when=same), TEAMS.check(new.team_id, "team", when=exists("pk")))
+
+
+def delete_mapping(mapping: TeamMapping) -> None:
+    commit(TEAMS.delete(_MAPPINGS + mapping.provider_id, mapping.team_id))
+
+
+def _mapping(item: Item) -> TeamMapping:
+    everyone = item.get("everyone")
+    return TeamMapping(
+        provider_id=item["pk"].removeprefix(_MAPPINGS),
+        team_id=item["sk"],
+        groups={group: Role(role) for group, role in item["groups"].items()},
+        everyone=None if everyone is None else Role(everyone),
+        version=item["version"],
     )

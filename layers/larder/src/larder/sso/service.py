@@ -17,9 +17,9 @@ from larder.concurrency import attempts
 from larder.errors import InvalidValue, TryAgain
 from larder.names import parse_name
 from larder.sso import repository
+from larder.sso.memberships import release
 from larder.sso.models import Domain, IdentityProvider
 from larder.sso.repository import DomainTaken
-from larder.teams.managed import release
 
 if TYPE_CHECKING:
     from larder.tables import Write

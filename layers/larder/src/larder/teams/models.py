@@ -1,8 +1,8 @@
 """Types of teams: roles, members, and the state of an owner of artifacts."""
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -220,34 +220,6 @@ class Member:
     role: Role
     joined_at: datetime
     managed_by: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TeamMapping:
-    """The roles in a team that an identity provider gives: to the people of groups, and to everyone.
-
-    `version` increases with each change.
-    """
-
-    provider_id: str
-    team_id: str
-    groups: Mapping[str, Role] = field(default_factory=dict)
-    everyone: Role | None = None
-    version: int = 0
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.groups and self.everyone is None
-
-    def role_of(self, groups: Collection[str]) -> Role | None:
-        """The highest role of a person with these groups. None if they get none."""
-        given = {self.groups[one] for one in groups if one in self.groups}
-        if self.everyone is not None:
-            given.add(self.everyone)
-        return next((role for role in _HIGHEST_FIRST if role in given), None)
-
-
-_HIGHEST_FIRST = (Role.OWNER, Role.ADMIN, Role.DEVELOPER, Role.MEMBER, Role.VIEWER)
 
 
 class RuleState(NamedTuple):

@@ -52,7 +52,6 @@ from larder.teams.models import (
     Role,
     RuleState,
     Team,
-    TeamMapping,
     Unsigned,
     UserState,
     is_team_id,
@@ -61,7 +60,6 @@ from larder.teams.users import parse_user, user_key
 
 _MEMBER = "member#"
 _LEFT = "left#"
-_MAPPINGS = "sso#"
 RULE = "rule#"
 """Before the id of a rule."""
 
@@ -351,45 +349,6 @@ def release_member(team_id: str, user_id: str, provider_id: str) -> None:
     """Make a membership that a provider gave one of people."""
     same = equals(managed_by=provider_id)
     commit(TEAMS.update(team_id, _MEMBER + user_id, set={"managed_by": None}, when=same))
-
-
-def list_mappings(provider_id: str) -> list[TeamMapping]:
-    """The teams in which a provider gives roles, by id."""
-    return [_mapping(item) for item in TEAMS.query(equals(pk=_MAPPINGS + provider_id))]
-
-
-def find_mappings(team_id: str, provider_ids: Iterable[str]) -> list[TeamMapping]:
-    """The roles that some providers give in a team."""
-    keys = [(_MAPPINGS + provider_id, team_id) for provider_id in provider_ids]
-    return [_mapping(item) for item in TEAMS.get_many(keys)]
-
-
-def put_mapping(old: TeamMapping | None, new: TeamMapping) -> bool:
-    """Store a mapping in place of another. False if that has changed, or the team does not exist."""
-    item = {
-        "pk": _MAPPINGS + new.provider_id,
-        "sk": new.team_id,
-        "groups": {group: role.value for group, role in new.groups.items()},
-        "everyone": None if new.everyone is None else new.everyone.value,
-        "version": new.version + 1,
-    }
-    same = missing("pk") if old is None else equals(version=old.version)
-    return commit(TEAMS.put(item, when=same), TEAMS.check(new.team_id, "team", when=exists("pk")))
-
-
-def delete_mapping(mapping: TeamMapping) -> None:
-    commit(TEAMS.delete(_MAPPINGS + mapping.provider_id, mapping.team_id))
-
-
-def _mapping(item: Item) -> TeamMapping:
-    everyone = item.get("everyone")
-    return TeamMapping(
-        provider_id=item["pk"].removeprefix(_MAPPINGS),
-        team_id=item["sk"],
-        groups={group: Role(role) for group, role in item["groups"].items()},
-        everyone=None if everyone is None else Role(everyone),
-        version=item["version"],
-    )
 
 
 def note_departure(team_id: str, user_id: str, *, now: datetime) -> Write:

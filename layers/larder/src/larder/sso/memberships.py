@@ -13,8 +13,10 @@ from larder.audit.models import Action
 from larder.audit.service import audited
 from larder.concurrency import attempts
 from larder.errors import InvalidValue, TryAgain
-from larder.teams import repository
-from larder.teams.models import Member, Places, Role, TeamMapping
+from larder.sso import repository
+from larder.sso.models import TeamMapping
+from larder.teams import repository as teams
+from larder.teams.models import Member, Places, Role
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -77,9 +79,9 @@ def unmap_group(provider_id: str, team_id: str, group: str | None) -> TeamMappin
 def release(provider_id: str) -> None:
     """Make the memberships of a provider that was removed those of people, so that they can be changed by hand."""
     for mapping in list_mappings(provider_id):
-        for member in repository.list_members(mapping.team_id):
+        for member in teams.list_members(mapping.team_id):
             if member.managed_by == provider_id:
-                repository.release_member(mapping.team_id, member.user_id, provider_id)
+                teams.release_member(mapping.team_id, member.user_id, provider_id)
         repository.delete_mapping(mapping)
 
 
@@ -89,7 +91,7 @@ def changes_at_sign_in(
     """What the groups of a person change. None for groups that are unknown, which change nothing."""
     changes = ManagedChanges()
     mappings = list_mappings(provider_id)
-    places = repository.read_places_of(user_id, [one.team_id for one in mappings])
+    places = teams.read_places_of(user_id, [one.team_id for one in mappings])
     for mapping in mappings:
         place, member = places[mapping.team_id]
         if place.team is None or (groups is None and mapping.groups):
@@ -113,19 +115,19 @@ def _apply(
     if role is current:
         return
     if current is Role.OWNER and place.owners <= 1:
-        writes = [repository.still_last_owner(team_id, user_id)]
+        writes = [teams.still_last_owner(team_id, user_id)]
         _add(changes, mapping, user_id, Action.LAST_OWNER_KEPT, Role.OWNER, writes)
         changes.kept.append(team_id)
     elif role is None and current is not None:
-        left = repository.note_departure(team_id, user_id, now=now)
-        writes = [*repository.leaving(team_id, user_id, current), left]
+        left = teams.note_departure(team_id, user_id, now=now)
+        writes = [*teams.leaving(team_id, user_id, current), left]
         _add(changes, mapping, user_id, Action.MEMBER_REMOVED, current, writes)
         changes.left.append(team_id)
     elif role is not None and current is None:
-        writes = repository.joining(team_id, user_id, role, now=now, managed_by=mapping.provider_id)
+        writes = teams.joining(team_id, user_id, role, now=now, managed_by=mapping.provider_id)
         _add(changes, mapping, user_id, Action.MEMBER_ADDED, role, writes)
     elif role is not None and current is not None:
-        writes = repository.changing_role(team_id, user_id, current, role)
+        writes = teams.changing_role(team_id, user_id, current, role)
         _add(changes, mapping, user_id, Action.ROLE_CHANGED, role, writes)
 
 
