@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from . import cloud, monorepo, neighbour, turbo
+from . import accessibility, cloud, monorepo, neighbour, turbo
 from .compatibility import Document
 
 
@@ -49,6 +49,12 @@ def other_port() -> Iterator[int]:
     """The port of another server on this machine. Its pages are empty, or show the address after `?` in a frame."""
     with neighbour.running() as port:
         yield port
+
+
+@pytest.fixture(scope="session")
+def axe(request: pytest.FixtureRequest) -> str:
+    """The script of axe-core."""
+    return accessibility.script(request.config.rootpath)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -15,19 +16,23 @@ import pytest
 from tests.oidc import servers
 
 from . import better_auth, browser
+from .accessibility import problems
 from .browser import Browser
 from .cloud import LocalCloud
 from .example_company import ADA, BOB, choose
+from .outbox import link_to
 
 pytestmark = pytest.mark.e2e
 
 SERVER_OPTIONS = {"PROVIDER": "1"}
+DAY_MS = 86_400_000
 PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[Browser]:
     with browser.opened(tmp_path / "profile") as opened:
+        opened.look(width=1280)
         yield opened
 
 
@@ -121,7 +126,7 @@ def test_an_account_is_linked_confirmed_and_unlinked_in_the_console(
 
 
 def test_a_person_without_an_address_that_counts_gets_a_sentence(
-    server: LocalCloud, page: Browser
+    server: LocalCloud, page: Browser, axe: str
 ) -> None:
     """Attack 19: the text of a code in the address is never shown."""
     body = {"name": "M", "email": "mallory@company.example", "password": PASSWORD}
@@ -130,6 +135,8 @@ def test_a_person_without_an_address_that_counts_gets_a_sentence(
     page.press("Continue with Example Company")
     choose(page, "Mallory")
     page.wait_for_text("There is an account with your email address already.")
+    page.run(axe)
+    assert problems(page) == []
     page.open(f"{server.url}/sign-in")
     page.press("Continue with Example Company")
     page.wait_for_heading("Example Company")
@@ -138,6 +145,85 @@ def test_a_person_without_an_address_that_counts_gets_a_sentence(
     page.open(f"{server.url}/sign-in?error=call_us_at_555&error_description=call+555")
     page.wait_for_heading("Sign in")
     assert "555" not in page.text()
+    assert page.errors() == []
+
+
+def age_sessions(server: LocalCloud, user_id: str) -> None:
+    """Move the user's sessions two days back, so that they are no longer fresh."""
+    table = server.table("LARDER_IDENTITY_TABLE")
+    for item in server.items("LARDER_IDENTITY_TABLE"):
+        if item["pk"] == user_id and item["sk"].startswith("session#"):
+            moved = {"created_at": item["created_at"] - 2 * DAY_MS}
+            if item.get("authenticated_at"):
+                moved["authenticated_at"] = item["authenticated_at"] - 2 * DAY_MS
+            table.put_item(Item={**item, **moved})
+
+
+def test_the_company_confirms_that_it_is_the_user(
+    server: LocalCloud, page: Browser, axe: str
+) -> None:
+    """A user without a password confirms before `turbo login`, and in the console."""
+    redirect_uri = quote("http://127.0.0.1:9789", safe="")
+    consent = f"{server.url}/turborepo/token?redirect_uri={redirect_uri}&state=abc"
+    page.open(consent)
+    page.press("Continue with Example Company")
+    choose(page, "Ada")
+    page.wait_for_heading("Let turbo use your cache?")
+    assert "Confirm with Example Company" not in page.text()
+
+    age_sessions(server, user_of(page)["id"])
+    page.open(consent)
+    page.wait_for_heading("Let turbo use your cache?")
+    assert "Send the key to turbo" not in page.text()
+    page.run(axe)
+    assert problems(page) == []
+    page.press("Confirm with Example Company")
+    choose(page, "Ada")
+    page.wait_for_heading("Let turbo use your cache?")
+    assert "Send the key to turbo" in page.text()
+
+    age_sessions(server, user_of(page)["id"])
+    page.open(f"{server.url}/console/account")
+    page.press("Confirm with Example Company")
+    choose(page, "Ada")
+    page.wait_for_text("this one")
+    assert page.errors() == []
+
+
+def test_an_invited_person_joins_without_mail(server: LocalCloud, page: Browser, axe: str) -> None:
+    """The invitation names the company of the address, which is hidden here, and the address needs no mail."""
+    server.larder("teams", "invite", server.team, "bob@company.example", "--role", "DEVELOPER")
+    server.larder("sso", "set", "example", "--hidden")
+    try:
+        page.open(link_to(server, "bob@company.example", "/join?"))
+        page.wait_for_heading("Create an account")
+        page.run(axe)
+        assert problems(page) == []
+        page.press("Continue with Example Company")
+        choose(page, "Bob")
+        page.wait_for_heading("Join the team?")
+        page.press("Join the team")
+        page.wait_for_heading("Welcome to the team")
+    finally:
+        server.larder("sso", "set", "example", "--shown")
+        server.larder("users", "delete", "bob@company.example", "--yes")
+    assert page.errors() == []
+
+
+def test_an_invitation_into_a_required_domain_offers_no_password(
+    server: LocalCloud, page: Browser
+) -> None:
+    """Attack 17: neither an account with a password, nor another person of the company."""
+    server.larder("teams", "invite", server.team, "cy@company.example", "--role", "DEVELOPER")
+    with required(server):
+        page.open(link_to(server, "cy@company.example", "/join?"))
+        page.wait_for_heading("Sign in")
+        assert "Create one" not in page.text()
+        page.press("Continue with Example Company")
+        choose(page, "Ada")
+        page.wait_for_heading("Join the team?")
+        page.press("Join the team")
+        page.wait_for_text("sent to another email address")
     assert page.errors() == []
 
 
@@ -150,7 +236,9 @@ def required(server: LocalCloud, *options: str) -> Iterator[None]:
         server.larder("sso", "optional", "example")
 
 
-def test_a_required_provider_asks_for_the_address_first(server: LocalCloud, page: Browser) -> None:
+def test_a_required_provider_asks_for_the_address_first(
+    server: LocalCloud, page: Browser, axe: str
+) -> None:
     """No one types a company's password into Larder, and an address of another domain still has one."""
     body = {
         "name": "Eve",
@@ -162,6 +250,8 @@ def test_a_required_provider_asks_for_the_address_first(server: LocalCloud, page
         page.open(f"{server.url}/sign-in")
         page.wait_for_heading("Sign in")
         assert "Password" not in page.text()
+        page.run(axe)
+        assert problems(page) == []
         page.type("Email address", body["email"])
         page.press("Continue")
         page.type("Password", PASSWORD)

@@ -18,18 +18,20 @@ from selenium.webdriver.common.keys import Keys
 
 from tools import vendor_console
 
-from . import browser, console, node, seed
+from . import browser, console, seed
+from .accessibility import problems
 from .browser import Browser
 from .cloud import LocalCloud
 from .console import Person
 
 pytestmark = pytest.mark.e2e
 
+# The page of the account then lists the ways to sign in.
+SERVER_OPTIONS = {"PROVIDER": "1"}
 ARTIFACTS = int(os.environ.get("CONSOLE_ARTIFACTS", "300"))
 MARKUP = "<img src=x onerror=pwned=1>"
 LONG = "W" * 48
 EMOJI = "\U0001f9ea" * 30
-TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 VIEWS = {
     "": "Overview",
     "/artifacts": "Artifacts",
@@ -65,13 +67,6 @@ wanted?.click();
 return wanted !== undefined;
 """
 DIALOG = "document.querySelector('dialog[open]')"
-CHECK = """
-const [rules, done] = arguments;
-axe.run(document, {runOnly: {type: "tag", values: rules}, resultTypes: ["violations"]}).then(
-    ({violations}) => done(violations.map(({id, nodes}) => [id, nodes[0].html, nodes[0].failureSummary])),
-    (error) => done([["axe", String(error), ""]]),
-);
-"""
 OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 REPLIES = """
 const real = window.fetch;
@@ -80,14 +75,6 @@ window.fetch = (path, init) =>
         ? new Promise((reply, fail) => (%d ? reply(new Response(%s, {status: %d})) : fail(new TypeError())))
         : real(path, init);
 """
-
-
-@pytest.fixture(scope="module")
-def axe(request: pytest.FixtureRequest) -> str:
-    """The script of axe-core."""
-    root = request.config.rootpath
-    folder = node.installed(root / "tests/e2e/axe", [], root / ".tools" / "axe")
-    return (folder / "node_modules/axe-core/axe.min.js").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -169,11 +156,6 @@ def hostile_run() -> dict[str, Any]:
         "scm": {"branch": MARKUP},
         "tasks": [{**task, "package": package} for package in packages],
     }
-
-
-def problems(page: Browser) -> list[Any]:
-    """What axe-core finds in the page as it is."""
-    return list(page.run_async(CHECK, TAGS))
 
 
 def chosen_looks(number: int) -> list[tuple[int, bool]]:
