@@ -69,7 +69,7 @@ class Asked:
 
 @dataclass
 class HostileProvider:
-    """A provider. `person` are the claims of whoever signs in there; None as a claim leaves it out.
+    """A provider. `person` are the claims of the person who signs in there; None as a claim leaves it out.
 
     `checks_pkce` and `sends_issuer` say whether it does what it should. `answers` replaces the reply of a path.
     `tampers` gets each id token.

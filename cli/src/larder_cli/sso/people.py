@@ -132,7 +132,7 @@ def _question(provider: "IdentityProvider") -> str:
 def optional(id: str, as_json: bool) -> None:
     """Let people of the domains use passwords again.
 
-    Nothing of theirs ends by itself any more. Whose access has ended already stays without, because these people may
+    Their access no longer ends by itself. Whose access has ended already stays without, because these people may
     have left: `larder users resume EMAIL` lets one in again. This needs AWS credentials, and not the provider.
     """
     from larder.accounts.access import people_of

@@ -148,13 +148,13 @@ def warn(provider: "IdentityProvider") -> None:
         domain = canonical(email).rpartition("@")[2]
         if domain in provider.domains:
             echo(
-                f"Warning: {email} is an operator (OperatorEmails). Whoever administers {provider.name} can sign in as"
-                " them",
+                f"Warning: {email} is an operator (OperatorEmails). The administrators of {provider.name} can"
+                " sign in as them",
                 err=True,
             )
     if provider.verified_by is VerifiedBy.DOMAIN:
         echo(
-            f"Warning: with --verified-by domain, whoever can set an address of"
+            f"Warning: with --verified-by domain, a person who can set an address of"
             f" {', '.join(provider.domains) or 'the domains'} at {provider.name} can sign in as its owner. People must"
             " not be able to change their own address there",
             err=True,

@@ -9,7 +9,7 @@ sign-in changes. So a callback that comes twice, or twice at once, or stops in t
 | new | none | yes | a new user, whose address is proven |
 | new | none | no | a new user if `SignUpPolicy` allows it, whose address is not proven |
 | new | proven | yes | the account is linked to the user |
-| new | not proven | yes | the user is claimed: password, sessions and keys of whoever made the account end |
+| new | not proven | yes | the user is claimed: password, sessions and keys of the person who made the account end |
 | new | any | no | refused |
 | new | has another account at this provider | any | refused: a new employee can get a former one's address |
 """

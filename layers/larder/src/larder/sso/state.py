@@ -103,7 +103,7 @@ def begin(
 
 
 def flow_of(state: str) -> str | None:
-    """The part of the cookie's name. None if the text is not a state of ours."""
+    """The part of the cookie's name. None if Larder did not make the state."""
     match = _STATE.fullmatch(state)
     return None if match is None else match["flow"]
 
