@@ -43,6 +43,7 @@ def parse_provider_issuer(text: str, *, origin: str) -> str:
 
 def parse_endpoint(text: str, *, origin: str, field: str) -> str:
     """The URL of an endpoint of a provider, which may have a query. Raises InvalidValue."""
+    rule = "must be an https URL on port 443, without user and fragment"
     parts = _split(text)
     if (
         len(text) > MAX_ENDPOINT_LENGTH
@@ -51,7 +52,7 @@ def parse_endpoint(text: str, *, origin: str, field: str) -> str:
         or not parts.hostname
         or not _is_reachable(text, parts, origin)
     ):
-        raise InvalidValue(field, "must be an https URL on port 443, without user and fragment")
+        raise InvalidValue(field, rule)
     return text
 
 
