@@ -1,6 +1,6 @@
 """A required provider: nobody of its domains uses a password, on any path, except for the exceptions.
 
-Attack 26: a password next to a required provider, by sign-up, reset, or a change of the address into the domain.
+Attack 26: a password although a provider is required, by sign-up, reset, or a change of the address into the domain.
 Attack 32: the refusal depends on the domain alone, so it shows nobody who has an account.
 """
 

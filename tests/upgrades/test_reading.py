@@ -293,7 +293,7 @@ def test_a_user_signs_in_with_a_provider_and_keeps_what_they_have(
     team = find_team("acme")
     assert team is not None
     assert role_of(team.id, ada.id) is Role.OWNER
-    # The person who made the account may not be who has the address: what they had ends, and can be made again.
+    # A stranger may have made the account: its keys end, and can be made again.
     assert not ada.proven
     assert send_as(recording, "ci")("GET", "/v8/artifacts/status").status == 401
     signed_in = find_user_by_email("ada@acme.example")

@@ -132,7 +132,7 @@ def _question(provider: "IdentityProvider") -> str:
 def optional(id: str, as_json: bool) -> None:
     """Let people of the domains use passwords again.
 
-    Their access no longer ends by itself. Whose access has ended already stays without, because these people may
+    Their sessions and keys no longer end by themselves. Access that has ended already stays ended, because people may
     have left: `larder users resume EMAIL` lets one in again. This needs AWS credentials, and not the provider.
     """
     from larder.accounts.access import people_of

@@ -148,8 +148,8 @@ def warn(provider: "IdentityProvider") -> None:
         domain = canonical(email).rpartition("@")[2]
         if domain in provider.domains:
             echo(
-                f"Warning: {email} is an operator (OperatorEmails). The administrators of {provider.name} can"
-                " sign in as them",
+                f"Warning: {email} is an operator (OperatorEmails). An admin of {provider.name} can sign in as"
+                " them",
                 err=True,
             )
     if provider.verified_by is VerifiedBy.DOMAIN:

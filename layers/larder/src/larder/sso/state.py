@@ -103,7 +103,7 @@ def begin(
 
 
 def flow_of(state: str) -> str | None:
-    """The part of the cookie's name. None if Larder did not make the state."""
+    """The part of the cookie's name. None if the text is no state."""
     match = _STATE.fullmatch(state)
     return None if match is None else match["flow"]
 
