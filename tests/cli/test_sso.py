@@ -242,6 +242,18 @@ def test_set_changes_what_is_named(add: Add, larder: Larder) -> None:
     assert "there is no provider other" in larder.refusal("sso", "set", "other", "--hidden")
 
 
+def test_the_domain_that_google_names_follows_the_domains(larder: Larder) -> None:
+    """Attack 13: a private Google account with an address of the company has no hd."""
+    hd = {"hd": ("acme.example",)}
+    add_acme(issuer="https://accounts.google.com", required_claims=hd)
+    changed = larder.json("sso", "set", "acme", "--add-domain", "acme.net")
+    assert changed["required_claims"] == {"hd": ["acme.example", "acme.net"]}
+    chosen = larder.json("sso", "set", "acme", "--require-claim", "hd=acme.net")
+    assert chosen["required_claims"] == {"hd": ["acme.net"]}
+    larder("sso", "set", "acme", "--add-domain", "acme.org")
+    assert stored().required_claims == {"hd": ("acme.net",)}
+
+
 def test_removing_a_domain_of_a_required_provider_frees_its_people(
     larder: Larder, bob: User
 ) -> None:

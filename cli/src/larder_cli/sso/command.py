@@ -138,6 +138,7 @@ def add(
     from larder_cli.sso.reading import read_endpoints
 
     now, origin = clock.now(), settings().base_url
+    domains = tuple(domain.lower() for domain in domains)
     parse_provider_issuer(issuer, origin=origin)
     check_client_id(client_id)
     values = given(**options)
@@ -154,7 +155,7 @@ def add(
         origin=origin,
         secret=None,
         endpoints=endpoints,
-        domains=tuple(domain.lower() for domain in domains),
+        domains=domains,
         groups_claim=groups_claim,
         hidden=hidden,
         signs_up=not no_sign_up,
@@ -282,13 +283,12 @@ def set_(
     def changed(old: "IdentityProvider") -> "IdentityProvider":
         kept = [one for one in old.domains if one not in remove_domain]
         added = [one.lower() for one in add_domain if one.lower() not in kept]
-        required = {**old.required_claims, **claims}
+        domains = (*kept, *added)
+        required = {**_claims_of(old, domains), **claims}
         return replace(
             old,
-            domains=(*kept, *added),
-            exceptions=tuple(
-                one for one in old.exceptions if one.rpartition("@")[2] in (*kept, *added)
-            ),
+            domains=domains,
+            exceptions=tuple(one for one in old.exceptions if one.rpartition("@")[2] in domains),
             required_claims={
                 name: texts for name, texts in required.items() if name not in drop_claim
             },
@@ -300,6 +300,14 @@ def set_(
     _print(new, as_json=as_json)
     if old.domains != new.domains:
         people.settle(new, former=old.domains, quiet=as_json)
+
+
+def _claims_of(old: "IdentityProvider", domains: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The required claims after a change of the domains: `hd` follows them where `add` has set it, at Google."""
+    from larder.sso.discovery import GOOGLE
+
+    follows = old.issuer == GOOGLE and old.required_claims.get("hd") == old.domains
+    return {**old.required_claims, **({"hd": domains} if follows and domains else {})}
 
 
 @sso.command(
