@@ -23,6 +23,7 @@ from larder.tables import IDENTITY, commit
 from larder.trust.models import NewRule
 from larder.trust.rules import create_rule
 from larder_cli.main import cli
+from larder_cli.sso.settings import claims_of_issuer
 from tests.conftest import SetOption
 from tests.functions.accounts.conftest import PASSWORD
 from tests.requests import Cloud
@@ -244,8 +245,11 @@ def test_set_changes_what_is_named(add: Add, larder: Larder) -> None:
 
 def test_the_domain_that_google_names_follows_the_domains(larder: Larder) -> None:
     """Attack 13: a private Google account with an address of the company has no hd."""
-    hd = {"hd": ("acme.example",)}
-    add_acme(issuer="https://accounts.google.com", required_claims=hd)
+    google = "https://accounts.google.com"
+    hd = claims_of_issuer(google, ("acme.example",))
+    assert hd == {"hd": ("acme.example",)}
+    assert claims_of_issuer("https://acme.okta.com", ("acme.example",)) == {}
+    add_acme(issuer=google, required_claims=hd)
     changed = larder.json("sso", "set", "acme", "--add-domain", "acme.net")
     assert changed["required_claims"] == {"hd": ["acme.example", "acme.net"]}
     chosen = larder.json("sso", "set", "acme", "--require-claim", "hd=acme.net")
@@ -258,6 +262,15 @@ def test_removing_a_domain_of_a_required_provider_frees_its_people(
     larder: Larder, bob: User
 ) -> None:
     add_acme(mode=Mode.REQUIRED)
+    end_access(bob, at=clock.now() + DAY)
+    larder("sso", "set", "acme", "--remove-domain", "acme.example")
+    freed = find_user(bob.id)
+    assert freed is not None
+    assert freed.access_until is None
+
+
+def test_an_interrupted_change_of_the_domains_is_finished(larder: Larder, bob: User) -> None:
+    add_acme(mode=Mode.REQUIRED, domains=())
     end_access(bob, at=clock.now() + DAY)
     larder("sso", "set", "acme", "--remove-domain", "acme.example")
     freed = find_user(bob.id)

@@ -15,6 +15,7 @@ from larder_cli.sso import people
 from larder_cli.sso import settings as given_settings
 from larder_cli.sso.settings import (
     check_client_id,
+    claims_of_issuer,
     common_options,
     given,
     read_secret,
@@ -142,10 +143,8 @@ def add(
     parse_provider_issuer(issuer, origin=origin)
     check_client_id(client_id)
     values = given(**options)
-    is_google = issuer == GOOGLE
-    if is_google and domains:
-        # Anyone can have a Google account with an address of the company. Only those of its Workspace have hd.
-        values["required_claims"] = {"hd": domains, **values.get("required_claims", {})}
+    own = values.get("required_claims", {})
+    values["required_claims"] = {**claims_of_issuer(issuer, domains), **own}
     endpoints, _ = read_endpoints(issuer, origin=origin)
     provider = IdentityProvider(
         id=id,
@@ -159,7 +158,7 @@ def add(
         groups_claim=groups_claim,
         hidden=hidden,
         signs_up=not no_sign_up,
-        sends_auth_time=not (no_auth_time or is_google),
+        sends_auth_time=not no_auth_time and issuer != GOOGLE,
         created_at=now,
         updated_at=now,
         **values,
@@ -298,16 +297,18 @@ def set_(
     old, new = service.change_provider(id, changed, now=clock.now())
     warn(new)
     _print(new, as_json=as_json)
-    if old.domains != new.domains:
-        people.settle(new, former=old.domains, quiet=as_json)
+    if add_domain or remove_domain:
+        # Also if the domains have not changed: an earlier run may have been interrupted here.
+        people.settle(new, former=(*old.domains, *remove_domain), quiet=as_json)
 
 
 def _claims_of(old: "IdentityProvider", domains: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """The required claims after a change of the domains: `hd` follows them where `add` has set it, at Google."""
-    from larder.sso.discovery import GOOGLE
-
-    follows = old.issuer == GOOGLE and old.required_claims.get("hd") == old.domains
-    return {**old.required_claims, **({"hd": domains} if follows and domains else {})}
+    """The required claims after a change of the domains, which those that `add` has set follow."""
+    required = {**old.required_claims}
+    for name, values in claims_of_issuer(old.issuer, old.domains).items():
+        if required.get(name) == values:
+            required |= claims_of_issuer(old.issuer, domains)
+    return required
 
 
 @sso.command(

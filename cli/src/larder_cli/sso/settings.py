@@ -90,6 +90,16 @@ def _claims(texts: "Iterable[str]") -> dict[str, tuple[str, ...]]:
     return claims
 
 
+def claims_of_issuer(issuer: str, domains: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """What tokens of the issuer must have by default.
+
+    Anyone can have a Google account with an address of a company. Only accounts of its Workspace have `hd`.
+    """
+    from larder.sso.discovery import GOOGLE
+
+    return {"hd": domains} if issuer == GOOGLE and domains else {}
+
+
 def read_secret(file: Any) -> str:
     """The client secret, from a file or by a question that does not show it. Raises ClickException."""
     asked = file is None
