@@ -296,6 +296,16 @@ def test_people_of_a_domain_that_left_the_provider_are_not_managed(bob: User) ->
     assert end_of(bob) is None
 
 
+def test_people_of_another_provider_keep_their_end(bob: User) -> None:
+    """The operator removes a domain that the provider does not have."""
+    ends_at = clock.now() + DAY
+    end_access(bob, at=ends_at)
+    add_acme(mode=Mode.REQUIRED)
+    other = add_acme(id="other", domains=())
+    access.settle_access(other, former_domains=("acme.example",), now=clock.now())
+    assert end_of(bob) == ends_at
+
+
 def test_more_time_is_for_people_who_still_have_access(cloud: Cloud, bob: User) -> None:
     """The provider is down, and someone left the company last month."""
     now = clock.now()

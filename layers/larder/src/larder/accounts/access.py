@@ -87,7 +87,8 @@ def settle_access(
             ends_at = None
         elif is_managed(provider, address):
             ends_at = ends_at or now + timedelta(days=provider.keys_days)
-        elif ends_at is not None and now < ends_at:
+        elif ends_at is not None and now < ends_at and access_of(address, now=now) is None:
+            # No other provider manages the user either.
             ends_at = None
         return replace(user, access_until=ends_at)
 
