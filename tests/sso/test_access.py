@@ -1,5 +1,7 @@
 """The access of people: it ends some time after the last sign-in with the provider, and while they are suspended."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -8,8 +10,8 @@ import pytest
 
 from larder import clock
 from larder.accounts import access
-from larder.accounts.models import User
-from larder.accounts.service import create_user, find_user
+from larder.accounts.models import ProfileChange, User
+from larder.accounts.service import create_user, find_user, update_profile
 from larder.accounts.sessions import extend_session, find_session, is_fresh, start_session
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
@@ -147,6 +149,22 @@ def test_a_suspended_user_has_no_access_until_resumed(
     assert browser.get("/get-session").json is not None
     assert exchange() == 200
     assert sign_in() == (200, "")
+
+
+def test_a_suspension_at_the_same_time_as_other_changes_is_kept(bob: User) -> None:
+    """The user renames themselves and signs in with the provider while the operator suspends them."""
+    now, ends_at = clock.now(), clock.now() + 30 * DAY
+    acts: list[Callable[[], object]] = [
+        lambda: update_profile(bob, ProfileChange(name="Robert"), now=now),
+        lambda: end_access(bob, at=ends_at),
+        lambda: access.suspend_user(bob.id, now=now),
+    ]
+    with ThreadPoolExecutor(len(acts)) as pool:
+        for done in [pool.submit(act) for act in acts]:
+            done.result()
+    found = find_user(bob.id)
+    assert found is not None
+    assert (found.name, found.access_until, found.suspended_at) == ("Robert", ends_at, now)
 
 
 def test_a_login_code_ends_with_the_access(bob: User, later: Clock) -> None:
