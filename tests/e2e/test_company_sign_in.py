@@ -190,6 +190,35 @@ def test_the_company_confirms_that_it_is_the_user(
     assert page.errors() == []
 
 
+def test_the_console_marks_members_by_group(server: LocalCloud, page: Browser) -> None:
+    """They cannot be changed there, because the next sign-in would undo it."""
+    page.open(f"{server.url}/sign-in")
+    page.press("Continue with Example Company")
+    choose(page, "Ada")
+    page.wait_for_heading("Get started")
+    slug = f"team-{secrets.token_hex(4)}"
+    owner = ["--owner", "ada@company.example"]
+    server.larder("teams", "create", "--name", "Acme", "--slug", slug, *owner)
+    for name in ("Grace", "Linus"):
+        email = f"{name.lower()}-{slug}@other.example"
+        server.larder("users", "create", "--email", email, "--name", name)
+        server.larder("teams", "add-member", slug, email, "--unverified")
+    table = server.table("LARDER_TEAMS_TABLE")
+    users = {one["email"]: one["id"] for one in server.larder("users", "list")}
+    managed = f"member#{users[f'linus-{slug}@other.example']}"
+    (item,) = (one for one in server.items("LARDER_TEAMS_TABLE") if one["sk"] == managed)
+    table.put_item(Item={**item, "managed_by": "example"})
+
+    page.open(f"{server.url}/console/t/{slug}/members")
+    page.wait_for_text("by Example Company")
+    shown = page.run(
+        "return [...document.querySelectorAll('main [aria-label]')].map((one) => one.ariaLabel)"
+    )
+    assert "Role of Grace" in shown
+    assert not [one for one in shown if "Linus" in one]
+    assert page.errors() == []
+
+
 def test_an_invited_person_joins_without_mail(server: LocalCloud, page: Browser, axe: str) -> None:
     """The invitation names the company of the address, which is hidden here, and the address needs no mail."""
     server.larder("teams", "invite", server.team, "bob@company.example", "--role", "DEVELOPER")

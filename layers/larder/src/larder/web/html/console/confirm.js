@@ -7,13 +7,16 @@ tabs.addEventListener("message", () => location.reload());
 // Password managers need to know which account's password it is.
 const Username = ({ user }) => html`<input class="hidden-text" type="text" autocomplete="username" value=${user.email} readonly tabindex="-1" aria-hidden="true" />`;
 
+/** The names of providers by id. Hidden ones are not in the reply, so their id stands for the name. */
+const providerNames = (reply) => (id) => reply?.providers?.find((one) => one.id === id)?.name ?? id;
+
 /** How the user signs in: `{ accounts, hasPassword, offered }`, each account with its name, and the listed providers. */
 async function loadWays() {
   const [accounts, offered] = await Promise.all(["list-accounts", "sign-in/providers"].map((path) => call("GET", `/api/auth/${path}`)));
   if (accounts.problem) return accounts;
   const providers = offered.data?.providers ?? [];
-  const nameOf = (id) => (id === "credential" ? "Password" : (providers.find((one) => one.id === id)?.name ?? id));
-  const named = accounts.data.map((account) => ({ ...account, name: nameOf(account.providerId) }));
+  const nameOf = providerNames(offered.data);
+  const named = accounts.data.map((account) => ({ ...account, name: account.providerId === "credential" ? "Password" : nameOf(account.providerId) }));
   const hasPassword = named.some(({ providerId }) => providerId === "credential");
   return { data: { accounts: named, hasPassword, offered: providers }, problem: null };
 }

@@ -24,6 +24,11 @@ async function loadMembersPage(team) {
   if (first.problem) return first;
   const people = first.data.pagination.next === null ? { data: first.data.members } : await loadMembers(team);
   if (people.problem) return people;
+  // Groups of a company give these memberships, so that the next sign-in would undo a change.
+  if (people.data.some(({ managedBy }) => managedBy)) {
+    const nameOf = providerNames((await call("GET", "/api/auth/sign-in/providers")).data);
+    for (const one of people.data) one.company = one.managedBy && nameOf(one.managedBy);
+  }
   return { data: { people: people.data, invitations: first.data.emailInviteCodes }, problem: null };
 }
 
@@ -32,14 +37,14 @@ const rolesFor = (scope) => Object.keys(ROLES).filter((role) => scope.owns || ro
 
 function MembersTable({ people, scope, user, open, reload }) {
   const owners = people.filter(({ role }) => role === "OWNER").length;
-  const isFixed = (member) => (member.role === "OWNER" && (owners === 1 || !scope.owns)) || !scope.manages;
+  const isFixed = (member) => (member.role === "OWNER" && (owners === 1 || !scope.owns)) || !scope.manages || member.company;
   const change = async (member, role) => {
     const { problem } = await call("PATCH", `/v1/teams/${scope.team.id}/members/${member.uid}`, { role });
     announce(problem ?? `${visible(member.name)} is now ${ROLES[role]}.`);
     reload();
   };
   const columns = [
-    { title: "Name", cell: (member) => html`<strong><${Name} of=${member.name} /></strong> ${member.uid === user.id && html`<${Tag}>you<//>`}` },
+    { title: "Name", cell: (member) => html`<strong><${Name} of=${member.name} /></strong> ${member.uid === user.id && html`<${Tag}>you<//>`} ${member.company && html`<${Tag}>by ${visible(member.company)}<//>`}` },
     { title: "Email address", cell: (member) => html`<${Name} of=${member.email} />` },
     {
       title: "Role",
@@ -55,6 +60,7 @@ function MembersTable({ people, scope, user, open, reload }) {
       title: "",
       cell: (member) => {
         const isSelf = member.uid === user.id;
+        if (member.company) return null;
         if (member.role === "OWNER" && owners === 1) return html`<span class="soft">Only owner</span>`;
         if (!isSelf && isFixed(member)) return null;
         const action = isSelf ? "Leave" : "Remove";
