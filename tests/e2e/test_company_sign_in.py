@@ -29,11 +29,18 @@ DAY_MS = 86_400_000
 PASSWORD = "correct horse battery"
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Browser]:
-    with browser.opened(tmp_path / "profile") as opened:
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser.opened(tmp_path_factory.mktemp("browser") / "profile") as opened:
         opened.look(width=1280)
         yield opened
+
+
+@pytest.fixture
+def page(window: Browser) -> Browser:
+    """A browser in which no one is signed in."""
+    window.forget_cookies()
+    return window
 
 
 @pytest.fixture(params=servers.KINDS)
