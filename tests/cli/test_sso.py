@@ -532,3 +532,37 @@ def test_a_lost_client_secret_is_named(larder: Larder, add: Add, data_folder: Pa
     (data_folder / "local.json").write_text(json.dumps({"signing_secret": "unrelated"}))
     warned = larder("rotate-signing-secret", "--force").stderr
     assert "larder sso rotate-secret acme" in warned
+
+
+# Roles in teams --------------------------------------------------------------------------------
+
+
+def test_map_and_unmap_a_group(larder: Larder, cloud: Cloud) -> None:
+    add_acme(groups_claim="groups")
+    group = ("acme", "--group", "eng", "--team", "acme")
+    mapped = larder.json("sso", "map", *group, "--role", "developer")
+    expected = {"team": "acme", "groups": {"eng": "DEVELOPER"}, "everyone": None}
+    assert mapped == {"id": "acme", **expected}
+    everyone = ("acme", "--everyone", "--team", cloud.team.id)
+    larder("sso", "map", *everyone, "--role", "VIEWER")
+    assert larder.json("sso", "show", "acme")["teams"] == [{**expected, "everyone": "VIEWER"}]
+    assert "Team acme: eng DEVELOPER, everyone VIEWER" in larder("sso", "show", "acme").stdout
+    larder("sso", "unmap", *everyone)
+    larder("sso", "unmap", *group)
+    assert larder.json("sso", "show", "acme")["teams"] == []
+    assert "is not mapped" in larder.refusal("sso", "unmap", *group)
+
+
+def test_map_warns_of_owners_and_refuses_what_has_no_effect(larder: Larder, cloud: Cloud) -> None:
+    add_acme()
+    warned = larder("sso", "map", "acme", "--everyone", "--team", "acme", "--role", "OWNER")
+    assert "can now make anyone an owner of acme" in warned.stderr
+    group = ("acme", "--group", "eng", "--team", "acme", "--role", "ADMIN")
+    assert "--groups-claim" in larder.refusal("sso", "map", *group)
+    assert "no provider other" in larder.refusal("sso", "map", "other", *everyone_of("acme"))
+    assert "no team nowhere" in larder.refusal("sso", "map", "acme", *everyone_of("nowhere"))
+    larder.refusal("sso", "map", "acme", "--team", "acme", "--role", "ADMIN", status=2)
+
+
+def everyone_of(team: str) -> tuple[str, ...]:
+    return ("--everyone", "--team", team, "--role", "ADMIN")

@@ -1080,7 +1080,7 @@ def start_sso(s: Subject) -> Play:
 )
 def unlink_account(s: Subject) -> Play:
     providers = [add_acme(id=f"p{n}{s.tag.lower()}", domains=()) for n in range(2)]
-    token, own = s.session(), [link(s.user, one) for one in providers]
+    token, own = s.session(), [link(s.user, one, one.id) for one in providers]
     yield lambda: s.ask("POST", "/unlink-account", {"accountId": own[0].id}, token=token)
     yield None
     assert [one.id for one in accounts.list_provider_accounts(s.user.id)] == [own[1].id]

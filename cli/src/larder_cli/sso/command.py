@@ -11,7 +11,7 @@ from larder import clock
 from larder.settings import settings
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.output import Record, echo, print_json, print_record, print_table
-from larder_cli.sso import people
+from larder_cli.sso import groups, people
 from larder_cli.sso import settings as given_settings
 from larder_cli.sso.settings import (
     check_client_id,
@@ -207,7 +207,7 @@ def list_(as_json: bool) -> None:
 def show(id: str, as_json: bool) -> None:
     """Show the provider ID, and who has not signed in with it.
 
-    Also shows its last changes. Reads all users.
+    Also shows the roles that it gives in teams, and its last changes. Reads all users.
     """
     from larder.accounts.access import people_of
     from larder.audit.service import read_entries
@@ -220,9 +220,11 @@ def show(id: str, as_json: bool) -> None:
     changes: list[Record] = [{"at": entry.at, "action": entry.action.value} for entry in entries]
     counts = {"people": len(found), "signed_in": len(found) - len(missing)}
     if as_json:
-        print_json({**_record(provider), **counts, "not_signed_in": missing, "changes": changes})
+        more = {"teams": groups.mappings_of(id), "not_signed_in": missing, "changes": changes}
+        print_json({**_record(provider), **counts, **more})
         return
     _print(provider, as_json=False, **counts)
+    echo(*(groups.described(one) for one in groups.mappings_of(id)))
     echo("", *(f"{email} has not signed in with {provider.name} yet" for email in missing))
     print_table(changes, ("at", "action"), empty="there are no changes", as_json=False)
 
@@ -461,5 +463,13 @@ _CHECKS = (
 )
 
 
-for command in (people.require, people.optional, people.extend, people.unlink, people.remove):
+for command in (
+    people.require,
+    people.optional,
+    people.extend,
+    people.unlink,
+    people.remove,
+    groups.map_group,
+    groups.unmap_group,
+):
     sso.add_command(command)
