@@ -51,7 +51,7 @@ _team_option = click.option("--team", required=True, metavar="TEAM", help="The s
 def map_group(
     id: str, group: str | None, everyone: bool, team: str, role: str, as_json: bool
 ) -> None:
-    """Give the people of a group of the provider ID a role in a team.
+    """Give a group of the provider ID a role in a team.
 
     Each sign-in applies it: it adds the person, changes their role, or removes them if they have lost the group.
     Memberships that people made stay as they are. A provider gives roles in at most 20 teams.
