@@ -156,12 +156,16 @@ class Company:
                 access.suspend_user(person.known.id, now=clock.now())
             if person.is_at_work(week) and person.is_due():
                 self.sign_in(person, works=week not in OUTAGE)
+        self.sweep()
+
+    def sweep(self) -> None:
+        """As it runs every hour, but twice a week."""
         invoke("accounts.sweep_deleted_users.handler", {})
-        for message in self._deliver():
-            self.warned.setdefault(message, []).append(clock.now())
+        for user_id in self._deliver():
+            self.warned.setdefault(user_id, []).append(clock.now())
 
     def _deliver(self) -> list[str]:
-        """The addresses that were warned of the end of their access this week."""
+        """The ids of the users that the waiting mails warn."""
         waiting = [
             payload["user_id"]
             for payload in self.mailbox.payloads
@@ -269,6 +273,8 @@ def test_a_year_in_a_company(
             assert require() == []
         company.live(week)
         company.check(week)
+        calendar.shift(WEEK / 2)
+        company.sweep()
 
     calendar.move_to(START + WEEKS * WEEK)
     gone = [person for person in company.people if person.leaves < WEEKS]
