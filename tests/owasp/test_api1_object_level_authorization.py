@@ -35,7 +35,11 @@ BY_SECRET = {
     ("POST", "/login/oauth/token"),
 }
 LINKS = {("GET", "/api/auth/verify-email"), ("POST", "/api/auth/reset-password")}
-OTHERS = {("GET", "/api/auth/sso")}
+OTHERS = {
+    ("GET", "/api/auth/sso"),
+    # The id is that of an identity provider, which belongs to no user.
+    ("GET", "/api/auth/callback/{id}"),
+}
 SAME_REPLY_FOR_UNKNOWN = {"/api/auth/revoke-session"}
 """Revoking another user's session gets the same reply as revoking an unknown session."""
 

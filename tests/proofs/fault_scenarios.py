@@ -1015,7 +1015,8 @@ def signing_in(s: Subject, provider: HostileProvider) -> Request:
 @contextmanager
 def at_provider(s: Subject) -> Generator[HostileProvider]:
     with option_set(s, "base_url", LOOPBACK, usually=""), serving_provider() as provider:
-        provider.person["email"] = f"person@{s.tag.lower()}.example"
+        # Another cell may have had a provider at the same port.
+        provider.person |= {"sub": s.tag, "email": f"person@{s.tag.lower()}.example"}
         yield provider
 
 

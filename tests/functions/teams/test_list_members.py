@@ -45,6 +45,7 @@ def test_a_member_with_every_field_that_clients_require(cloud: Cloud, ada: Perso
                 "name": "Ada",
                 "role": "OWNER",
                 "confirmed": True,
+                "managedBy": None,
                 "createdAt": to_ms(cloud.team.created_at),
             }
         ],
