@@ -79,7 +79,7 @@ function Ways({ ways, reload }) {
           && html`<${Button} kind="second small" aria-label=${`Unlink ${visible(account.name)}`} onClick=${() => setOpen(account)}>Unlink<//>`,
       },
     ]} />
-    ${others.map(({ id, name }) => html`<p key=${id}><${Button} onClick=${() => leaveFor("link-social", { provider: id })}>Link ${visible(name)}<//></p>`)}
+    ${others.map(({ id, name }) => html`<p key=${id}><${Button} onClick=${() => leaveFor("/api/auth/link-social", { provider: id })}>Link ${visible(name)}<//></p>`)}
     ${open && html`<${Unlink} account=${open} close=${(hasChanged) => {
       setOpen(null);
       if (hasChanged) reload();

@@ -12,7 +12,7 @@ const providerNames = (reply) => (id) => reply?.providers?.find((one) => one.id 
 
 /** How the user signs in: `{ accounts, hasPassword, offered }`, each account with its name, and the listed providers. */
 async function loadWays() {
-  const [accounts, offered] = await Promise.all(["list-accounts", "sign-in/providers"].map((path) => call("GET", `/api/auth/${path}`)));
+  const [accounts, offered] = await Promise.all([call("GET", "/api/auth/list-accounts"), call("GET", "/api/auth/sign-in/providers")]);
   if (accounts.problem) return accounts;
   const providers = offered.data?.providers ?? [];
   const nameOf = providerNames(offered.data);
@@ -23,7 +23,7 @@ async function loadWays() {
 
 /** Leave for a provider, which leads back to this view. The page of the account explains errors. */
 async function leaveFor(path, body) {
-  const { data, problem } = await call("POST", `/api/auth/${path}`, { ...body, callbackURL: location.pathname, errorCallbackURL: "/console/account" });
+  const { data, problem } = await call("POST", path, { ...body, callbackURL: location.pathname, errorCallbackURL: "/console/account" });
   if (problem) return announce(problem);
   location.assign(data.url);
 }
@@ -32,7 +32,7 @@ async function leaveFor(path, body) {
 function KeysEnd({ user, until }) {
   if (until === null || new Date(until) - Date.now() > 7 * DAY) return null;
   return html`<p class="notice">Your keys work until ${formats.date.format(new Date(until))}.${" "}
-    <button type="button" class="link" onClick=${() => leaveFor("sign-in/sso", { email: user.email })}>Sign in with your company<//> to keep them.
+    <button type="button" class="link" onClick=${() => leaveFor("/api/auth/sign-in/sso", { email: user.email })}>Sign in with your company<//> to keep them.
   </p>`;
 }
 
@@ -48,7 +48,7 @@ function ConfirmIdentity({ user, session, cancel, done }) {
   return html`<${Loaded} of=${ways} lines="2" show=${({ accounts, hasPassword }) => html`
     <p>You signed in more than a day ago. ${hasPassword ? "Enter your password to go on." : "Confirm that it is you to go on."}</p>
     ${accounts.filter(({ providerId }) => providerId !== "credential").map(({ providerId, name }) => html`<p key=${providerId}>
-      <${Button} onClick=${() => leaveFor("sign-in/social", { provider: providerId, additionalParams: { prompt: "login" } })}>Confirm with ${visible(name)}<//>
+      <${Button} onClick=${() => leaveFor("/api/auth/sign-in/social", { provider: providerId, additionalParams: { prompt: "login" } })}>Confirm with ${visible(name)}<//>
     </p>`)}
     ${hasPassword && html`<${Form} kind="second" action="Continue" busy="Signing in …" act=${act} cancel=${cancel}>
       <${Username} user=${user} />
