@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from larder import clock
 from larder.accounts.models import User
+from larder.accounts.repository import list_provider_accounts
 from larder.accounts.service import check_credentials, create_user, find_user, find_user_by_email
 from larder.accounts.sessions import start_session
 from larder.api_keys.changes import NewKey
@@ -31,6 +32,7 @@ from tests.conftest import SetOption
 from tests.mailbox import Mailbox
 from tests.proofs.conftest import BeginRounds
 from tests.requests import DOMAIN, SESSION_COOKIE, Reply, deliver
+from tests.sso.providers import ENDPOINTS, add_acme, link
 
 pytestmark = pytest.mark.slow
 
@@ -94,7 +96,8 @@ fields = st.dictionaries(
             "id", "role", "emailVerified", "userId", "version", "session_generation", "__proto__",
             "keyId", "key", "prefix", "expiresIn", "metadata", "permissions", "enabled", "teamId",
             "remaining", "refillAmount", "refillInterval", "rateLimitMax", "rateLimitEnabled",
-            "redirectUri", "state", "team",
+            "redirectUri", "state", "team", "provider", "loginHint", "idToken", "domain", "accountId",
+            "errorCallbackURL",
         ]
     ),
     values,
@@ -159,13 +162,16 @@ def check_reply(reply: Reply) -> None:
         assert re.fullmatch(r"[\x20-\x7e]*", text), text
     for line in reply.cookies:
         assert re.fullmatch(
-            r"(__Secure-)?better-auth\.(session_token|session_data|dont_remember)=[A-Za-z0-9%._-]*; Path=/"
+            r"((__Secure-)?better-auth\.(session_token|session_data|dont_remember)|(__Host-)?larder\.sso\.[0-9a-f]{8})"
+            r"=[A-Za-z0-9%._+/=-]*; Path=/"
             r"(; Max-Age=\d+)?; HttpOnly(; Secure)?; SameSite=Lax",
             line,
         ), line
     if location := reply.headers.get("location"):
         assert re.fullmatch(
-            rf"(https://{re.escape(DOMAIN)})?/(?![/\\]).*|https://{DOMAIN}/?", location
+            rf"(https://{re.escape(DOMAIN)})?/(?![/\\]).*|https://{DOMAIN}/?"
+            rf"|{re.escape(ENDPOINTS.authorization)}\?.*",
+            location,
         )
         assert not re.search(r"[\s\\\x00-\x1f]", location)
     if reply.status >= 400 and reply.body:
@@ -206,6 +212,7 @@ def attack_endpoint(
 ) -> None:
     _, bobs_key = create_key(NewKey(user_id=bob.id, name="bob's"), now=clock.now())
     before, keys_before = find_user(bob.id), list_keys(bob.id)
+    provider = add_acme()
 
     def check_stores() -> None:
         """Every requested mail can be sent, and Bob's data is unchanged."""
@@ -236,6 +243,9 @@ def attack_endpoint(
         if "/api-key/" in operation:
             key, raw_key = create_key(NewKey(user_id=ada.id), now=now)
             names = replace(names, key=raw_key, key_id=key.id)
+        if operation == "POST /api/auth/unlink-account":
+            linked = [*list_provider_accounts(ada.id), None][0] or link(ada, provider)
+            names = replace(names, linked_account=linked.id)
         if operation == OF_BOBS_KEY:
             names = replace(names, key_id=keys_before[0].id)
         if operation == "POST /api/auth/sign-up/email":
