@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,34 @@ def test_with_preflight_the_second_run_is_full_turbo_and_every_output_is_byte_id
     assert warm.remote_hits == EVERY_PACKAGE
     # Each build has another id, so equal outputs were restored.
     assert output_digests(root) == built
+
+
+def test_a_key_becomes_the_teams_during_a_build_and_both_restore_it(
+    client: Callable[..., turbo.Client],
+    fresh_monorepo: Callable[..., Path],
+    short_monorepo: Path,
+    local_cloud: LocalCloud,
+) -> None:
+    team = local_cloud.turbo_environment["TURBO_TEAM"]
+    named = ("--user", "operator@larder.local", "--team", team, "--name", "CI")
+    personal = local_cloud.larder("keys", "create", *named)
+    root = fresh_monorepo(turbo.NEWEST, seed="to the team", template=short_monorepo)
+    by_user = client(turbo.NEWEST, preflight=True)
+    by_user = replace(
+        by_user, remote_cache={**by_user.remote_cache, "TURBO_TOKEN": personal["key"]}
+    )
+
+    with ThreadPoolExecutor(1) as building:
+        cold = building.submit(turbo.build, by_user, root)
+        of_team = local_cloud.larder("keys", "rotate", personal["id"], "--to-team")
+        assert cold.result().cached == 0
+    built = output_digests(root)
+    for key in (personal["key"], of_team["key"]):
+        wipe_outputs_and_local_cache(root)
+        environment = {**by_user.remote_cache, "TURBO_TOKEN": key}
+        warm = turbo.build(replace(by_user, remote_cache=environment), root)
+        assert warm.full_turbo
+        assert output_digests(root) == built
 
 
 @pytest.mark.thorough
