@@ -54,7 +54,7 @@ serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.
 	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" RUNTIME="$(RUNTIME)" EDGE="$(EDGE)" PROVIDER="$(PROVIDER)" THROTTLE="$(THROTTLE)" CONCURRENCY="$(CONCURRENCY)" exec .venv/bin/python -m local serve
 
 .PHONY: demo
-demo: $(SERVE_READY) ## build a sample monorepo twice with turbo, the second time from the cache
+demo: $(SERVE_READY) ## build a sample monorepo twice with turbo, the second time from the cache, and sign in with a company
 	@exec .venv/bin/python -m local demo
 
 .PHONY: larder

@@ -17,7 +17,10 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+from local.demo.company import Browser
 from local.demo.sample import PACKAGES, outputs, wipe, write_sample
+from local.provider.app import ID
+from local.provider.people import PEOPLE
 from local.turbo_env import TurboEnv, read_turbo_env
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
@@ -57,7 +60,7 @@ def _demonstrate(folder: Path, data: Path) -> None:
     _say(f"1. A sample monorepo with {PACKAGES} packages, and turbo from npm")
     write_sample(monorepo, secrets.token_hex(8))
     _install(monorepo)
-    with _cloud(data, folder / "data") as turbo:
+    with _cloud(data, folder / "data") as (used, turbo):
         _say("3. The first build: nothing is in the cache yet")
         first_s, _ = _build(monorepo, turbo)
         made = outputs(monorepo)
@@ -65,6 +68,8 @@ def _demonstrate(folder: Path, data: Path) -> None:
         wipe(monorepo)
         _say("5. The second build: everything comes from Larder")
         second_s, report = _build(monorepo, turbo)
+        _say("6. Company sign-in: the group eng of Example Company gets a role in the team")
+        _show_company(used, turbo)
     if "FULL TURBO" not in report:
         raise DemoError("the second build did not come entirely from the cache")
     if outputs(monorepo) != made:
@@ -72,6 +77,27 @@ def _demonstrate(folder: Path, data: Path) -> None:
     _say(
         f"FULL TURBO: {len(made)} outputs restored, byte for byte;"
         f" {first_s:.1f} s became {second_s:.1f} s"
+    )
+
+
+def _show_company(data: Path, turbo: TurboEnv) -> None:
+    """Map a group to a role, and sign in as a person of the group."""
+    person = next(one for one in PEOPLE.values() if "eng" in one.groups)
+    mapping = ["sso", "map", ID, "--group", "eng", "--team", turbo.team, "--role", "DEVELOPER"]
+    print(f"   $ larder {' '.join(mapping)}", flush=True)
+    command = [str(Path(sys.executable).with_name("larder")), "--local", str(data), *mapping]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    browser = Browser(turbo.api_url)
+    if not browser.sign_in(person):
+        print("   This local cloud runs without Example Company (PROVIDER=0).", flush=True)
+        return
+    if done.returncode:
+        raise DemoError(f"larder could not map the group:\n{done.stderr.strip()}")
+    role = browser.roles().get(turbo.team)
+    if role != "DEVELOPER":
+        raise DemoError(f"{person.name} signed in, and has the role {role} in {turbo.team}")
+    print(
+        f"   {person.name} ({person.email}) signed in, and is a {role} of {turbo.team}", flush=True
     )
 
 
@@ -83,12 +109,12 @@ def _install(monorepo: Path) -> None:
 
 
 @contextlib.contextmanager
-def _cloud(data: Path, own: Path) -> Iterator[TurboEnv]:
-    """The local cloud running on `data`, or else one that runs only for the demo."""
+def _cloud(data: Path, own: Path) -> Iterator[tuple[Path, TurboEnv]]:
+    """The local cloud running on `data`, or else one that runs only for the demo. With the folder of its data."""
     running = _running_cloud(data)
     if running:
         _say(f"2. Use the local cloud running at {running.api_url}")
-        yield running
+        yield data, running
         return
     _say("2. Start a local cloud for this demo (none is running)")
     log = own.with_suffix(".log")
@@ -104,7 +130,7 @@ def _cloud(data: Path, own: Path) -> Iterator[TurboEnv]:
             start_new_session=True,
         )
     try:
-        yield _wait_until_up(process, own, log)
+        yield own, _wait_until_up(process, own, log)
     finally:
         # Closing its input ends it. That also happens when the demo is killed.
         process.communicate(timeout=_STOP_TIMEOUT_S)
