@@ -327,7 +327,8 @@ def test_the_account_is_listed_without_its_password(
 ) -> None:
     user = ada.sign_up(page)["user"]
     (account,) = page.data("listAccounts")
-    assert account.keys() == ACCOUNT_FIELDS
+    assert account.keys() == {*ACCOUNT_FIELDS, "issuer"}
+    assert account["issuer"] == "local:credential"
     assert (account["providerId"], account["scopes"]) == ("credential", [])
     assert account["accountId"] == account["userId"] == user["id"]
     assert account["createdAt"] == account["updatedAt"] == user["createdAt"]
