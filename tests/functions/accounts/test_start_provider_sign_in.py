@@ -65,6 +65,9 @@ def test_what_a_client_may_ask_of_the_provider() -> None:
     ("body", "refusal"),
     [
         ({"provider": "other"}, (404, "PROVIDER_NOT_FOUND")),
+        # DynamoDB refuses such keys.
+        ({"provider": ""}, (404, "PROVIDER_NOT_FOUND")),
+        ({"provider": "x" * 3000}, (404, "PROVIDER_NOT_FOUND")),
         ({"provider": "acme", "idToken": {"token": "x"}}, (404, "ID_TOKEN_NOT_SUPPORTED")),
         ({}, (400, "VALIDATION_ERROR")),
         ({"provider": 7}, (400, "VALIDATION_ERROR")),
@@ -106,6 +109,9 @@ def test_the_provider_is_found_by_address_domain_or_id(body: dict[str, str]) -> 
         ({"email": "nonsense"}, (400, "INVALID_EMAIL")),
         ({"email": "ada@other.example"}, (404, "NO_PROVIDER_FOUND_FOR_THE_ISSUER")),
         ({"domain": "other.example"}, (404, "NO_PROVIDER_FOUND_FOR_THE_ISSUER")),
+        ({"domain": "x" * 3000}, (404, "NO_PROVIDER_FOUND_FOR_THE_ISSUER")),
+        ({"organizationSlug": "x" * 3000}, (404, "NO_PROVIDER_FOUND_FOR_THE_ISSUER")),
+        ({"providerId": "x" * 3000}, (404, "PROVIDER_NOT_FOUND")),
         ({"domain": "x@acme.example"}, (404, "NO_PROVIDER_FOUND_FOR_THE_ISSUER")),
         ({"providerId": "other"}, (404, "PROVIDER_NOT_FOUND")),
         ({"organizationSlug": "nowhere"}, (404, "NO_PROVIDER_FOUND_FOR_THE_ISSUER")),

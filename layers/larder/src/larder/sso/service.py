@@ -44,7 +44,8 @@ _NO_TRUST = ("name", "hidden", "session_hours", "keys_days", "updated_at")
 
 
 def find_provider(provider_id: str) -> IdentityProvider | None:
-    return repository.get(provider_id)
+    """The provider. None for an id that no provider can have, which the table may refuse as a key."""
+    return repository.get(provider_id) if _ID.fullmatch(provider_id) else None
 
 
 def list_providers() -> list[IdentityProvider]:
@@ -54,7 +55,7 @@ def list_providers() -> list[IdentityProvider]:
 
 def find_domain(name: str) -> Domain | None:
     """The domain, in its ASCII form, if it belongs to a provider."""
-    return repository.get_domain(name)
+    return repository.get_domain(name) if _DOMAIN.fullmatch(name) else None
 
 
 def provider_of_address(address: str) -> IdentityProvider | None:
