@@ -33,7 +33,8 @@ from .monorepo import Package, generate, wipe_outputs_and_local_cache
 
 pytestmark = pytest.mark.e2e
 
-SERVER_OPTIONS = {"PROVIDER": "1"}
+IS_DEPLOYED = os.environ.get("CLOUD") == "deployed"
+SERVER_OPTIONS = {} if IS_DEPLOYED else {"PROVIDER": "1"}
 VERSIONS = (turbo.NEWEST, pytest.param("2.8.21", marks=pytest.mark.thorough))
 PACKAGES = frozenset({"one", "two"})
 TURBO_SECONDS = 60
@@ -317,6 +318,7 @@ def test_a_login_gives_access_to_the_cache_until_logout(
     assert keys_of(page) == []
 
 
+@pytest.mark.skipif(IS_DEPLOYED, reason="only the local cloud has a provider")
 def test_a_login_through_the_company_gives_access_to_the_cache(
     server: LocalCloud, page: Browser, laptop: Callable[..., Laptop]
 ) -> None:
