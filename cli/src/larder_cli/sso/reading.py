@@ -1,6 +1,5 @@
 """Ask a provider, from the operator's computer: its configuration, its keys, and whether it knows the client."""
 
-import base64
 import ipaddress
 import secrets
 import socket
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote_plus, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import click
 
@@ -75,26 +74,19 @@ def error_of_token_endpoint(
     provider: "IdentityProvider", secret: str | None, redirect_uri: str
 ) -> str:
     """What the token endpoint says to a code that cannot exist, such as `invalid_grant`. Raises ClickException."""
+    from larder.sso.tokens import client_proof
+
     form = {
         "grant_type": "authorization_code",
         "code": secrets.token_urlsafe(24),
         "redirect_uri": redirect_uri,
         "code_verifier": secrets.token_urlsafe(48),
     }
-    headers = {**_HEADERS, "Content-Type": _FORM}
-    if secret is not None and provider.endpoints.authentication == "client_secret_basic":
-        # RFC 6749, section 2.3.1: both are encoded as in a form first.
-        pair = f"{quote_plus(provider.client_id)}:{quote_plus(secret)}"
-        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-    else:
-        form["client_id"] = provider.client_id
-        if secret is not None:
-            form["client_secret"] = secret
+    proof, own = client_proof(provider, secret)
+    headers, body = {**_HEADERS, "Content-Type": _FORM, **proof}, urlencode({**form, **own})
     url = provider.endpoints.token
     try:
-        reply = http.exchange(
-            "POST", url, headers=headers, body=urlencode(form).encode(), timeout_s=_SECONDS
-        )
+        reply = http.exchange("POST", url, headers=headers, body=body.encode(), timeout_s=_SECONDS)
     except http.Unreachable as error:
         raise click.ClickException(
             f"{urlsplit(url).hostname} did not answer ({error}): {http.about_silence(error)}"

@@ -114,7 +114,9 @@ def read_secret(file: Any) -> str:
 
 def redirect_uri(provider_id: str) -> str:
     """The address that the provider has to allow."""
-    return f"{settings().base_url}/api/auth/callback/{provider_id}"
+    from larder.sso import authorization
+
+    return authorization.redirect_uri(provider_id, settings().base_url)
 
 
 def addresses(endpoints: "Endpoints") -> Record:

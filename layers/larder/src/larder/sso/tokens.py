@@ -96,7 +96,7 @@ def _posted(
 def _posted_with(
     secret: str | None, provider: IdentityProvider, form: Mapping[str, str], *, loopback: bool
 ) -> tuple[int, dict[str, Any]]:
-    headers, own = _proof(provider, secret)
+    headers, own = client_proof(provider, secret)
     try:
         return post_form(
             provider.endpoints.token, {**form, **own}, headers=headers, loopback=loopback
@@ -128,8 +128,10 @@ def _secrets(provider: IdentityProvider, now: datetime) -> Sequence[str | None]:
     return found
 
 
-def _proof(provider: IdentityProvider, secret: str | None) -> tuple[dict[str, str], dict[str, str]]:
-    """The headers and the fields that prove the client (RFC 6749, 2.3.1)."""
+def client_proof(
+    provider: IdentityProvider, secret: str | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The headers and the fields that prove the client (RFC 6749, 2.3.1: both are encoded as in a form first)."""
     if secret is None:
         return {}, {"client_id": provider.client_id}
     if provider.endpoints.authentication == CLIENT_SECRET_POST:
