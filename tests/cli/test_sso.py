@@ -28,7 +28,7 @@ from tests.conftest import SetOption
 from tests.functions.accounts.conftest import PASSWORD
 from tests.requests import Cloud
 from tests.sso.people import end_access
-from tests.sso.providers import ENDPOINTS, add_acme, link
+from tests.sso.providers import ENDPOINTS, add_acme, link, signed_in
 from tests.sso.running_provider import CLIENT_ID, SECRET, RunningProvider
 
 from .conftest import Larder, change_cloud_json
@@ -435,7 +435,7 @@ def test_extend_gives_more_time(larder: Larder, cloud: Cloud, bob: User) -> None
 def test_unlink_makes_room_for_another_person(larder: Larder, bob: User) -> None:
     now = clock.now()
     link(bob, add_acme())
-    _, theirs = start_session(bob, provider="acme", authenticated_at=now, now=now)
+    _, theirs = signed_in(bob, authenticated_at=now, now=now)
     _, own = start_session(bob, now=now)
     assert larder.json("sso", "unlink", "acme", "bob@acme.example")["unlinked"] is True
     assert find_session(theirs, now=now) is None
@@ -450,7 +450,7 @@ def test_remove_ends_sessions_and_frees_the_domain(larder: Larder, bob: User) ->
     provider = add_acme(mode=Mode.REQUIRED)
     link(bob, provider)
     end_access(bob, at=now + DAY)
-    _, token = start_session(bob, provider="acme", authenticated_at=now, now=now)
+    _, token = signed_in(bob, authenticated_at=now, now=now)
     carl = create_user("carl@acme.example", "Carl", now=now)
     link(carl, provider)
     asked = CliRunner().invoke(cli, [*larder.target, "sso", "remove", "acme"], input="n\n")
@@ -472,7 +472,7 @@ def test_remove_ends_sessions_and_frees_the_domain(larder: Larder, bob: User) ->
 
 def test_an_interrupted_removal_is_finished(larder: Larder, bob: User) -> None:
     now = clock.now()
-    _, token = start_session(bob, provider="acme", authenticated_at=now, now=now)
+    _, token = signed_in(bob, authenticated_at=now, now=now)
     assert repository.get("acme") is None
     assert larder.json("sso", "remove", "acme", "--yes")["sessions_ended"] == 1
     assert find_session(token, now=now) is None

@@ -1,11 +1,12 @@
 """Providers that tests add."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from larder import clock
 from larder.accounts import repository
-from larder.accounts.models import ProviderAccount, User
+from larder.accounts.models import ProviderAccount, Session, User
+from larder.accounts.sessions import new_session
 from larder.hashing import random_id
 from larder.sso import service
 from larder.sso.models import Endpoints, IdentityProvider
@@ -46,6 +47,26 @@ def acme(**settings: Any) -> IdentityProvider:
 def add_acme(**settings: Any) -> IdentityProvider:
     """The same provider, stored, with the client secret `SECRET`."""
     return service.add_provider(acme(**settings), SECRET)
+
+
+def signed_in(
+    user: User,
+    *,
+    provider: str = "acme",
+    authenticated_at: datetime,
+    lifetime: timedelta | None = None,
+    now: datetime,
+) -> tuple[Session, str]:
+    """A stored session that a provider has started, and its token."""
+    session, token = new_session(
+        user,
+        provider=provider,
+        authenticated_at=authenticated_at,
+        lifetime=lifetime,
+        now=now,
+    )
+    assert repository.add_session(session)
+    return session, token
 
 
 def link(user: User, provider: IdentityProvider, subject: str = "") -> ProviderAccount:

@@ -30,7 +30,7 @@ from tests.moto_sockets import watching
 from tests.proofs.aws_calls import counted
 from tests.requests import Browser, Cloud, Sender
 from tests.sso.people import end_access
-from tests.sso.providers import acme, add_acme
+from tests.sso.providers import acme, add_acme, signed_in
 
 MOMENT = timedelta(milliseconds=1)
 DAY = timedelta(days=1)
@@ -205,9 +205,8 @@ def test_a_session_of_a_managed_user_is_not_extended(bob: User, later: Clock) ->
     provider = acme(mode=Mode.REQUIRED, session_hours=24)
     user = end_access(bob, at=clock.now() + 30 * DAY)
     lifetime = session_lifetime(provider, bob.email)
-    session, token = start_session(
+    session, token = signed_in(
         user,
-        provider="acme",
         authenticated_at=clock.now(),
         lifetime=lifetime,
         now=clock.now(),
@@ -231,7 +230,7 @@ def test_a_session_that_began_with_a_password_ends_at_its_time_once_its_user_is_
 def test_fresh_is_the_time_of_the_login_at_the_provider(bob: User, later: Clock) -> None:
     """Attack 27: a stale login passes as fresh."""
     signed_in_at = clock.now() - timedelta(hours=23)
-    stale, _ = start_session(bob, provider="acme", authenticated_at=signed_in_at, now=clock.now())
+    stale, _ = signed_in(bob, authenticated_at=signed_in_at, now=clock.now())
     assert is_fresh(stale, now=clock.now())
     now = later.pass_(timedelta(hours=1))
     assert not is_fresh(stale, now=now)
@@ -342,8 +341,8 @@ def test_more_time_is_for_people_who_still_have_access(cloud: Cloud, bob: User) 
 
 def test_sessions_of_a_provider_can_be_ended(bob: User) -> None:
     now = clock.now()
-    _, theirs = start_session(bob, provider="acme", authenticated_at=now, now=now)
-    _, other = start_session(bob, provider="other", authenticated_at=now, now=now)
+    _, theirs = signed_in(bob, authenticated_at=now, now=now)
+    _, other = signed_in(bob, provider="other", authenticated_at=now, now=now)
     _, own = start_session(bob, now=now)
     assert access.end_sessions_of("acme") == 1
     assert find_session(theirs, now=now) is None

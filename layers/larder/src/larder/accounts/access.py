@@ -133,24 +133,20 @@ def _users_of(domains: Collection[str]) -> list[User]:
 
 def _change(user_id: str, action: Action, changed: Callable[[User], User]) -> User:
     entry = audited(user_id, action, user_id, None)
-
-    def with_access(account: Account) -> Account:
-        return replace(account, user=changed(account.user))
-
-    return replace_account(user_id, with_access, lambda _old, _new: [entry])[1].user
+    return replace_account(user_id, _of_account(changed), lambda _old, _new: [entry])[1].user
 
 
 def _change_each(users: Iterable[User], changed: Callable[[User], User]) -> list[User]:
     """Change users one by one, each as it is then. Those that stay as they are take no write."""
-
-    def with_access(account: Account) -> Account:
-        return replace(account, user=changed(account.user))
-
     found = []
     for user in users:
         if changed(user) == user:
             continue
         # Deleted in the meantime.
         with suppress(NotSignedIn):
-            found.append(change_account(user.id, with_access).user)
+            found.append(change_account(user.id, _of_account(changed)).user)
     return found
+
+
+def _of_account(changed: Callable[[User], User]) -> Callable[[Account], Account]:
+    return lambda account: replace(account, user=changed(account.user))

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from larder.accounts import repository
-from larder.accounts.addresses import canonical
 from larder.accounts.models import (
     CREDENTIAL_PROVIDER,
     Account,
@@ -13,13 +12,12 @@ from larder.accounts.models import (
     ProviderAccount,
     Session,
 )
-from larder.accounts.service import read_account, with_password
+from larder.accounts.service import check_accepts_password, read_account, with_password
 from larder.actor import Actor
 from larder.audit.models import Action
 from larder.audit.service import audited
 from larder.concurrency import attempts
-from larder.errors import AccountNotFound, LastAccount, ProviderRequired, TryAgain
-from larder.sso.service import find_domain
+from larder.errors import AccountNotFound, LastAccount, TryAgain
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -66,7 +64,8 @@ def unlink(request: UnlinkRequest, session: Session, *, now: datetime) -> None:
         if len(accounts) + (stored.credential is not None) < 2:
             raise LastAccount
         new, provider_id, writes = _unlinked(request, stored, accounts, now)
-        _check_not_managed(stored)
+        # A managed user has to sign in with the provider.
+        check_accepts_password(stored.user.email)
         if _committed(stored, new, provider_id, writes, actor):
             return
     raise TryAgain
@@ -128,11 +127,3 @@ def _unlinked(
             user = replace(stored.user, updated_at=now)
             return replace(stored, user=user), account.provider_id, repository.unlinking(account)
     raise AccountNotFound
-
-
-def _check_not_managed(account: Account) -> None:
-    """Raises ProviderRequired for a user who has to sign in with a provider."""
-    address = canonical(account.user.email)
-    domain = find_domain(address.rpartition("@")[2])
-    if domain is not None and domain.requires_provider(address):
-        raise ProviderRequired(domain.provider_id)

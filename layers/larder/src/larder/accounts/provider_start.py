@@ -10,7 +10,12 @@ from larder.settings import settings
 from larder.sso.authorization import authorization_url
 from larder.sso.memberships import providers_of_team
 from larder.sso.models import IdentityProvider, Mode
-from larder.sso.service import find_domain, find_provider, list_providers, provider_of_address
+from larder.sso.service import (
+    find_provider,
+    list_providers,
+    provider_of_address,
+    provider_of_domain,
+)
 from larder.sso.state import Pages, PendingSignIn, begin
 from larder.teams.teams import find_team
 
@@ -100,8 +105,7 @@ def _provider(wanted: ProviderStart) -> IdentityProvider:
     if wanted.email is not None:
         found = provider_of_address(canonical(wanted.email))
     elif wanted.domain is not None:
-        domain = find_domain(wanted.domain.lower())
-        found = None if domain is None else find_provider(domain.provider_id)
+        found = provider_of_domain(wanted.domain.lower())
     else:
         found = _of_team(wanted.team or "")
     if found is None:

@@ -70,9 +70,6 @@ def start_session(
     ip_address: str | None = None,
     user_agent: str | None = None,
     guessed: Counter | None = None,
-    provider: str | None = None,
-    authenticated_at: datetime | None = None,
-    lifetime: timedelta | None = None,
     now: datetime,
 ) -> tuple[Session, str]:
     """Start a session, as `new_session` makes it. Returns it and its token.
@@ -84,9 +81,6 @@ def start_session(
         remembered=remembered,
         ip_address=ip_address,
         user_agent=user_agent,
-        provider=provider,
-        authenticated_at=authenticated_at,
-        lifetime=lifetime,
         now=now,
     )
     accepted = () if guessed is None else guesses.acceptance(guessed, now=now)

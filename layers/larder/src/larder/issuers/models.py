@@ -8,6 +8,12 @@ from typing import Any
 Jwk = Mapping[str, Any]
 """A public key as the issuer publishes it (RFC 7517)."""
 
+SIGN_IN_ALGORITHMS = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
+)
+"""The algorithms of providers: every usual one with a public key."""
+
 
 class InvalidIdToken(Exception):
     """A provider's token is refused. The message names the part that breaks a rule, without its value."""

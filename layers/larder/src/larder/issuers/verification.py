@@ -19,7 +19,14 @@ import jwt
 from jwt.utils import base64url_decode
 
 from larder.errors import ExchangeRefused
-from larder.issuers.models import IdToken, InvalidIdToken, Jwk, SignInRules, SignInToken
+from larder.issuers.models import (
+    SIGN_IN_ALGORITHMS,
+    IdToken,
+    InvalidIdToken,
+    Jwk,
+    SignInRules,
+    SignInToken,
+)
 from larder.names import check_unicode
 
 MOST_BYTES = 16 * 1024
@@ -27,12 +34,6 @@ LONGEST_S = 24 * 3600
 """The longest lifetime of a token, and its greatest age."""
 
 LEEWAY_S = 30
-SIGN_IN_ALGORITHMS = (
-    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-    *("ES256", "ES384", "ES512", "EdDSA"),
-)
-"""The algorithms of providers: every usual one with a public key."""
-
 MOST_SUBJECT_CHARACTERS = 255
 _SIGN_IN_AGE_S = 600
 """How far `iat` of a provider's token may be from now. The token is made during the sign-in."""

@@ -8,14 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from larder.errors import InvalidValue
+from larder.issuers.models import SIGN_IN_ALGORITHMS
 from larder.issuers.urls import parse_endpoint
 from larder.sso.models import Endpoints
-
-ALGORITHMS = (
-    *(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)),
-    "EdDSA",
-)
-"""The algorithms of id tokens that Larder verifies. All of them have a public key."""
 
 AUTHENTICATION = ("client_secret_basic", "client_secret_post")
 """How Larder proves itself at a token endpoint, in the order of preference."""
@@ -71,7 +66,7 @@ def _endpoint(configuration: Mapping[str, Any], name: str, origin: str) -> str:
 
 def _algorithms(configuration: Mapping[str, Any]) -> tuple[str, ...]:
     announced = _texts(configuration, "id_token_signing_alg_values_supported", ("RS256",))
-    usable = tuple(one for one in ALGORITHMS if one in announced)
+    usable = tuple(one for one in SIGN_IN_ALGORITHMS if one in announced)
     if not usable:
         raise InvalidValue(
             "id_token_signing_alg_values_supported",

@@ -60,7 +60,12 @@ def find_domain(name: str) -> Domain | None:
 
 def provider_of_address(address: str) -> IdentityProvider | None:
     """The provider that has the domain of a canonical address, in any mode."""
-    domain = find_domain(address.rpartition("@")[2])
+    return provider_of_domain(address.rpartition("@")[2])
+
+
+def provider_of_domain(name: str) -> IdentityProvider | None:
+    """The provider that has the domain, in any mode."""
+    domain = find_domain(name)
     return None if domain is None else find_provider(domain.provider_id)
 
 
