@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -19,6 +18,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from larder import clock
 from larder.issuers import repository
+from tests.web_server import Answer, Quiet, listening
 
 GITHUB = "https://token.actions.githubusercontent.com"
 GITLAB = "https://gitlab.com"
@@ -115,9 +115,6 @@ def gitlab_claims(**changed: Any) -> dict[str, Any]:
     }
 
 
-Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
 @dataclass
 class Server:
     """A server of documents by path. `answers` replaces the reply of a path, and `asked` are the requested paths."""
@@ -140,7 +137,7 @@ class Server:
 
 @contextmanager
 def serving() -> Iterator[Server]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # http.server calls it
             server.asked.append(self.path)
             path = self.path.partition("?")[0]
@@ -152,16 +149,6 @@ def serving() -> Iterator[Server]:
             self.end_headers()
             self.wfile.write(json.dumps(document).encode())
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server = Server(f"http://127.0.0.1:{listening.server_address[1]}")
-    thread = threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    server = Server("")
+    with listening(Handler) as server.url:
         yield server
-    finally:
-        listening.shutdown()
-        listening.server_close()
-        thread.join()

@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
+
+from tests.web_server import Quiet, listening
 
 
 @dataclass
@@ -31,7 +32,7 @@ class FakeAws:
     def running(cls) -> "Iterator[FakeAws]":
         fake = cls()
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet, BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 received = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
                 fake.bodies.append(received)
@@ -45,18 +46,8 @@ class FakeAws:
 
             do_GET = do_POST  # noqa: N815 - the name that the base class calls
 
-            def log_message(self, *_: object) -> None:
-                """Keep the output of the test clean."""
-
-        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            fake.url = f"http://127.0.0.1:{server.server_port}"
-            thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-            thread.start()
-            try:
-                yield fake
-            finally:
-                server.shutdown()
-                thread.join()
+        with listening(Handler) as fake.url:
+            yield fake
 
     def holds_stack(self, outputs: Mapping[str, str], parameters: Mapping[str, str]) -> None:
         """Answer DescribeStacks with one stack."""

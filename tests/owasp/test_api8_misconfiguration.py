@@ -15,6 +15,14 @@ from tests.mailbox import Mailbox
 from tests.owasp.conftest import HASH, Person, json_body, operations
 from tests.requests import Reply, Sender
 
+OF_PATHS = {
+    "hash": HASH,
+    "idOrSlug": "team-of-ada",
+    **dict.fromkeys(("uid", "keyId", "ruleId", "id"), "x"),
+    "token": "A" * 32,
+}
+"""Values for the parameters of every path."""
+
 EVIL = {
     "host": "evil.example",
     "x-forwarded-host": "evil.example",
@@ -53,15 +61,7 @@ def test_no_header_changes_where_a_reply_leads(ada: Person) -> None:
 def test_other_origins_cannot_read_replies(ada: Person) -> None:
     headers = {"origin": "https://evil.example"}
     for method, path in operations():
-        filled = path.format(
-            hash=HASH,
-            idOrSlug="team-of-ada",
-            uid="x",
-            keyId="x",
-            ruleId="x",
-            token="A" * 32,
-            id="x",
-        )
+        filled = path.format(**OF_PATHS)
         reply = Sender(None)(method, filled, headers=headers)
         allowed = {name for name in reply.headers if name.startswith("access-control-")}
         assert allowed <= {"access-control-allow-headers"}, (method, path)
@@ -76,15 +76,7 @@ def test_every_reply_forbids_caching_sniffing_and_plain_http(ada: Person) -> Non
     https = {"x-forwarded-proto": "https"}
     for send in (Sender(None), ada.by_key, ada.by_session):
         for method, path in [*operations(), ("GET", "/nothing"), ("OPTIONS", "/api/auth/any")]:
-            filled = path.format(
-                hash=HASH,
-                idOrSlug="team-of-ada",
-                uid="x",
-                keyId="x",
-                ruleId="x",
-                token="A" * 32,
-                id="x",
-            )
+            filled = path.format(**OF_PATHS)
             # They are the same for everyone, and their addresses hold no secret.
             kept = {
                 "/openapi.json": "public, max-age=300",

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
@@ -19,10 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt import api_jws
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from larder.issuers.verification import SIGN_IN_ALGORITHMS
+from larder.issuers.models import SIGN_IN_ALGORITHMS
 from larder.sso.models import Endpoints, IdentityProvider
 from tests.issuer import rsa_key
 from tests.sso.providers import acme
+from tests.web_server import Answer, Quiet, listening
 
 CLIENT_ID = "larder"
 
@@ -52,9 +52,6 @@ def jwk_of(key: Any) -> dict[str, Any]:
         algorithm = ECAlgorithm
     made: dict[str, Any] = json.loads(algorithm.to_jwk(key.public_key()))
     return {name: value for name, value in made.items() if name != "key_ops"}
-
-
-Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 @dataclass
@@ -164,7 +161,7 @@ class HostileProvider:
 
 @contextmanager
 def serving_provider() -> Iterator[HostileProvider]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # http.server calls it
             self._answer({})
 
@@ -197,16 +194,6 @@ def serving_provider() -> Iterator[HostileProvider]:
             self.end_headers()
             self.wfile.write(json.dumps(document).encode())
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    provider = HostileProvider(f"http://127.0.0.1:{listening.server_address[1]}")
-    thread = threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    provider = HostileProvider("")
+    with listening(Handler) as provider.url:
         yield provider
-    finally:
-        listening.shutdown()
-        listening.server_close()
-        thread.join()

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, unquote
+
+from tests.web_server import Quiet, listening
 
 CLIENT_ID = "larder"
 SECRET = "s3cret/+%:"
@@ -49,7 +50,7 @@ class RunningProvider:
     def running(cls) -> "Iterator[RunningProvider]":
         provider = cls()
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet, BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 document = provider.document(self.path)
                 self._answer(404 if document is None else 200, document)
@@ -69,11 +70,7 @@ class RunningProvider:
                 self.end_headers()
                 self.wfile.write(sent)
 
-            def log_message(self, *_: object) -> None:
-                """Keep the output of the test clean."""
-
-        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            provider.issuer = f"http://127.0.0.1:{server.server_port}"
+        with listening(Handler) as provider.issuer:
             provider.configuration = {
                 "issuer": provider.issuer,
                 "authorization_endpoint": f"{provider.issuer}/authorize",
@@ -81,10 +78,4 @@ class RunningProvider:
                 "jwks_uri": f"{provider.issuer}/keys",
                 "id_token_signing_alg_values_supported": ["RS256"],
             }
-            thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-            thread.start()
-            try:
-                yield provider
-            finally:
-                server.shutdown()
-                thread.join()
+            yield provider

@@ -33,6 +33,7 @@ from tests.sso.conftest import FROM_PAGE, ORIGIN, Journey, add, error_of
 from tests.sso.hostile_provider import CLIENT_ID, HostileProvider, serving_provider
 from tests.sso.providers import SECRET, link
 from tests.trust.exchanging import exchange
+from tests.web_server import endless, slow
 
 NOW = int(time.time())
 COOKIE = "__Host-larder.sso."
@@ -521,28 +522,6 @@ def redirecting(handler: BaseHTTPRequestHandler) -> None:
     handler.send_response(307)
     handler.send_header("Location", "http://127.0.0.1:9001/")
     handler.end_headers()
-
-
-def endless(handler: BaseHTTPRequestHandler) -> None:
-    handler.send_response(200)
-    handler.end_headers()
-    try:
-        while True:
-            handler.wfile.write(b"x" * 65_536)
-    except OSError:
-        pass
-
-
-def slow(handler: BaseHTTPRequestHandler) -> None:
-    handler.send_response(200)
-    handler.end_headers()
-    try:
-        for _ in range(80):
-            handler.wfile.write(b" ")
-            handler.wfile.flush()
-            time.sleep(0.1)
-    except OSError:
-        pass
 
 
 def failing(handler: BaseHTTPRequestHandler) -> None:

@@ -38,6 +38,7 @@ from tests.mailbox import Mailbox
 from tests.requests import Cloud, Reply, Sender
 from tests.trust.conftest import GITHUB_IDS, Trusting, made_rule
 from tests.trust.exchanging import GRANT, TOKEN, exchange, posted, refusal
+from tests.web_server import endless, slow
 
 STATUS = "/v8/artifacts/status"
 REFUSED = (400, "invalid_request")
@@ -410,28 +411,6 @@ def redirect(handler: Any) -> None:
     handler.send_response(302)
     handler.send_header("Location", "http://127.0.0.1:9001/")
     handler.end_headers()
-
-
-def endless(handler: Any) -> None:
-    handler.send_response(200)
-    handler.end_headers()
-    try:
-        while True:
-            handler.wfile.write(b"x" * 65_536)
-    except OSError:
-        pass
-
-
-def slow(handler: Any) -> None:
-    handler.send_response(200)
-    handler.end_headers()
-    try:
-        for _ in range(80):
-            handler.wfile.write(b" ")
-            handler.wfile.flush()
-            time.sleep(0.1)
-    except OSError:
-        pass
 
 
 def not_json(handler: Any) -> None:
