@@ -55,16 +55,8 @@ def company(
 ) -> Iterator[servers.Server]:
     """A company with such a provider, which the operator has added under the same name."""
     tools = request.config.rootpath / ".tools"
-    provider_id = kind.lower()
-    callback = f"{server.url}/api/auth/callback/{provider_id}"
-    domain = f"{provider_id}.example"
-    with servers.running(kind, tools, callback, domain, tmp_path / "provider.log") as running:
-        secret = tmp_path / "secret"
-        secret.write_text(servers.CLIENT_SECRET)
-        options = ["--name", kind, "--issuer", running.issuer, "--client-id", servers.CLIENT_ID]
-        options += ["--client-secret-file", str(secret), "--domain", domain, *running.options]
-        server.larder("sso", "add", provider_id, *options)
-        yield running
+    with servers.added(kind, server, tools, tmp_path) as added:
+        yield added
 
 
 def user_of(page: Browser) -> dict[str, Any]:
@@ -77,7 +69,7 @@ def user_of(page: Browser) -> dict[str, Any]:
 def test_a_person_signs_in_with_each_provider_and_lands_on_the_console(
     server: LocalCloud, page: Browser, kind: str, company: servers.Server
 ) -> None:
-    """A new user, the same user again, and an account that gets linked: with each of three providers."""
+    """A new user, the same user again, an account that is taken over, and one that is linked and unlinked."""
 
     def sign_in(name: str) -> dict[str, Any]:
         page.forget_cookies()
@@ -101,6 +93,24 @@ def test_a_person_signs_in_with_each_provider_and_lands_on_the_console(
     headers = {"authorization": f"Bearer {stranger['token']}"}
     former = httpx.get(f"{server.url}/api/auth/get-session", headers=headers, trust_env=False)
     assert former.json() is None
+
+    # A user with a password links the account, and unlinks it.
+    cy = {"name": "Cy", "email": f"cy@{company.domain}", "password": PASSWORD}
+    httpx.post(f"{server.url}/api/auth/sign-up/email", json=cy, trust_env=False)
+    page.forget_cookies()
+    page.open(f"{server.url}/sign-in?next=/console/account")
+    page.type("Email address", cy["email"])
+    page.type("Password", PASSWORD)
+    page.press("Sign in")
+    page.wait_for_heading("Your account")
+    page.press(f"Link {kind}")
+    page.wait_until(f"return location.href.startsWith('{company.issuer}')")
+    company.sign_in(page, "Cy")
+    unlink = f"document.querySelector('[aria-label=\"Unlink {kind}\"]')"
+    page.wait_until(f"return location.href.startsWith('{server.url}') && {unlink}")
+    page.run(f"{unlink}.click()")
+    page.press("Unlink the account")
+    page.wait_until(f"return !{unlink}")
     assert page.errors() == []
 
 
@@ -199,30 +209,34 @@ def test_the_company_confirms_that_it_is_the_user(
 
 def test_the_console_marks_members_by_group(server: LocalCloud, page: Browser) -> None:
     """They cannot be changed there, because the next sign-in would undo it."""
-    page.open(f"{server.url}/sign-in")
-    page.press("Continue with Example Company")
-    choose(page, "Ada")
-    page.wait_for_heading("Get started")
+
+    def sign_in(name: str) -> None:
+        page.forget_cookies()
+        page.open(f"{server.url}/sign-in")
+        page.press("Continue with Example Company")
+        choose(page, name)
+        page.wait_for_heading("Get started")
+
+    sign_in("Ada")
     slug = f"team-{secrets.token_hex(4)}"
     owner = ["--owner", "ada@company.example"]
     server.larder("teams", "create", "--name", "Acme", "--slug", slug, *owner)
-    for name in ("Grace", "Linus"):
-        email = f"{name.lower()}-{slug}@other.example"
-        server.larder("users", "create", "--email", email, "--name", name)
-        server.larder("teams", "add-member", slug, email, "--unverified")
-    table = server.table("LARDER_TEAMS_TABLE")
-    users = {one["email"]: one["id"] for one in server.larder("users", "list")}
-    managed = f"member#{users[f'linus-{slug}@other.example']}"
-    (item,) = (one for one in server.items("LARDER_TEAMS_TABLE") if one["sk"] == managed)
-    table.put_item(Item={**item, "managed_by": "example"})
+    grace = f"grace-{slug}@other.example"
+    server.larder("users", "create", "--email", grace, "--name", "Grace")
+    server.larder("teams", "add-member", slug, grace, "--unverified")
+    mapping = ["--team", slug, "--role", "DEVELOPER"]
+    server.larder("sso", "map", "example", "--group", "eng", *mapping)
+    sign_in("Bob")
+    sign_in("Ada")
 
     page.open(f"{server.url}/console/t/{slug}/members")
-    page.wait_for_text("by Example Company")
+    page.wait_for_text("Roles by group")
+    assert page.text().count("Example Company: eng") == 2  # Bob, and the role of the group.
     shown = page.run(
         "return [...document.querySelectorAll('main [aria-label]')].map((one) => one.ariaLabel)"
     )
     assert "Role of Grace" in shown
-    assert not [one for one in shown if "Linus" in one]
+    assert not [one for one in shown if "Bob" in one]
     assert page.errors() == []
 
 

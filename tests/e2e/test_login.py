@@ -25,6 +25,8 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
+from tests.oidc import servers
+
 from . import browser, turbo
 from .browser import Browser
 from .cloud import LocalCloud
@@ -337,6 +339,46 @@ def test_a_login_through_the_company_gives_access_to_the_cache(
 
         login.succeeds(ada)
     cold, warm = build_twice(mine, make_team(server, ada))
+    assert (cold.cached, warm.remote_hits, warm.full_turbo) == (0, PACKAGES, True)
+
+
+@pytest.mark.parametrize("kind", servers.KINDS)
+@pytest.mark.skipif(IS_DEPLOYED, reason="The providers are only on this computer")
+def test_a_login_for_a_team_goes_through_the_company_of_the_team(
+    request: pytest.FixtureRequest,
+    server: LocalCloud,
+    page: Browser,
+    laptop: Callable[..., Laptop],
+    tmp_path: Path,
+    kind: str,
+) -> None:
+    """Of several companies, that of the team comes first. Nobody has to know which one it is."""
+    tools = request.config.rootpath / ".tools"
+    with servers.added(kind, server, tools, tmp_path) as company:
+        ada = Person(f"ada@{company.domain}", "")
+        server.larder("users", "create", "--email", ada.email, "--name", "Ada")
+        team = make_team(server, ada)
+        mapping = ["--team", team, "--role", "DEVELOPER", "--everyone"]
+        server.larder("sso", "map", kind.lower(), *mapping)
+        mine = laptop(turbo.NEWEST)
+        with mine.logging_in("--sso-team", team) as login:
+            page.open(login.url)
+            page.wait_until(
+                "return document.querySelectorAll('[data-providers] button').length > 1"
+            )
+            first = page.run(
+                "return document.querySelector('[data-providers]:not([hidden]) button').innerText"
+            )
+            assert first == "Continue with the company of the team"
+            page.press(first)
+            page.wait_until(f"return location.href.startsWith('{company.issuer}')")
+            company.sign_in(page, "Ada")
+            page.wait_for_heading("Let turbo use your cache?")
+
+            page.press("Send the key to turbo")
+
+            login.succeeds(ada)
+        cold, warm = build_twice(mine, team)
     assert (cold.cached, warm.remote_hits, warm.full_turbo) == (0, PACKAGES, True)
 
 

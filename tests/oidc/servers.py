@@ -18,12 +18,12 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.e2e import node
 from tests.e2e.browser import Browser
-from tests.e2e.cloud import free_port
+from tests.e2e.cloud import LocalCloud, free_port
 
 HERE = Path(__file__).parent
 CLIENT_ID = "larder"
 CLIENT_SECRET = "a-secret-of-the-tests-that-is-long-enough"
-PEOPLE = {"Ada": ["admins"], "Bob": ["eng"]}
+PEOPLE = {"Ada": ["admins"], "Bob": ["eng"], "Cy": []}
 """Everyone's groups. Their addresses are their names at the domain of the company."""
 PASSWORD = "correct horse battery"
 START_SECONDS = 30
@@ -86,6 +86,25 @@ def running(kind: str, tools: Path, callback: str, domain: str, log: Path) -> It
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+@contextlib.contextmanager
+def added(kind: str, cloud: LocalCloud, tools: Path, folder: Path) -> Iterator[Server]:
+    """A context with a provider of this kind, which the operator has added under its name.
+
+    `tools` has what is installed, and `folder` gets the log of the provider.
+    """
+    provider_id = kind.lower()
+    callback = f"{cloud.url}/api/auth/callback/{provider_id}"
+    domain = f"{provider_id}.example"
+    with running(kind, tools, callback, domain, folder / "provider.log") as company:
+        secret = folder / "client-secret"
+        secret.write_text(CLIENT_SECRET)
+        options = ["--name", kind, "--issuer", company.issuer, "--client-id", CLIENT_ID]
+        options += ["--client-secret-file", str(secret), "--domain", domain, *company.options]
+        cloud.larder("sso", "add", provider_id, *options)
+        yield company
+        cloud.larder("sso", "remove", provider_id, "--yes")
 
 
 def _wait_until_up(process: subprocess.Popen[bytes], issuer: str, log: Path) -> None:

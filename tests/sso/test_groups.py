@@ -75,6 +75,47 @@ def test_a_group_is_added_changed_and_lost(journey: Journey, web: Team) -> None:
     ]
 
 
+def test_a_membership_names_the_group_that_gives_its_role(
+    journey: Journey, web: Team, owner: User
+) -> None:
+    managed.map_group("acme", web.id, "ops", Role.DEVELOPER)
+    managed.map_group("acme", web.id, None, Role.VIEWER)
+
+    def group_of_ada(manage: Sender) -> str | None:
+        listed = manage("GET", "/v3/teams/web/members").json["members"]
+        group: str | None = next(one for one in listed if one["uid"] == ada())["managedGroup"]
+        return group
+
+    manage = Sender(browser_token(owner))
+    journey.sign_in(groups=["eng", "ops"])
+    assert group_of_ada(manage) == "eng"
+    # The role is the same, and no one has to know of it in the audit log.
+    journey.sign_in(groups=["ops"])
+    assert group_of_ada(manage) == "ops"
+    assert actions(web)[0] == ("member_added", "DEVELOPER")
+    journey.sign_in(groups=[])
+    assert group_of_ada(manage) is None
+    assert actions(web)[0] == ("role_changed", "VIEWER")
+
+
+def test_those_who_manage_members_see_the_roles_by_group(
+    journey: Journey, web: Team, owner: User
+) -> None:
+    managed.map_group("acme", web.id, "leads", Role.ADMIN)
+    managed.map_group("acme", web.id, None, Role.VIEWER)
+    journey.sign_in(groups=["eng"])
+    seen = Sender(browser_token(owner))("GET", "/v3/teams/web/members").json
+    assert seen["groupRoles"] == [
+        {"providerId": "acme", "group": "leads", "role": "ADMIN"},
+        {"providerId": "acme", "group": "eng", "role": "DEVELOPER"},
+        {"providerId": "acme", "group": None, "role": "VIEWER"},
+    ]
+    developer = find_user_by_email("ada@acme.example")
+    assert developer is not None
+    seen = Sender(browser_token(developer))("GET", "/v3/teams/web/members").json
+    assert seen["groupRoles"] == []
+
+
 def test_an_empty_list_ends_the_membership_and_the_keys_bound_to_the_team(
     journey: Journey, web: Team
 ) -> None:

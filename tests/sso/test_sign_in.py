@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -273,12 +274,14 @@ def test_parallel_callbacks_of_two_persons_with_one_address_link_one(journey: Jo
 def test_the_same_callback_at_once_starts_one_session(journey: Journey) -> None:
     reply = journey.provider.token_reply
     first: list[tuple[int, Any]] = []
+    one_at_a_time = Lock()
 
     def same(form: Mapping[str, str], headers: Mapping[str, str]) -> tuple[int, Any]:
         # The provider gives tokens several times for one code.
-        if not first:
-            first.append(reply(form, headers))
-        return first[0]
+        with one_at_a_time:
+            if not first:
+                first.append(reply(form, headers))
+            return first[0]
 
     journey.provider.token_reply = same  # type: ignore[method-assign]
     request = callback_of(journey)

@@ -46,10 +46,12 @@ def test_a_member_with_every_field_that_clients_require(cloud: Cloud, ada: Perso
                 "role": "OWNER",
                 "confirmed": True,
                 "managedBy": None,
+                "managedGroup": None,
                 "createdAt": to_ms(cloud.team.created_at),
             }
         ],
         "emailInviteCodes": [],
+        "groupRoles": [],
         "pagination": {"hasNext": False, "count": 1, "next": None, "prev": None},
     }
 

@@ -106,7 +106,7 @@ def mappings_of(provider_id: str) -> list[TeamRoles]:
     found = []
     for mapping in memberships.list_mappings(provider_id):
         team = find_team(mapping.team_id)
-        if team is not None and not mapping.is_empty:
+        if team is not None and mapping.given:
             found.append(_record(mapping, team.slug))
     return found
 

@@ -8,7 +8,7 @@ from larder.accounts.addresses import canonical
 from larder.errors import NoProviderFound, ProviderNotFound
 from larder.settings import settings
 from larder.sso.authorization import authorization_url
-from larder.sso.memberships import providers_of_team
+from larder.sso.memberships import mappings_of_team
 from larder.sso.models import IdentityProvider, Mode
 from larder.sso.service import (
     find_provider,
@@ -117,5 +117,7 @@ def _of_team(slug: str) -> IdentityProvider | None:
     """The provider that gives memberships of the team, if it is the only one."""
     team = find_team(slug)
     providers = {one.id: one for one in list_providers()}
-    found = [] if team is None else providers_of_team(team.id, providers)
+    found = (
+        [] if team is None else [one.provider_id for one in mappings_of_team(team.id, providers)]
+    )
     return providers[found[0]] if len(found) == 1 else None

@@ -9,6 +9,8 @@ from larder.accounts.models import User
 from larder.accounts.service import find_users
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation
+from larder.sso.memberships import mappings_of_team
+from larder.sso.service import list_providers
 from larder.teams import members
 from larder.teams.models import Member, Role
 
@@ -17,11 +19,13 @@ from larder.teams.models import Member, Role
 class MembersPage:
     """Members with their users, newest member first. Pass `following` as `until` for the next page.
 
-    `invitations` are the open ones. They are on the first page, and only for callers who manage members.
+    `invitations` are the open ones, and `group_roles` the ids of identity providers with the roles that they give. Both
+    are on the first page, and only for callers who manage members.
     """
 
     members: tuple[tuple[Member, User], ...]
     invitations: tuple[Invitation, ...]
+    group_roles: tuple[tuple[str, Role, str | None], ...]
     following: datetime | None
 
 
@@ -59,12 +63,19 @@ def page_with_users(
     found, following = members.page_of_members(team_id, since=since, until=until, limit=limit)
     users = find_users([member.user_id for member in found])
     open_invitations: list[Invitation] = []
+    group_roles: list[tuple[str, Role, str | None]] = []
     if until is None and seen_by.manages_members:
         open_invitations = invitations.open_invitations(team_id, now=now)
+        group_roles = [
+            (mapping.provider_id, *given)
+            for mapping in mappings_of_team(team_id, [one.id for one in list_providers()])
+            for given in mapping.given
+        ]
     return MembersPage(
         members=tuple(
             (member, users[member.user_id]) for member in found if member.user_id in users
         ),
         invitations=tuple(open_invitations),
+        group_roles=tuple(group_roles),
         following=following,
     )

@@ -14,7 +14,7 @@ from larder.audit.service import audited
 from larder.concurrency import attempts
 from larder.errors import InvalidValue, TryAgain
 from larder.sso import repository
-from larder.sso.models import TeamMapping
+from larder.sso.models import GivenRole, TeamMapping
 from larder.teams import repository as teams
 from larder.teams.models import Member, Places, Role
 
@@ -44,10 +44,10 @@ def list_mappings(provider_id: str) -> list[TeamMapping]:
     return repository.list_mappings(provider_id)
 
 
-def providers_of_team(team_id: str, provider_ids: Collection[str]) -> list[str]:
-    """Those of the providers that give memberships of the team."""
-    found = repository.find_mappings(team_id, provider_ids)
-    return [one.provider_id for one in found if not one.is_empty]
+def mappings_of_team(team_id: str, provider_ids: Collection[str]) -> list[TeamMapping]:
+    """What those of the providers give that give memberships of the team, by provider. No read without providers."""
+    found = repository.find_mappings(team_id, provider_ids) if provider_ids else []
+    return sorted((one for one in found if one.given), key=lambda one: one.provider_id)
 
 
 def map_group(provider_id: str, team_id: str, group: str | None, role: Role) -> TeamMapping:
@@ -105,16 +105,18 @@ def changes_at_sign_in(
 def _apply(
     changes: ManagedChanges,
     mapping: TeamMapping,
-    role: Role | None,
+    given: GivenRole | None,
     place: Places,
     member: Member | None,
     user_id: str,
     now: datetime,
 ) -> None:
     team_id, current = mapping.team_id, None if member is None else member.role
+    role, group = given or (None, None)
     if role is current:
-        return
-    if current is Role.OWNER and place.owners <= 1:
+        if member is not None and member.group != group:
+            changes.writes.append(teams.changing_group(team_id, user_id, member, group))
+    elif current is Role.OWNER and place.owners <= 1:
         writes = [teams.still_last_owner(team_id, user_id)]
         _add(changes, mapping, user_id, Action.LAST_OWNER_KEPT, Role.OWNER, writes)
         changes.kept.append(team_id)
@@ -124,10 +126,12 @@ def _apply(
         _add(changes, mapping, user_id, Action.MEMBER_REMOVED, current, writes)
         changes.left.append(team_id)
     elif role is not None and current is None:
-        writes = teams.joining(team_id, user_id, role, now=now, managed_by=mapping.provider_id)
+        writes = teams.joining(
+            team_id, user_id, role, now=now, managed_by=mapping.provider_id, group=group
+        )
         _add(changes, mapping, user_id, Action.MEMBER_ADDED, role, writes)
     elif role is not None and current is not None:
-        writes = teams.changing_role(team_id, user_id, current, role)
+        writes = teams.changing_role(team_id, user_id, current, role, group=group)
         _add(changes, mapping, user_id, Action.ROLE_CHANGED, role, writes)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from larder.teams.models import Role
 
@@ -134,15 +135,25 @@ class TeamMapping:
     version: int = 0
 
     @property
-    def is_empty(self) -> bool:
-        return not self.groups and self.everyone is None
-
-    def role_of(self, groups: Collection[str]) -> Role | None:
-        """The highest role of a person with these groups. None if they get none."""
-        given = {self.groups[one] for one in groups if one in self.groups}
+    def given(self) -> "list[GivenRole]":
+        """Every role that it gives, the highest first."""
+        given = [GivenRole(role, group) for group, role in self.groups.items()]
         if self.everyone is not None:
-            given.add(self.everyone)
-        return next((role for role in _HIGHEST_FIRST if role in given), None)
+            given.append(GivenRole(self.everyone, None))
+        return sorted(
+            given, key=lambda one: (_HIGHEST_FIRST.index(one.role), one.group is None, one.group)
+        )
+
+    def role_of(self, groups: Collection[str]) -> "GivenRole | None":
+        """The highest role of a person with these groups. None if they get none."""
+        return next((one for one in self.given if one.group is None or one.group in groups), None)
+
+
+class GivenRole(NamedTuple):
+    """A role in a team, and the group that gives it. None if everyone at the provider has the role."""
+
+    role: Role
+    group: str | None
 
 
 _HIGHEST_FIRST = (Role.OWNER, Role.ADMIN, Role.DEVELOPER, Role.MEMBER, Role.VIEWER)

@@ -214,12 +214,16 @@ class Team:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A member of a team. `managed_by` is the id of the identity provider that gave the membership, if one did."""
+    """A member of a team. `managed_by` is the id of the identity provider that gave the membership, if one did.
+
+    `group` is the provider's group that gave the role, None if everyone at the provider has it.
+    """
 
     user_id: str
     role: Role
     joined_at: datetime
     managed_by: str | None = None
+    group: str | None = None
 
 
 class RuleState(NamedTuple):

@@ -60,6 +60,7 @@ from larder.teams.users import parse_user, user_key
 
 _MEMBER = "member#"
 _LEFT = "left#"
+_GROUP = "managed_group"
 RULE = "rule#"
 """Before the id of a rule."""
 
@@ -294,13 +295,20 @@ def add_member(team_id: str, user_id: str, role: Role, *also: Write, now: dateti
 
 
 def joining(
-    team_id: str, user_id: str, role: Role, *, now: datetime, managed_by: str | None = None
+    team_id: str,
+    user_id: str,
+    role: Role,
+    *,
+    now: datetime,
+    managed_by: str | None = None,
+    group: str | None = None,
 ) -> list[Write]:
     """The writes that add a member, on condition that the team exists and the user is not a member.
 
-    `managed_by` is the id of the identity provider that gives the membership.
+    `managed_by` is the id of the identity provider that gives the membership, by its `group`.
     """
-    member = {**_member_item(team_id, user_id, role, now), "managed_by": managed_by}
+    member = _member_item(team_id, user_id, role, now)
+    member |= {"managed_by": managed_by, _GROUP: group}
     return [TEAMS.put(member, when=missing("pk")), _count(team_id, None, role)]
 
 
@@ -312,10 +320,18 @@ def change_role(
     return commit(*writes, *role_checks(team_id, by, user_id), *also)
 
 
-def changing_role(team_id: str, user_id: str, old: Role, new: Role) -> list[Write]:
+def changing_role(
+    team_id: str, user_id: str, old: Role, new: Role, *, group: str | None = None
+) -> list[Write]:
     """The writes that change a role. They fail if it is not `old`, or if the user is the last owner."""
-    member = TEAMS.update(team_id, _MEMBER + user_id, set={"role": new.value}, when=_role_is(old))
+    changed = {"role": new.value, _GROUP: group}
+    member = TEAMS.update(team_id, _MEMBER + user_id, set=changed, when=_role_is(old))
     return [member, _count(team_id, old, new)]
+
+
+def changing_group(team_id: str, user_id: str, member: Member, group: str | None) -> Write:
+    """The write that names another group for the same role. It fails if the role has changed."""
+    return TEAMS.update(team_id, _MEMBER + user_id, set={_GROUP: group}, when=_role_is(member.role))
 
 
 def remove_member(
@@ -348,7 +364,9 @@ def still_last_owner(team_id: str, user_id: str) -> Write:
 def release_member(team_id: str, user_id: str, provider_id: str) -> None:
     """Make a membership that a provider gave one of people."""
     same = equals(managed_by=provider_id)
-    commit(TEAMS.update(team_id, _MEMBER + user_id, set={"managed_by": None}, when=same))
+    commit(
+        TEAMS.update(team_id, _MEMBER + user_id, set={"managed_by": None, _GROUP: None}, when=same)
+    )
 
 
 def note_departure(team_id: str, user_id: str, *, now: datetime) -> Write:
@@ -535,6 +553,7 @@ def _member(item: Item) -> Member:
         role=Role(item["role"]),
         joined_at=from_ms(item["joined_at"]),
         managed_by=item.get("managed_by"),
+        group=item.get(_GROUP),
     )
 
 

@@ -11,7 +11,10 @@ from larder.web.replies.clients import username
 
 
 class MemberJson(TypedDict):
-    """`managedBy` is the id of the identity provider whose groups give the membership. It is null if people did."""
+    """`managedBy` is the id of the identity provider that gives the membership. It is null if people did.
+
+    `managedGroup` is the group of the provider that gives the role. It is null if everyone at the provider has it.
+    """
 
     uid: str
     username: str
@@ -20,6 +23,7 @@ class MemberJson(TypedDict):
     role: Role
     confirmed: Literal[True]
     managedBy: str | None
+    managedGroup: str | None
     createdAt: Milliseconds
 
 
@@ -32,6 +36,14 @@ class InvitationJson(TypedDict):
     expiresAt: Milliseconds
 
 
+class GroupRoleJson(TypedDict):
+    """The role that people with a group get when they sign in with a provider. `group` is null for everyone there."""
+
+    providerId: str
+    group: str | None
+    role: Role
+
+
 class MembersPageJson(TypedDict):
     """Send `next` as `until` to get the next page. It is null on the last page."""
 
@@ -42,10 +54,11 @@ class MembersPageJson(TypedDict):
 
 
 class MembersJson(TypedDict):
-    """`emailInviteCodes` has the open invitations, if the caller may see them."""
+    """`emailInviteCodes` has the open invitations, and `groupRoles` what providers give, if the caller may see them."""
 
     members: list[MemberJson]
     emailInviteCodes: list[InvitationJson]
+    groupRoles: list[GroupRoleJson]
     pagination: MembersPageJson
 
 
@@ -54,6 +67,10 @@ def members_json(page: MembersPage) -> MembersJson:
     return {
         "members": [_member_json(member, user) for member, user in page.members],
         "emailInviteCodes": [_invitation_json(one) for one in page.invitations],
+        "groupRoles": [
+            {"providerId": provider_id, "group": group, "role": role}
+            for provider_id, role, group in page.group_roles
+        ],
         "pagination": {
             "hasNext": following is not None,
             "count": len(page.members),
@@ -72,6 +89,7 @@ def _member_json(member: Member, user: User) -> MemberJson:
         "role": member.role,
         "confirmed": True,
         "managedBy": member.managed_by,
+        "managedGroup": member.group,
         "createdAt": to_ms(member.joined_at),
     }
 

@@ -9,11 +9,18 @@ function Members({ scope, user }) {
     if (hasChanged) members.reload();
   };
   return html`<${Head} title="Members" />
-    <${Loaded} of=${members} show=${({ people, invitations }) => html`
+    <${Loaded} of=${members} show=${({ people, invitations, groupRoles }) => html`
       ${scope.manages && html`<${Invite} scope=${scope} done=${members.reload} />`}
       <${Card}><${MembersTable} people=${people} scope=${scope} user=${user} open=${setOpen} reload=${members.reload} /><//>
       ${invitations.length > 0 && html`<${Card} title="Open invitations">
         <${InvitationsTable} rows=${invitations} scope=${scope} reload=${members.reload} />
+      <//>`}
+      ${groupRoles.length > 0 && html`<${Card} title="Roles by group">
+        <p>People get these roles when they sign in with your company. The operator of ${own.product} sets them with larder sso map.</p>
+        <${Table} label="Roles by group" rows=${groupRoles} id=${({ company, group }) => `${company} ${group}`} columns=${[
+          { title: "Group", cell: ({ company, group }) => html`<${Name} of=${groupName(company, group)} />` },
+          { title: "Role", cell: ({ role }) => ROLES[role] },
+        ]} />
       <//>`}`} />
     ${open && html`<${RemoveMember} scope=${scope} member=${open} isSelf=${open.uid === user.id} close=${close} />`}`;
 }
@@ -25,12 +32,16 @@ async function loadMembersPage(team) {
   const people = first.data.pagination.next === null ? { data: first.data.members } : await loadMembers(team);
   if (people.problem) return people;
   // Groups of a company give these memberships, so that the next sign-in would undo a change.
-  if (people.data.some(({ managedBy }) => managedBy)) {
+  const { emailInviteCodes: invitations, groupRoles } = first.data;
+  if (groupRoles.length > 0 || people.data.some(({ managedBy }) => managedBy)) {
     const nameOf = providerNames((await call("GET", "/api/auth/sign-in/providers")).data);
-    for (const one of people.data) one.company = one.managedBy && nameOf(one.managedBy);
+    for (const one of people.data) one.company = one.managedBy && groupName(nameOf(one.managedBy), one.managedGroup);
+    for (const one of groupRoles) one.company = nameOf(one.providerId);
   }
-  return { data: { people: people.data, invitations: first.data.emailInviteCodes }, problem: null };
+  return { data: { people: people.data, invitations, groupRoles }, problem: null };
 }
+
+const groupName = (company, group) => (group ? `${company}: ${group}` : `Everyone at ${company}`);
 
 /** The roles that a member with the role of the scope can give. */
 const rolesFor = (scope) => Object.keys(ROLES).filter((role) => scope.owns || role !== "OWNER");
@@ -44,7 +55,7 @@ function MembersTable({ people, scope, user, open, reload }) {
     reload();
   };
   const columns = [
-    { title: "Name", cell: (member) => html`<strong><${Name} of=${member.name} /></strong> ${member.uid === user.id && html`<${Tag}>you<//>`} ${member.company && html`<${Tag}>by ${visible(member.company)}<//>`}` },
+    { title: "Name", cell: (member) => html`<strong><${Name} of=${member.name} /></strong> ${member.uid === user.id && html`<${Tag}>you<//>`} ${member.company && html`<${Tag}>${visible(member.company)}<//>`}` },
     { title: "Email address", cell: (member) => html`<${Name} of=${member.email} />` },
     {
       title: "Role",
