@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from . import accessibility, cloud, monorepo, neighbour, turbo
+from . import accessibility, browser, cloud, monorepo, neighbour, turbo
+from .browser import Browser
 from .compatibility import Document
 
 
@@ -42,6 +43,23 @@ def server(
     limits = {"LARDER_HTTP_RATE_LIMIT_ENABLED": "false"}
     with cloud.running(request.config.rootpath, folder / "data", **limits, **options) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests of a process, because each start takes a second."""
+    with browser.opened(tmp_path_factory.mktemp("browser") / "profile") as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(window: Browser) -> Browser:
+    """A browser in which no one is signed in, and whose log is empty."""
+    window.open("about:blank")
+    window.forget_cookies()
+    window.look(width=1280)
+    window.errors()
+    return window
 
 
 @pytest.fixture(scope="module")

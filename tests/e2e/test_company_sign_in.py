@@ -15,7 +15,7 @@ import pytest
 
 from tests.oidc import servers
 
-from . import better_auth, browser
+from . import better_auth
 from .accessibility import problems
 from .browser import Browser
 from .cloud import LocalCloud
@@ -27,20 +27,6 @@ pytestmark = pytest.mark.e2e
 SERVER_OPTIONS = {"PROVIDER": "1"}
 DAY_MS = 86_400_000
 PASSWORD = "correct horse battery"
-
-
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser.opened(tmp_path_factory.mktemp("browser") / "profile") as opened:
-        opened.look(width=1280)
-        yield opened
-
-
-@pytest.fixture
-def page(window: Browser) -> Browser:
-    """A browser in which no one is signed in."""
-    window.forget_cookies()
-    return window
 
 
 @pytest.fixture(params=servers.KINDS)

@@ -27,7 +27,7 @@ import pytest
 
 from tests.oidc import servers
 
-from . import browser, turbo
+from . import turbo
 from .browser import Browser
 from .cloud import LocalCloud
 from .example_company import choose
@@ -42,12 +42,6 @@ PACKAGES = frozenset({"one", "two"})
 TURBO_SECONDS = 60
 LISTENS_AT = "127.0.0.1:9789"
 """Every turbo waits for its token at this port, so only one login at a time is possible on this computer."""
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Browser]:
-    with browser.opened(tmp_path / "profile") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from . import browser, cloud
+from . import cloud
 from .browser import Browser
 from .cloud import LocalCloud
 from .outbox import link_in, mail_to
@@ -26,11 +26,10 @@ CONSENT = "Let turbo use your cache?"
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Iterator[Browser]:
+def page(page: Browser) -> Iterator[Browser]:
     """A browser whose log must have no errors at the end of the test."""
-    with browser.opened(tmp_path / "profile") as opened:
-        yield opened
-        assert opened.errors() == []
+    yield page
+    assert page.errors() == []
 
 
 @pytest.fixture
@@ -268,32 +267,32 @@ def test_a_page_redirects_to_the_base_url_before_sign_in(
 
 
 def test_pages_of_other_origins_cannot_consent_for_a_user(
-    server: LocalCloud, tmp_path: Path, email: str, other_port: int
+    server: LocalCloud, page: Browser, email: str, other_port: int
 ) -> None:
     """Another port belongs to the same site, so the browser sends the cookies. Another name is another site."""
     site, password = f"http://localhost:{server.port}", secrets.token_hex(12)
     body = json.dumps({"redirectUri": "http://127.0.0.1:9", "name": "mine"})
-    with browser.opened(tmp_path / "profile") as page:
-        sign_up(page, server, site, email, password)
-        sign_in(page, email, password)
-        page.wait_for_heading(CONSENT)
-        for neighbour, arrived in (("localhost", 415), ("127.0.0.1", 415)):
-            page.open(f"http://{neighbour}:{other_port}/")
-            mark = server.log_size()
-            address = f"{site}/api/auth/turbo-login"
-            assert page.fetch(f"{address}?{ASKED}").type == "error"
-            as_json = {"headers": {"content-type": "application/json"}, "body": body}
-            # JSON needs a CORS preflight, which is refused. Text is sent without one.
-            assert page.fetch(address, method="POST", **as_json).type == "error"
-            page.fetch(address, method="POST", mode="no-cors", body=body)
-            posts = [one for one in server.requests_since(mark) if one.method == "POST"]
-            assert [one.status for one in posts] == [arrived]
-            page.open(f"http://{neighbour}:{other_port}/?{site}/turborepo/token?{ASKED}")
-            page.enter_frame()
-            assert CONSENT not in page.text()
-            assert page.heading() == ""
-        page.open(f"{site}/turborepo/success")
-        assert page.fetch("/api/auth/api-key/list").text == "[]"
+    sign_up(page, server, site, email, password)
+    sign_in(page, email, password)
+    page.wait_for_heading(CONSENT)
+    for neighbour, arrived in (("localhost", 415), ("127.0.0.1", 415)):
+        page.open(f"http://{neighbour}:{other_port}/")
+        mark = server.log_size()
+        address = f"{site}/api/auth/turbo-login"
+        assert page.fetch(f"{address}?{ASKED}").type == "error"
+        as_json = {"headers": {"content-type": "application/json"}, "body": body}
+        # JSON needs a CORS preflight, which is refused. Text is sent without one.
+        assert page.fetch(address, method="POST", **as_json).type == "error"
+        page.fetch(address, method="POST", mode="no-cors", body=body)
+        posts = [one for one in server.requests_since(mark) if one.method == "POST"]
+        assert [one.status for one in posts] == [arrived]
+        page.open(f"http://{neighbour}:{other_port}/?{site}/turborepo/token?{ASKED}")
+        page.enter_frame()
+        assert CONSENT not in page.text()
+        assert page.heading() == ""
+    page.open(f"{site}/turborepo/success")
+    assert page.fetch("/api/auth/api-key/list").text == "[]"
+    assert page.errors()  # of the requests that were refused
 
 
 def test_an_invited_user_signs_up_and_joins(

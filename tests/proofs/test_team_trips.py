@@ -28,7 +28,7 @@ TRIPS = {
     "GET /v2/teams/{idOrSlug}": 4,
     "PATCH /v2/teams/{idOrSlug}": 5,
     "DELETE /v1/teams/{idOrSlug}": 5,
-    "GET /v3/teams/{idOrSlug}/members": 7,
+    "GET /v3/teams/{idOrSlug}/members": 8,
     "POST /v2/teams/{idOrSlug}/members": 6,
     # Both look for what the member made that is trusted, of which owners get an email.
     "PATCH /v1/teams/{idOrSlug}/members/{uid}": 7,
