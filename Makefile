@@ -85,13 +85,14 @@ permissions: $(READY) $(SAM) ## run all function tests under the IAM roles, then
 .PHONY: e2e
 e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/local tests/proofs
 e2e: $(READY) $(OIDC) ## run the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
-	@.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "(slow or e2e) and not thorough" $(ARGS)
+	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "(slow or e2e) and not thorough" $(ARGS)
 
 .PHONY: proofs
-proofs: $(READY) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 35 minutes)
+proofs: build $(READY) $(OIDC) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 35 minutes)
 	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 EXCHANGE_ATTACKS=10000 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 	@.venv/bin/python -m pytest --ignore tests/proofs -m thorough $(ARGS)
+	@COLD_STARTS=all .venv/bin/python -m pytest tests/build/test_bench_cold.py $(ARGS)
 	@WHY_VERSIONS=all WHY_MIXTURES=100 .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_why.py $(ARGS)
 	@TURBO_JOBS=50 CLIENT_MATRIX=full EDGE_PROOFS=all .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py \
 		tests/e2e/test_edge.py tests/e2e/test_edge_command.py $(ARGS)
@@ -171,7 +172,7 @@ build: known-environment $(SAM) ## validate the template and build layer and fun
 .PHONY: test-build
 test-build: FOLDERS := tests/build tests/local
 test-build: build $(READY) $(CHECKOV) ## build, then import every built handler and run it under AWS's runtime client
-	@.venv/bin/python -m pytest -n 2 --dist loadfile -o testpaths="$(FOLDERS)" -m build $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist loadfile -o testpaths="$(FOLDERS)" -m "build and not thorough" $(ARGS)
 
 # Each file gets a new emulator and deployment, because tests count stored items. They run one after the other, because each needs two cores.
 DEPLOYED := tests/deployed tests/e2e/test_client_matrix.py tests/e2e/test_account_client.py tests/e2e/test_api_key_client.py \

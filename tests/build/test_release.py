@@ -108,6 +108,7 @@ def test_other_partitions_get_a_template_without_the_types_that_they_lack(releas
     assert gov["Parameters"] == template["Parameters"]
 
 
+@pytest.mark.thorough
 def test_cfn_lint_accepts_it_for_both_regions_of_govcloud(release: Path) -> None:
     cfn_lint = str(ROOT / ".tools" / "sam" / "bin" / "cfn-lint")
     regions = ("--regions", "us-gov-west-1", "us-gov-east-1")

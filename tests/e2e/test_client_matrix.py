@@ -37,14 +37,12 @@ VERSIONS = {
 CELLS = [(version, mode) for version, modes in VERSIONS.items() for mode in modes]
 SHORT = [
     (turbo.NEWEST, "normal"),
-    ("2.10.13", "preflight"),
     ("2.10.12", "signature"),
     ("2.5.8", "signature, preflight"),
-    ("2.0.14", "normal"),
     ("1.13.4", "normal"),
 ]
-"""The cells of a run without CLIENT_MATRIX=full: each client once, and each mode. test_newest_turbo.py and
-test_signature.py have more of the newest client.
+"""The cells of a run without CLIENT_MATRIX=full: the newest and the oldest client, and each mode. test_newest_turbo.py
+and test_signature.py have more of the newest client.
 """
 
 

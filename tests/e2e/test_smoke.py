@@ -319,7 +319,15 @@ FAULTS: dict[str, tuple[Fault, dict[str, tuple[str, str]]]] = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name in ("none", "changes bytes")
+        else pytest.param(name, marks=pytest.mark.thorough)
+        for name in FAULTS
+    ],
+)
 def test_a_faulty_proxy(local_cloud: LocalCloud, key: str, name: str) -> None:
     fault, expected = FAULTS[name]
     with front(local_cloud.url, fault) as url:

@@ -171,6 +171,7 @@ def test_an_endpoint_with_a_body_takes_six_files(copy: Path) -> None:
     assert "VALIDATION_ERROR" in codes
 
 
+@pytest.mark.thorough
 def test_the_checks_pass(copy: Path) -> None:
     run(copy, "tools.generate", "--check")
     run(copy, "ruff", "check", "functions", "tests", "layers")
