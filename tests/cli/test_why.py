@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 from larder.misses.causes import ADVICE
 from larder.misses.comparison import compare
+from larder.misses.records import record
 from larder.misses.summaries import MAX_TASKS, InvalidSummary, parse_summary
 from larder_cli.why import summaries
 from larder_cli.why.redaction import redacted
-from larder_cli.why.report import code_span, markdown, record, text
+from larder_cli.why.report import code_span, markdown, text
 from tests.larder.misses.summaries import document, task_record, variables
 
 from .conftest import Larder

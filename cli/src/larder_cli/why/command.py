@@ -7,13 +7,14 @@ import click
 
 from larder.misses.causes import Class
 from larder.misses.comparison import compare
+from larder.misses.records import record
 from larder.misses.summaries import Summary
 from larder_cli.commands import examples, json_option
 from larder_cli.doctor.client import NoRepository, read_client
 from larder_cli.output import echo, print_json
 from larder_cli.why.checkout import read_hints
 from larder_cli.why.redaction import redacted
-from larder_cli.why.report import markdown, record, text
+from larder_cli.why.report import markdown, text
 from larder_cli.why.summaries import dry_run, newest, read_summary
 
 _SETUP_FAILED = 3

@@ -1,19 +1,14 @@
-"""The output of `larder why`: lines of text, Markdown for a pull request or a job summary, and JSON."""
+"""The output of `larder why` for people: lines of text, and Markdown for a pull request or a job summary."""
 
 from collections.abc import Callable, Iterable, Iterator
 
 from larder.misses.causes import ADVICE, Cause, Kind
 from larder.misses.comparison import Comparison
 from larder.misses.hints import Hint
-from larder.misses.summaries import Summary
-from larder_cli.output import Record, human_duration, printable
-
-MAX_CAUSES = 20
-"""The most causes in JSON."""
+from larder_cli.output import human_duration, printable
 
 _SHOWN_CAUSES = 8
 _SHOWN_NAMES = 4
-_NAMES_IN_JSON = 10
 
 _TITLES = {
     Kind.TURBO_JSON: "turbo.json",
@@ -101,50 +96,6 @@ def markdown(comparison: Comparison) -> Iterator[str]:
     for line in (*_left_out(comparison), *_others(comparison, code_span)):
         yield ""
         yield line
-
-
-def record(comparison: Comparison) -> Record:
-    """The JSON. docs/why.md#json describes it."""
-    return {
-        "baseline": _run_record(comparison.base),
-        "run": _run_record(comparison.run),
-        "tasks": len(comparison.run.tasks),
-        "changed": len(comparison.changed),
-        "restored": len(comparison.restored),
-        "complete": len(comparison.causes) <= MAX_CAUSES,
-        "causes": [
-            {
-                "kind": cause.kind,
-                "subject": cause.subject,
-                "task": cause.task or None,
-                "how": cause.how,
-                "more": len(cause.more),
-                "values": list(cause.values[:_NAMES_IN_JSON]),
-                "hints": [
-                    {"hint": hint, "values": list(values[:_NAMES_IN_JSON])}
-                    for hint, values in cause.hints
-                ],
-                "commit": cause.commit,
-                "class": cause.class_,
-                "direct": list(cause.direct[:_NAMES_IN_JSON]),
-                "directCount": len(cause.direct),
-                "below": len(cause.below),
-                "alone": cause.alone,
-                "buildMs": cause.build_ms,
-                "advice": cause.advice,
-            }
-            for cause in comparison.causes[:MAX_CAUSES]
-        ],
-        "sameHash": [
-            {"task": id, "hash": comparison.run.tasks[id].hash} for id in comparison.same_hash
-        ],
-        "new": list(comparison.new),
-        "gone": list(comparison.gone),
-        "notes": [
-            {"note": one.note, "subject": one.subject or None, "tasks": list(one.tasks)}
-            for one in comparison.notes
-        ],
-    }
 
 
 def cause_line(cause: Cause, quoted: _Quote = printable) -> str:
@@ -255,13 +206,3 @@ def _some(values: Iterable[str], quoted: _Quote) -> str:
 
 def _tasks(count: int) -> str:
     return f"{count:,} task{'' if count == 1 else 's'}"
-
-
-def _run_record(run: Summary) -> Record:
-    return {
-        "id": run.id,
-        "startedAt": run.started_at,
-        "sha": run.sha,
-        "branch": run.branch,
-        "turboVersion": run.turbo,
-    }

@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from larder.misses.causes import Cause, Class, Kind
 from larder.misses.hints import FileHint, Hint, Hints
-from larder.misses.summaries import HASHED_SETTINGS, UNHASHED_SETTINGS, Summary, Variables
+from larder.misses.summaries import ANY_FILE, HASHED_SETTINGS, UNHASHED_SETTINGS, Summary, Variables
 
 LOCKFILES = (
     *("package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock"),
@@ -35,6 +35,9 @@ _GLOBAL = frozenset(list(Kind)[: list(Kind).index(Kind.FILE)])
 _ORDER = {kind: number if kind in _GLOBAL else len(_GLOBAL) for number, kind in enumerate(Kind)}
 
 
+NoteKind = Literal["not_cached", "turbo_version", "not_hashed", "passed_variable"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """A difference that turbo does not hash, or a fact about tasks. `tasks` is empty if it is about all of them.
@@ -42,7 +45,7 @@ class Note:
     `kind` is that of a global difference.
     """
 
-    note: str
+    note: NoteKind
     subject: str = ""
     kind: Kind | None = None
     tasks: tuple[str, ...] = ()
@@ -96,7 +99,7 @@ def changed_files(base: Summary, run: Summary) -> dict[str, FileChange]:
         if task.id in base.tasks and base.tasks[task.id].hash != task.hash
     ]
     for old, new, directory in pairs:
-        for name, _ in _differences(old, new):
+        for name, _ in _file_differences(old, new):
             path = _path(directory, name)
             found[path] = FileChange(path, old.get(name, ""), new.get(name, ""))
     return found
@@ -153,7 +156,7 @@ def _shared_causes(base: Summary, run: Summary, hints: Hints) -> Iterator[tuple[
         yield _Key(Kind.TURBO_VERSION, "turbo", values=versions), {}
         return
     has_lockfiles = bool(old.external) and bool(new.external)
-    for path, how in _differences(old.files, new.files):
+    for path, how in _file_differences(old.files, new.files):
         # Without a lockfile, turbo hashes package.json of the root instead.
         if path == _MANIFEST and not has_lockfiles:
             continue
@@ -180,8 +183,8 @@ def _shared_causes(base: Summary, run: Summary, hints: Hints) -> Iterator[tuple[
     if old.internal != new.internal:
         yield _Key(Kind.GLOBAL_INTERNAL, ""), {}
     if old.engines != new.engines:
-        values = (f"{old.engines or 'none'} -> {new.engines or 'none'}",)
-        yield _Key(Kind.ENGINES, "engines", values=values), {}
+        changed = f"{old.engines or 'none'} -> {new.engines or 'none'}"
+        yield _Key(Kind.ENGINES, "engines", values=() if run.has_digests else (changed,)), {}
     if base.env_mode != run.env_mode and not _follows_from_lists(base, run):
         values = (f"{base.env_mode} -> {run.env_mode}",)
         yield _Key(Kind.ENV_MODE, "", values=values), {}
@@ -206,7 +209,7 @@ def _own_causes(
     edges = _words(old.dependencies, new.dependencies)
     depends_on = _explaining(_words(old.settings["dependsOn"], new.settings["dependsOn"]), edges)
     renamed = _renamed(old.files, new.files)
-    for name, how in _differences(old.files, new.files):
+    for name, how in _file_differences(old.files, new.files):
         if name in renamed:
             if how == "added":
                 about: _HintSet = {Hint.LETTER_CASE: {}}
@@ -230,8 +233,8 @@ def _own_causes(
             passes_others |= setting == "passThroughEnv"
             yield _Key(Kind.DEFINITION, setting, task=new.task, values=words), {}
     if old.arguments != new.arguments:
-        values = (f"{_shown(old.arguments)} -> {_shown(new.arguments)}",)
-        yield _Key(Kind.ARGUMENTS, "", values=values), {}
+        shown = f"{_shown(old.arguments)} -> {_shown(new.arguments)}"
+        yield _Key(Kind.ARGUMENTS, "", values=() if run.has_digests else (shown,)), {}
     # turbo 1 infers the mode of a task from its passThroughEnv.
     if old.env_mode != new.env_mode and base.env_mode == run.env_mode and not passes_others:
         values = (f"{old.env_mode} -> {new.env_mode}",)
@@ -307,6 +310,14 @@ def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tup
         yield name, "changed" if name in old else "added"
     for name in sorted(old.keys() - new.keys()):
         yield name, "removed"
+
+
+def _file_differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Of a list that is one digest in a run, only whether it differs: names of the other run mean nothing."""
+    if (ANY_FILE in old) != (ANY_FILE in new):
+        yield ANY_FILE, "changed"
+    else:
+        yield from _differences(old, new)
 
 
 def _words(before: Iterable[str], after: Iterable[str]) -> tuple[str, ...]:
@@ -545,7 +556,7 @@ def _notes(base: Summary, run: Summary, common: Sequence[str]) -> Iterator[Note]
         yield Note(note="not_cached", tasks=uncached)
     if base.turbo != run.turbo and base.shared.root_key == run.shared.root_key:
         yield Note(note="turbo_version", subject=f"{base.turbo} -> {run.turbo}")
-    differing: dict[tuple[str, str], list[str]] = defaultdict(list)
+    differing: dict[tuple[NoteKind, str], list[str]] = defaultdict(list)
     for old, new in ((base.tasks[id], run.tasks[id]) for id in common):
         for name, _ in _differences(old.variables.passed, new.variables.passed):
             differing["passed_variable", name].append(new.id)

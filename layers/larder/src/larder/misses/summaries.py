@@ -9,6 +9,9 @@ FORMAT = "1"
 
 MAX_TASKS = 20_000
 
+ANY_FILE = ""
+"""In place of the names of a list that is too long for a report. It has one digest of the whole list."""
+
 HASHED_SETTINGS = ("outputs", "env", "passThroughEnv", "dotEnv")
 """Lists in the definition of a task that enter its hash."""
 
@@ -80,7 +83,10 @@ class Globals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A run. `sha` and `branch` are None without git, `started_at` (milliseconds) in a dry run."""
+    """A run. `sha` and `branch` are None without git, `started_at` (milliseconds) in a dry run.
+
+    `has_digests` if commands, arguments and engines are digests, as in a report.
+    """
 
     id: str
     turbo: str
@@ -91,6 +97,7 @@ class Summary:
     infers_frameworks: bool
     shared: Globals
     tasks: Mapping[str, Task]
+    has_digests: bool = False
 
 
 def parse_summary(document: object) -> Summary:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from larder.actor import Actor
 from larder.clock import to_ms
+from larder.misses.records import ExplanationJson
 
 MAX_TASKS = 5_000
 """The most tasks of a report."""
@@ -67,6 +68,10 @@ class Run:
     `id` is turbo's. `ci` and the names of the branch and the commit are None if the client does not say them. `names`
     are those of its tasks, such as `build`, and `totals` their figures. `tasks` are some of them (`kept`), and `hashes`
     those of their artifacts, in the same order. It can have fewer, or none.
+
+    `scope` is the scope of its reporter as for artifacts, None for the shared one. It is `trusted` if its reporter is,
+    and in a team without protection if a CI reported it. Only a run that `has_inputs` can be a baseline. `explanation`
+    is why it missed, None if nothing was compared.
     """
 
     id: str
@@ -82,6 +87,10 @@ class Run:
     totals: Totals
     tasks: Sequence[TaskRow]
     hashes: Sequence[str | None] = ()
+    scope: str | None = None
+    trusted: bool = False
+    has_inputs: bool = False
+    explanation: ExplanationJson | None = None
 
     @property
     def place(self) -> str:

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from larder.actor import Actor
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import begins_with, between, equals, exists, missing
+from larder.misses.records import ExplanationJson
 from larder.runs.models import (
     MAX_NAME,
     Run,
@@ -59,6 +60,10 @@ def item_of(owner: str, run: Run, *, expires_at: datetime) -> Item:
         "totals": list(run.totals),
         "kept": packed,
         "hashes": _packed_hashes(run.hashes, most=MAX_PACKED - len(packed)),
+        "scope": run.scope,
+        "trusted": run.trusted,
+        "inputs": run.has_inputs,
+        "explanation": None if run.explanation is None else _packed_explanation(run.explanation),
     }
 
 
@@ -142,8 +147,7 @@ def _packed(tasks: Sequence[TaskRow]) -> str:
         "".join(outcome for _, _, outcome, _ in tasks),
         [ms for _, _, _, ms in tasks],
     ]
-    text = json.dumps(columns, separators=(",", ":"))
-    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    packed = _compressed(columns)
     return packed if len(packed) <= MAX_PACKED else _packed(tasks[: len(tasks) // 2])
 
 
@@ -176,6 +180,38 @@ def _unpacked_hashes(packed: str) -> list[str | None]:
     return [None if one == _NO_HASH else one for one in found]
 
 
+def _packed_explanation(explanation: ExplanationJson) -> str | None:
+    """Without the last causes and names if they take too much. None if even one cause does."""
+    kept = explanation
+    while True:
+        packed = _compressed(kept)
+        if len(packed) <= MAX_PACKED:
+            return packed
+        if len(kept["causes"]) <= 1:
+            return None
+        kept = {
+            **kept,
+            "complete": False,
+            "causes": kept["causes"][: len(kept["causes"]) // 2],
+            "sameHash": kept["sameHash"][: len(kept["sameHash"]) // 2],
+            "new": kept["new"][: len(kept["new"]) // 2],
+            "gone": kept["gone"][: len(kept["gone"]) // 2],
+            "notes": kept["notes"][: len(kept["notes"]) // 2],
+        }
+
+
+def _unpacked_explanation(packed: str | None) -> ExplanationJson | None:
+    if packed is None:
+        return None
+    found: ExplanationJson = json.loads(zlib.decompress(base64.b64decode(packed)))
+    return found
+
+
+def _compressed(content: object) -> str:
+    text = json.dumps(content, separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
 def _unpacked_rows(packed: str) -> list[RunTask]:
     """The tasks of a run that was stored before there were figures: all of them."""
     packages, names, rows = json.loads(zlib.decompress(base64.b64decode(packed)))
@@ -206,4 +242,8 @@ def _run(item: Item) -> Run:
         names=names,
         totals=totals,
         tasks=tasks,
+        scope=item.get("scope"),
+        trusted=item.get("trusted", False),
+        has_inputs=item.get("inputs", False),
+        explanation=_unpacked_explanation(item.get("explanation")),
     )
