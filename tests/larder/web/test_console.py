@@ -19,7 +19,7 @@ OURS = sorted(path for path in FOLDER.glob("*.js") if path != VENDOR)
 
 @pytest.fixture
 def page(environment: pytest.MonkeyPatch) -> Page:
-    """That of a view with more scripts than the first one has."""
+    """The one that has all scripts."""
     return opened("/console/t/acme/protection")
 
 
@@ -35,14 +35,14 @@ def test_only_its_own_style_and_script_run_by_their_hashes(page: Page) -> None:
     assert page.reply.cookies == ()
 
 
-def test_every_file_is_in_the_page_of_a_view(page: Page) -> None:
-    (script,), (of_account,) = page.texts["script"], opened("/console/account").texts["script"]
+def test_every_file_is_in_the_page(page: Page) -> None:
+    (script,) = page.texts["script"]
     # Without the hashes of what it was made from.
     licences, _, bundled = VENDOR.read_text().partition(" `make vendor-console`")
     assert licences in script
     assert bundled.partition("\n")[2] in script
     for path in OURS:
-        assert script_text(f"console/{path.name}") in script + of_account, path.name
+        assert script_text(f"console/{path.name}") in script, path.name
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
@@ -61,6 +61,24 @@ def test_our_own_script_never_writes_markup_or_stores_anything(path: Path) -> No
         path.read_text(),
     )
     assert found == []
+
+
+def test_the_first_page_uses_nothing_that_only_the_other_page_has(
+    environment: pytest.MonkeyPatch,
+) -> None:
+    """app.js names the views that only the other page has, after a `typeof`."""
+    (first,) = opened("/console").texts["script"]
+    in_first = {path: script_text(f"console/{path.name}") in first for path in OURS}
+    declared = re.compile(r"^(?:async )?(?:function|const|let) (\w+)", re.MULTILINE)
+    others = {
+        name for path in OURS if not in_first[path] for name in declared.findall(path.read_text())
+    }
+    assert "Rules" in others
+    for path in OURS:
+        code = COMMENTS.sub("", path.read_text())
+        called = set(re.findall(r"(?<![\w.])(\w+)\(|<\$\{(\w+)\}|what: (\w+)", code))
+        used = {name for names in called for name in names if name}
+        assert not (in_first[path] and used & others), (path.name, used & others)
 
 
 def test_the_libraries_are_those_of_the_lock_file() -> None:

@@ -3,7 +3,8 @@
 Like other pages, it is the same for every user, and its script loads the data. Unlike theirs, its address holds no
 secret, so a browser keeps it and asks only whether it has changed.
 
-The page of a view that few use has more scripts. The other page leads there by its address, in place of showing it.
+There are two such pages. The one that most users open first has the scripts of the views in `_FIRST_VIEWS`, so that it
+is small. A link from it to another view loads the page with all scripts, which shows every view.
 """
 
 from collections.abc import Callable
@@ -25,39 +26,42 @@ from larder.web.pages import (
 )
 
 _STYLES = ("kit.css", "console/console.css")
-_LATER = {
-    "protection": ("console/rules.js",),
-    "account": ("provider-errors.js", "console/account.js"),
-}
-"""The scripts that only the page of this view has, so that the first view of most users is small."""
+_FIRST_VIEWS = frozenset({"", "keys", "members", "settings", "new-team"})
+"""The views that the first page shows. The overview has no name."""
 
 _SCRIPTS = (
     "base.js",
     "forms.js",
-    "provider-errors.js",
     # Everything else uses what stands before it.
     "console/vendor.js",
     "console/format.js",
     "console/api.js",
     "console/parts.js",
+    "console/names.js",
     "console/chart.js",
     "console/confirm.js",
     "console/start.js",
     "console/storage.js",
     "console/overview.js",
+    "console/keys.js",
+    "console/members.js",
+    "console/settings.js",
+    "console/new-team.js",
+)
+
+_MORE_SCRIPTS = (
+    "provider-errors.js",
     "console/artifacts.js",
     "console/removals.js",
     "console/runs.js",
-    "console/keys.js",
-    "console/members.js",
     "console/activity.js",
     "console/rules.js",
     "console/protection.js",
-    "console/settings.js",
     "console/account.js",
-    "console/new-team.js",
-    "console/app.js",
 )
+"""Those of the views that only the other page shows."""
+
+_LAST = "console/app.js"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +95,17 @@ def console(path: str) -> KeptPage:
         "changes_email": truth(options.enable_change_email),
         "deletes_user": truth(options.enable_delete_user),
     }
-    view = path.rpartition("/")[2]
-    left_out = frozenset(one for name, scripts in _LATER.items() if name != view for one in scripts)
-    return _assembled(left_out, tuple(values.items()))
+    more = () if _view_of(path) in _FIRST_VIEWS else _MORE_SCRIPTS
+    return _assembled((*_SCRIPTS, *more, _LAST), tuple(values.items()))
+
+
+def _view_of(path: str) -> str:
+    """The view that an address shows: `partsOf` of app.js, and a view without a team by its name."""
+    place, *names = path.removeprefix("/console").strip("/").split("/")
+    if place in ("t", "me"):
+        names = names[1:] if place == "t" else names
+        return names[0] if names else ""
+    return place
 
 
 def unless_known(kept: KeptPage, known: str) -> KeptPage | NotModified:
@@ -121,8 +133,7 @@ def kept_page_handler(show: Callable[[str, str], KeptPage | NotModified]) -> Han
 
 
 @cache
-def _assembled(left_out: frozenset[str], values: tuple[tuple[str, str], ...]) -> KeptPage:
-    scripts = [name for name in _SCRIPTS if name not in left_out]
+def _assembled(scripts: tuple[str, ...], values: tuple[tuple[str, str], ...]) -> KeptPage:
     page = assembled("console/body.html", {}, _STYLES, scripts, dict(values))
     # Weak, because the compressed page has the same tag.
     return KeptPage(page, f'W/"{sha256(page.html.encode()).hexdigest()[:32]}"')

@@ -19,7 +19,6 @@ const CACHING_WORDS = { enabled: "Turned caching on", paused: "Paused caching", 
 const PROPERTY_WORDS = { name: "name", slug: "slug", former_slugs: "former slugs" };
 
 const roleText = (role) => ROLES[role] ?? role;
-const partText = (entry) => `${countText(entry.artifacts, "artifact", "artifacts")}, ${bytesText(entry.sizeBytes)}`;
 
 /** What each action did, as text. `subject` is the name of what it changed. */
 const ACTION_WORDS = {
@@ -71,20 +70,6 @@ function Subject({ entry, names }) {
   return name ? html`<${Name} of=${name} />` : html`<span class="soft">${visible(entry.subject.slice(0, 8))}…</span>`;
 }
 
-const USED_WORDS = { password: "with the password", link: "with a link in an email", code: "with turbo login", deletion: "by deleting the account" };
-
-function AuditActor({ entry, names }) {
-  const { actor } = entry;
-  if (actor === null) return "The operator";
-  const name = actor.name ?? names.get(actor.userId);
-  const used = USED_WORDS[actor.id];
-  const who = name
-    ? html`<${Name} of=${name} />`
-    : html`<span class="soft">${actor.userId ? `${visible(actor.userId.slice(0, 8))}…` : "Unknown"}</span>`;
-  const key = names.get(actor.id);
-  return html`${who}${used && html` <span class="soft">${used}</span>`}${key && html` <span class="soft">with the key <${Name} of=${key} /></span>`}`;
-}
-
 function ActionText({ entry, names }) {
   const words = ACTION_WORDS[entry.action];
   return words ? words(entry, html`<${Subject} entry=${entry} names=${names} />`) : visible(entry.action);
@@ -130,13 +115,4 @@ function Activity({ scope }) {
           ${next !== null && html`<${Button} onClick=${() => setStarts([...starts, next])}>More<//>`}
         </div>`} />
     <//>`;
-}
-
-/** Who turned caching off, and when, for owners and admins. */
-function CachingSetBy({ scope }) {
-  const { data } = useLoad(`/v1/audit?${scope.query}&limit=1&action=caching_set`);
-  const entry = data?.entries[0];
-  if (!entry) return null;
-  const by = entry.actor ? html`<${AuditActor} entry=${entry} names=${new Map()} />` : "the operator";
-  return html`Set <${Time} at=${entry.at} /> by ${by}. `;
 }

@@ -1,15 +1,18 @@
 // The frame of the console: which view an address shows, and the navigation between them.
 
-/** The page of most views leaves out scripts of others. `isElsewhere`: another page has the view. */
+/** `view` is null if only the page with all scripts has it. Views without a tab of their own are in another, `tab`. */
 const VIEWS = [
   { path: "", title: "Overview", view: Overview },
-  { path: "artifacts", title: "Artifacts", view: Artifacts, isFor: ({ manages }) => manages },
-  { path: "runs", title: "Runs", view: RunsView },
+  { path: "artifacts", title: "Artifacts", view: typeof Artifacts === "function" ? Artifacts : null, isFor: ({ manages }) => manages },
+  { path: "runs", title: "Runs", view: typeof RunsView === "function" ? RunsView : null },
   { path: "keys", title: "Keys", view: Keys },
   { path: "members", title: "Members", view: Members, isFor: ({ team }) => team !== null },
-  { path: "protection", title: "Protection", view: Protection, isFor: ({ team }) => team !== null, isElsewhere: typeof Rules === "undefined" },
-  { path: "activity", title: "Activity", view: Activity, isFor: ({ manages }) => manages },
+  { path: "protection", title: "Protection", view: typeof Protection === "function" ? Protection : null, isFor: ({ team }) => team !== null },
+  { path: "activity", title: "Activity", view: typeof Activity === "function" ? Activity : null, isFor: ({ manages }) => manages },
   { path: "settings", title: "Settings", view: Settings },
+  { path: "run", title: "Run", tab: "runs", view: typeof OneRun === "function" ? OneRun : null },
+  { path: "key", title: "Key", tab: "keys", view: typeof OneKey === "function" ? OneKey : null },
+  { path: "rule", title: "Rule", tab: "protection", view: typeof OneRule === "function" ? OneRule : null, isFor: ({ team }) => team !== null },
 ];
 
 const viewsOf = (scope) => VIEWS.filter(({ isFor }) => !isFor || isFor(scope));
@@ -32,14 +35,15 @@ function scopeOf(team, user) {
   };
 }
 
-const hasAccount = typeof Account !== "undefined";
+/** Whether this page has all scripts. Otherwise, links to the views of the others load the page that has them. */
+const hasAll = typeof Account === "function";
 
 let showPath = () => {};
 
 /** Show another view. Its address goes into the browser's history. */
 function go(path, { replaces = false } = {}) {
   const { place, view } = partsOf(path);
-  if (VIEWS.some((one) => one.path === view && one.isElsewhere) || (place === "account" && !hasAccount)) return location.assign(`${path}#main`);
+  if (!hasAll && (place === "account" || VIEWS.some((one) => one.path === view && one.view === null))) return location.assign(`${path}#main`);
   if (path !== location.pathname + location.search) history[replaces ? "replaceState" : "pushState"](null, "", path);
   showPath(path);
 }
@@ -99,7 +103,7 @@ function Frame({ path, teams, until, ...shared }) {
   const team = place === "t" ? (teams.find((one) => one.slug === slug) ?? teams.find((one) => one.formerSlugs.includes(slug))) : null;
   const scope = team === undefined || (place !== "t" && place !== "me") ? null : scopeOf(team, user);
   const shown = scope && viewsOf(scope).find((one) => one.path === view);
-  const other = { account: hasAccount && [Account, "Your account"], "new-team": [NewTeam, "Create a team"] }[view === "" ? place : ""];
+  const other = { account: hasAll && [Account, "Your account"], "new-team": [NewTeam, "Create a team"] }[view === "" ? place : ""];
   const [View, title] = shown ? [shown.view, shown.title] : (other ?? [NotFound, "Page not found"]);
   // Pages of no team keep the tabs of the team before.
   const last = useRef(teams[0]?.id);
@@ -120,7 +124,7 @@ function Frame({ path, teams, until, ...shared }) {
   }, [path, title]);
   if (place === "") return html`<main class="wide page"><${Loading} /></main>`;
   return html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
-    <${Bar} scope=${around} place=${place} teams=${teams} user=${user} view=${scope && view} />
+    <${Bar} scope=${around} place=${place} teams=${teams} user=${user} tab=${shown && (shown.tab ?? view)} />
     <main id="main" class="wide page">
       <${KeysEnd} user=${user} until=${until} />
       <${View} key=${`${place} ${team?.id} ${view} ${path.split("?")[1]}`} view=${view} scope=${scope} ...${shared} />
@@ -128,7 +132,7 @@ function Frame({ path, teams, until, ...shared }) {
     <p id="announced" class="announced" role="status"></p>`;
 }
 
-function Bar({ scope, place, teams, user, view }) {
+function Bar({ scope, place, teams, user, tab }) {
   const choose = ({ target }) => go(target.value);
   return html`<header class="bar"><div class="wide">
     <div class="top">
@@ -145,8 +149,8 @@ function Bar({ scope, place, teams, user, view }) {
       <a class="account" href="/console/account" aria-current=${place === "account" ? "page" : null}><${Name} of=${user.name} /></a>
     </div>
     ${scope && html`<nav class="tabs" aria-label="Views"><ul>
-      ${viewsOf(scope).map((one) => html`<li key=${one.path}>
-        <a href=${one.path ? `${scope.path}/${one.path}` : scope.path} aria-current=${one.path === view ? "page" : null}>${one.title}</a>
+      ${viewsOf(scope).filter((one) => !one.tab).map((one) => html`<li key=${one.path}>
+        <a href=${one.path ? `${scope.path}/${one.path}` : scope.path} aria-current=${one.path === tab ? "page" : null}>${one.title}</a>
       </li>`)}
     </ul></nav>`}
   </div></header>`;

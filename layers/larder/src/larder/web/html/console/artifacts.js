@@ -2,21 +2,6 @@
 
 const PAGE_LENGTH = 20;
 
-/** The names of keys, members and rules by their ids. */
-async function loadNames({ team }) {
-  const [keys, members, rules] = await Promise.all([
-    team ? loadAll(`/v1/teams/${team.id}/keys`, "keys", "offset") : loadOwnKeys(),
-    team ? loadMembers(team) : { data: [] },
-    team ? call("GET", `/v1/teams/${team.id}/rules`) : { data: null },
-  ]);
-  const named = [
-    ...(members.data ?? []).map(({ uid, name }) => [uid, name]),
-    ...(keys.data ?? []).map(({ id, name, start }) => [id, name ?? start]),
-    ...(rules.data?.rules ?? []).map(({ id, name }) => [id, name]),
-  ];
-  return { data: new Map(named), problem: null };
-}
-
 /** The own scopes of a protected team. Others have none. */
 const loadScopes = ({ team }) => loadAll(`/v1/teams/${team.id}/scopes`, "scopes", "cursor");
 
@@ -27,9 +12,6 @@ const PERIODS_STORED = [
   ["24", "Last day"],
   ["168", "Last 7 days"],
 ];
-
-/** The address of the artifacts that a filter finds, in all caches of a team. */
-const artifactsPath = (scope, filter) => `${scope.path}/artifacts?${new URLSearchParams({ ...(scope.team && { scope: "all" }), ...filter })}`;
 
 /** The query of the filter. */
 function filterQuery({ scope, prefix, writer, ci, hours, order }) {
@@ -75,10 +57,10 @@ function Artifacts({ scope, user }) {
     setFilter(filterQuery({ ...NO_FILTER, ...fields, prefix: fields.prefix.trim() }));
   };
   const isFiltered = filter.replace(/&order=\w+/, "") !== "";
-  return html`<${Head} title="Artifacts"><div class="buttons">
-      <${Button} onClick=${() => setOpen({ what: DeleteStoredThen })}>Delete by time<//>
-      <${Button} onClick=${() => setOpen({ what: DeleteEverything })}>Delete all<//>
-    </div><//>
+  return html`<${Head} title="Artifacts"><${Menu} label="all artifacts" items=${[
+      ["Delete by time", () => setOpen({ what: DeleteStoredThen })],
+      ["Delete all", () => setOpen({ what: DeleteEverything })],
+    ]} /><//>
     <${Removals} key=${removals} scope=${scope} names=${names} removed=${loaded.reload} />
     <${Card}><${ArtifactsFilter} team=${scope.team} first=${first} names=${new Map([...jobs, ...names])} scopes=${scopes} search=${search} /><//>
     <${Card}>
@@ -125,25 +107,6 @@ function ArtifactsFilter({ team, first, names, scopes, search }) {
   <//>`;
 }
 
-/** A hash in a table. Those of turbo stay on one line. With a `scope`, it leads to the artifact. */
-function Hash({ of, scope }) {
-  const text = html`<code class=${of.length > 20 ? "" : "whole"}>${of}</code>`;
-  return scope?.manages ? html`<a href=${artifactsPath(scope, { prefix: of })}>${text}</a>` : text;
-}
-
-/** The key, the rule or the user that wrote an artifact, and what a CI job built: ci on main. */
-function writerText({ writer: { id, userId, job } }, names) {
-  const name = names.get(id) ?? names.get(userId) ?? (job ? "CI job" : `${id.slice(0, 8)}…`);
-  return job?.ref ? `${name} on ${jobText(job.ref)}` : name;
-}
-
-/** Leads to everything that the writer has stored. */
-function Writer({ row, scope, names }) {
-  if (row.writer === null) return html`<span class="soft">Unknown</span>`;
-  return html`<a href=${artifactsPath(scope, { writer: row.writer.id })}><${Name} of=${writerText(row, names)} /></a>
-    ${row.ci && html` <${Tag}><${Name} of=${ciText(row.ci)} /><//>`}`;
-}
-
 function ArtifactsTable({ rows, scope, names, scopes, open }) {
   const evicts = isTrue(own.evicts);
   const isOwn = ({ scope }) => scope !== undefined && scope !== "shared";
@@ -158,14 +121,14 @@ function ArtifactsTable({ rows, scope, names, scopes, open }) {
     { title: "Task took", number: true, cell: ({ taskDurationMs }) => (taskDurationMs === null ? "–" : durationText(taskDurationMs)) },
     { title: "Written by", cell: (row) => html`<${Writer} row=${row} scope=${scope} names=${names} />` },
     { title: "Stored", cell: ({ createdAt }) => html`<${Time} at=${createdAt} />` },
-    evicts && { title: "Last used", cell: ({ lastUsedAt }) => html`<${Time} at=${lastUsedAt} none="–" />` },
-    { title: "Expires", cell: ({ expiresAt }) => html`<${Time} at=${expiresAt} />` },
+    evicts && { title: "Last used", isMinor: true, cell: ({ lastUsedAt }) => html`<${Time} at=${lastUsedAt} none="–" />` },
+    { title: "Expires", isMinor: true, cell: ({ expiresAt }) => html`<${Time} at=${expiresAt} />` },
     {
       title: "",
-      cell: (row) => html`<div class="buttons">
-        <${Button} kind="second small" aria-label=${`Details of ${row.hash}`} onClick=${() => open({ what: ArtifactDetails, row })}>Details<//>
-        <${Button} kind="second small" aria-label=${`Delete ${row.hash}`} onClick=${() => open({ what: DeleteArtifact, row })}>Delete<//>
-      </div>`,
+      cell: (row) => html`<${Menu} label=${row.hash} items=${[
+        ["Details", () => open({ what: ArtifactDetails, row })],
+        ["Delete", () => open({ what: DeleteArtifact, row })],
+      ]} />`,
     },
   ].filter(Boolean)} />`;
 }

@@ -50,6 +50,8 @@ function countText(count, one, several) {
   return `${formats.number.format(count)} ${count === 1 ? one : several}`;
 }
 
+const partText = (entry) => `${countText(entry.artifacts, "artifact", "artifacts")}, ${bytesText(entry.sizeBytes)}`;
+
 /** A day of UTC some days ago, such as 2026-11-21. */
 function dayBefore(days) {
   return new Date(Date.now() - days * DAY).toISOString().slice(0, 10);

@@ -106,8 +106,17 @@ function Keys({ scope }) {
     ${open && html`<${open.what} scope=${scope} row=${open.row} close=${close} />`}`;
 }
 
+const keyName = ({ name, start, id }) => name ?? start ?? id;
+
+/** What the user can do with a key, for a menu. `open` shows a dialog, and `turn` turns the key on or off. */
+const keyActions = (row, scope, open, turn) => [
+  row.record && !row.isReplaced && canRotate(row.record) && ["Rotate", () => open({ what: RotateKey, row })],
+  canBeTeams(row, scope) && ["Make it the team's", () => open({ what: MakeTeams, row })],
+  row.record && [row.enabled ? "Turn off" : "Turn on", () => turn(row)],
+  ["Delete", () => open({ what: DeleteKey, row })],
+];
+
 function KeysTable({ rows, scope, open, turn }) {
-  const label = (row) => visible(row.name ?? row.start ?? row.id);
   const columns = [
     { title: "Name", cell: (row) => html`<strong><${Name} of=${row.name ?? "No name"} /></strong> <${KeyState} row=${row} />` },
     { title: "Begins with", cell: (row) => html`<code>${row.start ?? "–"}</code>` },
@@ -117,12 +126,7 @@ function KeysTable({ rows, scope, open, turn }) {
     { title: "Expires", cell: (row) => html`<${Time} at=${row.expiresAt} />` },
     {
       title: "",
-      cell: (row) => html`<div class="buttons">
-        ${row.record && !row.isReplaced && canRotate(row.record) && html`<${Button} kind="second small" aria-label=${`Rotate ${label(row)}`} onClick=${() => open({ what: RotateKey, row })}>Rotate<//>`}
-        ${canBeTeams(row, scope) && html`<${Button} kind="second small" aria-label=${`Make it the team's: ${label(row)}`} onClick=${() => open({ what: MakeTeams, row })}>Make it the team's<//>`}
-        ${row.record && html`<${Button} kind="second small" aria-label=${`Turn ${row.enabled ? "off" : "on"} ${label(row)}`} onClick=${() => turn(row)}>${row.enabled ? "Turn off" : "Turn on"}<//>`}
-        <${Button} kind="second small" aria-label=${`Delete ${label(row)}`} onClick=${() => open({ what: DeleteKey, row })}>Delete<//>
-      </div>`,
+      cell: (row) => html`<${Menu} label=${keyName(row)} items=${keyActions(row, scope, open, turn)} />`,
     },
   ].filter(Boolean);
   return html`<${Table} label="Keys" columns=${columns} rows=${rows} id=${({ id }) => id} />`;
@@ -226,7 +230,7 @@ function RotateKey({ scope, row, toTeam, close }) {
   };
   const action = toTeam ? "Make it the team's" : "Rotate the key";
   return html`<${Dialog} title=${action} close=${() => close()}>
-    <p>You get a new key with the same name and permissions as <strong><${Name} of=${row.name ?? row.start ?? row.id} /></strong>.</p>
+    <p>You get a new key with the same name and permissions as <strong><${Name} of=${keyName(row)} /></strong>.</p>
     ${toTeam && html`<p>The team owns it, so it works until someone deletes it. Change CI to the new key before the old one ends.</p>`}
     <${Form} action=${action} busy="Rotating the key …" cancel=${() => close()} act=${act}>
       <${Field} label="The old key works for" name="overlap">
@@ -248,7 +252,7 @@ function DeleteKey({ scope, row, close }) {
     close(true);
   };
   return html`<${Confirm} title="Delete the key?" action="Delete the key" busy="Deleting the key …" act=${act} close=${() => close()}>
-    <p>Builds that use <strong><${Name} of=${row.name ?? row.start ?? row.id} /></strong> run without the cache from now on. Last used: <${Time} at=${row.lastUsedAt} />.</p>
+    <p>Builds that use <strong><${Name} of=${keyName(row)} /></strong> run without the cache from now on. Last used: <${Time} at=${row.lastUsedAt} />.</p>
     <p>What it has stored stays.</p>
   <//>`;
 }

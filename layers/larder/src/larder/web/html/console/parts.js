@@ -61,8 +61,9 @@ function Loaded({ of, lines, show }) {
 
 const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2>${children}</div>`;
 
-/** A table. `columns` are `{ title, cell, number, wide }`: `cell` makes the content from a row. On a phone each row is a
- * block of lines, so the roles of tables are written out: browsers drop them with the display of tables. */
+/** A table. `columns` are `{ title, cell, number, isMinor }`: `cell` makes the content from a row, and minor ones are not
+ * shown on a phone. There each row is a block of lines, so the roles of tables are written out: browsers drop them with
+ * the display of tables. */
 const Table = ({ label, columns, rows, id }) => html`<table role="table" aria-label=${label}>
   <thead role="rowgroup"><tr role="row">
     ${columns.map(({ title, number }) => html`<th role="columnheader" scope="col" class=${number ? "number" : ""}>
@@ -71,9 +72,9 @@ const Table = ({ label, columns, rows, id }) => html`<table role="table" aria-la
   </tr></thead>
   <tbody role="rowgroup">
     ${rows.map((row) => html`<tr role="row" key=${id(row)}>
-      ${columns.map(({ title, cell, number }) => {
+      ${columns.map(({ title, cell, number, isMinor }) => {
         const content = cell(row);
-        return html`<td role="cell" data-title=${title} class=${number ? "number" : ""}>${content && html`<div>${content}</div>`}</td>`;
+        return html`<td role="cell" data-title=${title} class=${[number && "number", isMinor && "minor", !title && "acts"].filter(Boolean).join(" ")}>${content && html`<div>${content}</div>`}</td>`;
       })}
     </tr>`)}
   </tbody>
@@ -198,3 +199,35 @@ const Head = ({ title, children }) => html`<div class="head"><h1>${title}</h1>${
 
 const Button = ({ kind = "second", children, ...rest }) => html`<button type="button" class=${kind} ...${rest}>${children}</button>`;
 
+
+/** A button that opens what can be done with a row, or null if there is nothing. `items` are `[text, act]`. */
+function Menu({ label, items }) {
+  const id = useId();
+  const button = useRef(null);
+  const list = useRef(null);
+  // The browser places it in the middle of the window.
+  const place = ({ newState }) => {
+    if (newState !== "open") return;
+    const { top, bottom, right } = button.current.getBoundingClientRect();
+    const isLow = innerHeight - bottom < 56 * items.length;
+    Object.assign(list.current.style, {
+      top: isLow ? "auto" : `${bottom + 4}px`,
+      bottom: isLow ? `${innerHeight - top + 4}px` : "auto",
+      right: `${document.documentElement.clientWidth - right}px`,
+    });
+  };
+  // Hidden first, so that a dialog gives the focus back to the button.
+  const choose = (act) => {
+    list.current.hidePopover();
+    act();
+  };
+  const shown = items.filter(Boolean);
+  if (shown.length === 0) return null;
+  return html`<button type="button" ref=${button} class="second small menu" popovertarget=${id} aria-label=${`Actions: ${visible(label)}`}>⋯</button>
+    <div popover="auto" id=${id} ref=${list} role="group" aria-label=${`Actions: ${visible(label)}`} onBeforeToggle=${place}>
+      ${shown.map(([text, act], index) => html`<button type="button" autofocus=${index === 0} onClick=${() => choose(act)}>${text}</button>`)}
+    </div>`;
+}
+
+// A menu stands next to its button, which scrolls away.
+addEventListener("scroll", () => document.querySelector(":popover-open")?.hidePopover(), { passive: true });

@@ -169,10 +169,6 @@ function ContestedArtifacts({ scope, names }) {
 
 const SCOPE_KINDS = { ci: "CI job", key: "Key", user: "User" };
 
-/** A job by its repository and what it builds: "acme/web pull_request refs/pull/7/merge" is acme/web PR 7. */
-const jobText = (name) =>
-  name.replace(/(?:pull_request\S* )?refs\/pull\/(\d+)\/\S+/, "PR\u00a0$1").replace(/refs\/heads\/(?=\S)/, "");
-
 /** The name of an own scope: the job, key or user that writes it. */
 function scopeText({ id, kind, name, userId }, names) {
   const known = name ?? names.get(id.slice(1)) ?? names.get(userId) ?? `${id.slice(1, 9)}…`;

@@ -54,6 +54,12 @@ function tokenLines(provider, team) {
 const pinnedText = ({ pinned }) => Object.entries(pinned).map(([name, value]) => `${name}=${value}`).sort().join(", ");
 const shortRef = (ref) => ref.replace(/^refs\/heads\//, "");
 
+const ruleActions = (rule, open) => [
+  ["Lines for CI", () => open({ what: RuleLines, rule })],
+  ["Change", () => open({ what: ChangeRule, rule })],
+  ["Delete", () => open({ what: DeleteRule, rule })],
+];
+
 function Rules({ scope, rules, open }) {
   const columns = [
     { title: "Name", cell: (rule) => html`<strong><${Name} of=${rule.name} /></strong> <${RuleState} rule=${rule} />` },
@@ -64,11 +70,7 @@ function Rules({ scope, rules, open }) {
     { title: "Last token", cell: ({ lastExchangeAt }) => html`<${Time} at=${lastExchangeAt} />` },
     scope.manages && {
       title: "",
-      cell: (rule) => html`<div class="buttons">
-        <${Button} kind="second small" aria-label=${`Lines for CI of ${visible(rule.name)}`} onClick=${() => open({ what: RuleLines, rule })}>Lines for CI<//>
-        <${Button} kind="second small" aria-label=${`Change ${visible(rule.name)}`} onClick=${() => open({ what: ChangeRule, rule })}>Change<//>
-        <${Button} kind="second small" aria-label=${`Delete ${visible(rule.name)}`} onClick=${() => open({ what: DeleteRule, rule })}>Delete<//>
-      </div>`,
+      cell: (rule) => html`<${Menu} label=${rule.name} items=${ruleActions(rule, open)} />`,
     },
   ].filter(Boolean);
   const actions = scope.manages && html`<div class="buttons">
