@@ -28,6 +28,7 @@ GET     /v1/storage              yes   yes   role   role      role   | yes     y
 GET     /v1/audit                yes   yes   role   role      role   | yes     yes      yes    yes        | yes
 POST    /v1/runs                 yes   yes   yes    yes       reads  | yes     yes      yes    yes        | 402
 GET     /v1/runs                 yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+GET     /v1/tasks/history        yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
 DELETE  /v1/runs                 yes   yes   role   role      reads  | yes     yes      yes    yes        | 402
 GET     /v2/user                 yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
 GET     /v2/teams                yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes

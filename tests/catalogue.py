@@ -94,7 +94,15 @@ class Request:
     def for_team(self) -> bool:
         """Whether its query can name a team. `Sender` and events/ add it."""
         return self.path.startswith(
-            ("/v8/artifacts", "/v1/artifacts", "/v1/runs", "/v1/usage", "/v1/audit", "/v1/storage")
+            (
+                "/v8/artifacts",
+                "/v1/artifacts",
+                "/v1/runs",
+                "/v1/tasks",
+                "/v1/usage",
+                "/v1/audit",
+                "/v1/storage",
+            )
         )
 
     def __call__(self, send: Sender) -> Reply:
@@ -321,6 +329,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         # functions/usage
         "GET /v1/storage": by_session(),
         "GET /v1/runs": by_key(query="from=2026-11-01&to=2026-11-21"),
+        "GET /v1/tasks/history": by_key(query="package=web&task=build"),
         "DELETE /v1/runs": by_session(query=f"reporter={n.key_id}"),
         "POST /v1/runs": by_key(
             headers={"x-artifact-client-ci": "GITHUB_ACTIONS"},

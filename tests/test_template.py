@@ -801,7 +801,7 @@ def test_a_function_with_a_route_can_authenticate_its_caller(logical_id: str) ->
     (path, *_) = (route["Path"] for route in events(logical_id, "HttpApi").values())
     named = ["VerifyToken"]
     if path.startswith(
-        ("/v8/", "/v1/artifacts", "/v1/runs", "/v1/usage", "/v1/audit", "/v1/storage")
+        ("/v8/", "/v1/artifacts", "/v1/runs", "/v1/tasks", "/v1/usage", "/v1/audit", "/v1/storage")
     ):
         named = ["AuthenticateCaller"]
     if path.startswith("/api/auth/"):

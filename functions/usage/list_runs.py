@@ -17,14 +17,19 @@ def list_runs(
     asked: Annotated[RunsQuery, Depends(runs_query)], principal: UsageReader
 ) -> JsonResponse[RunsJson]:
     """List the reported runs of a period, with the hits and build times of each package and task."""
-    owner, days, now = principal.owner, (asked.period.first, asked.period.last), clock.now()
+    owner, now = principal.owner, clock.now()
     if asked.place is not None:
         run = service.read_run(owner, asked.place, now=now)
         return json_response(run_json(asked.period, run))
+    first, last, branch, limit = asked.period.first, asked.period.last, asked.branch, asked.limit
     if asked.before is None:
-        page, figures = service.read_first_runs(owner, *days, limit=asked.limit, now=now)
+        page, figures = service.read_first_runs(
+            owner, first, last, branch=branch, limit=limit, now=now
+        )
     else:
-        page = service.read_runs(owner, *days, before=asked.before, limit=asked.limit, now=now)
+        page = service.read_runs(
+            owner, first, last, branch=branch, before=asked.before, limit=limit, now=now
+        )
         figures = None
     return json_response(runs_json(asked.period, page, figures))
 

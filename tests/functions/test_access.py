@@ -351,7 +351,10 @@ def test_the_id_takes_precedence_over_the_slug(stored: Cloud) -> None:
 
 NO, READ = "missing_permission", "read_only"
 LIST_RUNS, RECORD_RUN, DELETE_RUNS = "GET /v1/runs", "POST /v1/runs", "DELETE /v1/runs"
-READS, WRITES = [GET, HEAD, QUERY, USAGE, LIST_RUNS], [PUT, PREFLIGHT, RECORD_RUN]
+READS, WRITES = (
+    [GET, HEAD, QUERY, USAGE, LIST_RUNS, "GET /v1/tasks/history"],
+    [PUT, PREFLIGHT, RECORD_RUN],
+)
 MANAGES = [
     endpoint
     for endpoint in ENDPOINTS

@@ -11,14 +11,18 @@ PATH = "/console"
 VIEW = "/console/t/acme/keys"
 
 
-@pytest.mark.parametrize("view", ["t/acme", "t/acme/keys", "t/protection", "me", "me/settings", "new-team"])
+@pytest.mark.parametrize(
+    "view", ["t/acme", "t/acme/keys", "t/protection", "me", "me/settings", "new-team"]
+)
 def test_the_views_that_most_users_open_first_are_one_page(
     environment: pytest.MonkeyPatch, view: str
 ) -> None:
     assert Sender(None)("GET", f"{PATH}/{view}").body == Sender(None)("GET", PATH).body
 
 
-@pytest.mark.parametrize("view", ["t/acme/protection", "t/web/run", "me/artifacts", "account", "t/acme/nowhere"])
+@pytest.mark.parametrize(
+    "view", ["t/acme/protection", "t/web/run", "me/artifacts", "account", "t/acme/nowhere"]
+)
 def test_all_other_views_are_one_page_with_more_scripts(
     environment: pytest.MonkeyPatch, view: str
 ) -> None:

@@ -100,6 +100,12 @@ def test_figures_by_package_and_task(cloud: Cloud) -> None:
         "builtMs": 80_000,
         "longestMs": 60_000,
         "timeSavedMs": 50_000,
+        # These runs keep no hashes.
+        "hashes": 0,
+        "repeated": 0,
+        "repeatedMs": 0,
+        "drift": 0,
+        "driftMs": 0,
     }
     # Those that cost the most time come first.
     assert figures["tasks"][0] == web
@@ -322,3 +328,36 @@ def test_hashes_do_not_make_a_page_of_runs_larger(cloud: Cloud, name: str | None
     known = [hash for hash in hashes if hash]
     assert hashes[: len(known)] == list(one.hashes)[: len(known)]
     assert len(known) >= (250 if name else 1)
+
+
+def test_the_runs_and_figures_of_a_branch(cloud: Cloud) -> None:
+    task = ("web", "build", Outcome.BUILT, 1_000)
+    branches = ["main", "fix", "main", "fix", "main"]
+    store(cloud, *(run(number, task, branch=branch) for number, branch in enumerate(branches)))
+    found = ask(cloud, "branch=fix&limit=1")
+    assert [one["branch"] for one in found["runs"]] == ["fix"]
+    assert (found["figures"]["runs"], found["figures"]["totals"]["builtMs"]) == (2, 2_000)
+    following = ask(
+        cloud, f"branch=fix&limit=4&before={found['pagination']['next'].replace('#', '%23')}"
+    )
+    assert [one["branch"] for one in following["runs"]] == ["fix"]
+    assert ask(cloud, "branch=gone")["figures"]["runs"] == 0
+    for wrong in ("", "x" * 256):
+        reply = Sender(cloud.token, query=f"slug=acme&branch={wrong}")("GET", "/v1/runs")
+        assert reply.status == 400
+
+
+def test_the_figures_tell_repeated_builds_and_other_hashes_of_a_commit(cloud: Cloud) -> None:
+    task, other = ("web", "build", Outcome.BUILT, 1_000), "a7627fd1d8a96c9a"
+    at = {"sha": "1f0b", "ci": "GITHUB_ACTIONS"}
+    store(cloud, *(run(n, task, hashes=[one], **at) for n, one in enumerate([HASH, HASH, other])))
+    (found,) = ask(cloud)["figures"]["tasks"]
+    assert {
+        name: found[name] for name in ("hashes", "repeated", "repeatedMs", "drift", "driftMs")
+    } == {
+        "hashes": 2,
+        "repeated": 1,
+        "repeatedMs": 1_000,
+        "drift": 1,
+        "driftMs": 1_000,
+    }

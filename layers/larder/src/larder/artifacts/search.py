@@ -1,11 +1,20 @@
 """List artifacts, for members who manage them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from larder.artifacts import expiry
-from larder.artifacts.models import UNPROTECTED, Artifact, ArtifactHash, IndexEntry, View
-from larder.artifacts.repository import pages
+from larder.artifacts.models import (
+    UNPROTECTED,
+    Artifact,
+    ArtifactHash,
+    IndexEntry,
+    View,
+    index_key,
+    is_hash,
+)
+from larder.artifacts.repository import index, pages
 from larder.artifacts.selection import ALL_SCOPES, ArtifactPage, Order, Wanted
 from larder.clock import EPOCH
 from larder.teams.models import SHARED_SCOPE
@@ -114,4 +123,17 @@ def list_scopes_of(
     return replace(
         page,
         artifacts=tuple(one for one in (*first, *page.artifacts) if expiry.visible(one, now)),
+    )
+
+
+def stored_hashes(
+    owner: str, hashes: Sequence[str], *, view: View, now: datetime
+) -> frozenset[str]:
+    """Those of the hashes whose artifact readers with this view see. Direct uploads count once they are published."""
+    valid = [ArtifactHash(hash) for hash in dict.fromkeys(hashes) if is_hash(hash)]
+    scopes = (None,) if view.scope is None else (None, view.scope)
+    keys = {index_key(hash, scope): hash for hash in valid for scope in scopes}
+    entries, _ = index.read_entries(owner, list(keys))
+    return frozenset(
+        keys[key] for key, entry in entries.items() if expiry.is_shown(entry.artifact, view, now)
     )

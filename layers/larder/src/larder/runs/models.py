@@ -1,6 +1,6 @@
 """Reported runs of `turbo run`, and the figures of their tasks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -124,6 +124,21 @@ class TaskFigures:
     saved_ms: int = 0
 
 
+class Repeats(NamedTuple):
+    """How the hash of one task changed in several runs.
+
+    `hashes` counts the different ones. `repeated` counts builds of a hash that an earlier run had built, or had from a
+    cache. `drift` counts builds with another hash than an earlier run of the same commit on the same CI: computers are
+    left out, because they can have uncommitted changes. The times are those of these builds.
+    """
+
+    hashes: int
+    repeated: int = 0
+    repeated_ms: int = 0
+    drift: int = 0
+    drift_ms: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsPage:
     """Runs, newest first. `before` is the place to continue at, None on the last page."""
@@ -136,7 +151,7 @@ class RunsPage:
 class RunFigures:
     """The figures of the tasks of `runs` runs, with the most build time first. `totals` are of all of their tasks.
 
-    Not `complete` if the period has more runs; then they are those from `since` on.
+    `repeats` are by package and task, of those whose hashes are kept. Not `complete` if the period has more runs; then they are those from `since` on.
     """
 
     runs: int
@@ -144,6 +159,7 @@ class RunFigures:
     complete: bool
     totals: Totals
     tasks: Sequence[TaskFigures]
+    repeats: Mapping[tuple[str, str], Repeats]
 
 
 def kept(tasks: Sequence[RunTask]) -> list[RunTask]:

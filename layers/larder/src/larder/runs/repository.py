@@ -9,7 +9,6 @@ import json
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from larder.actor import Actor
@@ -95,7 +94,7 @@ def find(owner: str, place: str, *, now: datetime) -> Run | None:
     item = USAGE.get(owner, f"{_PREFIX}{place}")
     if item is None or item["expires_at"] <= to_epoch_seconds(now):
         return None
-    return replace(_run(item), hashes=_unpacked_hashes(item.get("hashes", "")))
+    return _run(item)
 
 
 def find_reporter(owner: str, place: str) -> Actor | None:
@@ -242,8 +241,5 @@ def _run(item: Item) -> Run:
         names=names,
         totals=totals,
         tasks=tasks,
-        scope=item.get("scope"),
-        trusted=item.get("trusted", False),
-        has_inputs=item.get("inputs", False),
-        explanation=_unpacked_explanation(item.get("explanation")),
+        hashes=_unpacked_hashes(item.get("hashes") or ""),
     )

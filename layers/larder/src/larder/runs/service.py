@@ -1,6 +1,7 @@
 """Record the runs that clients report, and read them with the figures of their tasks."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 
@@ -10,6 +11,7 @@ from larder.errors import InvalidValue, MissingRole
 from larder.rate_limits.models import REPORTED_BYTES, RUNS_REPORTED
 from larder.rate_limits.service import take_if_counted
 from larder.runs import repository
+from larder.runs.history import History, WantedHashes, history_of, repeats_of
 from larder.runs.models import DeletedRuns, Run, RunFigures, RunsPage, add_up, sum_of
 from larder.settings import settings
 
@@ -52,41 +54,76 @@ def record(owner: str, run: Run, *, writer: str, now: datetime) -> bool:
 
 
 def read_runs(
-    owner: str, first: date, last: date, *, before: str | None, limit: int, now: datetime
+    owner: str,
+    first: date,
+    last: date,
+    *,
+    branch: str | None = None,
+    before: str | None,
+    limit: int,
+    now: datetime,
 ) -> RunsPage:
-    """A page of the runs that started on these days of UTC, newest first."""
-    return repository.read_page(owner, *_moments(first, last), before=before, limit=limit, now=now)
+    """A page of the runs that started on these days of UTC, newest first. Only those of `branch`, if it is not None."""
+    moments = _moments(first, last)
+    page = repository.read_page(owner, *moments, before=before, limit=limit, now=now)
+    return replace(page, runs=[run for run in page.runs if branch in (None, run.branch)])
 
 
 def read_run(owner: str, place: str, *, now: datetime) -> Run | None:
-    """The run at a place, with the hashes of its tasks."""
+    """The run at a place."""
     return repository.find(owner, place, now=now)
 
 
 def read_first_runs(
-    owner: str, first: date, last: date, *, limit: int, now: datetime
+    owner: str,
+    first: date,
+    last: date,
+    *,
+    branch: str | None = None,
+    limit: int,
+    now: datetime,
 ) -> tuple[RunsPage, RunFigures]:
     """The first page, and the figures of the newest runs of these days, as many as the limits above allow."""
-    runs: list[Run] = []
-    tasks, before = 0, None
-    for _ in range(MAX_FIGURE_PAGES):
-        most = min(_AT_ONCE, MAX_FIGURE_RUNS - len(runs))
-        page = read_runs(owner, first, last, before=before, limit=most, now=now)
-        runs += page.runs
-        tasks += sum(len(run.tasks) for run in page.runs)
-        before = page.before
-        if before is None or len(runs) >= MAX_FIGURE_RUNS or tasks >= MAX_FIGURE_TASKS:
-            break
-    has_more = len(runs) > limit or before is not None
+    newest = _read_newest(owner, first, last, branch=branch, now=now)
+    runs = newest.runs
+    has_more = len(runs) > limit or newest.before is not None
     figures = RunFigures(
         runs=len(runs),
         since=runs[-1].started_at if runs else None,
-        complete=before is None,
+        complete=newest.before is None,
         totals=sum_of(run.totals for run in runs),
         tasks=add_up(run.tasks for run in runs),
+        repeats=repeats_of(runs),
     )
     shown = runs[:limit]
-    return RunsPage(runs=shown, before=shown[-1].place if has_more else None), figures
+    before = shown[-1].place if shown else newest.before
+    return RunsPage(runs=shown, before=before if has_more else None), figures
+
+
+def read_history(owner: str, wanted: WantedHashes, *, now: datetime) -> History:
+    """What became of the hashes of a task, or of hashes, in the newest runs that are kept."""
+    today = now.date()
+    kept = today - timedelta(days=settings().run_retention_days)
+    newest = _read_newest(owner, kept, today, branch=None, now=now)
+    return history_of(newest.runs, wanted, complete=newest.before is None)
+
+
+def _read_newest(
+    owner: str, first: date, last: date, *, branch: str | None, now: datetime
+) -> RunsPage:
+    """The newest runs of these days, as many as the limits above allow. `before` is None if these are all."""
+    runs: list[Run] = []
+    read, tasks, before = 0, 0, None
+    for _ in range(MAX_FIGURE_PAGES):
+        most = min(_AT_ONCE, MAX_FIGURE_RUNS - read)
+        page = read_runs(owner, first, last, before=before, limit=most, now=now)
+        read += len(page.runs)
+        tasks += sum(len(run.tasks) for run in page.runs)
+        runs += [run for run in page.runs if branch in (None, run.branch)]
+        before = page.before
+        if before is None or read >= MAX_FIGURE_RUNS or tasks >= MAX_FIGURE_TASKS:
+            break
+    return RunsPage(runs=runs, before=before)
 
 
 def delete_runs(

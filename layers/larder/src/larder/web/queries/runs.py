@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from larder.runs.history import WantedHashes
+from larder.runs.models import MAX_NAME
 from larder.usage.models import Period
 from larder.web.declared import NEXT, limit, text
 from larder.web.errors import InvalidRequest
@@ -12,6 +14,7 @@ from larder.web.queries.usage import FROM, TO, parse_period
 
 MAX_RUNS = 100
 DEFAULT_RUNS = 20
+MAX_BRANCH = 255
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _RUN_ID = re.compile(r"[A-Za-z0-9]{1,64}")
@@ -20,6 +23,11 @@ _PLACE = re.compile(r"[0-9a-f]{12}#[A-Za-z0-9]{1,64}")
 
 LIMIT = limit(MAX_RUNS, DEFAULT_RUNS, "runs")
 BEFORE = text("before", "`next` of the previous page.")
+BRANCH = text(
+    "branch",
+    "Only runs of this branch. The figures are then of these runs.",
+    {"type": "string", "maxLength": MAX_BRANCH},
+)
 SHOWN = text("id", "The id of one run to get with its tasks. Needs `startedAt`.")
 ID = text("id", "The id of the run to delete. Needs `startedAt`.")
 STARTED_AT = text("startedAt", "`startedAt` of the run.")
@@ -31,23 +39,30 @@ REPORTER = text(
 
 @dataclass(frozen=True, slots=True)
 class RunsQuery:
-    """The runs of a period. `before` is where the page begins, None for the first one. `place` is that of one run."""
+    """The runs of a period, of all branches if `branch` is None.
+
+    `before` is where the page begins, None for the first one. `place` is that of one run.
+    """
 
     period: Period
+    branch: str | None
     limit: int
     before: str | None
     place: str | None
 
 
 def runs_query(_token: BearerToken, request: Request) -> RunsQuery:
-    """`from`, `to`, `limit` and `before`, or `id` and `startedAt` of a run. Raises InvalidRequest."""
-    check_parameters(request, FROM, TO, LIMIT, BEFORE, SHOWN, STARTED_AT)
+    """`from`, `to`, `branch`, `limit` and `before`, or `id` and `startedAt` of a run. Raises InvalidRequest."""
+    check_parameters(request, FROM, TO, BRANCH, LIMIT, BEFORE, SHOWN, STARTED_AT)
     limit, before, id = LIMIT(request), BEFORE(request), SHOWN(request)
     if before is not None and not _PLACE.fullmatch(before):
         raise InvalidRequest("before", NEXT)
     period = parse_period(FROM(request), TO(request))
     place = None if id is None else _place(id, STARTED_AT(request))
-    return RunsQuery(period=period, limit=limit, before=before, place=place)
+    branch = BRANCH(request)
+    if branch is not None and not 0 < len(branch) <= MAX_BRANCH:
+        raise InvalidRequest("branch", f"must have 1 to {MAX_BRANCH} characters")
+    return RunsQuery(period=period, branch=branch, limit=limit, before=before, place=place)
 
 
 def _place(id: str | None, started_at: str | None) -> str:
@@ -77,3 +92,35 @@ def runs_to_delete(_token: BearerToken, request: Request) -> RunsToDeleteQuery:
             raise InvalidRequest("reporter", "must be the id of a key, session, user or rule")
         return RunsToDeleteQuery(None, reporter)
     return RunsToDeleteQuery(_place(id, started_at), None)
+
+
+MAX_WANTED = 100
+"""The most hashes of a request."""
+
+_HASH = re.compile(r"[0-9a-f]{16}")
+PACKAGE = text("package", "The package. Empty, or not there, in a repository without packages.")
+TASK = text("task", "The task of the package, such as `build`.")
+HASHES = text(
+    "hashes",
+    f"In place of `task`: up to {MAX_WANTED} hashes of turbo, separated by commas, to find out which task they are of.",
+    {"type": "string", "pattern": "[0-9a-f]{16}(?:,[0-9a-f]{16})*"},
+)
+
+
+def history_query(_token: BearerToken, request: Request) -> WantedHashes:
+    """`package` and `task`, or `hashes`. Raises InvalidRequest."""
+    check_parameters(request, PACKAGE, TASK, HASHES)
+    package, task, hashes = PACKAGE(request) or "", TASK(request), HASHES(request)
+    if (task is None) == (hashes is None):
+        raise InvalidRequest("task", "or hashes must be there, and not both")
+    if hashes is None:
+        for name, value in (("package", package), ("task", task or "")):
+            if len(value) > MAX_NAME:
+                raise InvalidRequest(name, f"must have at most {MAX_NAME} characters")
+        return WantedHashes(package=package, task=task)
+    wanted = frozenset(hashes.split(","))
+    if len(wanted) > MAX_WANTED or not all(map(_HASH.fullmatch, wanted)):
+        raise InvalidRequest(
+            "hashes", f"must be at most {MAX_WANTED} hashes of turbo, separated by commas"
+        )
+    return WantedHashes(hashes=wanted)

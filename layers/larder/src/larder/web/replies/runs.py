@@ -1,12 +1,22 @@
 """Reported runs in replies: times in milliseconds, days in UTC."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Literal, NotRequired, TypedDict
 
 from larder.clock import Milliseconds, to_iso_date, to_ms
-from larder.runs.models import DeletedRuns, Outcome, Run, RunFigures, RunsPage, TaskFigures, Totals
+from larder.runs.history import History
+from larder.runs.models import (
+    DeletedRuns,
+    Outcome,
+    Repeats,
+    Run,
+    RunFigures,
+    RunsPage,
+    TaskFigures,
+    Totals,
+)
 from larder.usage.models import Period
 from larder.web.replies.artifacts import WriterJson
 from larder.web.replies.usage import PeriodJson
@@ -18,6 +28,8 @@ _OUTCOMES: Mapping[str, _Outcome] = {
     Outcome.BUILT: "built",
     Outcome.FAILED: "failed",
 }
+
+_NO_REPEATS = Repeats(hashes=0)
 
 MAX_TASK_FIGURES = 500
 """The most tasks of a reply: those with the most build time."""
@@ -78,7 +90,11 @@ class RunJson(TypedDict):
 
 
 class TaskJson(TypedDict):
-    """What became of one task of one package. `built` has the failed ones, too, and `builtMs` their time."""
+    """What became of one task of one package. `built` has the failed ones, too, and `builtMs` their time.
+
+    `hashes` counts its different hashes. `repeated` counts builds of a hash that an earlier of the runs had built or
+    restored, and `drift` builds with another hash than an earlier run of the same commit on the same CI.
+    """
 
     package: str
     task: str
@@ -90,6 +106,11 @@ class TaskJson(TypedDict):
     builtMs: int
     longestMs: int
     timeSavedMs: int
+    hashes: int
+    repeated: int
+    repeatedMs: int
+    drift: int
+    driftMs: int
 
 
 class RunTotalsJson(TypedDict):
@@ -134,6 +155,58 @@ class RunsJson(PeriodJson, TypedDict):
     figures: NotRequired[TaskFiguresJson]
 
 
+class TaskHashJson(TypedDict):
+    """What became of a hash of a task in the reported runs.
+
+    `built` has the failed builds, too, and `builtMs` their time. The branches, commits and CIs are those of its newest
+    runs, ten at most. A CI of null is a computer. `stored` is whether the caller can restore it now.
+    """
+
+    package: str
+    task: str
+    hash: str
+    firstAt: Milliseconds
+    lastAt: Milliseconds
+    built: int
+    hits: int
+    builtMs: int
+    branches: list[str]
+    shas: list[str]
+    ci: list[str | None]
+    stored: bool
+
+
+class TaskHistoryJson(TypedDict):
+    """Hashes, the last seen first, 100 at most. If not `complete`, there are older runs that were not read."""
+
+    complete: bool
+    hashes: list[TaskHashJson]
+
+
+def history_json(history: History, stored: Container[str]) -> TaskHistoryJson:
+    """`stored` has the hashes that the caller can restore now."""
+    return {
+        "complete": history.complete,
+        "hashes": [
+            {
+                "package": one.package,
+                "task": one.task,
+                "hash": one.hash,
+                "firstAt": to_ms(one.first_at),
+                "lastAt": to_ms(one.last_at),
+                "built": one.built,
+                "hits": one.hits,
+                "builtMs": one.built_ms,
+                "branches": one.branches,
+                "shas": one.shas,
+                "ci": one.cis,
+                "stored": one.hash in stored,
+            }
+            for one in history.hashes
+        ],
+    }
+
+
 def recorded_run_json(run: Run, *, recorded: bool) -> RecordedRunJson:
     return {"id": run.id, "recorded": recorded, "tasks": run.totals.tasks}
 
@@ -175,7 +248,10 @@ def runs_json(period: Period, page: RunsPage, figures: RunFigures | None) -> Run
             "complete": figures.complete,
             "totals": _totals_json(figures.totals),
             "count": len(figures.tasks),
-            "tasks": [_task_json(one) for one in figures.tasks[:MAX_TASK_FIGURES]],
+            "tasks": [
+                _task_json(one, figures.repeats.get((one.package, one.task), _NO_REPEATS))
+                for one in figures.tasks[:MAX_TASK_FIGURES]
+            ],
         }
     return body
 
@@ -214,7 +290,7 @@ def _totals_json(totals: Totals) -> RunTotalsJson:
     }
 
 
-def _task_json(one: TaskFigures) -> TaskJson:
+def _task_json(one: TaskFigures, repeats: Repeats) -> TaskJson:
     return {
         "package": one.package,
         "task": one.task,
@@ -226,6 +302,11 @@ def _task_json(one: TaskFigures) -> TaskJson:
         "builtMs": one.built_ms,
         "longestMs": one.longest_ms,
         "timeSavedMs": one.saved_ms,
+        "hashes": repeats.hashes,
+        "repeated": repeats.repeated,
+        "repeatedMs": repeats.repeated_ms,
+        "drift": repeats.drift,
+        "driftMs": repeats.drift_ms,
     }
 
 

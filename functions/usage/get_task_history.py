@@ -1,0 +1,29 @@
+from typing import Annotated
+
+from larder import clock
+from larder.artifacts import search
+from larder.runs import service
+from larder.runs.history import WantedHashes
+from larder.web.app import lambda_handler, vercel_api
+from larder.web.powertools.resolver import Depends
+from larder.web.principals.authorize import UsageReader
+from larder.web.queries.runs import history_query
+from larder.web.replies.runs import TaskHistoryJson, history_json
+from larder.web.responses import JsonResponse, json_response
+
+app = vercel_api()
+
+
+@app.get("/v1/tasks/history")
+def get_task_history(
+    wanted: Annotated[WantedHashes, Depends(history_query)], principal: UsageReader
+) -> JsonResponse[TaskHistoryJson]:
+    """Get the hashes that a task had in the reported runs, or the tasks of hashes."""
+    owner, now = principal.owner, clock.now()
+    history = service.read_history(owner, wanted, now=now)
+    hashes = [one.hash for one in history.hashes]
+    stored = search.stored_hashes(owner, hashes, view=principal.view, now=now)
+    return json_response(history_json(history, stored))
+
+
+handler = lambda_handler(app)

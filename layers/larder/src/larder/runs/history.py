@@ -1,0 +1,136 @@
+"""What became of each hash of the tasks of reported runs, from the hashes that the runs keep."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from larder.runs.models import Outcome, Repeats, Run
+
+MAX_HASHES = 100
+"""The most hashes of a history: the newest."""
+
+MAX_NAMES = 10
+"""The most branches, commits and CIs of a hash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedHashes:
+    """All hashes of a task, or with `task` None these hashes of any task."""
+
+    package: str = ""
+    task: str | None = None
+    hashes: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True, kw_only=True)
+class HashHistory:
+    """What became of one hash of a task. `built` has the failed builds, too.
+
+    The branches, commits and CIs are those of its newest runs. A CI of None is a computer.
+    """
+
+    package: str
+    task: str
+    hash: str
+    first_at: datetime
+    last_at: datetime
+    built: int = 0
+    hits: int = 0
+    built_ms: int = 0
+    branches: list[str] = field(default_factory=list)
+    shas: list[str] = field(default_factory=list)
+    cis: list[str | None] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Hashes, the last seen first. Not `complete` if there are older runs that were not read."""
+
+    hashes: Sequence[HashHistory]
+    complete: bool
+
+
+def history_of(runs: Iterable[Run], wanted: WantedHashes, *, complete: bool) -> History:
+    """`runs` are the newest first."""
+    found: dict[tuple[str, str, str], HashHistory] = {}
+    for run in runs:
+        for (package, task, outcome, ms), hash in zip(run.tasks, run.hashes, strict=False):
+            if hash is None or not _is_wanted(wanted, package, task, hash):
+                continue
+            one = found.get((package, task, hash))
+            if one is None:
+                one = found[package, task, hash] = HashHistory(
+                    package=package,
+                    task=task,
+                    hash=hash,
+                    first_at=run.started_at,
+                    last_at=run.started_at,
+                )
+            one.first_at = run.started_at
+            if _is_hit(outcome):
+                one.hits += 1
+            else:
+                one.built += 1
+                one.built_ms += ms
+            for names, name in ((one.branches, run.branch), (one.shas, run.sha)):
+                if name is not None and name not in names and len(names) < MAX_NAMES:
+                    names.append(name)
+            if run.ci not in one.cis and len(one.cis) < MAX_NAMES:
+                one.cis.append(run.ci)
+    return History(list(found.values())[:MAX_HASHES], complete)
+
+
+def _is_wanted(wanted: WantedHashes, package: str, task: str, hash: str) -> bool:
+    if wanted.task is None:
+        return hash in wanted.hashes
+    return (package, task) == (wanted.package, wanted.task)
+
+
+def repeats_of(runs: Sequence[Run]) -> dict[tuple[str, str], Repeats]:
+    """How the hashes of each task changed. `runs` are the newest first."""
+    seen: dict[tuple[str, str], _Seen] = {}
+    for run in reversed(runs):
+        # A computer can have uncommitted changes.
+        commit = None if run.sha is None or run.ci is None else (run.sha, run.ci)
+        for (package, task, outcome, ms), hash in zip(run.tasks, run.hashes, strict=False):
+            if hash is None:
+                continue
+            of_task = seen.get((package, task))
+            if of_task is None:
+                of_task = seen[package, task] = _Seen()
+            of_task.add(commit, outcome, ms, hash)
+    return {key: one.repeats() for key, one in seen.items()}
+
+
+class _Seen:
+    """What the runs up to one had of a task."""
+
+    __slots__ = ("_at_commit", "_cached", "_hashes", "_sums")
+
+    def __init__(self) -> None:
+        self._hashes: set[str] = set()
+        self._cached: set[str] = set()
+        self._at_commit: dict[tuple[str, str], set[str]] = {}
+        self._sums = [0] * 4
+
+    def add(self, commit: tuple[str, str] | None, outcome: str, ms: int, hash: str) -> None:
+        self._hashes.add(hash)
+        if outcome == Outcome.BUILT and hash in self._cached:
+            self._sums[0] += 1
+            self._sums[1] += ms
+        if outcome != Outcome.FAILED:
+            self._cached.add(hash)
+        if commit is None:
+            return
+        known = self._at_commit.setdefault(commit, set())
+        if known and hash not in known and not _is_hit(outcome):
+            self._sums[2] += 1
+            self._sums[3] += ms
+        known.add(hash)
+
+    def repeats(self) -> Repeats:
+        return Repeats(len(self._hashes), *self._sums)
+
+
+def _is_hit(outcome: str) -> bool:
+    return outcome in (Outcome.LOCAL_HIT, Outcome.REMOTE_HIT)
