@@ -151,7 +151,8 @@ class RunsPage:
 class RunFigures:
     """The figures of the tasks of `runs` runs, with the most build time first. `totals` are of all of their tasks.
 
-    `repeats` are by package and task, of those whose hashes are kept. Not `complete` if the period has more runs; then they are those from `since` on.
+    `repeats` are by package and task, of those whose hashes are kept. Not `complete` if the period has more runs; then
+    they are those from `since` on.
     """
 
     runs: int

@@ -63,16 +63,17 @@ const ACTION_WORDS = {
 };
 
 /** A name, or the beginning of an id that has none. Hashes are shown as they are. */
-function Subject({ entry, names }) {
+function Subject({ entry, names, scope, tasks }) {
   if (entry.action.startsWith("removal_")) return html`<${RemovalTarget} of=${targetOfSubject(entry.subject)} names=${names} />`;
-  if (entry.action.startsWith("artifact_")) return html`<code>${visible(entry.subject)}</code>`;
+  if (entry.action.startsWith("artifact_")) return html`<${Hash} of=${visible(entry.subject)} scope=${scope} />${tasks.has(entry.subject) && html` of <${TaskName} of=${tasks.get(entry.subject)} scope=${scope} />`}`;
+  if (/^(key|rule)_/.test(entry.action) && !entry.subjectName && names.has(entry.subject)) return html`<${KeyName} id=${entry.subject} names=${names} scope=${scope} />`;
   const name = entry.subjectName ?? names.get(entry.subject);
   return name ? html`<${Name} of=${name} />` : html`<span class="soft">${visible(entry.subject.slice(0, 8))}…</span>`;
 }
 
-function ActionText({ entry, names }) {
+function ActionText({ entry, ...rest }) {
   const words = ACTION_WORDS[entry.action];
-  return words ? words(entry, html`<${Subject} entry=${entry} names=${names} />`) : visible(entry.action);
+  return words ? words(entry, html`<${Subject} entry=${entry} ...${rest} />`) : visible(entry.action);
 }
 
 function Activity({ scope }) {
@@ -89,6 +90,8 @@ function Activity({ scope }) {
   // What was deleted is named by its entries.
   const named = (loaded.data?.entries ?? []).filter(({ subjectName }) => subjectName);
   const names = new Map([...named.map(({ subject, subjectName }) => [subject, subjectName]), ...living]);
+  const hashes = (loaded.data?.entries ?? []).filter(({ action }) => action.startsWith("artifact_")).map(({ subject }) => subject);
+  const tasks = useTasks(scope, hashes);
   const choose = ({ target }) => {
     setStarts([""]);
     setKind(target.value);
@@ -103,7 +106,7 @@ function Activity({ scope }) {
       <${Loaded} of=${loaded} lines=${8} show=${({ entries, pagination: { next } }) => html`
         ${entries.length > 0
           ? html`<${Table} label="Activity" rows=${entries} id=${({ id }) => id} columns=${[
-              { title: "What", cell: (entry) => html`<span><${ActionText} entry=${entry} names=${names} /></span>` },
+              { title: "What", cell: (entry) => html`<span><${ActionText} entry=${entry} names=${names} scope=${scope} tasks=${tasks} /></span>` },
               { title: "Who", cell: (entry) => html`<span><${AuditActor} entry=${entry} names=${names} /></span>` },
               { title: "When", cell: ({ at }) => html`<${Time} at=${at} />` },
             ]} />`

@@ -11,6 +11,7 @@ const VIEWS = [
   { path: "activity", title: "Activity", view: typeof Activity === "function" ? Activity : null, isFor: ({ manages }) => manages },
   { path: "settings", title: "Settings", view: Settings },
   { path: "run", title: "Run", tab: "runs", view: typeof OneRun === "function" ? OneRun : null },
+  { path: "task", title: "Task", tab: "runs", view: typeof OneTask === "function" ? OneTask : null },
   { path: "key", title: "Key", tab: "keys", view: typeof OneKey === "function" ? OneKey : null },
   { path: "rule", title: "Rule", tab: "protection", view: typeof OneRule === "function" ? OneRule : null, isFor: ({ team }) => team !== null },
 ];

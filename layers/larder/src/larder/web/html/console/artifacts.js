@@ -44,6 +44,7 @@ function Artifacts({ scope, user }) {
   for (const row of loaded.data?.artifacts ?? [])
     if (row.writer?.job) jobs.set(row.writer.id, `${writerText(row, names)}, ${relativeText(row.createdAt)}`);
   const scopes = useLoad(`own scopes of ${scope.path}`, () => (scope.team ? loadScopes(scope) : Promise.resolve({ data: [] }))).data ?? [];
+  const tasks = useTasks(scope, (loaded.data?.artifacts ?? []).map(({ hash }) => hash));
   const [open, setOpen] = useState(null);
   const [removals, setRemovals] = useState(0);
   const close = (hasChanged) => {
@@ -66,7 +67,7 @@ function Artifacts({ scope, user }) {
     <${Card}>
       <${Loaded} of=${loaded} lines=${8} show=${({ artifacts, pagination: { next, read } }) => html`
         ${artifacts.length > 0
-          ? html`<${ArtifactsTable} rows=${artifacts} scope=${scope} names=${names} scopes=${scopes} open=${setOpen} />`
+          ? html`<${ArtifactsTable} rows=${artifacts} scope=${scope} names=${names} scopes=${scopes} tasks=${tasks} open=${setOpen} />`
           : next !== null
             ? html`<p>None of these ${formats.number.format(read)} artifacts. There are more to search.</p>`
             : isFiltered || cursors.length > 1
@@ -77,7 +78,7 @@ function Artifacts({ scope, user }) {
           ${next !== null && html`<${Button} onClick=${() => setCursors([...cursors, next])}>More<//>`}
         </div>`} />
     <//>
-    ${open && html`<${open.what} scope=${scope} user=${user} row=${open.row} names=${names} close=${close} />`}`;
+    ${open && html`<${open.what} scope=${scope} user=${user} row=${open.row} names=${names} tasks=${tasks} close=${close} />`}`;
 }
 
 function ArtifactsFilter({ team, first, names, scopes, search }) {
@@ -107,7 +108,7 @@ function ArtifactsFilter({ team, first, names, scopes, search }) {
   <//>`;
 }
 
-function ArtifactsTable({ rows, scope, names, scopes, open }) {
+function ArtifactsTable({ rows, scope, names, scopes, tasks, open }) {
   const evicts = isTrue(own.evicts);
   const isOwn = ({ scope }) => scope !== undefined && scope !== "shared";
   const cacheOf = (row) => {
@@ -116,6 +117,7 @@ function ArtifactsTable({ rows, scope, names, scopes, open }) {
   };
   return html`<${Table} label="Artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
     { title: "Hash", cell: (row) => html`<${Hash} of=${row.hash} />${row.hidden && html` <${Tag} kind="warn">hidden<//>`}` },
+    { title: "Task", cell: ({ hash }) => tasks.has(hash) && html`<${TaskName} of=${tasks.get(hash)} scope=${scope} />` },
     rows.some(isOwn) && { title: "Cache", cell: (row) => html`<bdi>${cacheOf(row)}</bdi>` },
     { title: "Size", number: true, cell: ({ size }) => bytesText(size) },
     { title: "Task took", number: true, cell: ({ taskDurationMs }) => (taskDurationMs === null ? "–" : durationText(taskDurationMs)) },
@@ -133,12 +135,17 @@ function ArtifactsTable({ rows, scope, names, scopes, open }) {
   ].filter(Boolean)} />`;
 }
 
-function ArtifactDetails({ scope, row, names, close }) {
+/** The key that wrote an artifact, or the rule of the job that did. */
+const keyOf = ({ id, userId }) => (userId?.startsWith("rule_") ? userId : id);
+
+function ArtifactDetails({ scope, row, names, tasks, close }) {
   const [isPurge, setPurge] = useState(false);
   if (isPurge) return html`<${DeleteWritten} scope=${scope} row=${row} names=${names} close=${close} />`;
   const facts = [
     ["Hash", html`<code>${row.hash}</code>`],
     ["Written by", html`<${Writer} row=${row} scope=${scope} names=${names} />`],
+    row.writer && ["Key or rule", names.has(keyOf(row.writer)) && html`<${KeyName} id=${keyOf(row.writer)} names=${names} scope=${scope} />`],
+    ["Task", tasks.has(row.hash) && html`<${TaskName} of=${tasks.get(row.hash)} scope=${scope} />`],
     row.writer?.job && ["Run", /^https:/.test(row.writer.job.url) && html`<a href=${row.writer.job.url} rel="noreferrer">${visible(row.writer.job.url)}</a>`],
     ["Commit", row.sha && html`<code>${visible(row.sha)}</code>`],
     ["Uncommitted changes", row.dirtyHash && html`<code>${visible(row.dirtyHash)}</code>`],

@@ -11,6 +11,9 @@ const tasksOf = (figures) => figures.localHits + figures.remoteHits + figures.re
 /** The share of tasks that came from a cache, as docs/usage.md defines it. Null without tasks. */
 const hitRate = ({ hits, remoteMisses }) => (hits + remoteMisses === 0 ? null : hits / (hits + remoteMisses));
 
+/** The same for a task of reported runs, which has its number of runs. */
+const hitShare = ({ localHits, remoteHits, runs }) => (runs === 0 ? null : (localHits + remoteHits) / runs);
+
 const rateText = (rate) => (rate === null ? "–" : formats.percent.format(rate));
 
 const Legend = ({ series = SERIES }) => html`<ul class="legend">
@@ -47,7 +50,8 @@ function DaysChart({ days, series, label, axisText, readout, left = 48 }) {
   }, []);
   const [height, bottom] = [220, 24];
   const limit = roundUp(Math.max(...days.map(sumOf)));
-  const step = (width - left) / days.length;
+  // Few days are no wide bars.
+  const step = Math.min(96, (width - left) / days.length);
   const gap = Math.min(3, step / 5);
   const y = (sum) => (height - bottom) * (1 - sum / limit) + 8;
   const labelEvery = Math.ceil(days.length / Math.max(2, Math.floor(width / 110)));
@@ -87,11 +91,23 @@ function DaysChart({ days, series, label, axisText, readout, left = 48 }) {
     </div>`;
 }
 
+const RATE = [["rate", "From a cache", "remote"]];
+
+/** The share of tasks from a cache on each day. Days without tasks have no bar. */
+const RateChart = ({ days }) => html`<${DaysChart} days=${days.map((day) => ({ ...day, rate: (hitRate(day) ?? 0) * 100 }))} series=${RATE}
+  label="Share of tasks from a cache per day" axisText=${(percent) => formats.percent.format(percent / 100)} readout=${taskText} />`;
+
 const taskText = (day) =>
   `${countText(tasksOf(day), "task", "tasks")}, ${rateText(hitRate(day))} from a cache, ${durationText(day.timeSavedMs)} saved`;
 
 const TasksChart = ({ days }) => html`<${Legend} />
   <${DaysChart} days=${days} series=${SERIES} label="Tasks per day" axisText=${(tasks) => formats.tenths.format(tasks)} readout=${taskText} />`;
+
+/** The days from the first one with tasks on. */
+function usedDays(days) {
+  const first = days.findIndex((day) => tasksOf(day) > 0);
+  return first < 0 ? days.slice(-1) : days.slice(first);
+}
 
 /** A card with figures of each day, as a chart or as a table. */
 function DaysCard({ title, days, chart: Chart, table: Rows }) {

@@ -89,11 +89,6 @@ function Keys({ scope }) {
     setOpen(null);
     if (hasChanged) keys.reload();
   };
-  const turn = async (key) => {
-    const { problem } = await call("POST", "/api/auth/api-key/update", { ...configOf(key), keyId: key.id, enabled: !key.enabled });
-    announce(problem ?? (key.enabled ? "The key is off." : "The key is on."));
-    keys.reload();
-  };
   const create = html`<${Button} kind="primary" onClick=${() => setOpen({ what: CreateKey })}>Create a key<//>`;
   return html`<${Head} title="Keys">${create}<//>
     ${!scope.team && html`<p class="soft">These keys act for you, in your own cache and in your teams. Create keys for CI in the team.</p>`}
@@ -101,9 +96,15 @@ function Keys({ scope }) {
       <${Loaded} of=${keys} show=${(rows) =>
         rows.length === 0
           ? html`<${Empty} title="No keys yet"><p>CI signs in with a key. People sign in with <code>turbo login</code>, which creates one for them.</p><//>`
-          : html`<${KeysTable} rows=${rows} scope=${scope} open=${setOpen} turn=${turn} />`} />
+          : html`<${KeysTable} rows=${rows} scope=${scope} open=${setOpen} turn=${(key) => turnKey(key, keys.reload)} />`} />
     <//>
     ${open && html`<${open.what} scope=${scope} row=${open.row} close=${close} />`}`;
+}
+
+async function turnKey(key, done) {
+  const { problem } = await call("POST", "/api/auth/api-key/update", { ...configOf(key), keyId: key.id, enabled: !key.enabled });
+  announce(problem ?? (key.enabled ? "The key is off." : "The key is on."));
+  done();
 }
 
 const keyName = ({ name, start, id }) => name ?? start ?? id;
@@ -118,7 +119,7 @@ const keyActions = (row, scope, open, turn) => [
 
 function KeysTable({ rows, scope, open, turn }) {
   const columns = [
-    { title: "Name", cell: (row) => html`<strong><${Name} of=${row.name ?? "No name"} /></strong> <${KeyState} row=${row} />` },
+    { title: "Name", cell: (row) => html`<strong><a href=${keyPath(scope, row.id)}><${Name} of=${keyName(row)} /></a></strong> <${KeyState} row=${row} />` },
     { title: "Begins with", cell: (row) => html`<code>${row.start ?? "–"}</code>` },
     { title: "Permissions", cell: (row) => html`<${Name} of=${permissionsText(row.permissions)} />` },
     scope.team && scope.manages && { title: "Owner", cell: (row) => html`<${KeyOwner} row=${row} />` },

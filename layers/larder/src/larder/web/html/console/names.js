@@ -22,6 +22,25 @@ const artifactsPath = (scope, filter) => `${scope.path}/artifacts?${new URLSearc
 const jobText = (name) =>
   name.replace(/(?:pull_request\S* )?refs\/pull\/(\d+)\/\S+/, "PR\u00a0$1").replace(/refs\/heads\/(?=\S)/, "");
 
+const MOST_HASHES = 100;
+const TURBO_HASH = /^[0-9a-f]{16}$/;
+
+/** The package and task of each hash that a reported run names. Empty while it loads. */
+function useTasks(scope, hashes) {
+  const asked = [...new Set(hashes)].filter((hash) => TURBO_HASH.test(hash)).slice(0, MOST_HASHES).join(",");
+  const loaded = useLoad(`tasks of ${scope.path} ${asked}`, () =>
+    asked ? call("GET", `/v1/tasks/history?${scope.query}&hashes=${asked}`) : Promise.resolve({ data: { hashes: [] }, problem: null }),
+  );
+  return new Map((loaded.data?.hashes ?? []).map((row) => [row.hash, row]));
+}
+
+const taskName = ({ package: name, task }) => (name ? `${name}#${task}` : task);
+
+const taskPath = (scope, { package: name, task }) => `${scope.path}/task?${new URLSearchParams({ package: name, task })}`;
+
+/** A task, which leads to its page. */
+const TaskName = ({ of, scope }) => html`<a href=${taskPath(scope, of)}><${Name} of=${taskName(of)} /></a>`;
+
 /** A hash in a table. Those of turbo stay on one line. With a `scope`, it leads to the artifact. */
 function Hash({ of, scope }) {
   const text = html`<code class=${of.length > 20 ? "" : "whole"}>${of}</code>`;
@@ -33,6 +52,11 @@ function writerText({ writer: { id, userId, job } }, names) {
   const name = names.get(id) ?? names.get(userId) ?? (job ? "CI job" : `${id.slice(0, 8)}…`);
   return job?.ref ? `${name} on ${jobText(job.ref)}` : name;
 }
+
+const keyPath = (scope, id) => `${scope.path}/${id.startsWith("rule_") ? "rule" : "key"}?id=${id}`;
+
+/** A key or a rule, which leads to its page, if the list of names has it. */
+const KeyName = ({ id, names, scope }) => (names.has(id) ? html`<a href=${keyPath(scope, id)}><${Name} of=${names.get(id)} /></a>` : html`<span class="soft">${id.slice(0, 8)}…</span>`);
 
 /** Leads to everything that the writer has stored. */
 function Writer({ row, scope, names }) {

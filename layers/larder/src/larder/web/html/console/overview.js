@@ -3,6 +3,7 @@
 const PERIODS = [7, 30, 90, 180];
 const LIVE_SECONDS = 5;
 const MOST_DAYS_BY_KEY = 30;
+const MOST_DAYS_OF_RUNS = 30;
 
 /** The usage of some days, up to today or to the day that is `before` days ago. */
 function usagePath(scope, days, before = 0) {
@@ -44,12 +45,17 @@ function Overview({ scope }) {
     <//>
     <${Loaded} of=${usage} show=${(data) => html`
       <${UsageNotice} scope=${scope} usage=${data} />
+      ${scope.team && html`<${ProtectionLine} scope=${scope} />`}
       ${isUnused
         ? html`<${Start} scope=${scope} />`
         : html`<${Figures} scope=${scope} usage=${data} before=${before.data} period=${period} />
-            <${DaysCard} title="Tasks per day (UTC)" days=${data.days} chart=${TasksChart} table=${TasksTable} />
-            <${StoredDays} days=${data.days} />
-            <${Builds} scope=${scope} rows=${data.ci} period=${period} />
+            <${RunsOverview} scope=${scope} days=${Math.min(period, MOST_DAYS_OF_RUNS)} />
+            <div class="pair">
+              <${DaysCard} title="From a cache per day (UTC)" days=${usedDays(data.days)} chart=${RateChart} table=${TasksTable} />
+              <${DaysCard} title="Tasks per day (UTC)" days=${usedDays(data.days)} chart=${TasksChart} table=${TasksTable} />
+              <${Builds} scope=${scope} rows=${data.ci} period=${period} />
+              <${StoredDays} days=${usedDays(data.days)} />
+            </div>
             ${scope.manages && html`<${StorageParts} scope=${scope} />`}`}`} />`;
 }
 
@@ -70,13 +76,22 @@ function UsageNotice({ scope, usage }) {
   </p>`;
 }
 
+/** Whether the team is protected, with what follows from it. */
+function ProtectionLine({ scope }) {
+  const { data } = useLoad(`/v1/teams/${scope.team.id}/protection`);
+  if (data === null) return null;
+  return data.protected
+    ? html`<p class="state"><${Tag} kind="good">Protected<//> Only trusted jobs and keys write what everyone reads.</p>`
+    : html`<p class="state"><${Tag} kind="warn">Not protected<//> A pull request can store an output that main restores. <a href=${`${scope.path}/protection`}>Protect the team</a></p>`;
+}
+
 function Figures({ scope, usage, before, period }) {
   const { total } = usage;
   const rate = hitRate(total);
   const { storedBytes, quotaBytes, artifacts } = usage;
   const share = quotaBytes ? Math.min(1, storedBytes / quotaBytes) : null;
   return html`<dl class="figures">
-    <${Figure} name="Tasks from a cache" value=${rateText(rate)}>${before && changeText(rate, hitRate(before.total), period)}<//>
+    <${Figure} name="Tasks from a cache" value=${rateText(rate)}>${before && html`<${Change} rate=${rate} before=${hitRate(before.total)} period=${period} />`}<//>
     <${Figure} name="Time saved" value=${durationText(total.timeSavedMs)}>${savedText(total)}<//>
     <${Figure} name="Stored now" value=${bytesText(storedBytes)}>
       ${countText(artifacts, "artifact", "artifacts")}${share === null ? ", no quota" : `, ${formats.percent.format(share)} of ${bytesText(quotaBytes)}`}
@@ -94,12 +109,14 @@ function savedText({ hits, untimedHits }) {
   return `At least: ${formats.percent.format(untimedHits / hits)} of hits report no duration, such as those of direct uploads`;
 }
 
-function changeText(rate, before, period) {
+/** How the share of hits differs from the period before, in points. */
+function Change({ rate, before, period }) {
   if (rate === null) return `No tasks in ${period} days`;
   if (before === null) return `No tasks in the ${period} days before`;
   const points = Math.abs(rate - before) * 100;
   if (points < 0.05) return `As in the ${period} days before`;
-  return `${formats.tenths.format(points)} points ${rate > before ? "more" : "less"} than in the ${period} days before`;
+  const isMore = rate > before;
+  return html`<b class=${isMore ? "better" : "worse"}>${isMore ? "▲" : "▼"} ${formats.tenths.format(points)} points ${isMore ? "more" : "less"}</b> than in the ${period} days before`;
 }
 
 /** What builds did, by CI. Owners and admins also see it by key. */
@@ -130,7 +147,7 @@ function BuildsByKey({ scope, days }) {
   const names = useLoad(`names of the builds ${scope.path}`, () => loadNames(scope)).data ?? new Map();
   const nameOf = (id) => (id === "" ? "All others" : (names.get(id) ?? `${id.slice(0, 8)}…`));
   const columns = [
-    { title: "Key or rule", cell: ({ id }) => html`<${Name} of=${nameOf(id)} />` },
+    { title: "Key or rule", cell: ({ id }) => (names.has(id) ? html`<${KeyName} id=${id} names=${names} scope=${scope} />` : html`<${Name} of=${nameOf(id)} />`) },
     scope.team && { title: "User", cell: ({ id, userId }) => id && (userId ? html`<${Name} of=${nameOf(userId)} />` : html`<span class="soft">CI jobs</span>`) },
   ].filter(Boolean);
   return html`<${Loaded} of=${loaded} show=${({ keys, others }) => html`

@@ -200,6 +200,9 @@ const Head = ({ title, children }) => html`<div class="head"><h1>${title}</h1>${
 const Button = ({ kind = "second", children, ...rest }) => html`<button type="button" class=${kind} ...${rest}>${children}</button>`;
 
 
+/** Pairs `[name, value]` that describe one thing. Those without a value are left out. */
+const Facts = ({ rows }) => html`<dl class="facts in-columns">${rows.filter(([, value]) => value).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+
 /** A button that opens what can be done with a row, or null if there is nothing. `items` are `[text, act]`. */
 function Menu({ label, items }) {
   const id = useId();

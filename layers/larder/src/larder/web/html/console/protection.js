@@ -30,7 +30,8 @@ function Protection({ scope }) {
     rules.reload();
   };
   const named = { ...scope, isProtected: protection.data?.protected };
-  return html`<${Head} title="Protection" />
+  const isOn = protection.data?.protected;
+  return html`<${Head} title=${html`Protection ${protection.data && html`<${Tag} kind=${isOn ? "good" : "warn"}>${isOn ? "on" : "off"}<//>`}`} />
     <${Loaded} of=${protection} show=${(data) => html`<${State} scope=${scope} protection=${data} open=${setOpen} />`} />
     <${Loaded} of=${rules} show=${(data) => html`<${Rules} scope=${scope} rules=${data.rules} open=${setOpen} />`} />
     ${protection.data && html`<${ProtectionSettings} key=${JSON.stringify(protection.data)} scope=${scope} protection=${protection.data} reload=${protection.reload} />`}

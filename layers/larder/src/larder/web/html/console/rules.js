@@ -54,6 +54,9 @@ function tokenLines(provider, team) {
 const pinnedText = ({ pinned }) => Object.entries(pinned).map(([name, value]) => `${name}=${value}`).sort().join(", ");
 const shortRef = (ref) => ref.replace(/^refs\/heads\//, "");
 
+/** The jobs that a rule is for. */
+const RuleJobs = ({ rule }) => html`${PROVIDERS[rule.provider]?.name ?? rule.provider}${rule.repository && html`: <${Name} of=${rule.repository} />`}${!HOSTED.includes(rule.issuer) && html`<br /><span class="soft"><${Name} of=${rule.issuer} /></span>`}`;
+
 const ruleActions = (rule, open) => [
   ["Lines for CI", () => open({ what: RuleLines, rule })],
   ["Change", () => open({ what: ChangeRule, rule })],
@@ -62,8 +65,8 @@ const ruleActions = (rule, open) => [
 
 function Rules({ scope, rules, open }) {
   const columns = [
-    { title: "Name", cell: (rule) => html`<strong><${Name} of=${rule.name} /></strong> <${RuleState} rule=${rule} />` },
-    { title: "Jobs of", cell: (rule) => html`${PROVIDERS[rule.provider]?.name ?? rule.provider}${rule.repository && html`: <${Name} of=${rule.repository} />`}${!HOSTED.includes(rule.issuer) && html`<br /><span class="soft"><${Name} of=${rule.issuer} /></span>`}` },
+    { title: "Name", cell: (rule) => html`<strong><a href=${keyPath(scope, rule.id)}><${Name} of=${rule.name} /></a></strong> <${RuleState} rule=${rule} />` },
+    { title: "Jobs of", cell: (rule) => html`<${RuleJobs} rule=${rule} />` },
     { title: "Trusted", cell: (rule) => html`<${Name} of=${trustedText(rule.trusted)} />` },
     { title: "Others get", cell: ({ others }) => OTHER_JOBS[others] ?? others },
     { title: "Made by", cell: ({ createdBy }) => html`<${Name} of=${makerText(createdBy)} />` },

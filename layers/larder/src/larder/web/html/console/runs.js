@@ -5,9 +5,6 @@ const RUNS_LENGTH = 20;
 const TASKS_LENGTH = 20;
 const FEW_RUNS = 3;
 
-const hitsOf = ({ localHits, remoteHits }) => localHits + remoteHits;
-const hitShare = (row) => (row.runs === 0 ? null : hitsOf(row) / row.runs);
-
 /** The orders of the tasks: `[value, text, compare, of]`. Only tasks of `of` are in it. */
 const TASK_ORDERS = [
   ["slow", "Most build time first", (one, other) => other.builtMs - one.builtMs, ({ built }) => built > 0],
@@ -21,23 +18,27 @@ function runLines(scope) {
 printf 'Authorization: Bearer %s' "$TURBO_TOKEN" | curl -sS "${home}/v1/runs${team}" -H @- -H "Content-Type: application/json" --data-binary "@$(ls -t .turbo/runs/*.json | head -n 1)"`;
 }
 
-/** All runs, or the run that the address names. */
-const RunsView = ({ scope }) => (location.search ? html`<${OneRun} scope=${scope} />` : html`<${AllRuns} scope=${scope} />`);
+const branchPath = (scope, branch) => `${scope.path}/runs${branch ? `?${new URLSearchParams({ branch })}` : ""}`;
 
-function AllRuns({ scope }) {
+/** The runs of a period, of all branches or of the one that the address names. */
+function RunsView({ scope }) {
   const [period, setPeriod] = useState(7);
-  const path = `/v1/runs?${scope.query}&from=${dayBefore(period - 1)}&limit=${RUNS_LENGTH}`;
+  const branch = new URLSearchParams(location.search).get("branch") ?? "";
+  const path = `/v1/runs?${scope.query}&from=${dayBefore(period - 1)}&limit=${RUNS_LENGTH}${branch && `&branch=${encodeURIComponent(branch)}`}`;
   const runs = useLoad(path);
   return html`<${Head} title="Runs">
+      <${Field} label="Branch" type="search" placeholder="All" value=${branch} autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="255" onChange=${({ target }) => go(branchPath(scope, target.value.trim()))} />
       <${Field} label="Period" value=${period} onChange=${({ target }) => setPeriod(Number(target.value))}>
         ${RUN_PERIODS.map((days) => html`<option value=${days}>${days === 1 ? "Today (UTC)" : `Last ${days} days`}</option>`)}
       <//>
     <//>
     <${Loaded} of=${runs} lines=${8} show=${(data) =>
       data.figures.runs === 0
-        ? html`<${Card}><${Empty} title="No runs in this period"><p>Let CI report its runs after turbo. Only reported runs appear here.</p><//><${Lines} text=${runLines(scope)} wraps /><//>`
+        ? branch
+          ? html`<${Card}><${Empty} title="No runs of this branch"><p>Nothing was reported of <strong><${Name} of=${branch} /></strong> in this period.</p><//><//>`
+          : html`<${Card}><${Empty} title="No runs in this period"><p>Let CI report its runs after turbo. Only reported runs appear here.</p><//><${Lines} text=${runLines(scope)} wraps /><//>`
         : html`<${RunFigures} figures=${data.figures} />
-            <${Tasks} key=${path} figures=${data.figures} />
+            <${Tasks} key=${path} figures=${data.figures} scope=${scope} />
             <${RunsList} key=${`runs ${path}`} path=${path} first=${data} scope=${scope} reload=${runs.reload} />`} />`;
 }
 
@@ -53,25 +54,26 @@ function RunFigures({ figures }) {
     </dl>`;
 }
 
-const taskName = ({ package: name, task }) => (name ? `${name}#${task}` : task);
-
-function Tasks({ figures }) {
+function Tasks({ figures, scope }) {
   const [order, setOrder] = useState("slow");
+  const [text, setText] = useState("");
   const [shown, setShown] = useState(TASKS_LENGTH);
   const [, , compare, of] = TASK_ORDERS.find(([value]) => value === order);
-  const rows = figures.tasks.filter(of).sort(compare);
-  const choice = html`<${Field} label="Order" value=${order} onChange=${({ target }) => (setOrder(target.value), setShown(TASKS_LENGTH))}>
+  const rows = figures.tasks.filter((row) => of(row) && taskName(row).includes(text)).sort(compare);
+  const choice = html`<${Field} label="Find" type="search" placeholder="web#build" value=${text} autocomplete="off" autocapitalize="none" spellcheck="false" onInput=${({ target }) => (setText(target.value.trim()), setShown(TASKS_LENGTH))} />
+  <${Field} label="Order" value=${order} onChange=${({ target }) => (setOrder(target.value), setShown(TASKS_LENGTH))}>
     ${TASK_ORDERS.map(([value, text]) => html`<option value=${value}>${text}</option>`)}
   <//>`;
   return html`<${Card} title="Tasks" actions=${choice}>
-    ${rows.length === 0 && html`<p class="soft">${order === "uncached" ? `No task ran ${FEW_RUNS} times.` : "Every task came from a cache."}</p>`}
+    ${rows.length === 0 && html`<p class="soft">${text ? "No such task." : order === "uncached" ? `No task ran ${FEW_RUNS} times.` : "Every task came from a cache."}</p>`}
     ${rows.length > 0 && html`<${Table} label="Tasks" rows=${rows.slice(0, shown)} id=${taskName} columns=${[
-        { title: "Task", cell: (row) => html`<${Name} of=${taskName(row)} />` },
+        { title: "Task", cell: (row) => html`<${TaskName} of=${row} scope=${scope} />` },
         { title: "Runs", number: true, cell: ({ runs }) => formats.number.format(runs) },
         { title: "From a cache", number: true, cell: (row) => rateText(hitShare(row)) },
         { title: "Built", number: true, cell: ({ built, failed }) => `${formats.number.format(built)}${failed ? ` (${formats.number.format(failed)} failed)` : ""}` },
-        { title: "Average build", number: true, cell: ({ built, builtMs }) => (built ? durationText(builtMs / built) : "–") },
-        { title: "Longest build", number: true, cell: ({ built, longestMs }) => (built ? durationText(longestMs) : "–") },
+        { title: "Built again", number: true, cell: ({ repeated, repeatedMs }) => (repeated ? `${formats.number.format(repeated)}, ${durationText(repeatedMs)}` : "–") },
+        { title: "Average build", number: true, isMinor: true, cell: ({ built, builtMs }) => (built ? durationText(builtMs / built) : "–") },
+        { title: "Longest build", number: true, isMinor: true, cell: ({ built, longestMs }) => (built ? durationText(longestMs) : "–") },
         { title: "Time saved", number: true, cell: ({ timeSavedMs }) => durationText(timeSavedMs) },
       ]} />
       ${figures.count > figures.tasks.length && html`<p class="soft">These are the ${formats.number.format(figures.tasks.length)} tasks with the most build time, of ${formats.number.format(figures.count)}.</p>`}
@@ -84,7 +86,7 @@ function RunsList({ path, first, scope, reload }) {
   const [places, setPlaces] = useState([""]);
   const [deleting, setDeleting] = useState(null);
   const place = places.at(-1);
-  const remove = scope.manages && { title: "", cell: (row) => html`<${Button} kind="second small" aria-label=${`Delete the run ${row.id}`} onClick=${() => setDeleting(row)}>Delete<//>` };
+  const remove = scope.manages && { title: "", cell: (row) => html`<${Menu} label=${`the run ${row.id}`} items=${[["Delete", () => setDeleting(row)]]} />` };
   const page = useLoad(place ? `${path}&before=${encodeURIComponent(place)}` : `first ${path}`, place ? undefined : async () => ({ data: first, problem: null }));
   return html`<${Card} title="Runs"><${Loaded} of=${page} lines=${8} show=${({ runs, pagination }) => html`
     <${RunsTable} rows=${runs} scope=${scope} remove=${remove} />
@@ -95,34 +97,18 @@ function RunsList({ path, first, scope, reload }) {
     </div>`} /><//>`;
 }
 
+const runPath = (scope, { id, startedAt }) => `${scope.path}/run?id=${id}&startedAt=${startedAt}`;
+
 const RunsTable = ({ rows, scope, remove }) => html`<${Table} label="Runs" rows=${rows} id=${({ id, startedAt }) => `${id} ${startedAt}`} columns=${[
-  { title: "Started", cell: (row) => html`<a href=${`${scope.path}/runs?id=${row.id}&startedAt=${row.startedAt}`}><${Time} at=${row.startedAt} /></a> ${(row.failed > 0 || row.exitCode > 0) && html`<${Tag} kind="bad">failed<//>`}` },
+  { title: "Started", cell: (row) => html`<a href=${runPath(scope, row)}><${Time} at=${row.startedAt} /></a> ${(row.failed > 0 || row.exitCode > 0) && html`<${Tag} kind="bad">failed<//>`}` },
   { title: "Tasks", cell: ({ names }) => html`<${Name} of=${names.join(", ") || "–"} />` },
-  { title: "Branch", cell: ({ branch }) => (branch === null ? "–" : html`<${Name} of=${branch} />`) },
+  { title: "Branch", cell: ({ branch }) => (branch === null ? "–" : html`<a href=${branchPath(scope, branch)}><${Name} of=${branch} /></a>`) },
   { title: "CI", cell: ({ ci }) => (ci === null ? "–" : html`<${Name} of=${ciText(ci.toUpperCase())} />`) },
   { title: "Ran", number: true, cell: ({ tasks }) => formats.number.format(tasks) },
   { title: "From a cache", number: true, cell: (row) => rateText(hitShare({ ...row, runs: row.tasks })) },
   { title: "Took", number: true, cell: ({ durationMs }) => durationText(durationMs) },
   remove,
 ].filter(Boolean)} />`;
-
-const OUTCOMES = { localHit: "Local hit", remoteHit: "Remote hit", built: "Built", failed: "Failed" };
-
-/** A run with its tasks. Each leads to its artifact. */
-function OneRun({ scope }) {
-  const loaded = useLoad(`/v1/runs?${scope.query}&${location.search.slice(1)}`);
-  return html`<${Head} title="Run"><a href=${`${scope.path}/runs`}>All runs</a><//>
-    <${Card}><${Loaded} of=${loaded} lines=${8} show=${({ runs }) =>
-      runs.length === 0
-        ? html`<${Empty} title="No such run"><p>It has expired or was deleted.</p><//>`
-        : html`<${RunsTable} rows=${runs} scope=${scope} />
-            <${Table} label="Tasks" rows=${runs[0].ran} id=${taskName} columns=${[
-              { title: "Task", cell: (row) => html`<${Name} of=${taskName(row)} />` },
-              { title: "Result", cell: ({ outcome }) => (outcome === "failed" ? html`<${Tag} kind="bad">Failed<//>` : OUTCOMES[outcome]) },
-              { title: "Built or saved", number: true, cell: ({ ms }) => durationText(ms) },
-              { title: "Artifact", cell: ({ hash }) => hash && html`<${Hash} of=${hash} scope=${scope} />` },
-            ]} />`} /><//>`;
-}
 
 function DeleteRun({ scope, row, close }) {
   const act = async ({ all }) => {

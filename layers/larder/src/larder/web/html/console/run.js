@@ -1,0 +1,46 @@
+// A run with its tasks.
+
+const OUTCOMES = { localHit: "Local hit", remoteHit: "Remote hit", built: "Built", failed: "Failed" };
+
+function OneRun({ scope }) {
+  const loaded = useLoad(`/v1/runs?${scope.query}&${location.search.slice(1)}`);
+  const names = useLoad(`names ${scope.path}`, () => loadNames(scope)).data ?? new Map();
+  return html`<${Head} title="Run"><a href=${`${scope.path}/runs`}>All runs</a><//>
+    <${Loaded} of=${loaded} lines=${8} show=${({ runs: [run] }) =>
+      run
+        ? html`<${RunFacts} run=${run} scope=${scope} names=${names} />
+            <${RanTasks} rows=${run.ran} scope=${scope} />`
+        : html`<${Card}><${Empty} title="No such run"><p>It has expired or was deleted.</p><//><//>`} />`;
+}
+
+function RunFacts({ run, scope, names }) {
+  const { reporter } = run;
+  const of = names.has(reporter.id) ? reporter.id : reporter.userId;
+  const facts = [
+    ["Tasks", run.names.join(", ")],
+    ["Branch", run.branch && html`<a href=${branchPath(scope, run.branch)}><${Name} of=${run.branch} /></a>`],
+    ["Commit", run.sha && html`<code>${visible(run.sha)}</code>`],
+    ["Where", run.ci ? html`<${Name} of=${ciText(run.ci.toUpperCase())} />` : ciText(null)],
+    ["Reported by", of && html`<${KeyName} id=${of} names=${names} scope=${scope} />`],
+    ["turbo", run.turboVersion && visible(run.turboVersion)],
+  ];
+  return html`<dl class="figures">
+      <${Figure} name="Started" value=${relativeText(run.startedAt)}>${formats.moment.format(run.startedAt)}<//>
+      <${Figure} name="Took" value=${durationText(run.durationMs)}>${run.exitCode ? html`<${Tag} kind="bad">failed<//>` : "without an error"}<//>
+      <${Figure} name="From a cache" value=${rateText(hitShare({ ...run, runs: run.tasks }))}>${countText(run.localHits + run.remoteHits, "task", "tasks")} of ${formats.number.format(run.tasks)}<//>
+      <${Figure} name="Time saved" value=${durationText(run.timeSavedMs)}>as turbo reports it<//>
+    </dl>
+    <${Card}><${Facts} rows=${facts} /><//>`;
+}
+
+/** The tasks of a run, those that were built first. Each leads to its page and its artifact. */
+function RanTasks({ rows, scope }) {
+  const isBuilt = ({ outcome }) => outcome === "built" || outcome === "failed";
+  const sorted = [...rows].sort((one, other) => isBuilt(other) - isBuilt(one) || other.ms - one.ms);
+  return html`<${Card} title="Tasks"><${Table} label="Tasks" rows=${sorted} id=${taskName} columns=${[
+    { title: "Task", cell: (row) => html`<${TaskName} of=${row} scope=${scope} />` },
+    { title: "Result", cell: ({ outcome }) => (outcome === "failed" ? html`<${Tag} kind="bad">Failed<//>` : outcome === "built" ? html`<${Tag} kind="warn">Built<//>` : OUTCOMES[outcome]) },
+    { title: "Built or saved", number: true, cell: ({ ms }) => durationText(ms) },
+    { title: "Artifact", cell: ({ hash }) => hash && html`<${Hash} of=${hash} scope=${scope} />` },
+  ]} /><//>`;
+}
