@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from tests.issuer import Issuer, Server, github_claims, gitlab_claims, serving
+from tests.trust.ci_scripts import CI, step
 
 from . import turbo
 from .cloud import COUNTS_AFTER_S, LocalCloud
@@ -27,8 +28,6 @@ from .monorepo import wipe_outputs_and_local_cache
 
 pytestmark = pytest.mark.e2e
 
-ROOT = Path(__file__).resolve().parents[2]
-CI = ROOT / "ci"
 REQUEST_TOKEN = "the request token of the job"
 
 
@@ -61,31 +60,27 @@ def github_job(
         request.wfile.write(json.dumps({"count": 1, "value": token}).encode())
 
     server.answers["/id-token"] = id_token
-    action = yaml.safe_load((CI / "github" / "action.yml").read_text())
-    (step,) = [one for one in action["runs"]["steps"] if one["id"] == "exchange"]
-    assert step["shell"] == "bash"
-    inputs = {"api": cloud.url, "team": cloud.team, "team_id": "", "rule": "", "summary": "true"}
-    variables = {
-        name: inputs[value.removeprefix("${{ inputs.").removesuffix(" }}")]
-        for name, value in step["env"].items()
-    }
-    for name in ("env", "output", "summary"):
+    for name in ("env", "output", "state", "summary"):
         (folder / name).write_text("")
-    log = run(
-        # As GitHub starts a step with `shell: bash`.
-        ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
-        {
-            **variables,
-            "GITHUB_ACTION_PATH": str(CI / "github"),
-            "GITHUB_ENV": str(folder / "env"),
-            "GITHUB_OUTPUT": str(folder / "output"),
-            "GITHUB_STEP_SUMMARY": str(folder / "summary"),
-            "ACTIONS_ID_TOKEN_REQUEST_URL": f"{server.url}/id-token?api-version=2.0",
-            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
-        },
+    log = step(
+        folder,
+        "main",
+        {"api": cloud.url, "team": cloud.team, "summary": "true"},
+        ACTIONS_ID_TOKEN_REQUEST_URL=f"{server.url}/id-token?api-version=2.0",
+        ACTIONS_ID_TOKEN_REQUEST_TOKEN=REQUEST_TOKEN,
     )
-    lines = (folder / "env").read_text().splitlines()
-    return dict(line.split("=", 1) for line in lines), log
+    return written(folder / "env"), log.decode()
+
+
+def written(file: Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in file.read_text().splitlines())
+
+
+def end_github_job(cloud: LocalCloud, folder: Path, root: Path, **inputs: str) -> bytes:
+    """Run what the action does at the end of the job. Returns its log."""
+    state = {f"STATE_{name}": value for name, value in written(folder / "state").items()}
+    asked = {"api": cloud.url, "team": cloud.team, "summary": "true", "directory": str(root)}
+    return step(folder, "post", {**asked, **inputs}, **state)
 
 
 def gitlab_job(shell: str, id_token: str, cloud: LocalCloud, **own: str) -> str:
@@ -99,18 +94,6 @@ def gitlab_job(shell: str, id_token: str, cloud: LocalCloud, **own: str) -> str:
     variables = {"TURBO_API": cloud.url, "TURBO_TEAM": cloud.team, "LARDER_ID_TOKEN": id_token}
     log = run([shell, "-e", "-c", script], {**variables, **own})
     return log.rpartition("<")[2].removesuffix(">")
-
-
-def report_run(root: Path, remote_cache: Mapping[str, str]) -> str:
-    """Run the action that reports the run of turbo. Returns its log."""
-    action = yaml.safe_load((CI / "github" / "report" / "action.yml").read_text())
-    (step,) = action["runs"]["steps"]
-    path = str(CI / "github" / "report")
-    command = f"cd {root}; {step['run']}"
-    return run(
-        ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", command],
-        {**remote_cache, **step["env"], "GITHUB_ACTION_PATH": path},
-    )
 
 
 def check_reported(cloud: LocalCloud, runs: list[turbo.Run]) -> None:
@@ -173,7 +156,7 @@ def test_a_job_of_github_builds_from_the_cache(
         )
         runs.append(turbo.build(job, root))
         summary = tmp_path / "summary"
-        assert report_run(root, {**remote_cache, "GITHUB_STEP_SUMMARY": str(summary)}) == ""
+        assert end_github_job(local_cloud, tmp_path, root) == b""
         assert f"uses the cache of the team `{local_cloud.team}`" in summary.read_text()
         hits, built = runs[-1].cached, runs[-1].total - runs[-1].cached
         assert f"\n| {hits} | {hits} | {built} | " in summary.read_text()
@@ -182,9 +165,8 @@ def test_a_job_of_github_builds_from_the_cache(
     assert runs[1].full_turbo
     check_reported(local_cloud, [runs[1], runs[0]])
 
-    form = {"token": remote_cache["TURBO_TOKEN"]}
-    httpx.post(f"{local_cloud.url}/login/oauth/token/revoke", data=form, trust_env=False)
-    assert status(local_cloud, form["token"]) == 401
+    # The end of the job has revoked its token.
+    assert status(local_cloud, remote_cache["TURBO_TOKEN"]) == 401
     other, _ = github_job(server, local_cloud, tmp_path)
     assert status(local_cloud, other["TURBO_TOKEN"]) == 200
     local_cloud.larder("trust", "set", local_cloud.team, rule["id"], "--disable")

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
 import yaml
 
-CI = Path(__file__).resolve().parents[2] / "ci"
-TOKEN = "larder_ci_" + "a" * 70
+from .ci_scripts import CI, TOKEN, check_log, run, step
+
 GIVEN = json.dumps({"access_token": TOKEN, "token_type": "Bearer"})
 HOSTILE = [
     f'{{"access_token": "x"}}\n{{"access_token": "{TOKEN}"}}',
@@ -78,28 +79,6 @@ def endpoint() -> Iterator[Endpoint]:
     made = Endpoint()
     yield made
     made.close()
-
-
-def run(
-    command: list[str], variables: Mapping[str, str], cwd: Path
-) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        command,
-        env={"PATH": os.environ["PATH"], **variables},
-        input=b"id.token",
-        capture_output=True,
-        timeout=60,
-        cwd=cwd,
-    )
-
-
-def check_log(text: bytes) -> None:
-    """No line begins with a command of GitHub, and no byte changes a terminal."""
-    assert all(char in b"\n" or 32 <= char < 127 for char in text), text
-    for line in text.splitlines():
-        assert not line.lstrip().startswith(b"::"), line
-        assert b"##[" not in line
-        assert len(line) < 700
 
 
 def test_jobs_name_the_team_by_its_id(endpoint: Endpoint, tmp_path: Path) -> None:
@@ -166,45 +145,25 @@ def test_inputs_with_other_characters_are_refused(
     check_log(done.stderr)
 
 
-def action_step(name: str, step_id: str | None = None) -> dict[str, Any]:
-    """A step of an action: the one with this id, or the only one."""
-    action = yaml.safe_load((CI / "github" / name).read_text())
-    (step,) = [one for one in action["runs"]["steps"] if one.get("id") == step_id]
-    assert step["shell"] == "bash"
-    found: dict[str, Any] = step
-    return found
-
-
 def github(
-    endpoint: Endpoint, folder: Path, team: str = "acme", team_id: str = "", **changed: str
+    endpoint: Endpoint,
+    folder: Path,
+    team: str = "acme",
+    team_id: str = "",
+    *,
+    inputs: Mapping[str, str] = MappingProxyType({}),
+    **changed: str,
 ) -> tuple[bytes, bytes, bytes]:
-    """Run the action. Returns its log, and what it wrote for the steps after it."""
-    step = action_step("action.yml", "exchange")
-    for name in ("env", "output", "summary"):
-        (folder / name).write_text("")
-    done = run(
-        ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
-        {
-            "TURBO_API": f"{endpoint.url}/",
-            "TURBO_TEAM": team,
-            "TURBO_TEAMID": team_id,
-            "LARDER_RULE": "",
-            "GITHUB_ACTION_PATH": str(CI / "github"),
-            "GITHUB_ENV": str(folder / "env"),
-            "GITHUB_OUTPUT": str(folder / "output"),
-            "GITHUB_STEP_SUMMARY": str(folder / "summary"),
-            "ACTIONS_ID_TOKEN_REQUEST_URL": f"{endpoint.url}/id-token?api-version=2.0",
-            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "request",
-            **changed,
-        },
+    """Run the step of the action, without reports. Returns its log, and what it wrote for the steps after it."""
+    log = step(
         folder,
+        "main",
+        {"api": f"{endpoint.url}/", "team": team, "team_id": team_id, "report": "false", **inputs},
+        ACTIONS_ID_TOKEN_REQUEST_URL=f"{endpoint.url}/id-token?api-version=2.0",
+        ACTIONS_ID_TOKEN_REQUEST_TOKEN="request",
+        **changed,
     )
-    assert done.returncode == 0
-    return (
-        done.stdout + done.stderr,
-        (folder / "env").read_bytes(),
-        (folder / "output").read_bytes(),
-    )
+    return log, (folder / "env").read_bytes(), (folder / "output").read_bytes()
 
 
 def test_the_action_gives_turbo_three_variables(endpoint: Endpoint, tmp_path: Path) -> None:
@@ -228,6 +187,9 @@ def test_the_action_writes_no_other_variable(
     check_log(b"\n".join(line for line in log.splitlines() if not line.startswith(own)))
 
 
+SUMMARY = {"summary": "true"}
+
+
 # The summary of a job of GitHub ------------------------------------------------------------------
 
 
@@ -242,11 +204,10 @@ def reasons() -> list[str]:
 def test_without_the_input_there_is_no_summary(endpoint: Endpoint, tmp_path: Path) -> None:
     github(endpoint, tmp_path)
     assert (tmp_path / "summary").read_text() == ""
-    assert action_step("action.yml", "exchange")["env"]["LARDER_SUMMARY"] == "${{ inputs.summary }}"
 
 
 def test_the_summary_says_which_cache_a_job_uses(endpoint: Endpoint, tmp_path: Path) -> None:
-    _, variables, _ = github(endpoint, tmp_path, LARDER_SUMMARY="true")
+    _, variables, _ = github(endpoint, tmp_path, inputs=SUMMARY)
     text = (tmp_path / "summary").read_text()
     assert text == "### Larder\n\nThis job uses the cache of the team `acme`.\n\n"
     assert TOKEN not in text
@@ -258,7 +219,7 @@ def test_the_summary_has_the_reason_of_a_refused_token(
     endpoint: Endpoint, tmp_path: Path, reason: str
 ) -> None:
     endpoint.reply = json.dumps({"error": "invalid_request", "error_description": reason})
-    log, _, output = github(endpoint, tmp_path, LARDER_SUMMARY="true")
+    log, _, output = github(endpoint, tmp_path, inputs=SUMMARY)
     title, _, said, _, shown, *rest = (tmp_path / "summary").read_text().splitlines()
     assert (title, output, "".join(rest)) == ("### Larder", b"", "")
     assert said == "No token for the cache, so the build does not use it:"
@@ -272,7 +233,7 @@ def test_what_a_server_sends_is_code_in_the_summary(
     endpoint: Endpoint, tmp_path: Path, reply: str
 ) -> None:
     endpoint.reply = reply
-    github(endpoint, tmp_path, LARDER_SUMMARY="true")
+    github(endpoint, tmp_path, inputs=SUMMARY)
     text = (tmp_path / "summary").read_text()
     assert text.isascii()
     _, _, after = text.partition("does not use it:\n")
@@ -280,8 +241,9 @@ def test_what_a_server_sends_is_code_in_the_summary(
 
 
 def test_the_summary_says_that_a_job_has_no_id_token(endpoint: Endpoint, tmp_path: Path) -> None:
-    changed = {"LARDER_SUMMARY": "true", "ACTIONS_ID_TOKEN_REQUEST_URL": ""}
-    log, _, _ = github(endpoint, tmp_path, **changed)
+    variables = {"ACTIONS_ID_TOKEN_REQUEST_URL": ""}
+    inputs = {"api": endpoint.url, "team": "acme", **SUMMARY}
+    log = step(tmp_path, "main", inputs, **variables)
     assert "Jobs of forks never have one" in (tmp_path / "summary").read_text()
     assert b"::notice::This job has no id token" in log
 
@@ -320,37 +282,27 @@ def test_a_damaged_run_is_not_in_the_summary_and_fails_nothing(tmp_path: Path) -
     variables = {"GITHUB_STEP_SUMMARY": str(summary), "LARDER_SUMMARY": "true"}
     done = run(["sh", str(CI / "report-run.sh")], variables, tmp_path)
     assert done.returncode == 0
-    assert b"The run is not in the summary." in done.stderr
-    assert summary.read_text() == ""
+    assert b"The run was not reported: its file is damaged." in done.stderr
+    assert not summary.exists()
 
 
 # Doctor -----------------------------------------------------------------------------------------
 
 
 def doctor(folder: Path, version: str, status: int | None = 0) -> bytes:
-    """Run the step with a `uvx` that ends with this status, or without one. Returns its log."""
-    step = action_step("action.yml", "doctor")
-    assert step["if"] == "inputs.doctor == 'true'"
-    assert step["env"] == {"LARDER_VERSION": "${{ inputs.version }}"}
+    """Run the step with a `uvx` that ends with this status, or without one. Returns its log after that of the token."""
     tools = folder / "bin"
     tools.mkdir()
-    (tools / "sh").symlink_to("/bin/sh")
+    for tool in ("sh", "node", "mktemp"):
+        (tools / tool).symlink_to(shutil.which(tool) or tool)
     if status is not None:
         (tools / "uvx").write_text(f'#!/bin/sh\necho "ran $*"\nexit {status}\n')
         (tools / "uvx").chmod(0o755)
-    done = subprocess.run(
-        ["/bin/bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
-        env={
-            "PATH": str(tools),
-            "LARDER_VERSION": version,
-            "GITHUB_ACTION_PATH": str(CI / "github"),
-        },
-        capture_output=True,
-        timeout=60,
-        cwd=folder,
-    )
-    assert done.returncode == 0
-    return done.stdout + done.stderr
+    inputs = {"api": "http://127.0.0.1:1", "team": "acme", "doctor": "true", "version": version}
+    log = step(folder, "main", inputs, PATH=str(tools), ACTIONS_ID_TOKEN_REQUEST_URL="")
+    token, _, rest = log.partition(b"\n")
+    assert token.startswith(b"::notice::This job has no id token")
+    return rest
 
 
 def test_doctor_runs_in_the_version_that_is_named(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ MAX_NAMES = 10
 """The most names of tasks or values of a cause."""
 
 MAX_LISTED = 100
-"""The most tasks of each list beside the causes, and the most notes."""
+"""The most tasks of each list other than the causes, and the most notes."""
 
 Chosen = Literal["ancestor", "hashes", "newest", "asked"]
 """Why the run is the baseline: nearest ancestor, most equal hashes, newest run, or named by the caller."""

@@ -15,7 +15,7 @@ const FINDINGS = [
   (row) => row.drift > 0 && {
     ms: row.driftMs,
     text: `built ${countText(row.drift, "time", "times")} with another hash at the same commit`,
-    advice: "Something beside the commit changes its hash, such as a variable or a file that a build writes.",
+    advice: "Something other than the commit changes its hash, such as a variable or a file that a build writes.",
   },
   (row) => row.runs >= LEAST_RUNS && row.built === row.runs && row.repeated === 0 && {
     ms: row.builtMs,

@@ -1,0 +1,252 @@
+// A run of turbo as Larder gets it, and what Larder answers as Markdown. Needs node 18, and nothing else.
+//
+//   node run-report.mjs report FILE          the body of POST /v1/runs on standard output, compressed if it has inputs
+//   node run-report.mjs hits FILE            Markdown: hits, misses and time saved
+//   node run-report.mjs causes REPLY         Markdown: the causes in a reply of POST /v1/runs. Nothing without causes
+//
+// LARDER_INPUTS=names sends the names and digests of what turbo hashed, and LARDER_INPUTS=values also turbo's digests of the
+// values of variables, which Larder replaces. Values, commands, arguments and variables of passThroughEnv are never sent.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+
+const MOST_FILES = 200_000;
+const MOST_COMMITS = 100;
+const MOST_HINTS = 50;
+const DIGEST = 12;
+
+/** The first characters of the SHA-256 of texts with NUL between them. Empty for no or only empty texts. */
+const digest = (texts) => {
+  const joined = texts.join("\0");
+  return joined && createHash("sha256").update(joined).digest("hex").slice(0, DIGEST);
+};
+
+const times = (one) => one && { startTime: one.startTime, endTime: one.endTime, exitCode: one.exitCode };
+
+/** turbo writes NAME=digest. An empty value has no digest. */
+const pairs = (listed) => Object.fromEntries((listed ?? []).map((one) => [one.split("=", 1)[0], one.slice(one.indexOf("=") + 1)]));
+
+const cut = (files) => Object.fromEntries(Object.entries(files ?? {}).map(([name, hash]) => [name, hash.slice(0, DIGEST)]));
+
+/** Different entries, each once, by their number. */
+class Numbers {
+  listed = [];
+  #known = new Map();
+
+  of(entry) {
+    const key = JSON.stringify(entry);
+    if (!this.#known.has(key)) this.#known.set(key, this.listed.push(entry) - 1);
+    return this.#known.get(key);
+  }
+}
+
+/** `env` has turbo's digest of each value, or nothing but the names. */
+function variables(environment, withValues) {
+  const [configured, inferred] = [pairs(environment?.configured), pairs(environment?.inferred)];
+  const env = { ...inferred, ...configured };
+  if (!withValues) for (const name of Object.keys(env)) env[name] = "";
+  return { env, inferred: Object.keys(inferred).filter((name) => !(name in configured)) };
+}
+
+/** The tasks whose lists of files are too long for a report, so that one digest stands for each. */
+function tooLong(tasks) {
+  const seen = new Set();
+  const found = new Set();
+  let count = 0;
+  const size = (task) => Object.keys(task.inputs ?? {}).length;
+  for (const task of [...tasks].sort((one, other) => size(one) - size(other))) {
+    const list = JSON.stringify([task.directory, Object.keys(task.inputs ?? {}).sort()]);
+    if (!seen.has(list)) {
+      seen.add(list);
+      count += size(task);
+    }
+    if (count > MOST_FILES) found.add(task.taskId);
+  }
+  return found;
+}
+
+/** What turbo hashed, without values, commands and arguments. */
+function inputsOf({ tasks, globalCacheInputs: shared, envMode, frameworkInference }, withValues) {
+  const [files, definitions] = [new Numbers(), new Numbers()];
+  const long = tooLong(tasks);
+  const specified = shared.environmentVariables?.specified;
+  const engines = Object.entries(shared.engines ?? {}).map(([name, version]) => `${name} ${version}`);
+  return {
+    version: 1,
+    global: {
+      rootKey: digest([shared.rootKey ?? ""]),
+      files: cut(shared.files),
+      external: shared.hashOfExternalDependencies ?? "",
+      internal: shared.hashOfInternalDependencies ?? "",
+      ...variables(shared.environmentVariables, withValues),
+      specified: { env: specified?.env ?? [], passThroughEnv: specified?.passThroughEnv ?? null },
+      engines: digest([engines.join(", ")]),
+      envMode: envMode ?? "",
+      frameworkInference: frameworkInference !== false,
+      ...(shared.globalDotEnv?.length && { dotEnv: shared.globalDotEnv }),
+    },
+    tasks: tasks.map((task) => {
+      const settings = task.resolvedTaskDefinition ?? {};
+      const names = Object.keys(task.inputs ?? {}).sort();
+      const own = long.has(task.taskId)
+        ? { "": digest(names.map((name) => `${name} ${task.inputs[name].slice(0, DIGEST)}`)) }
+        : cut(Object.fromEntries(names.map((name) => [name, task.inputs[name]])));
+      return {
+        files: files.of({ directory: task.directory ?? "", files: own }),
+        definition: definitions.of({
+          outputs: settings.outputs ?? [],
+          env: settings.env ?? [],
+          passThroughEnv: settings.passThroughEnv ?? [],
+          dependsOn: settings.dependsOn ?? [],
+          cache: settings.cache !== false,
+          ...(settings.dotEnv?.length && { dotEnv: settings.dotEnv }),
+        }),
+        external: task.hashOfExternalDependencies ?? "",
+        ...variables(task.environmentVariables, withValues),
+        dependencies: task.dependencies ?? [],
+        script: digest([task.command ?? ""]),
+        arguments: digest(task.cliArguments ?? []),
+        envMode: task.envMode ?? "",
+      };
+    }),
+    files: files.listed,
+    definitions: definitions.listed,
+  };
+}
+
+/** What git says, "" if it fails. No program of the repository's configuration runs, and no lock is taken. */
+function git(...command) {
+  const safe = ["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false"];
+  try {
+    const options = { encoding: "utf8", maxBuffer: 2 ** 28, stdio: ["pipe", "pipe", "ignore"], timeout: 60_000 };
+    const input = typeof command.at(-1) === "object" ? command.pop().input : "";
+    return execFileSync("git", [...safe, ...command], { ...options, input });
+  } catch {
+    return "";
+  }
+}
+
+const listed = (text) => text.split("\0").filter(Boolean);
+
+/** Commits before this one, the nearest first. The event of GitHub names one also for a clone of depth 1. */
+function ancestors() {
+  const known = git("rev-list", `--max-count=${MOST_COMMITS}`, "--skip=1", "HEAD").split("\n");
+  let event = {};
+  try {
+    event = JSON.parse(readFileSync(process.env.GITHUB_EVENT_PATH, "utf8"));
+  } catch {
+    // Another CI, or none.
+  }
+  const named = [...known, event.pull_request?.base?.sha, event.before];
+  return [...new Set(named.filter((one) => /^(?!0+$)[0-9a-f]{40}$/.test(one ?? "")))].slice(0, MOST_COMMITS);
+}
+
+/** The inputs that are not in git. turbo's paths of a package start at its folder. */
+function outsideGit(tasks) {
+  const tracked = new Set(listed(git("ls-files", "-z")));
+  if (!tracked.size) return {};
+  const paths = new Set();
+  for (const { directory, inputs } of tasks) for (const name of Object.keys(inputs ?? {})) paths.add(directory ? `${directory}/${name}` : name);
+  const outside = [...paths].filter((path) => !tracked.has(path) && !path.includes("..")).slice(0, MOST_HINTS);
+  const ignored = outside.length ? new Set(listed(git("check-ignore", "-z", "--stdin", { input: outside.join("\0") }))) : new Set();
+  return Object.fromEntries(outside.map((path) => [path, ignored.has(path) ? "ignored" : "untracked"]));
+}
+
+/** The size of what turbo stored of a task, which is what it uploads. Undefined if it is not there. */
+function bytes({ hash }) {
+  const file = [".turbo/cache", "node_modules/.cache/turbo"].map((folder) => `${folder}/${hash}.tar.zst`).find(existsSync);
+  return file && statSync(file).size;
+}
+
+function report(summary) {
+  const { id, turboVersion, execution, scm, tasks } = summary;
+  const asked = process.env.LARDER_INPUTS ?? "off";
+  const hasInputs = asked === "names" || asked === "values";
+  const body = {
+    id,
+    turboVersion,
+    execution: times(execution),
+    scm: scm && { branch: scm.branch, sha: scm.sha },
+    tasks: tasks.map((one) => ({
+      package: one.package,
+      task: one.task,
+      hash: one.hash,
+      ...(hasInputs && { bytes: bytes(one) }),
+      cache: { status: one.cache.status, source: one.cache.source, timeSaved: one.cache.timeSaved },
+      execution: times(one.execution),
+    })),
+  };
+  if (!hasInputs) return process.stdout.write(`${JSON.stringify(body)}\n`);
+  body.ancestors = ancestors();
+  body.dirty = git("status", "--porcelain", "--untracked-files=no") !== "";
+  body.inputs = inputsOf(summary, asked === "values");
+  body.hints = { files: outsideGit(tasks), packages: {} };
+  return process.stdout.write(gzipSync(JSON.stringify(body), { level: 9 }));
+}
+
+const time = (ms) => (ms < 60_000 ? `${Math.round(ms / 1000)} s` : `${Math.floor(ms / 60_000)} min ${Math.floor(ms / 1000) % 60} s`);
+
+function hits({ tasks }) {
+  const found = tasks.filter((one) => one.cache.status === "HIT");
+  const remote = found.filter((one) => one.cache.source === "REMOTE").length;
+  const misses = tasks.filter((one) => one.cache.status !== "HIT" && one.execution).length;
+  const saved = found.reduce((sum, one) => sum + (Number(one.cache.timeSaved) || 0), 0);
+  console.log("| Hits | of these remote | Misses | Time saved |\n|---|---|---|---|");
+  console.log(`| ${found.length} | ${remote} | ${misses} | ${Math.floor(saved / 60_000)} min ${Math.round(saved / 1000) % 60} s |\n`);
+}
+
+/** A name as code of Markdown: no markup, no mention, and no end of the cell. */
+const code = (name) => `\`${String(name).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "?").replaceAll("`", "'").replaceAll("|", "\\|").slice(0, 200) || " "}\``;
+
+const KINDS = {
+  env: "variable",
+  "global-env": "global variable",
+  "global-file": "global file",
+  external: "external packages of",
+  "global-external": "external packages of",
+  "global-internal": "workspace packages of",
+  definition: "turbo.json:",
+  "turbo-json": "turbo.json:",
+};
+
+/** Whether a commit made the difference. Only the repository knows it of a file. */
+function classOf({ kind, subject, class: known }, committed) {
+  if (known || !committed || !["file", "global-file"].includes(kind)) return known;
+  return committed.has(subject) ? "code" : "setup";
+}
+
+/** The causes of a reply with what git knows here, those that cost most first. */
+function causesOf({ baseline, causes }) {
+  const changed = /^[0-9a-f]{40}$/.test(baseline.sha ?? "") && git("diff", "--name-only", "-z", "--no-renames", "--relative", baseline.sha, "HEAD");
+  const committed = changed ? new Set(listed(changed)) : null;
+  return causes.map((one) => ({ ...one, class: classOf(one, committed) }));
+}
+
+function causes(reply) {
+  const found = reply.causes;
+  if (!found) return;
+  const all = causesOf(found);
+  const built = found.changed - found.restored;
+  const cost = (one) => (one.class === "setup" ? one.buildMs : 0);
+  // What the comment of a pull request depends on comes first, as a comment of Markdown.
+  console.log(`<!-- outside the code: ${all.reduce((sum, one) => sum + cost(one), 0)} ms -->`);
+  const { sha, branch, id } = found.baseline;
+  const where = sha ? `${code(sha.slice(0, 8))}${branch ? ` of ${code(branch)}` : ""}` : `run ${code(id)}`;
+  console.log(`**Larder**: ${found.tasks} tasks compared with ${where}. ${built} of them were built with another hash, ${found.sameHashCount} with the same one.\n`);
+  if (all.length) console.log("| Cause | Tasks | Build time |\n|---|---:|---:|");
+  for (const one of all.slice(0, 8)) {
+    const more = one.more ? ` and ${one.more} more` : "";
+    const outside = one.class === "setup" ? ", not by this change" : "";
+    console.log(`| ${KINDS[one.kind] ?? one.kind.replaceAll("-", " ")} ${code(one.subject)}${more} ${one.values.length ? code(one.values.join(", ")) : one.how}${outside} | ${one.directCount + one.below} | ${time(one.buildMs)} |`);
+  }
+  if (all.length) console.log("");
+  const same = found.sameHash.filter((one) => one.reason).slice(0, 8);
+  for (const one of same) console.log(`- ${code(one.task)} was built with the same hash: ${one.reason.replaceAll("_", " ")}`);
+  if (same.length) console.log("");
+}
+
+const [what, file] = process.argv.slice(2);
+const document = JSON.parse(readFileSync(file, "utf8"));
+const work = { report, hits, causes };
+work[what](document);
