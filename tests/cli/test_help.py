@@ -57,8 +57,14 @@ def test_every_option_has_a_help_text(path: tuple[str, ...]) -> None:
     assert [option.name for option in options if not option.help] == []
 
 
+# The output of `larder run` is that of the build.
 @pytest.mark.parametrize(
-    "path", [path for path, command in COMMANDS.items() if not isinstance(command, click.Group)]
+    "path",
+    [
+        path
+        for path, command in COMMANDS.items()
+        if not isinstance(command, click.Group) and path != ("run",)
+    ],
 )
 def test_every_command_can_print_json(path: tuple[str, ...]) -> None:
     assert "--json" in {name for one in COMMANDS[path].params for name in one.opts}

@@ -19,6 +19,7 @@ NAME = "larder-cache"
 SOURCES = (
     ROOT / "layers" / "larder" / "src" / "larder",
     ROOT / "cli" / "src" / "larder_cli",
+    ROOT / "proxy" / "src" / "larder_proxy",
 )
 _PYPROJECT = """\
 [project]
@@ -43,7 +44,7 @@ requires = ["uv_build>=0.9"]
 build-backend = "uv_build"
 
 [tool.uv.build-backend]
-module-name = ["larder", "larder_cli"]
+module-name = ["larder", "larder_cli", "larder_proxy"]
 """
 _README = """\
 # larder-cache
@@ -79,7 +80,7 @@ def _pyproject() -> str:
         tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"]
         for path in ("layers/larder", "cli")
     )
-    dependencies = {*layer["dependencies"], *cli["dependencies"]} - {"larder"}
+    dependencies = {*layer["dependencies"], *cli["dependencies"]} - {"larder", "larder-proxy"}
     return _PYPROJECT.format(
         name=NAME,
         version=version(),

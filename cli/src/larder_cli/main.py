@@ -15,6 +15,7 @@ from larder_cli.issuers import issuers
 from larder_cli.keys import keys
 from larder_cli.outbox import outbox
 from larder_cli.output import echo
+from larder_cli.proxy import proxy, run
 from larder_cli.restore import restore_table
 from larder_cli.signing_secret import rotate_signing_secret
 from larder_cli.smoke.command import smoke
@@ -102,7 +103,8 @@ def cli(
 ) -> None:
     """Deploy and operate a Larder remote cache: users, company sign-in, teams, keys, rules for CI jobs, artifacts,
     mail, the signing secret, the index, usage and the edge. Check deployments with status and smoke, and repositories
-    that use the cache with doctor. Find out with why what makes tasks miss.
+    that use the cache with doctor. Find out with why what makes tasks miss. Serve Nx, Gradle, sccache,
+    ccache and others with run and proxy.
 
     Choose the deployment with --stack or --local. An option on the command line overrides the environment variable of
     the other one.
@@ -144,6 +146,8 @@ for command in (
     smoke,
     doctor,
     why,
+    run,
+    proxy,
     edge,
 ):
     cli.add_command(command)

@@ -1,0 +1,16 @@
+"""A sidecar that lets other build tools use Larder: it speaks their protocols on loopback.
+
+The package imports nothing outside the standard library and runs on Python 3.9, so `larder.pyz` needs no installation.
+
+clients.py      the paths of each tool, and what each can bear as an answer
+credentials.py  the token: a key, that of a CI job, or that of `turbo login`
+spool.py        bodies on their way, in a private folder
+connections.py  kept connections, certificates and proxies of companies
+upstream.py     the requests to Larder and its storage, with retries
+cache.py        lookups and uploads: misses are remembered, and uploads run behind the build
+server.py       the listener
+sidecar.py      all of it, with its start and end
+command.py      `larder run` and `larder proxy`
+"""
+
+__version__ = "1"

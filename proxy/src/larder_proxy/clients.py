@@ -1,0 +1,130 @@
+"""The build tools: their paths, the names of their entries in Larder, and the answers that they can bear."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+"""A hash that Larder accepts."""
+
+
+@dataclass(frozen=True)
+class Client:
+    """A build tool. `stored` is the status of an accepted upload, and `dropped` of one that nothing will keep.
+
+    An answer streams from `streams_from` bytes on. A tool that a cut answer would break gets each body whole.
+    `seconds` is how long the tool waits for an answer. `times_tasks` is whether the time from a miss to the upload of
+    the same entry is that of the task.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    stored: int = 200
+    dropped: int = 200
+    streams_from: int | None = 16_000_000
+    seconds: float = 45
+    times_tasks: bool = False
+    is_content_addressed: bool = False
+    variables: dict[str, str] = field(default_factory=dict)
+    """What `larder run` sets. `{url}`, `{host}`, `{port}`, `{token}` and `{free_port}` are replaced."""
+
+    @property
+    def tool(self) -> str:
+        """What people call it."""
+        return self.name.partition("-")[0]
+
+
+CLIENTS: list[Client] = [
+    Client(
+        "nx",
+        (r"/v1/cache/([0-9A-Za-z]{1,100})",),
+        # Nx ends the build for every other status.
+        dropped=403,
+        streams_from=None,
+        variables={
+            "NX_SELF_HOSTED_REMOTE_CACHE_SERVER": "{url}",
+            "NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN": "{token}",
+        },
+    ),
+    Client("gradle", (r"/gradle/([0-9a-f]{1,128})",), times_tasks=True),
+    Client(
+        "sccache",
+        (r"/sccache/(?:[^/]/[^/]/[^/]/)?([0-9A-Za-z]{1,128})",),
+        stored=201,
+        times_tasks=True,
+        variables={
+            "SCCACHE_WEBDAV_ENDPOINT": "{url}",
+            "SCCACHE_WEBDAV_TOKEN": "{token}",
+            "SCCACHE_WEBDAV_KEY_PREFIX": "sccache",
+            # A server of an earlier run would have its token and address.
+            "SCCACHE_SERVER_PORT": "{free_port}",
+        },
+    ),
+    Client(
+        "ccache",
+        (r"/ccache/([0-9a-z]{2})/([0-9a-z]{1,126})", r"/ccache/([0-9a-z]{1,128})"),
+        # ccache gives up after ten.
+        seconds=8,
+        times_tasks=True,
+        variables={"CCACHE_REMOTE_STORAGE": "http://larder:{token}@{host}:{port}/ccache"},
+    ),
+    Client(
+        "moon-ac",
+        (r"/moon/(?:[^/]+/)?ac/([0-9a-f]{64})",),
+        times_tasks=True,
+        variables={
+            "MOON_REMOTE_API": "http",
+            "MOON_REMOTE_HOST": "{url}/moon",
+            "MOON_REMOTE_AUTH_TOKEN": "LARDER_PROXY_TOKEN",
+        },
+    ),
+    Client("moon-cas", (r"/moon/(?:[^/]+/)?cas/([0-9a-f]{64})",), is_content_addressed=True),
+    Client(
+        "rush",
+        (r"/rush/([0-9A-Za-z_.-]{1,200})",),
+        variables={
+            "RUSH_BUILD_CACHE_CREDENTIAL": "Bearer {token}",
+            "RUSH_BUILD_CACHE_WRITE_ALLOWED": "1",
+        },
+    ),
+    Client("bazel-ac", (r"/bazel/(?:[^/]+/)?ac/([0-9a-f]{64})",)),
+    Client("bazel-cas", (r"/bazel/(?:[^/]+/)?cas/([0-9a-f]{64})",), is_content_addressed=True),
+]
+
+TOOLS = sorted({client.tool for client in CLIENTS})
+
+_PLAIN = re.compile(r"/plain/([a-z][a-z0-9-]{0,30})/([^/]{1,500})")
+_PATHS = [(re.compile(path), client) for client in CLIENTS for path in client.paths]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a tool's cache. `hash` is its name in Larder, and `digest` the SHA-256 that its bytes must have."""
+
+    client: Client
+    hash: str
+    digest: str | None = None
+
+
+def find_entry(path: str) -> Entry | None:
+    """The entry at a path without its query. None if no tool uses the path."""
+    for pattern, client in _PATHS:
+        match = pattern.fullmatch(path)
+        if match:
+            key = "".join(match.groups())
+            digest = key if client.is_content_addressed else None
+            return Entry(client, hash_of(client.name, key), digest)
+    match = _PLAIN.fullmatch(path)
+    if match:
+        return Entry(Client(match[1], ()), hash_of(match[1], match[2]))
+    return None
+
+
+def hash_of(client: str, key: str) -> str:
+    """`<client>-<key>`, with the key's SHA-256 if Larder would not accept it."""
+    name = f"{client}-{key}"
+    if _NAME.fullmatch(name):
+        return name
+    return f"{client}-x{hashlib.sha256(key.encode()).hexdigest()}"

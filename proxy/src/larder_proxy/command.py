@@ -1,0 +1,98 @@
+"""The commands of larder.pyz. The installed `larder` has the same ones."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from larder_proxy import process
+from larder_proxy.clients import TOOLS
+from larder_proxy.run import WAIT_SECONDS, run
+
+_RUN = """\
+Run a build with Larder as the cache of its tools: Nx, Gradle, sccache, ccache, moon, Rush.
+
+  larder run -- npx nx run-many -t build
+  larder run -- cargo build --release
+  larder run -- make CC="ccache gcc"
+
+TURBO_API, TURBO_TEAM or TURBO_TEAMID, and TURBO_TOKEN are those of turbo. A job of a CI with an id token needs no key,
+nor does a computer with `turbo login`. Without a cache, the build runs all the same.
+"""
+_PROXY = """\
+Run the same as a process of its own, for tools with daemons.
+
+  larder proxy start
+  eval "$(larder proxy env)"
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Returns the exit status."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="larder", description=_RUN, formatter_class=raw)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    one = commands.add_parser("run", help="run a build", description=_RUN, formatter_class=raw)
+    one.add_argument(
+        "--wait",
+        type=float,
+        default=WAIT_SECONDS,
+        metavar="SECONDS",
+        help="how long to wait for uploads",
+    )
+    one.add_argument(
+        "--id-token-command", metavar="COMMAND", help="prints the id token of this job"
+    )
+    one.add_argument("--hide-token", action="store_true", help="keep TURBO_TOKEN from the build")
+    one.add_argument("build", nargs=argparse.REMAINDER, metavar="-- BUILD ...")
+    proxy = commands.add_parser(
+        "proxy", help="a process of its own", description=_PROXY, formatter_class=raw
+    )
+    acts = proxy.add_subparsers(dest="act", required=True, metavar="ACT")
+    for name, text in (("start", "start it"), ("serve", "stay in the foreground")):
+        act = acts.add_parser(name, help=text)
+        act.add_argument("--port", type=int, default=process.PORT)
+    acts.add_parser("stop", help="wait for its uploads, and stop it")
+    acts.add_parser("status", help="show what it has done")
+    env = acts.add_parser("env", help="print the variables of the tools as lines of a shell")
+    env.add_argument("tool", nargs="?", choices=TOOLS)
+    asked = parser.parse_args(arguments)
+    if asked.command == "proxy":
+        return _proxy(asked)
+    build = asked.build[1:] if asked.build[:1] == ["--"] else asked.build
+    if not build:
+        one.error("name the build after --")
+    return run(
+        build,
+        wait=asked.wait,
+        id_token_command=asked.id_token_command,
+        hides_token=asked.hide_token,
+    )
+
+
+def _proxy(asked: argparse.Namespace) -> int:
+    try:
+        if asked.act == "serve":
+            return process.serve(asked.port)
+        if asked.act == "start":
+            print(started(process.start(asked.port)))
+        elif asked.act == "stop":
+            process.stop()
+        elif asked.act == "status":
+            print(json.dumps(process.counts(), indent=2))
+        else:
+            print("\n".join(exports(asked.tool)))
+    except process.Problem as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    return 0
+
+
+def started(state: process.State) -> str:
+    return f'larder proxy listens at {state.url}. Next: eval "$(larder proxy env)"'
+
+
+def exports(tool: str | None) -> list[str]:
+    """Lines for a POSIX shell. Raises Problem."""
+    return [f"export {name}='{value}'" for name, value in process.variables(tool).items()]

@@ -1,0 +1,255 @@
+"""The token that the sidecar sends: a key, that of a CI job, or that of `turbo login`. Build tools never see it."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable
+from urllib.parse import quote, urlencode, urlsplit
+
+from larder_proxy.connections import Pool, Reply
+
+RENEWED_AT = 0.8
+"""The part of a token's lifetime after which the next one is asked for."""
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{8,4096}")
+_TRIES = 3
+_COMMAND_SECONDS = 60
+
+
+class NoCredential(Exception):
+    """There is no token. The message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The deployment and the team. `url` has no slash at its end. Both names of the team can be empty."""
+
+    url: str
+    team: str = ""
+    team_id: str = ""
+
+    @property
+    def query(self) -> str:
+        named = {"teamId": self.team_id, "slug": self.team}
+        return urlencode({name: value for name, value in named.items() if value})
+
+
+@dataclass(frozen=True)
+class Token:
+    """`ends_at` is the time (time.time) of its end, None if the sidecar does not renew it."""
+
+    text: str
+    lives_from: float
+    ends_at: float | None = None
+
+    @property
+    def is_due(self) -> bool:
+        if self.ends_at is None:
+            return False
+        return time.time() > self.lives_from + (self.ends_at - self.lives_from) * RENEWED_AT
+
+
+def read_target(environment: Mapping[str, str], folder: Path) -> Target:
+    """The settings that turbo would use: variables, then `.turbo/config.json` of a folder above, then the user's.
+
+    Raises NoCredential without an address.
+    """
+    files = [_json(one / ".turbo" / "config.json") for one in (folder, *folder.parents)]
+    known = [*[one for one in files if one][:1], _json(_user_file(environment))]
+
+    def setting(variable: str, *names: str) -> str:
+        found = environment.get(variable, "")
+        for one in known:
+            for name in names:
+                found = found or str(one.get(name) or "")
+        return found
+
+    url = setting("TURBO_API", "apiUrl", "apiurl").rstrip("/")
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise NoCredential(
+            "TURBO_API must be the address of Larder, such as https://cache.example.com"
+        )
+    return Target(
+        url,
+        team=setting("TURBO_TEAM", "teamSlug", "teamslug"),
+        team_id=setting("TURBO_TEAMID", "teamId", "teamid"),
+    )
+
+
+class Credentials:
+    """Finds the token, renews that of a job, and revokes it at the end."""
+
+    def __init__(
+        self,
+        target: Target,
+        environment: Mapping[str, str],
+        pool: Pool,
+        *,
+        id_token_command: str | None = None,
+    ) -> None:
+        self._target, self._environment, self._pool = target, environment, pool
+        self._command = id_token_command
+        self._lock = threading.Lock()
+        self._token: Token | None = None
+        self._exchanged = False
+
+    def token(self) -> str:
+        """The token of now. Raises NoCredential."""
+        with self._lock:
+            if self._token is None:
+                self._token = self._first()
+            elif self._token.is_due:
+                try:
+                    self._token = self._exchange()
+                except NoCredential:
+                    # The old one may work for a while. The next request tries again.
+                    if time.time() > (self._token.ends_at or 0):
+                        raise
+            return self._token.text
+
+    def revoke(self) -> None:
+        """End the token of a job. A key stays."""
+        with self._lock:
+            token, self._token = self._token, None
+        if token is None or not self._exchanged:
+            return
+        try:
+            self._post("/login/oauth/token/revoke", {"token": token.text}).close()
+        except (OSError, http.client.HTTPException):
+            # It ends by itself.
+            return
+
+    def _first(self) -> Token:
+        named = self._environment.get("LARDER_TOKEN") or self._environment.get("TURBO_TOKEN")
+        if named:
+            return _checked(named)
+        if self._job_token() is not None:
+            return self._exchange()
+        stored = _json(_user_file(self._environment)).get("token")
+        if stored:
+            return _checked(str(stored))
+        raise NoCredential(
+            "there is no key in TURBO_TOKEN, no id token of a CI job, and no `turbo login`"
+        )
+
+    def _job_token(self) -> Callable[[], str] | None:
+        """How to get the id token of the job. None outside of one."""
+        if self._command:
+            return self._by_command
+        if self._environment.get("ACTIONS_ID_TOKEN_REQUEST_URL"):
+            return self._from_github
+        if self._environment.get("LARDER_ID_TOKEN"):
+            return lambda: self._environment["LARDER_ID_TOKEN"]
+        return None
+
+    def _by_command(self) -> str:
+        done = subprocess.run(
+            shlex.split(self._command or ""),
+            stdout=subprocess.PIPE,
+            timeout=_COMMAND_SECONDS,
+            check=False,
+            env=dict(self._environment),
+        )
+        if done.returncode != 0:
+            raise NoCredential(f"the command for the id token ended with {done.returncode}")
+        return done.stdout.decode(errors="replace").strip()
+
+    def _from_github(self) -> str:
+        url = self._environment["ACTIONS_ID_TOKEN_REQUEST_URL"]
+        joined = "&" if "?" in url else "?"
+        secret = self._environment.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "")
+        headers = {"Authorization": f"bearer {secret}"}
+        audience = quote(self._target.url, safe="")
+        reply = self._pool.request("GET", f"{url}{joined}audience={audience}", headers)
+        try:
+            return str(_object(reply.text(100_000)).get("value") or "")
+        finally:
+            reply.close()
+
+    def _exchange(self) -> Token:
+        """A new token for a new id token, because GitHub's can be used once."""
+        get = self._job_token()
+        reason = "there is no id token"
+        for attempt in range(_TRIES):
+            if attempt:
+                time.sleep(attempt)
+            try:
+                id_token = get() if get is not None else ""
+                if not id_token:
+                    continue
+                asked = time.time()
+                reply = self._post("/login/oauth/token", self._exchange_form(id_token))
+                try:
+                    answer = _object(reply.text(100_000))
+                finally:
+                    reply.close()
+            except (OSError, http.client.HTTPException, subprocess.SubprocessError) as error:
+                reason = str(error)
+                continue
+            token, lasts = answer.get("access_token"), answer.get("expires_in")
+            if isinstance(token, str) and _TOKEN.fullmatch(token) and isinstance(lasts, int):
+                self._exchanged = True
+                return Token(token, asked, asked + lasts)
+            reason = str(answer.get("error_description") or answer.get("error") or reply.status)
+        raise NoCredential(f"the id token of the job was refused: {reason}")
+
+    def _exchange_form(self, id_token: str) -> dict[str, str]:
+        return {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
+            "subject_token": id_token,
+            "team_id": self._target.team_id,
+            "team_id_or_slug": self._target.team,
+            "policy_id": self._environment.get("LARDER_RULE", ""),
+        }
+
+    def _post(self, path: str, form: Mapping[str, str]) -> Reply:
+        body = urlencode(form).encode()
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        url = f"{self._target.url}{path}"
+        return self._pool.request("POST", url, headers, io.BytesIO(body), len(body))
+
+
+def _checked(text: str) -> Token:
+    if not _TOKEN.fullmatch(text):
+        raise NoCredential("the token has characters that no token has")
+    return Token(text, time.time())
+
+
+def _user_file(environment: Mapping[str, str]) -> Path:
+    """turbo's own settings of the user, in the system's folder for settings."""
+    home = Path(environment.get("HOME") or Path.home())
+    if sys.platform == "darwin":
+        folder = home / "Library" / "Application Support"
+    elif os.name == "nt":
+        folder = Path(environment.get("APPDATA") or home / "AppData" / "Roaming")
+    else:
+        folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+    return folder / "turborepo" / "config.json"
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        return _object(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

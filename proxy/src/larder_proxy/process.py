@@ -1,0 +1,157 @@
+"""`larder proxy`: a sidecar as a process of its own, for tools with daemons that outlive a command."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from larder_proxy.clients import CLIENTS
+from larder_proxy.credentials import NoCredential
+from larder_proxy.run import WAIT_SECONDS, end
+from larder_proxy.server import HOST, STATUS
+from larder_proxy.sidecar import Sidecar, print_line, variables_for
+
+PORT = 41_237
+_START_SECONDS = 10
+
+
+class Problem(Exception):
+    """The process does not run, or does not start. The message says what to do."""
+
+
+class State(NamedTuple):
+    """A running process."""
+
+    pid: int
+    port: int
+    token: str
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+
+def start(port: int = PORT) -> State:
+    """Start the process, if it does not run already. Raises Problem."""
+    known = _read()
+    if known is not None and _counts(known) is not None:
+        return known
+    file = _file()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log = file.with_suffix(".log")
+    # From an installed package, or from larder.pyz.
+    own = ["-m", "larder_proxy"] if Path(__file__).exists() else [sys.argv[0]]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, *own, "proxy", "serve", "--port", str(port)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    ends = time.monotonic() + _START_SECONDS
+    while time.monotonic() < ends and process.poll() is None:
+        state = _read()
+        if state is not None and state.pid == process.pid and _counts(state) is not None:
+            return state
+        time.sleep(0.05)
+    process.kill()
+    raise Problem(f"larder proxy did not start: {log.read_text().strip() or 'it does not answer'}")
+
+
+def serve(port: int) -> int:
+    """Be the process, until SIGTERM or Ctrl-C. Returns its status."""
+    try:
+        sidecar = Sidecar(os.environ, Path.cwd(), port=port)
+    except (NoCredential, OSError) as error:
+        print_line(str(error))
+        return 1
+    file = _file()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Only this user may read the token.
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
+        json.dump({"pid": os.getpid(), "port": sidecar.port, "token": sidecar.token}, output)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        while True:
+            time.sleep(3_600)
+    except KeyboardInterrupt:
+        end(sidecar, WAIT_SECONDS)
+    finally:
+        file.unlink()
+    return 0
+
+
+def stop() -> None:
+    """Have the process wait for its uploads and end. Raises Problem if it does not run."""
+    state = running()
+    os.kill(state.pid, signal.SIGTERM)
+    ends = time.monotonic() + WAIT_SECONDS
+    while _counts(state) is not None and time.monotonic() < ends:
+        time.sleep(0.1)
+
+
+def running() -> State:
+    """The process. Raises Problem."""
+    state = _read()
+    if state is None or _counts(state) is None:
+        raise Problem("larder proxy does not run. Start it with: larder proxy start")
+    return state
+
+
+def counts() -> dict[str, Any]:
+    """What the process has done. Raises Problem."""
+    return _counts(running()) or {}
+
+
+def variables(tool: str | None = None) -> dict[str, str]:
+    """What makes the tools, or one of them, use the process. Raises Problem."""
+    state = running()
+    wanted = {"LARDER_PROXY", "LARDER_PROXY_TOKEN"}
+    for client in CLIENTS:
+        if tool in (None, client.tool):
+            # A port for one build only would differ in each shell.
+            wanted |= {name for name, one in client.variables.items() if one != "{free_port}"}
+    known = variables_for(state.port, state.token)
+    return {name: value for name, value in known.items() if name in wanted}
+
+
+def _file() -> Path:
+    """In a folder of this user."""
+    base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("LOCALAPPDATA")
+    if base is None:
+        base = str(Path(os.environ.get("HOME") or tempfile.gettempdir()) / ".cache")
+    return Path(base) / "larder" / "proxy.json"
+
+
+def _read() -> State | None:
+    try:
+        found = json.loads(_file().read_text())
+        return State(int(found["pid"]), int(found["port"]), str(found["token"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _counts(state: State) -> dict[str, Any] | None:
+    """What the process says of itself. None if it does not answer."""
+    connection = http.client.HTTPConnection(HOST, state.port, timeout=5)
+    try:
+        connection.request("GET", STATUS, headers={"Authorization": f"Bearer {state.token}"})
+        found = json.loads(connection.getresponse().read())
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,84 @@
+"""`larder run`: a build with a sidecar of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from larder_proxy.credentials import NoCredential
+from larder_proxy.sidecar import Sidecar, print_line
+
+WAIT_SECONDS = 120.0
+_SECRETS = ("LARDER_TOKEN", "LARDER_ID_TOKEN")
+"""Variables that the build does not get."""
+
+
+def run(
+    build: list[str],
+    *,
+    wait: float = WAIT_SECONDS,
+    id_token_command: str | None = None,
+    hides_token: bool = False,
+) -> int:
+    """Run a build, wait for its uploads, and print one line. Returns the status of the build.
+
+    Without a cache, the build runs all the same.
+    """
+    environment = dict(os.environ)
+    sidecar = None
+    try:
+        sidecar = Sidecar(environment, Path.cwd(), id_token_command=id_token_command)
+    except (NoCredential, OSError) as error:
+        print_line(f"no cache: {error}")
+    kept = {name: value for name, value in environment.items() if name not in _SECRETS}
+    if hides_token:
+        kept.pop("TURBO_TOKEN", None)
+    try:
+        return _run(build, {**(sidecar.variables() if sidecar else {}), **kept})
+    finally:
+        if sidecar is not None:
+            end(sidecar, wait)
+
+
+def _run(build: list[str], environment: Mapping[str, str]) -> int:
+    """The status of the build, 128 and the number of a signal that ended it."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    # Before the build starts, so that no signal is lost. Ctrl-C reaches the build by itself, and the build decides when
+    # it ends. A handler is not inherited, as an ignored signal would be.
+    def pass_on(number: int, _: object) -> None:
+        for one in started:
+            one.send_signal(number)
+
+    former = {
+        signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, pass_on),
+    }
+    try:
+        started.append(subprocess.Popen(build, env=dict(environment)))
+        status = started[0].wait()
+    except OSError as error:
+        print(f"larder run: {build[0]}: {error.strerror}", file=sys.stderr)
+        return 127 if isinstance(error, FileNotFoundError) else 126
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+    return status if status >= 0 else 128 - status
+
+
+def end(sidecar: Sidecar, seconds: float) -> None:
+    """Wait for the uploads of a sidecar, stop it, and print what it did."""
+    try:
+        sidecar.close(seconds)
+    except KeyboardInterrupt:
+        sidecar.close(0)
+    counts = sidecar.cache.counts
+    lost = f", {counts.failed} not uploaded" if counts.failed else ""
+    print_line(
+        f"{counts.hits} hits, {counts.misses} misses, {counts.stored} stored "
+        f"({counts.stored_bytes / 1_000_000:.1f} MB), {counts.refused} refused{lost}"
+    )

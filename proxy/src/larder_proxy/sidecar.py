@@ -1,0 +1,106 @@
+"""The sidecar of one command or one user: its parts, its start and its end."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Callable
+
+from larder_proxy.cache import Cache
+from larder_proxy.clients import CLIENTS
+from larder_proxy.connections import Pool
+from larder_proxy.credentials import Credentials, Target, read_target
+from larder_proxy.server import HOST, Server
+from larder_proxy.spool import Spool
+from larder_proxy.upstream import Upstream
+
+_CI = {"GITHUB_ACTIONS": "GITHUB_ACTIONS", "GITLAB_CI": "GITLAB", "CIRCLECI": "CIRCLE"}
+"""Variables of a CI, and turbo's names for it."""
+
+
+class Sidecar:
+    """Listens from its creation on. Raises NoCredential without an address of Larder, OSError if the port is in use."""
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        folder: Path,
+        *,
+        port: int = 0,
+        token: str | None = None,
+        id_token_command: str | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        self.target: Target = read_target(environment, folder)
+        self.token = token or secrets.token_hex(16)
+        self._pool = Pool(environment)
+        self._credentials = Credentials(
+            self.target, environment, self._pool, id_token_command=id_token_command
+        )
+        ci = next((name for variable, name in _CI.items() if environment.get(variable)), "")
+        upstream = Upstream(
+            self.target, self._credentials, self._pool, say=say or print_line, ci=ci
+        )
+        self._spool = Spool()
+        self.cache = Cache(upstream, self._spool)
+        self._server = Server(port, self.token, self.cache, self._spool)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return self._server.port
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    def limit_spool(self, size: int) -> None:
+        """Set how many bytes of bodies may be on their way."""
+        self._spool.limit(size)
+
+    def variables(self) -> dict[str, str]:
+        """What makes the tools use the sidecar."""
+        return variables_for(self.port, self.token)
+
+    def close(self, seconds: float) -> bool:
+        """Wait for uploads, revoke the token of a job, and leave no file. False if uploads were lost."""
+        is_done = self.cache.finish(seconds)
+        self._server.shutdown()
+        self._server.server_close()
+        self._credentials.revoke()
+        self._pool.close()
+        self._spool.close()
+        return is_done
+
+
+def variables_for(port: int, token: str) -> dict[str, str]:
+    known = {
+        "url": f"http://{HOST}:{port}",
+        "host": HOST,
+        "port": str(port),
+        "token": token,
+        "free_port": str(_free_port()),
+    }
+    found = {"LARDER_PROXY": known["url"], "LARDER_PROXY_TOKEN": token}
+    for client in CLIENTS:
+        found.update({name: value.format(**known) for name, value in client.variables.items()})
+    return found
+
+
+def print_line(line: str) -> None:
+    shown = "".join(char if char.isprintable() else "?" for char in line)
+    print(f"Larder: {shown}", file=sys.stderr, flush=True)
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as one:
+        one.bind((HOST, 0))
+        return int(one.getsockname()[1])

@@ -1,0 +1,329 @@
+"""The requests to Larder and its storage. Whatever goes wrong there is an answer here, never an exception."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping
+from enum import Enum
+from typing import BinaryIO, Callable
+from urllib.parse import quote
+
+from larder_proxy import __version__
+from larder_proxy.connections import Pool, Reply
+from larder_proxy.credentials import Credentials, NoCredential, Target
+from larder_proxy.spool import Body, Spool, SpoolFull
+
+INLINE = 4_000_000
+"""The most bytes of an upload through a function. The gateway refuses more than 4.5 MB."""
+
+AT_ONCE = 32
+"""Requests at a time. A new AWS account runs ten functions at once."""
+
+_TRIES = 2
+_RESUMES = 3
+_AGAIN = {429, 500, 502, 503, 504}
+_FAILURES = 3
+_PAUSE_SECONDS = 30
+_READ_ONLY = {"read_only", "missing_permission"}
+_MOST_WAIT_SECONDS = 2.0
+
+USER_AGENT = f"larder-proxy/{__version__}"
+
+
+class Upload(Enum):
+    """What became of an upload."""
+
+    STORED = "stored"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+class Download:
+    """A hit. `size` bytes come from `blocks`, which ends early if the answer is cut for good. Close it at the end."""
+
+    def __init__(self, reply: Reply, size: int, blocks: Generator[bytes, None, None]) -> None:
+        self._reply, self.size, self.blocks = reply, size, blocks
+
+    def close(self) -> None:
+        self.blocks.close()
+        # A generator that has not started closes nothing.
+        self._reply.close()
+
+
+class Upstream:
+    """The deployment, for one team and token. It is not asked while it keeps failing."""
+
+    def __init__(
+        self,
+        target: Target,
+        credentials: Credentials,
+        pool: Pool,
+        *,
+        say: Callable[[str], None],
+        ci: str = "",
+    ) -> None:
+        self._target, self._credentials, self._pool, self._say = target, credentials, pool, say
+        self._headers = {"User-Agent": USER_AGENT}
+        if ci:
+            self._headers["x-artifact-client-ci"] = ci
+        self._places = threading.Semaphore(AT_ONCE)
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._paused_until = 0.0
+        self._is_off = False
+        self._is_read_only = False
+        self._said: set[str] = set()
+
+    @property
+    def is_read_only(self) -> bool:
+        return self._is_off or self._is_read_only
+
+    def find(self, hash: str) -> Download | None:
+        """The artifact, or None: it is not there, or could not be read."""
+        if not self._may_ask():
+            return None
+        url = None
+        with self._places:
+            reply = self._ask("GET", self._artifact(hash))
+            if reply is None:
+                return None
+            if reply.status in (302, 307):
+                url = reply.header("location")
+                reply.close()
+                # Storage checks the signature in the address, and refuses a second credential.
+                reply = self._send("GET", url, {"User-Agent": USER_AGENT})
+                if reply is None:
+                    return None
+        if reply.status in _AGAIN:
+            reply.close()
+            return None
+        if reply.status != 200 or reply.length is None:
+            self._give_up(reply, "a lookup")
+            return None
+        return Download(reply, reply.length, self._blocks(reply, url))
+
+    def store(self, hash: str, body: Body, *, seconds: float | None = None) -> Upload:
+        """Upload an artifact. `seconds` is how long the task took, if it is known."""
+        if self.is_read_only or not self._may_ask():
+            return Upload.REFUSED if self.is_read_only else Upload.FAILED
+        headers = {"Content-Type": "application/octet-stream"}
+        if seconds is not None:
+            headers["x-artifact-duration"] = str(round(seconds * 1_000))
+        with self._places:
+            if body.size <= INLINE:
+                reply = self._ask("PUT", self._artifact(hash), headers, body)
+            else:
+                reply = self._store_directly(hash, headers, body)
+        if reply is None:
+            return Upload.FAILED
+        if 200 <= reply.status < 300:
+            reply.read(1)
+            reply.close()
+            return Upload.STORED
+        if reply.status not in _AGAIN:
+            self._give_up(reply, "an upload")
+            return Upload.REFUSED
+        reply.close()
+        return Upload.FAILED
+
+    def _store_directly(self, hash: str, headers: Mapping[str, str], body: Body) -> Reply | None:
+        """Upload to storage, at the address that Larder gives for it."""
+        asked = {
+            **headers,
+            "Access-Control-Request-Method": "PUT",
+            "Access-Control-Request-Headers": "Authorization, Content-Type, User-Agent",
+        }
+        offer = self._ask("OPTIONS", self._artifact(hash), asked)
+        if offer is None or offer.status >= 300:
+            return offer
+        url = offer.header("location")
+        offer.read(1)
+        offer.close()
+        if not url:
+            self._say_once(
+                "direct", f"an upload of {body.size} bytes needs direct uploads, which are off"
+            )
+            return None
+        return self._send("PUT", url, {"Content-Type": headers["Content-Type"]}, body)
+
+    def post(self, path: str, content: bytes) -> int:
+        """Post JSON, such as events. The status, 0 without an answer."""
+        if not self._may_ask():
+            return 0
+        body = Body(io.BytesIO(content), len(content), lambda _: None)
+        url = f"{self._target.url}{path}?{self._target.query}"
+        reply = self._ask("POST", url, {"Content-Type": "application/json"}, body)
+        if reply is None:
+            return 0
+        reply.read(1)
+        reply.close()
+        return reply.status
+
+    def _artifact(self, hash: str) -> str:
+        return f"{self._target.url}/v8/artifacts/{quote(hash, safe='')}?{self._target.query}"
+
+    def _ask(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        body: Body | None = None,
+    ) -> Reply | None:
+        """A request with the token."""
+        try:
+            token = self._credentials.token()
+        except NoCredential as error:
+            self._turn_off(f"no cache: {error}")
+            return None
+        own = {**self._headers, **(headers or {}), "Authorization": f"Bearer {token}"}
+        return self._send(method, url, own, body)
+
+    def _send(
+        self, method: str, url: str, headers: Mapping[str, str], body: Body | None = None
+    ) -> Reply | None:
+        """The answer to a request that is repeated once. None without one."""
+        reply, reason = None, ""
+        for attempt in range(_TRIES):
+            try:
+                file: BinaryIO | None = None if body is None else body.open()
+                reply = self._pool.request(
+                    method, url, headers, file, 0 if body is None else body.size
+                )
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                reply, reason = None, type(error).__name__
+            else:
+                if reply.status not in _AGAIN:
+                    self._succeeded()
+                    return reply
+                reason = f"status {reply.status}"
+            if attempt + 1 < _TRIES:
+                time.sleep(_wait(reply))
+                if reply is not None:
+                    reply.close()
+        self._failed(reason)
+        return reply
+
+    def _blocks(self, reply: Reply, url: str | None) -> Generator[bytes, None, None]:
+        """The bytes of a download. From storage, at `url`, it goes on where it was cut."""
+        at, size, resumes = 0, reply.length or 0, 0
+        try:
+            while at < size:
+                try:
+                    block = reply.read(min(size - at, 262_144))
+                except (OSError, http.client.HTTPException):
+                    block = b""
+                if block:
+                    at += len(block)
+                    yield block
+                    continue
+                resumes += 1
+                following = None
+                if url is not None and resumes <= _RESUMES:
+                    following = self._rest(url, at)
+                if following is None:
+                    return
+                reply.close()
+                reply = following
+        finally:
+            if at == size:
+                # Reads the end, after which the connection is kept.
+                reply.read(1)
+            reply.close()
+
+    def _rest(self, url: str, at: int) -> Reply | None:
+        found = self._send("GET", url, {"User-Agent": USER_AGENT, "Range": f"bytes={at}-"})
+        if found is not None and found.status != 206:
+            found.close()
+            return None
+        return found
+
+    def _may_ask(self) -> bool:
+        with self._lock:
+            return not self._is_off and time.monotonic() >= self._paused_until
+
+    def _succeeded(self) -> None:
+        with self._lock:
+            self._failures = 0
+
+    def _failed(self, reason: str) -> None:
+        with self._lock:
+            self._failures += 1
+            if self._failures < _FAILURES:
+                return
+            self._failures = 0
+            self._paused_until = time.monotonic() + _PAUSE_SECONDS
+        self._say_once("failed", f"Larder does not answer ({reason}); the build goes on without it")
+
+    def _give_up(self, reply: Reply, what: str) -> None:
+        """Remember what an answer says about all requests that follow."""
+        status, text = reply.status, reply.text() if reply.status != 404 else ""
+        reply.read(1)
+        reply.close()
+        if status == 401:
+            self._turn_off("no cache: Larder refuses the token (401)")
+        elif status == 403 and what == "an upload" and _code(text) in _READ_ONLY:
+            self._is_read_only = True
+            self._say_once("read only", "the token cannot store: nothing is uploaded")
+        elif status != 404:
+            code = _code(text) or f"status {status}"
+            self._say_once(f"{what} {code}", f"Larder refuses {what} ({code})")
+
+    def _turn_off(self, reason: str) -> None:
+        self._is_off = True
+        self._say_once("off", reason)
+
+    def _say_once(self, key: str, line: str) -> None:
+        with self._lock:
+            is_new = key not in self._said
+            self._said.add(key)
+        if is_new:
+            self._say(line)
+
+
+def fetched(download: Download, spool: Spool) -> Body | None:
+    """The whole body of a download. None if it is cut, or there is no room for it."""
+    try:
+        return spool.take(_Reader(download.blocks), download.size)
+    except (SpoolFull, ValueError, OSError):
+        return None
+    finally:
+        download.close()
+
+
+class _Reader:
+    """Blocks as a file."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks, self._rest = blocks, b""
+
+    def read(self, size: int) -> bytes:
+        found = [self._rest]
+        count = len(self._rest)
+        while count < size:
+            block = next(self._blocks, b"")
+            if not block:
+                break
+            found.append(block)
+            count += len(block)
+        joined = b"".join(found)
+        self._rest = joined[size:]
+        return joined[:size]
+
+
+def _wait(reply: Reply | None) -> float:
+    """The seconds before the next try."""
+    asked = reply.header("retry-after") if reply is not None else ""
+    return min(float(asked), _MOST_WAIT_SECONDS) if asked.isdigit() else 0.3
+
+
+def _code(text: str) -> str:
+    """The code of an error of Larder, `""` if it has none."""
+    try:
+        found = json.loads(text)["error"]["code"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    return "".join(char for char in str(found)[:60] if char.isalnum() or char in "_-")

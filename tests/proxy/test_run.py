@@ -1,0 +1,226 @@
+"""`larder run` and `larder proxy`: the build's own status and variables, and the process of a user."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.release.package import pack_sidecar
+
+from .deployment import KEY, Deployment, deployed
+
+OLDEST = "3.9"
+SHOW = "import json, os; print(json.dumps(dict(os.environ)))"
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with deployed() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def larder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """larder.pyz, in a folder with a space."""
+    file = tmp_path_factory.mktemp("a folder") / "larder.pyz"
+    pack_sidecar(file)
+    return file
+
+
+def variables(deployment: Deployment, home: Path, **changed: str) -> dict[str, str]:
+    known = {"TURBO_API": deployment.url, "TURBO_TEAM": "acme", "TURBO_TOKEN": KEY}
+    return {"PATH": os.environ["PATH"], "HOME": str(home), **known, **changed}
+
+
+def start(larder: Path, env: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(larder), *arguments],
+        env=env,
+        cwd=env["HOME"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(larder: Path, env: dict[str, str], *arguments: str) -> tuple[int, str, str]:
+    process = start(larder, env, *arguments)
+    output, errors = process.communicate(timeout=60)
+    return process.returncode, output, errors
+
+
+def test_the_status_is_that_of_the_build(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    env = variables(deployment, tmp_path)
+    for status in (0, 3):
+        found, _, errors = run(larder, env, "run", "--", "sh", "-c", f"exit {status}")
+        assert found == status
+        assert errors == "Larder: 0 hits, 0 misses, 0 stored (0.0 MB), 0 refused\n"
+    assert run(larder, env, "run", "--", "sh", "-c", "kill -9 $$")[0] == 137
+    found, _, errors = run(larder, env, "run", "--", "not-a-program")
+    assert (found, errors.splitlines()[0]) == (
+        127,
+        "larder run: not-a-program: No such file or directory",
+    )
+    assert run(larder, env, "run")[0] == 2
+
+
+def test_options_of_the_build_are_not_those_of_larder(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    env = variables(deployment, tmp_path)
+    _, output, _ = run(larder, env, "run", "--wait", "1", "--", "echo", "--wait", "-h", "--")
+    assert output == "--wait -h --\n"
+
+
+def test_the_build_gets_a_token_of_this_computer_only(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    env = variables(deployment, tmp_path, LARDER_TOKEN=KEY, TURBO_TOKEN="", LARDER_ID_TOKEN="x")
+    _, output, _ = run(larder, env, "run", "--", sys.executable, "-c", SHOW)
+    seen = json.loads(output)
+    assert KEY not in output
+    assert "LARDER_ID_TOKEN" not in seen
+    assert seen["NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN"] == seen["LARDER_PROXY_TOKEN"]
+    assert seen["NX_SELF_HOSTED_REMOTE_CACHE_SERVER"] == seen["LARDER_PROXY"]
+
+
+def test_variables_that_are_set_stay(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
+    env = variables(deployment, tmp_path, CCACHE_REMOTE_STORAGE="redis://own")
+    _, output, _ = run(larder, env, "run", "--hide-token", "--", sys.executable, "-c", SHOW)
+    seen = json.loads(output)
+    assert seen["CCACHE_REMOTE_STORAGE"] == "redis://own"
+    assert "TURBO_TOKEN" not in seen
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"TURBO_API": ""}, "no cache: TURBO_API must be the address of Larder"),
+        ({"TURBO_API": "ftp://x"}, "no cache: TURBO_API must be the address of Larder"),
+    ],
+)
+def test_without_a_cache_the_build_runs_all_the_same(
+    larder: Path, deployment: Deployment, tmp_path: Path, changed: dict[str, str], reason: str
+) -> None:
+    env = variables(deployment, tmp_path, **changed)
+    status, output, errors = run(larder, env, "run", "--", "echo", "built")
+    assert (status, output) == (0, "built\n")
+    assert reason in errors
+
+
+def test_uploads_are_waited_for(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
+    env = variables(deployment, tmp_path)
+    put = 'curl -s -X PUT -H "Authorization: Bearer $LARDER_PROXY_TOKEN" --data-binary x $LARDER_PROXY/v1/cache/1'
+    status, _, errors = run(larder, env, "run", "--", "sh", "-c", put)
+    assert status == 0
+    assert deployment.artifacts == {"nx-1": b"x"}
+    assert errors == "Larder: 0 hits, 0 misses, 1 stored (0.0 MB), 0 refused\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_build_and_the_sidecar(
+    larder: Path, deployment: Deployment, tmp_path: Path, number: signal.Signals
+) -> None:
+    """Ctrl-C goes to both, as in a terminal. SIGTERM goes to `larder run`, which passes it on."""
+    env = variables(deployment, tmp_path, TMPDIR=str(tmp_path))
+    process = subprocess.Popen(
+        [sys.executable, str(larder), "run", "--", "sh", "-c", "echo up; exec sleep 60"],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    if number is signal.SIGINT:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert "Larder: 0 hits" in errors
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("larder-")] == []
+
+
+def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
+    env = variables(deployment, tmp_path)
+    assert run(larder, env, "proxy", "status")[::2] == (
+        1,
+        "larder proxy does not run. Start it with: larder proxy start\n",
+    )
+    status, output, errors = run(larder, env, "proxy", "start", "--port", "0")
+    assert (status, errors) == (0, "")
+    assert output.startswith("larder proxy listens at http://127.0.0.1:")
+    try:
+        again = run(larder, env, "proxy", "start")
+        assert again == (0, output, "")
+        state = tmp_path / ".cache" / "larder" / "proxy.json"
+        assert state.stat().st_mode & 0o777 == 0o600
+        _, lines, _ = run(larder, env, "proxy", "env", "nx")
+        assert [line.partition("=")[0] for line in lines.splitlines()] == [
+            "export LARDER_PROXY",
+            "export LARDER_PROXY_TOKEN",
+            "export NX_SELF_HOSTED_REMOTE_CACHE_SERVER",
+            "export NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN",
+        ]
+        put = (
+            'curl -s -X PUT -u "larder:$LARDER_PROXY_TOKEN" --data-binary x $LARDER_PROXY/gradle/ab'
+        )
+        subprocess.run(["sh", "-c", f"{lines}{put}"], check=True, env=env)
+        ends = time.monotonic() + 10
+        while json.loads(run(larder, env, "proxy", "status")[1])["stored"] != 1:
+            assert time.monotonic() < ends
+    finally:
+        stopped = run(larder, env, "proxy", "stop")
+    assert stopped == (0, "", "")
+    assert not state.exists()
+    assert deployment.artifacts == {"gradle-ab": b"x"}
+
+
+def test_a_port_in_use_is_an_error(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
+    env = variables(deployment, tmp_path)
+    port = deployment.url.rpartition(":")[2]
+    status, _, errors = run(larder, env, "proxy", "start", "--port", port)
+    assert status == 1
+    assert "larder proxy did not start" in errors
+    assert "in use" in errors
+
+
+def python(version: str) -> str | None:
+    """An interpreter of this version that starts, also of pyenv."""
+    for candidate in (
+        f"python{version}",
+        *sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python")),
+    ):
+        found = shutil.which(str(candidate))
+        if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
+            return found
+    return None
+
+
+@pytest.mark.skipif(python(OLDEST) is None, reason=f"Python {OLDEST} is not installed")
+def test_it_runs_on_the_oldest_python_without_any_package(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    env = variables(deployment, tmp_path)
+    done = subprocess.run(
+        [python(OLDEST) or "", "-I", "-S", str(larder), "run", "--", "echo", "built"],
+        env=env,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, "built\n"), done.stderr

@@ -1,0 +1,388 @@
+"""What the sidecar answers build tools, and what it asks of Larder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from larder_proxy.clients import TOOLS, find_entry
+from larder_proxy.spool import Spool
+from larder_proxy.upstream import INLINE
+
+from .deployment import DIRECT, KEY, Deployment, Running, deployed, sidecar
+
+SHA = hashlib.sha256(b"content").hexdigest()
+NX = "/v1/cache/15803998449929193174"
+ENTRIES = {
+    "nx": (NX, "nx-15803998449929193174", 200),
+    "gradle": (f"/gradle/{'a' * 32}", f"gradle-{'a' * 32}", 200),
+    "sccache": (f"/sccache/a/b/c/{'abc' + 'd' * 61}", f"sccache-{'abc' + 'd' * 61}", 201),
+    "ccache": ("/ccache/ab/cdef0123", "ccache-abcdef0123", 200),
+    "moon-ac": (f"/moon/main/ac/{SHA}", f"moon-ac-{SHA}", 200),
+    "moon-cas": (f"/moon/main/cas/{SHA}", f"moon-cas-{SHA}", 200),
+    "rush": ("/rush/my-project_build-abc", "rush-my-project_build-abc", 200),
+    "bazel-ac": (f"/bazel/ac/{SHA}", f"bazel-ac-{SHA}", 200),
+    "bazel-cas": (f"/bazel/cas/{SHA}", f"bazel-cas-{SHA}", 200),
+    "plain": ("/plain/metro/key-1", "metro-key-1", 200),
+}
+"""A path of each tool, the hash in Larder, and the status of an upload."""
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with deployed() as one:
+        yield one
+
+
+@pytest.fixture
+def running(deployment: Deployment, tmp_path: Path) -> Iterator[Running]:
+    with sidecar(deployment, tmp_path) as one:
+        yield one
+
+
+@pytest.fixture
+def tool(running: Running) -> Iterator[httpx.Client]:
+    """A build tool that knows the sidecar's token."""
+    headers = {"Authorization": f"Bearer {running.sidecar.token}"}
+    with httpx.Client(base_url=running.sidecar.url, headers=headers, trust_env=False) as client:
+        yield client
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_entry_is_missed_stored_and_found(
+    name: str, tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    path, hash, stored = ENTRIES[name]
+    assert tool.get(path).status_code == 404
+    assert tool.put(path, content=b"content").status_code == stored
+    running.uploaded()
+    assert deployment.artifacts == {hash: b"content"}
+    found = tool.get(path)
+    assert (found.status_code, found.content) == (200, b"content")
+    (upload,) = deployment.sent("PUT")
+    assert upload.query == {"slug": ["acme"]}
+    assert upload.headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_every_tool_has_a_path_here() -> None:
+    assert {name.partition("-")[0] for name in ENTRIES} == {*TOOLS, "plain"}
+
+
+def test_a_key_that_larder_refuses_is_stored_by_its_digest() -> None:
+    key = "a.b/../c" + "d" * 200
+    entry = find_entry(f"/plain/metro/{key.replace('/', '%2F')}")
+    assert entry is not None
+    assert entry.hash.startswith("metro-x")
+    assert find_entry("/v1/cache/../../etc/passwd") is None
+    assert find_entry("/plain/Metro/x") is None
+
+
+# Who is answered ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": "Basic !"}, 401),
+        ({"Authorization": f"Bearer {KEY}"}, 401),
+        ({"Authorization": "{token}", "Origin": "https://evil.example"}, 403),
+        ({"Authorization": "{token}", "Host": "evil.example"}, 403),
+        ({"Authorization": "{token}", "Host": "127.0.0.1:1"}, 403),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "PUT", "PROPFIND", "MKCOL", "POST"])
+def test_pages_and_other_users_get_nothing_and_nothing_is_forwarded(
+    running: Running, deployment: Deployment, headers: dict[str, str], status: int, method: str
+) -> None:
+    token = f"Bearer {running.sidecar.token}"
+    sent = {name: token if value == "{token}" else value for name, value in headers.items()}
+    reply = httpx.request(
+        method, f"{running.sidecar.url}{NX}", headers=sent, content=b"x", trust_env=False
+    )
+    assert reply.status_code == status
+    assert reply.headers["content-type"].startswith("text/plain")
+    assert deployment.asked == []
+
+
+def test_basic_authorization_has_any_user(running: Running) -> None:
+    auth = ("larder", running.sidecar.token)
+    reply = httpx.get(f"{running.sidecar.url}{NX}", auth=auth, trust_env=False)
+    assert reply.status_code == 404
+
+
+def test_the_key_of_larder_is_not_in_the_variables_of_the_tools(running: Running) -> None:
+    assert KEY not in str(running.sidecar.variables())
+
+
+# Lookups ------------------------------------------------------------------------------------------
+
+
+def test_a_miss_is_remembered_until_the_entry_is_stored(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    """Nx 22 asks for each waiting task again and again."""
+    for _ in range(50):
+        assert tool.get(NX).status_code == 404
+    assert len(deployment.sent("GET")) == 1
+    tool.put(NX, content=b"x")
+    running.uploaded()
+    assert tool.get(NX).status_code == 200
+    counts = running.sidecar.cache.counts
+    # A hit counts when all of it is sent.
+    running.until(lambda: (counts.hits, counts.misses) == (1, 1))
+
+
+def test_a_large_entry_comes_from_storage_without_the_key(
+    tool: httpx.Client, deployment: Deployment
+) -> None:
+    content = bytes(range(256)) * 4_000
+    deployment.artifacts["nx-15803998449929193174"] = content
+    assert tool.get(NX).content == content
+    (direct,) = deployment.sent("GET", "/storage/")
+    assert direct.headers["authorization"] is None
+
+
+@pytest.mark.parametrize("path", [NX, f"/gradle/{'a' * 32}"])
+def test_a_cut_download_goes_on_where_it_was_cut(
+    tool: httpx.Client, deployment: Deployment, path: str
+) -> None:
+    entry = find_entry(path)
+    assert entry is not None
+    content = bytes(range(256)) * 4_000
+    deployment.artifacts[entry.hash] = content
+    deployment.cuts = 3
+    assert tool.get(path).content == content
+
+
+def test_a_download_that_stays_cut_is_a_miss(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    deployment.artifacts["nx-15803998449929193174"] = b"x" * (DIRECT + 1)
+    deployment.cuts = 10
+    assert tool.get(NX).status_code == 404
+    assert running.sidecar.cache.counts.hits == 0
+
+
+def test_a_large_entry_streams_to_tools_that_wait_for_the_first_byte(
+    tool: httpx.Client, deployment: Deployment
+) -> None:
+    path = f"/gradle/{'a' * 32}"
+    content = b"y" * 20_000_000
+    deployment.artifacts[f"gradle-{'a' * 32}"] = content
+    assert tool.get(path).content == content
+
+
+def test_blobs_have_the_bytes_of_their_name(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    path = f"/bazel/cas/{SHA}"
+    assert tool.put(path, content=b"other").status_code == 400
+    deployment.artifacts[f"bazel-cas-{SHA}"] = b"damaged"
+    assert tool.get(path).status_code == 404
+    assert tool.put(path, content=b"content").status_code == 200
+    running.uploaded()
+    assert tool.get(path).content == b"content"
+
+
+def test_head_has_the_size(tool: httpx.Client, deployment: Deployment) -> None:
+    deployment.artifacts[f"bazel-ac-{SHA}"] = b"content"
+    reply = tool.head(f"/bazel/ac/{SHA}")
+    assert (reply.status_code, reply.headers["content-length"]) == (200, "7")
+
+
+# Uploads ------------------------------------------------------------------------------------------
+
+
+def test_a_large_entry_goes_to_storage_without_the_key(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    content = b"z" * (INLINE + 1)
+    assert tool.put(NX, content=content).status_code == 200
+    running.uploaded()
+    assert deployment.artifacts == {"nx-15803998449929193174": content}
+    (offer,), (upload,) = deployment.sent("OPTIONS"), deployment.sent("PUT")
+    assert offer.headers["access-control-request-method"] == "PUT"
+    assert (upload.path, upload.headers["authorization"]) == (
+        "/storage/nx-15803998449929193174",
+        None,
+    )
+
+
+def test_an_upload_is_repeated_from_the_spool(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    deployment.failing["PUT"] = [(503, "unavailable")]
+    tool.put(NX, content=b"content")
+    running.uploaded()
+    assert deployment.artifacts == {"nx-15803998449929193174": b"content"}
+
+
+def test_an_upload_in_chunks(tool: httpx.Client, running: Running, deployment: Deployment) -> None:
+    tool.put(NX, content=iter([b"con", b"tent"]))
+    running.uploaded()
+    assert deployment.artifacts == {"nx-15803998449929193174": b"content"}
+
+
+def test_the_time_of_a_task_is_that_from_its_miss_to_its_upload(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    """Nx looks all tasks up first, so its times say nothing."""
+    gradle = f"/gradle/{'a' * 32}"
+    for path in (gradle, NX):
+        tool.get(path)
+        tool.put(path, content=b"x")
+    running.uploaded()
+    durations = {
+        one.path.partition("artifacts/")[2][:2]: one.headers["x-artifact-duration"]
+        for one in deployment.sent("PUT")
+    }
+    assert durations["nx"] is None
+    assert 0 <= int(durations["gr"]) < 10_000
+
+
+def test_a_full_spool_drops_the_upload(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    running.sidecar.limit_spool(10)
+    assert tool.put(NX, content=b"x" * 100_000).status_code == 403
+    assert tool.put(f"/gradle/{'a' * 32}", content=b"x" * 100_000).status_code == 200
+    assert deployment.sent("PUT") == []
+
+
+def test_nothing_is_left_in_the_spool(
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with sidecar(deployment, tmp_path) as one:
+        headers = {"Authorization": f"Bearer {one.sidecar.token}"}
+        url = f"{one.sidecar.url}{NX}"
+        httpx.put(url, headers=headers, content=b"x" * 5_000_000, trust_env=False)
+    assert [path for path in tmp_path.iterdir() if path.name.startswith("larder-")] == []
+
+
+def test_the_room_of_a_body_is_given_back() -> None:
+    spool = Spool(limit=10)
+    for _ in range(3):
+        spool.take(_Zeros(), 10).close()
+    spool.close()
+
+
+class _Zeros:
+    def read(self, size: int, /) -> bytes:
+        return b"\0" * size
+
+
+# What goes wrong ----------------------------------------------------------------------------------
+
+ANSWERS = [(500, "internal"), (503, "x"), (429, "too_many_requests"), (403, "forbidden")]
+
+
+@pytest.mark.parametrize(("status", "code"), ANSWERS)
+@pytest.mark.parametrize("path", [NX, f"/gradle/{'a' * 32}", "/ccache/ab/cdef0123"])
+def test_an_error_of_larder_is_a_miss_and_a_lost_upload(
+    tool: httpx.Client, running: Running, deployment: Deployment, path: str, status: int, code: str
+) -> None:
+    deployment.failing = {method: [(status, code)] * 10 for method in ("GET", "PUT")}
+    assert tool.get(path).status_code == 404
+    assert tool.put(path, content=b"x").status_code == 200
+    running.uploaded()
+    assert deployment.artifacts == {}
+
+
+def test_larder_is_left_alone_while_it_fails(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    deployment.failing["GET"] = [(500, "internal")] * 100
+    for number in range(20):
+        assert tool.get(f"/v1/cache/{number}").status_code == 404
+    # Three lookups of two tries each.
+    assert len(deployment.sent("GET")) == 6
+    assert running.lines == ["Larder does not answer (status 500); the build goes on without it"]
+
+
+def test_a_wrong_key_is_one_line_and_one_request(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    deployment.tokens.clear()
+    for number in range(5):
+        assert tool.get(f"/v1/cache/{number}").status_code == 404
+    assert tool.put(NX, content=b"x").status_code == 403
+    assert running.lines == ["no cache: Larder refuses the token (401)"]
+    assert len(deployment.asked) == 1
+
+
+@pytest.mark.parametrize("code", ["read_only", "missing_permission"])
+def test_a_key_that_only_reads_uploads_once_and_still_reads(
+    tool: httpx.Client, running: Running, deployment: Deployment, code: str
+) -> None:
+    deployment.failing["PUT"] = [(403, code)]
+    deployment.artifacts["gradle-aa"] = b"there"
+    assert tool.put(NX, content=b"x").status_code == 200
+    running.uploaded()
+    # Known from now on. Nx takes 403 for an answer, and Gradle would turn its cache off.
+    assert tool.put("/v1/cache/2", content=b"x").status_code == 403
+    assert tool.put("/gradle/ab", content=b"x").status_code == 200
+    assert tool.put("/sccache/.sccache_check", content=b"x").status_code == 403
+    assert tool.get("/gradle/aa").content == b"there"
+    assert len(deployment.sent("PUT")) == 1
+    assert running.lines == ["the token cannot store: nothing is uploaded"]
+
+
+def test_a_refused_upload_does_not_stop_others(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    deployment.failing["PUT"] = [(413, "artifact_too_large")]
+    tool.put("/v1/cache/1", content=b"x")
+    running.uploaded()
+    tool.put("/v1/cache/2", content=b"x")
+    running.uploaded()
+    assert deployment.artifacts == {"nx-2": b"x"}
+    assert running.lines == ["Larder refuses an upload (artifact_too_large)"]
+
+
+def test_an_unreachable_larder_is_a_miss(tmp_path: Path) -> None:
+    with sidecar(Deployment(url="http://127.0.0.1:1"), tmp_path) as one:
+        headers = {"Authorization": f"Bearer {one.sidecar.token}"}
+        for number in range(5):
+            url = f"{one.sidecar.url}/v1/cache/{number}"
+            assert httpx.get(url, headers=headers, trust_env=False).status_code == 404
+        assert len(one.lines) == 1
+
+
+def test_an_unknown_path_is_not_found(tool: httpx.Client, deployment: Deployment) -> None:
+    assert tool.get("/v1/unknown").status_code == 404
+    assert tool.put("/", content=b"x").status_code == 404
+    assert tool.post("/v1/cache/1", content=b"x").status_code == 404
+    assert deployment.asked == []
+
+
+def test_sccache_finds_folders(tool: httpx.Client, deployment: Deployment) -> None:
+    assert tool.get("/sccache/.sccache_check").status_code == 404
+    assert tool.put("/sccache/.sccache_check", content=b"x").status_code == 200
+    folder = tool.request("PROPFIND", "/sccache/a/b/")
+    assert (folder.status_code, "<D:collection/>" in folder.text) == (207, True)
+    assert tool.request("MKCOL", "/sccache/a/b/").status_code == 201
+    assert deployment.asked == []
+
+
+# Figures ------------------------------------------------------------------------------------------
+
+
+def test_events_count_hits_and_misses(deployment: Deployment, tmp_path: Path) -> None:
+    with sidecar(deployment, tmp_path, GITHUB_ACTIONS="true") as one:
+        headers = {"Authorization": f"Bearer {one.sidecar.token}"}
+        deployment.artifacts["nx-1"] = b"x"
+        for number in range(100):
+            url = f"{one.sidecar.url}/v1/cache/{number}"
+            httpx.get(url, headers=headers, trust_env=False)
+    events = deployment.events()
+    assert {(one["hash"], one["event"]) for one in events} == {
+        (f"nx-{number}", "HIT" if number == 1 else "MISS") for number in range(100)
+    }
+    assert {one["source"] for one in events} == {"REMOTE"}
+    assert deployment.sent("GET")[0].headers["x-artifact-client-ci"] == "GITHUB_ACTIONS"
