@@ -36,6 +36,7 @@ def test_the_callers_team(cloud: Cloud, personal: Sender, named_by: str) -> None
             "stagingPrefix": "",
             "formerSlugs": [],
             "remoteCaching": {"enabled": True},
+            "runInputs": "off",
             "membership": {
                 "uid": cloud.user.id,
                 "teamId": cloud.team.id,

@@ -13,6 +13,7 @@ from larder.errors import TeamNotFound
 from larder.instance import restart
 from larder.rate_limits.models import TEAMS_MADE
 from larder.settings import settings
+from larder.tables import TEAMS
 from larder.teams import repository
 from larder.teams.models import CachingStatus, Role
 from larder.teams.state import change_state
@@ -75,6 +76,30 @@ def test_remote_caching_sets_the_caching_status(
     assert cloud.send("GET", "/v8/artifacts/status").json == {"status": becomes}
 
 
+def test_run_inputs_are_off_until_an_owner_or_admin_turns_them_on(
+    cloud: Cloud, ada: Person
+) -> None:
+    assert ada.send("GET", "/v2/teams/acme").json["runInputs"] == "off"
+    viewer, admin = joined(cloud, Role.VIEWER), joined(cloud, Role.ADMIN, "eve")
+    assert outcome(change(viewer, "acme", runInputs="names")) == (403, "missing_role")
+    reply = change(admin, "acme", runInputs="names")
+    assert (reply.status, reply.json["runInputs"]) == (200, "names")
+    entry = next(one for one in ada.send("GET", "/v1/audit?slug=acme").json["entries"])
+    assert (entry["action"], entry["subject"]) == ("team_changed", "run_inputs")
+
+
+def test_the_key_of_the_run_inputs_stays_and_is_in_no_reply(cloud: Cloud, ada: Person) -> None:
+    replies = [change(ada, "acme", runInputs=to) for to in ("values", "off", "names")]
+    team = find_team("acme")
+    assert team is not None
+    assert len(team.inputs_key) == 64
+    item = TEAMS.get(cloud.team.id, "team")
+    assert item is not None
+    assert item["inputs_key"] == team.inputs_key
+    shown = [reply.body for reply in (*replies, ada.send("GET", "/v2/teams/acme"))]
+    assert team.inputs_key not in "".join([*map(str, shown), repr(team)])
+
+
 def test_a_key_needs_the_artifacts_permission_to_set_the_caching_status(ada: Person) -> None:
     manages, writes = (
         Person(ada.user, key_of(ada, permissions))
@@ -109,6 +134,8 @@ def test_a_key_needs_the_artifacts_permission_to_set_the_caching_status(ada: Per
         ({"formerSlugs": "acme"}, "formerSlugs"),
         ({"formerSlugs": ["never-had"]}, "formerSlugs"),
         ({"formerSlugs": [1]}, "formerSlugs.0"),
+        ({"runInputs": "all"}, "runInputs"),
+        ({"runInputs": True}, "runInputs"),
         ({"remoteCaching": True}, "remoteCaching"),
         ({"remoteCaching": {"enabled": "yes"}}, "remoteCaching.enabled"),
         ({"remoteCaching": {"enabled": 1}}, "remoteCaching.enabled"),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -129,6 +129,16 @@ class Unsigned(StrEnum):
     REFUSE = "refuse"
 
 
+class RunInputs(StrEnum):
+    """What Larder keeps of the inputs of a team's reported runs (docs/usage.md#inputs-of-runs)."""
+
+    OFF = "off"
+    NAMES = "names"
+    """Names of files and variables, and digests of files."""
+    VALUES = "values"
+    """Also a code of each variable's value."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
     """Whether only trusted credentials write what everyone in the team reads, and how (docs/protection.md).
@@ -193,7 +203,8 @@ class UserState(NamedTuple):
 class Team:
     """A team. `former_slugs`, the latest last, still lead to it, and no other team can take them.
 
-    `version` increases when its name or slugs change. `created_by` is a user's id, None for old teams.
+    `version` increases when its name or slugs change. `created_by` is a user's id, None for old teams. `inputs_key` is
+    the random key of the codes of its run inputs, empty until they are first turned on. No reply has it.
     """
 
     id: str
@@ -204,6 +215,8 @@ class Team:
     created_by: str | None = None
     former_slugs: tuple[str, ...] = ()
     version: int = 0
+    run_inputs: RunInputs = RunInputs.OFF
+    inputs_key: str = field(default="", repr=False)
     state: OwnerState
 
     @property

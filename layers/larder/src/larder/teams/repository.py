@@ -51,6 +51,7 @@ from larder.teams.models import (
     Protection,
     Role,
     RuleState,
+    RunInputs,
     Team,
     Unsigned,
     UserState,
@@ -214,6 +215,8 @@ def change_team(
         "slug": (old.slug, new.slug),
         "former_slugs": (list(old.former_slugs), list(new.former_slugs)),
         "caching": (old.state.caching.value, new.state.caching.value),
+        "run_inputs": (old.run_inputs.value, new.run_inputs.value),
+        "inputs_key": (old.inputs_key, new.inputs_key),
     }
     changes = {name: after for name, (before, after) in states.items() if before != after}
     stamp = {"version": old.version + 1, "updated_at": to_ms(new.updated_at)}
@@ -539,6 +542,8 @@ def _team(item: Item) -> Team:
         created_by=item.get("created_by"),
         former_slugs=tuple(item.get("former_slugs", ())),
         version=item.get("version", 0),
+        run_inputs=RunInputs(item.get("run_inputs", RunInputs.OFF)),
+        inputs_key=item.get("inputs_key", ""),
         state=_team_state(item),
     )
 

@@ -7,6 +7,7 @@ conditional on that role, so that two admins who remove each other at the same t
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from larder.actor import Actor
@@ -32,6 +33,7 @@ from larder.teams.models import (
     Member,
     Places,
     Role,
+    RunInputs,
     Team,
     is_team_id,
 )
@@ -55,6 +57,7 @@ class TeamChange:
     slug: str | None = None
     former_slugs: tuple[str, ...] | None = None
     caching: CachingStatus | None = None
+    run_inputs: RunInputs | None = None
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -64,6 +67,7 @@ class TeamChange:
             ("slug", self.slug),
             ("former_slugs", self.former_slugs),
             ("caching", self.caching),
+            ("run_inputs", self.run_inputs),
         )
         return tuple(name for name, value in changes if value is not None)
 
@@ -235,6 +239,7 @@ def _entries(old: Team, new: Team, actor: Actor | None) -> "list[Write]":
         "name": old.name != new.name,
         "slug": old.slug != new.slug,
         "former_slugs": old.former_slugs != new.former_slugs,
+        "run_inputs": old.run_inputs is not new.run_inputs,
     }
     entries = []
     if any(properties.values()):
@@ -254,10 +259,14 @@ def _changed(team: Team, change: TeamChange) -> Team:
         if unknown := [one for one in change.former_slugs if one not in team.slugs]:
             raise InvalidValue("former_slugs", f"{unknown[0]!r} is not a former slug of the team")
         former = [one for one in former if one in change.former_slugs]
+    run_inputs = team.run_inputs if change.run_inputs is None else change.run_inputs
+    needs_key = run_inputs is not RunInputs.OFF and not team.inputs_key
     return replace(
         team,
         name=name,
         slug=slug,
         former_slugs=tuple(former[-MAX_FORMER_SLUGS:]),
+        run_inputs=run_inputs,
+        inputs_key=token_hex(32) if needs_key else team.inputs_key,
         state=replace(team.state, caching=caching),
     )

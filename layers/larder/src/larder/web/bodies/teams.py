@@ -14,7 +14,7 @@ from larder.accounts.addresses import parse_address
 from larder.accounts.team_invitations import InvitationWanted
 from larder.errors import InvalidEmail, NoValuesToUpdate
 from larder.names import parse_name
-from larder.teams.models import CachingStatus, Overwrites, People, Role, Unsigned
+from larder.teams.models import CachingStatus, Overwrites, People, Role, RunInputs, Unsigned
 from larder.teams.protection import ProtectionChange
 from larder.teams.slugs import parse_slug
 from larder.teams.teams import TeamChange
@@ -48,6 +48,7 @@ class _TeamChange(BodyModel):
     slug: str | None = None
     formerSlugs: list[str] | None = None  # noqa: N815  # the names on the wire
     remoteCaching: _RemoteCaching | None = None  # noqa: N815
+    runInputs: str | None = None  # noqa: N815
 
 
 class _Protection(BodyModel):
@@ -104,7 +105,10 @@ def new_team(_token: BearerToken, request: Request) -> NewTeam:
 
 
 def team_change(_token: BearerToken, request: Request) -> TeamChange:
-    """`{"name"?, "slug"?, "formerSlugs"?, "remoteCaching"?: {"enabled"}}`. Raises NoValuesToUpdate without a field."""
+    """`{"name"?, "slug"?, "formerSlugs"?, "remoteCaching"?: {"enabled"}, "runInputs"?}`
+
+    Raises NoValuesToUpdate without a field.
+    """
     body = parsed_json(_TEAM_CHANGE, request)
     enabled = None if body.remoteCaching is None else body.remoteCaching.enabled
     former = None if body.formerSlugs is None else tuple(map(parse_slug, body.formerSlugs))
@@ -113,6 +117,7 @@ def team_change(_token: BearerToken, request: Request) -> TeamChange:
         slug=None if body.slug is None else parse_slug(body.slug),
         former_slugs=former,
         caching=None if enabled is None else _caching(enabled),
+        run_inputs=_choice(RunInputs, body.runInputs, "runInputs"),
     )
     if change == TeamChange():
         raise NoValuesToUpdate

@@ -7,7 +7,7 @@ from larder.accounts.models import User
 from larder.api_keys.models import ApiKey
 from larder.api_keys.principals import Principal
 from larder.clock import IsoTime, Milliseconds, to_iso, to_ms
-from larder.teams.models import CachingStatus, Role, TeamMembership
+from larder.teams.models import CachingStatus, Role, RunInputs, TeamMembership
 
 
 class ClientUserJson(TypedDict):
@@ -47,6 +47,7 @@ class TeamJson(TypedDict):
     stagingPrefix: Literal[""]
     formerSlugs: list[str]
     remoteCaching: RemoteCachingJson
+    runInputs: RunInputs
     membership: MembershipJson
 
 
@@ -118,6 +119,7 @@ def team_json(membership: TeamMembership) -> TeamJson:
         "stagingPrefix": "",
         "formerSlugs": list(team.former_slugs),
         "remoteCaching": {"enabled": team.state.caching is CachingStatus.ENABLED},
+        "runInputs": team.run_inputs,
         "membership": {
             "uid": member.user_id,
             "teamId": team.id,
