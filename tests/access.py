@@ -26,6 +26,7 @@ GET     /v1/usage                yes   yes   yes    yes       yes    | yes     y
 GET     /v1/usage/by             yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 GET     /v1/storage              yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 GET     /v1/audit                yes   yes   role   role      role   | yes     yes      yes    yes        | yes
+POST    /v1/causes               yes   yes   yes    yes       yes    | yes     yes      yes    yes        | 402
 POST    /v1/runs                 yes   yes   yes    yes       reads  | yes     yes      yes    yes        | 402
 GET     /v1/runs                 yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
 GET     /v1/tasks/history        yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes

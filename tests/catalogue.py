@@ -99,6 +99,7 @@ class Request:
                 "/v1/artifacts",
                 "/v1/runs",
                 "/v1/tasks",
+                "/v1/causes",
                 "/v1/usage",
                 "/v1/audit",
                 "/v1/storage",
@@ -330,6 +331,69 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "GET /v1/storage": by_session(),
         "GET /v1/runs": by_key(query="from=2026-11-01&to=2026-11-21"),
         "GET /v1/tasks/history": by_key(query="package=web&task=build"),
+        "POST /v1/causes": by_key(
+            query="against=main",
+            headers={"x-artifact-client-ci": "GITHUB_ACTIONS"},
+            json={
+                "turboVersion": "2.11.11",
+                "scm": {"branch": "main", "sha": "1f0bd0a4c8b0f0e5b6f0a4f0a6b7c8d9e0f1a2b3"},
+                "ancestors": ["77aa00b1c8b0f0e5b6f0a4f0a6b7c8d9e0f1a2b3"],
+                "dirty": False,
+                "tasks": [
+                    {
+                        "package": "web",
+                        "task": "build",
+                        "hash": n.hash,
+                        "cache": {"status": "MISS"},
+                        "bytes": 2_000_000,
+                    }
+                ],
+                "inputs": {
+                    "version": 1,
+                    "global": {
+                        "rootKey": "f3a1b2c3d4e5",
+                        "files": {"tsconfig.json": "9e26dfeeb6e6"},
+                        "external": "459c029558afe716",
+                        "internal": "",
+                        "env": {"NODE_ENV": ""},
+                        "inferred": [],
+                        "specified": {"env": ["NODE_ENV"], "passThroughEnv": []},
+                        "engines": "",
+                        "envMode": "strict",
+                        "frameworkInference": True,
+                    },
+                    "files": [{"directory": "packages/web", "files": {"src/a.js": "78981922613b"}}],
+                    "definitions": [
+                        {
+                            "outputs": ["dist/**"],
+                            "env": ["API_URL"],
+                            "passThroughEnv": [],
+                            "dependsOn": ["^build"],
+                            "cache": True,
+                        }
+                    ],
+                    "tasks": [
+                        {
+                            "files": 0,
+                            "definition": 0,
+                            "external": "459c029558afe716",
+                            "env": {
+                                "API_URL": "ab8e18ef4ebebeddc0b3152ce9c9006e14fc05242e3fc9ce32246ea6a9543074"
+                            },
+                            "inferred": [],
+                            "dependencies": [],
+                            "script": "c3ab8ff13720",
+                            "arguments": "",
+                            "envMode": "strict",
+                        }
+                    ],
+                },
+                "hints": {
+                    "files": {"packages/web/src/a.js": "untracked"},
+                    "packages": {"packages/web": ["lodash 4.17.20 -> 4.17.21"]},
+                },
+            },
+        ),
         "DELETE /v1/runs": by_session(query=f"reporter={n.key_id}"),
         "POST /v1/runs": by_key(
             headers={"x-artifact-client-ci": "GITHUB_ACTIONS"},

@@ -21,7 +21,9 @@ RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
 Grant = tuple[str, str]
 """An action and its resource as in the template: `("dynamodb:GetItem", "TeamsTable.Arn")`."""
 
-_OBJECTS = "${ArtifactsBucket.Arn}/artifacts/*"
+_OBJECTS = {
+    f"{folder}/": f"${{ArtifactsBucket.Arn}}/{folder}/*" for folder in ("artifacts", "inputs")
+}
 _SES = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}"
 _FUNCTIONS = {
     function.name: function.logical_id for function in load_template(environ={}).functions
@@ -256,7 +258,9 @@ def _table(arguments: dict[str, Any]) -> str:
 
 
 def _objects(arguments: dict[str, Any]) -> str:
-    return _OBJECTS if arguments["Key"].startswith("artifacts/") else arguments["Key"]
+    key: str = arguments["Key"]
+    found = (every for folder, every in _OBJECTS.items() if key.startswith(folder))
+    return next(found, key)
 
 
 def _as_list(value: Any) -> list[Any]:

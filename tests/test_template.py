@@ -662,13 +662,14 @@ def test_permissions_list_their_actions_and_resources(logical_id: str) -> None:
             r"|ArtifactsBucket\.Arn"
             r"|(RemoveArtifacts|SendAccountEmail)\.Arn"
             r"|SigningSecret"
-            r"|\$\{ArtifactsBucket\.Arn\}/artifacts/\*",
+            r"|\$\{ArtifactsBucket\.Arn\}/(artifacts|inputs)/\*",
             target,
         )
 
 
 WILDCARDS = {
     "${ArtifactsBucket.Arn}/artifacts/*": "the artifacts, and no other objects in the bucket",
+    "${ArtifactsBucket.Arn}/inputs/*": "the inputs of runs, and no other objects in the bucket",
     "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*": "the condition limits it to the sender",
     "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:configuration-set/*": "the sender can have one",
 }
@@ -801,7 +802,16 @@ def test_a_function_with_a_route_can_authenticate_its_caller(logical_id: str) ->
     (path, *_) = (route["Path"] for route in events(logical_id, "HttpApi").values())
     named = ["VerifyToken"]
     if path.startswith(
-        ("/v8/", "/v1/artifacts", "/v1/runs", "/v1/tasks", "/v1/usage", "/v1/audit", "/v1/storage")
+        (
+            "/v8/",
+            "/v1/artifacts",
+            "/v1/runs",
+            "/v1/tasks",
+            "/v1/causes",
+            "/v1/usage",
+            "/v1/audit",
+            "/v1/storage",
+        )
     ):
         named = ["AuthenticateCaller"]
     if path.startswith("/api/auth/"):
@@ -1151,6 +1161,10 @@ def test_whatever_names_the_bucket_names_the_existing_one_in_place_of_it() -> No
                 {"Fn::Sub": f"{arn}/artifacts/*"},
             ),
             (
+                {"Fn::Sub": "${ArtifactsBucket.Arn}/inputs/*"},
+                {"Fn::Sub": f"{arn}/inputs/*"},
+            ),
+            (
                 {"Fn::GetAtt": "ArtifactsBucket.RegionalDomainName"},
                 {"Fn::Sub": "${ExistingBucket}.s3.${AWS::Region}.${AWS::URLSuffix}"},
             ),
@@ -1209,6 +1223,9 @@ def test_the_bucket_expires_artifacts_and_aborts_unfinished_uploads() -> None:
     # Shorter, it could delete a published version while another upload to its URL is the current one.
     noncurrent = rules["expire-artifacts"]["NoncurrentVersionExpiration"]
     assert noncurrent == {"NoncurrentDays": retention}
+    assert rules["expire-inputs"]["Prefix"] == "inputs/"
+    assert rules["expire-inputs"]["ExpirationInDays"] == {"Ref": "RunRetentionDays"}
+    assert rules["expire-inputs"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
     assert rules["remove-delete-markers"]["ExpiredObjectDeleteMarker"] is True
     abort = rules["abort-unfinished-uploads"]
     assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}

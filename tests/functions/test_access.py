@@ -352,7 +352,7 @@ def test_the_id_takes_precedence_over_the_slug(stored: Cloud) -> None:
 NO, READ = "missing_permission", "read_only"
 LIST_RUNS, RECORD_RUN, DELETE_RUNS = "GET /v1/runs", "POST /v1/runs", "DELETE /v1/runs"
 READS, WRITES = (
-    [GET, HEAD, QUERY, USAGE, LIST_RUNS, "GET /v1/tasks/history"],
+    [GET, HEAD, QUERY, USAGE, LIST_RUNS, "GET /v1/tasks/history", "POST /v1/causes"],
     [PUT, PREFLIGHT, RECORD_RUN],
 )
 MANAGES = [

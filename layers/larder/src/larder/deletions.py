@@ -12,6 +12,7 @@ from larder.api_keys.service import (
 from larder.artifacts.removals import UPLOADS_ARE_OVER_AFTER, delete_owner_data
 from larder.errors import TryAgain
 from larder.invitations import service as invitations
+from larder.runs.service import delete_inputs
 from larder.teams import teams
 from larder.teams.members import leave_teams
 from larder.teams.state import delete_personal_state
@@ -68,6 +69,7 @@ def sweep_teams(*, now: datetime, has_time: Callable[[], bool]) -> int:
             invitations.delete_all(team_id, has_time=has_time)
             and teams.delete_team_items(team_id, has_time=has_time)
             and delete_owner_data(team_id, now=now, has_time=has_time)
+            and delete_inputs(team_id, has_time=has_time)
         )
         if is_empty and now - deleted_at > UPLOADS_ARE_OVER_AFTER:
             teams.finish_deletion(team_id)

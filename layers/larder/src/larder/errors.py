@@ -466,6 +466,10 @@ class RateLimited(LarderError):
         self.retry_after_s = -(-try_again_in_ms // 1000)
 
 
+class RunTooLarge(LarderError):
+    message = "The report has more than 4 MB compressed, 32 MB unpacked, or 200,000 files. Send it without inputs."
+
+
 class TooManyRequests(LarderError):
     """One client address or one user reached the limit of one kind of request."""
 

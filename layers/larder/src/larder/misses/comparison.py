@@ -20,8 +20,8 @@ LOCKFILES = (
     *("package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock"),
     "bun.lockb",
 )
-_TURBO_JSON = ("turbo.json", "turbo.jsonc")
-_MANIFEST = "package.json"
+TURBO_JSON = ("turbo.json", "turbo.jsonc")
+MANIFEST = "package.json"
 _NO_PACKAGES = "459c029558afe716"
 """turbo's hash of no external packages."""
 
@@ -158,7 +158,7 @@ def _shared_causes(base: Summary, run: Summary, hints: Hints) -> Iterator[tuple[
     has_lockfiles = bool(old.external) and bool(new.external)
     for path, how in _file_differences(old.files, new.files):
         # Without a lockfile, turbo hashes package.json of the root instead.
-        if path == _MANIFEST and not has_lockfiles:
+        if path == MANIFEST and not has_lockfiles:
             continue
         yield _Key(Kind.GLOBAL_FILE, _path("", path), how), {}
     for name, how, about in _variable_changes(old.variables, new.variables):
@@ -216,9 +216,9 @@ def _own_causes(
                 yield _Key(Kind.FILE, _path(new.directory, name), "renamed"), about
             continue
         about = {}
-        if name == _MANIFEST and old.command != new.command:
+        if name == MANIFEST and old.command != new.command:
             about[Hint.SCRIPT] = {new.task: None}
-        if name == _MANIFEST and edges and not depends_on:
+        if name == MANIFEST and edges and not depends_on:
             about[Hint.DEPENDENCIES] = dict.fromkeys(edges)
             edges = ()
         yield _Key(Kind.FILE, _path(new.directory, name), how), about
@@ -449,9 +449,9 @@ class _Found:
             files = set(LOCKFILES)
         elif key.kind in (Kind.DEFINITION, Kind.TURBO_JSON):
             folders = {"", *(task.directory for task in self._run.tasks.values())}
-            files = {_path(folder, name) for folder in folders for name in _TURBO_JSON}
+            files = {_path(folder, name) for folder in folders for name in TURBO_JSON}
         elif key.kind is Kind.ENGINES:
-            files = {_MANIFEST}
+            files = {MANIFEST}
         elif key.kind in (Kind.GLOBAL_INTERNAL, Kind.EDGE, Kind.MOVED, Kind.UNKNOWN):
             return None
         else:

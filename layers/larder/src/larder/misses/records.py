@@ -96,7 +96,7 @@ class NoteJson(TypedDict):
     tasks: list[str]
 
 
-class ExplanationJson(TypedDict):
+class ComparisonJson(TypedDict):
     """Why a run has other hashes than its baseline. Lists have at most 100 entries, and `causes` 20.
 
     `tasks` counts those of the run, `changed` those with another hash, and `restored` those of them that were restored
@@ -119,7 +119,7 @@ class ExplanationJson(TypedDict):
     notes: list[NoteJson]
 
 
-def record(comparison: Comparison, *, chosen: Chosen | None = None) -> ExplanationJson:
+def record(comparison: Comparison, *, chosen: Chosen | None = None) -> ComparisonJson:
     """The JSON of a comparison, without the reasons of tasks with the same hash."""
     return {
         "baseline": {**_run(comparison.base), "chosen": chosen},

@@ -16,7 +16,8 @@ Creating teams and inviting people is counted per user, not per client address: 
 sent: `MAIL_IN_AN_HOUR`, `MAIL_IN_A_DAY`. Wrong passwords are counted per account, too (`guesses.py`). Refused id tokens
 are counted per client address (`FAILED_EXCHANGES`), and keys of CI jobs per team, trusted jobs apart from others, with
 the option's limit. Reported runs are counted per team or user (`RUNS_REPORTED`), and their bytes per writer
-(`REPORTED_BYTES`). Token requests are counted per identity provider (`PROVIDER_TOKENS`).
+(`REPORTED_BYTES`), their inputs per team (`INPUT_BYTES`), and comparisons per credential (`COMPARISONS`). Token
+requests are counted per identity provider (`PROVIDER_TOKENS`).
 """
 
 from dataclasses import dataclass
@@ -72,6 +73,12 @@ RUNS_REPORTED = Limit(most=100_000, window_s=3600)
 
 REPORTED_BYTES = Limit(most=20_000_000, window_s=3600)
 """Bytes of the runs that one key, or the jobs of one scope, report: 10,000 runs of 100 tasks."""
+
+INPUT_BYTES = Limit(most=200_000_000, window_s=3600)
+"""Bytes of the inputs of the runs of an owner. Each report counts as 200 kB at least, so it is also 1,000 reports."""
+
+COMPARISONS = Limit(most=60, window_s=3600)
+"""Comparisons of one credential that store nothing. Each could try a value of a variable."""
 
 EMAIL_CHANGES = Limit(most=10, window_s=3600)
 """Changes of the address that one user asks for. Each sends an email, perhaps to an address that is not theirs."""

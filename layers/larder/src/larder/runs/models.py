@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from heapq import nlargest
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from larder.actor import Actor
 from larder.clock import to_ms
-from larder.misses.records import ExplanationJson
+from larder.misses.records import ComparisonJson
 
 MAX_TASKS = 5_000
 """The most tasks of a report."""
@@ -70,8 +70,8 @@ class Run:
     those of their artifacts, in the same order. It can have fewer, or none.
 
     `scope` is the scope of its reporter as for artifacts, None for the shared one. It is `trusted` if its reporter is,
-    and in a team without protection if a CI reported it. Only a run that `has_inputs` can be a baseline. `explanation`
-    is why it missed, None if nothing was compared.
+    and in a team without protection if a CI reported it. `inputs` is the end of the name of its object, None without
+    one; only a run with inputs can be a baseline. `explanation` is why it missed, None if nothing was compared.
     """
 
     id: str
@@ -89,13 +89,37 @@ class Run:
     hashes: Sequence[str | None] = ()
     scope: str | None = None
     trusted: bool = False
-    has_inputs: bool = False
-    explanation: ExplanationJson | None = None
+    inputs: str | None = None
+    explanation: ComparisonJson | None = None
+
+    @property
+    def has_inputs(self) -> bool:
+        return self.inputs is not None
 
     @property
     def place(self) -> str:
         """Sorts by the time of the start."""
         return f"{to_ms(self.started_at):012x}#{self.id}"
+
+
+class WithInputs(Protocol):
+    """What the name of a run's object follows from."""
+
+    @property
+    def place(self) -> str: ...
+    @property
+    def scope(self) -> str | None: ...
+    @property
+    def inputs(self) -> str | None: ...
+
+
+class StoredRun(NamedTuple):
+    """A run as far as its deletion goes. `reporter` is who reported it."""
+
+    place: str
+    reporter: Actor
+    scope: str | None
+    inputs: str | None
 
 
 class DeletedRuns(NamedTuple):

@@ -14,12 +14,13 @@ from datetime import datetime, timedelta
 from larder.actor import Actor
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import begins_with, between, equals, exists, missing
-from larder.misses.records import ExplanationJson
+from larder.misses.records import ComparisonJson
 from larder.runs.models import (
     MAX_NAME,
     Run,
     RunsPage,
     RunTask,
+    StoredRun,
     TaskRow,
     Totals,
     kept,
@@ -61,7 +62,7 @@ def item_of(owner: str, run: Run, *, expires_at: datetime) -> Item:
         "hashes": _packed_hashes(run.hashes, most=MAX_PACKED - len(packed)),
         "scope": run.scope,
         "trusted": run.trusted,
-        "inputs": run.has_inputs,
+        "inputs": run.inputs,
         "explanation": None if run.explanation is None else _packed_explanation(run.explanation),
     }
 
@@ -97,28 +98,25 @@ def find(owner: str, place: str, *, now: datetime) -> Run | None:
     return _run(item)
 
 
-def find_reporter(owner: str, place: str) -> Actor | None:
-    """Who reported the run. None if there is no such run."""
+def find_stored(owner: str, place: str) -> StoredRun | None:
     item = USAGE.get(owner, f"{_PREFIX}{place}")
-    return None if item is None else Actor.of(item["key_id"], item.get("user_id"))
+    return None if item is None else _stored_run(item)
 
 
-def places_of(owner: str, reporter: str, *, most: int, pages: int) -> tuple[list[str], bool]:
-    """The places of the newest runs of a key, session, user or rule, and whether there may be more."""
-    found: list[str] = []
+def runs_of(owner: str, reporter: str, *, most: int, pages: int) -> tuple[list[StoredRun], bool]:
+    """The newest runs of a key, session, user or rule, and whether there may be more."""
+    found: list[StoredRun] = []
     after = None
     for _ in range(pages):
         items, after = USAGE.page(
             equals(owner=owner) & begins_with(day=_PREFIX),
             consistent=True,
             backwards=True,
-            only=("owner", "day", "key_id", "user_id"),
+            only=("owner", "day", "key_id", "user_id", "scope", "inputs"),
             after=after,
         )
         found += [
-            str(item["day"]).removeprefix(_PREFIX)
-            for item in items
-            if reporter in (item["key_id"], item.get("user_id"))
+            _stored_run(item) for item in items if reporter in (item["key_id"], item.get("user_id"))
         ]
         if len(found) > most or after is None:
             break
@@ -179,7 +177,7 @@ def _unpacked_hashes(packed: str) -> list[str | None]:
     return [None if one == _NO_HASH else one for one in found]
 
 
-def _packed_explanation(explanation: ExplanationJson) -> str | None:
+def _packed_explanation(explanation: ComparisonJson) -> str | None:
     """Without the last causes and names if they take too much. None if even one cause does."""
     kept = explanation
     while True:
@@ -199,10 +197,10 @@ def _packed_explanation(explanation: ExplanationJson) -> str | None:
         }
 
 
-def _unpacked_explanation(packed: str | None) -> ExplanationJson | None:
+def _unpacked_explanation(packed: str | None) -> ComparisonJson | None:
     if packed is None:
         return None
-    found: ExplanationJson = json.loads(zlib.decompress(base64.b64decode(packed)))
+    found: ComparisonJson = json.loads(zlib.decompress(base64.b64decode(packed)))
     return found
 
 
@@ -218,6 +216,15 @@ def _unpacked_rows(packed: str) -> list[RunTask]:
         RunTask(packages[package][:MAX_NAME], names[task][:MAX_NAME], outcome, ms)
         for package, task, _, outcome, ms in rows
     ]
+
+
+def _stored_run(item: Item) -> StoredRun:
+    return StoredRun(
+        place=str(item["day"]).removeprefix(_PREFIX),
+        reporter=Actor.of(item["key_id"], item.get("user_id")),
+        scope=item.get("scope"),
+        inputs=item.get("inputs"),
+    )
 
 
 def _run(item: Item) -> Run:
@@ -242,4 +249,8 @@ def _run(item: Item) -> Run:
         totals=totals,
         tasks=tasks,
         hashes=_unpacked_hashes(item.get("hashes") or ""),
+        scope=item.get("scope"),
+        trusted=item.get("trusted", False),
+        inputs=item.get("inputs"),
+        explanation=_unpacked_explanation(item.get("explanation")),
     )

@@ -1,6 +1,7 @@
 """Record the runs that clients report, and read them with the figures of their tasks."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
@@ -10,9 +11,9 @@ from larder.concurrency import map_concurrently
 from larder.errors import InvalidValue, MissingRole
 from larder.rate_limits.models import REPORTED_BYTES, RUNS_REPORTED
 from larder.rate_limits.service import take_if_counted
-from larder.runs import repository
+from larder.runs import repository, storage
 from larder.runs.history import History, WantedHashes, history_of, repeats_of
-from larder.runs.models import DeletedRuns, Run, RunFigures, RunsPage, add_up, sum_of
+from larder.runs.models import DeletedRuns, Run, RunFigures, RunsPage, StoredRun, add_up, sum_of
 from larder.settings import settings
 
 MAX_FIGURE_RUNS = 1_000
@@ -33,8 +34,8 @@ MAX_AHEAD = timedelta(minutes=5)
 _AT_ONCE = 100
 
 
-def record(owner: str, run: Run, *, writer: str, now: datetime) -> bool:
-    """Store a run. False if it is stored already.
+def admit(owner: str, run: Run, *, writer: str, now: datetime) -> None:
+    """Check and count a run before it is stored.
 
     `writer` is the scope of those who report, or their credential: what they report is counted together.
 
@@ -45,12 +46,32 @@ def record(owner: str, run: Run, *, writer: str, now: datetime) -> bool:
         raise InvalidValue("execution.start_time", "must not be in the future")
     if run.started_at < now - kept:
         raise InvalidValue("execution.start_time", f"must be within the last {kept.days} days")
-    item = repository.item_of(owner, run, expires_at=now + kept)
-    size = len(json.dumps(item))
+    size = len(json.dumps(repository.item_of(owner, run, expires_at=now + kept)))
     # First, so that one writer cannot use up what is the owner's.
     take_if_counted(f"run-bytes#{owner}#{writer}", REPORTED_BYTES, now=now, amount=size)
     take_if_counted(f"runs#{owner}", RUNS_REPORTED, now=now)
-    return repository.add(item)
+
+
+def store(owner: str, run: Run, *, now: datetime) -> bool:
+    """Store a run that was admitted. False if it is stored already."""
+    kept = timedelta(days=settings().run_retention_days)
+    return repository.add(repository.item_of(owner, run, expires_at=now + kept))
+
+
+def recent_runs(
+    owner: str, first: datetime, end: datetime, *, limit: int, now: datetime
+) -> list[Run]:
+    """The newest runs that started from `first` on, but before `end`, the newest first."""
+    found: list[Run] = []
+    before = None
+    for _ in range(MAX_FIGURE_PAGES):
+        most = min(_AT_ONCE, limit - len(found))
+        page = repository.read_page(owner, first, end, before=before, limit=most, now=now)
+        found += page.runs
+        before = page.before
+        if before is None or len(found) >= limit:
+            break
+    return found
 
 
 def read_runs(
@@ -135,20 +156,31 @@ def delete_runs(
     user, and jobs of one rule, cannot delete each other's. Raises MissingRole.
     """
     if place is not None:
-        by = repository.find_reporter(owner, place)
-        if by is None:
+        run = repository.find_stored(owner, place)
+        if run is None:
             return DeletedRuns(0)
+        by = run.reporter
         if of is not None and by.credential_id != of.credential_id and not _is_user(of, by.user_id):
             raise MissingRole
-        return DeletedRuns(int(repository.delete(owner, place)))
+        return DeletedRuns(int(_delete(owner, run)))
     reporter = reporter or ""
     if of is not None and reporter != of.credential_id and not _is_user(of, reporter):
         raise MissingRole
-    places, has_more = repository.places_of(
-        owner, reporter, most=MAX_DELETED, pages=MAX_FIGURE_PAGES
-    )
-    deleted = map_concurrently(partial(repository.delete, owner), places)
+    found, has_more = repository.runs_of(owner, reporter, most=MAX_DELETED, pages=MAX_FIGURE_PAGES)
+    deleted = map_concurrently(partial(_delete, owner), found)
     return DeletedRuns(sum(deleted), has_more=has_more)
+
+
+def delete_inputs(owner: str, *, has_time: Callable[[], bool]) -> bool:
+    """Delete the inputs of all runs of a deleted team. False if time ran out."""
+    return storage.delete_all(owner, has_time)
+
+
+def _delete(owner: str, run: StoredRun) -> bool:
+    # First, so that a request that is sent again deletes what is left.
+    if run.inputs is not None:
+        storage.delete(owner, run)
+    return repository.delete(owner, run.place)
 
 
 def _is_user(of: Actor, user_id: str | None) -> bool:

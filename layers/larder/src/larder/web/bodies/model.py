@@ -19,8 +19,13 @@ class BodyModel(BaseModel):
 
 def parsed_json(model: TypeAdapter[T], request: Request) -> T:
     """The body by its model. Raises InvalidRequest, which names each field that breaks a rule, and the rule."""
+    return validated(model, sent_json(request))
+
+
+def validated(model: TypeAdapter[T], body: object) -> T:
+    """The same of JSON that is parsed already."""
     try:
-        return model.validate_python(sent_json(request))
+        return model.validate_python(body)
     except ValidationError as error:
         first, *others = broken_rules(error)
         raise InvalidRequest(*first, *others) from None

@@ -22,9 +22,13 @@ def sent_bytes(request: Request) -> bytes:
 
 
 def sent_json(request: Request) -> object:
+    return parsed_bytes(sent_bytes(request))
+
+
+def parsed_bytes(body: bytes) -> object:
     """The body as JSON in UTF-8. Rejects NaN and Infinity, which Python's parser accepts but JSON does not have."""
     try:
-        return json.loads(sent_bytes(request).decode(), parse_constant=_no_constant)
+        return json.loads(body.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise InvalidRequest("body", "must be JSON") from None
 

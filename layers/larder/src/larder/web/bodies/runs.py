@@ -1,7 +1,9 @@
-"""The file of `turbo run --summarize`, of which only the fields here are read."""
+"""The file of `turbo run --summarize`, of which only the fields here are read, and reports with inputs."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -17,14 +19,23 @@ from larder.runs.models import (
     names_of,
     totals_of,
 )
-from larder.web.bodies.model import BodyModel, parsed_json
-from larder.web.parameters import BearerToken, Client
+from larder.web.bodies.model import BodyModel, validated
+from larder.web.bodies.raw import parsed_bytes
+from larder.web.bodies.run_inputs import (
+    Ancestors,
+    Inputs,
+    SentHints,
+    check_files,
+    report_bytes,
+)
+from larder.web.parameters import Client
 from larder.web.powertools.resolver import Depends, Request
-from larder.web.principals.authorize import RunReporter
+from larder.web.principals.authorize import CausesReader, RunReporter
 
 _MAX_TEXT = 255
 _MAX_TIME_MS = 10**14
 _MAX_CODE = 2**31
+_MAX_BYTES = 10**12
 
 _Text = Annotated[str, Field(min_length=1, max_length=_MAX_TEXT)]
 _Moment = Annotated[int, Field(ge=0, le=_MAX_TIME_MS)]
@@ -53,6 +64,7 @@ class _Task(BodyModel):
     hash: Annotated[str, Field(pattern=rf"^(?:{HASH_PATTERN})$", max_length=_MAX_TEXT)]
     cache: _Cache
     execution: _Times | None = None
+    bytes: Annotated[int, Field(ge=0, le=_MAX_BYTES)] | None = None
 
 
 class _Scm(BodyModel):
@@ -60,32 +72,73 @@ class _Scm(BodyModel):
     sha: _Text | None = None
 
 
-class _Summary(BodyModel):
-    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9]{1,64}$")]
+class _Report(BodyModel):
     turboVersion: _Text | None = None  # noqa: N815
-    execution: _Times
     scm: _Scm | None = None
     tasks: Annotated[list[_Task], Field(max_length=MAX_TASKS)]
+    ancestors: Ancestors = Field(default_factory=list)
+    dirty: bool | None = None
+    inputs: Inputs | None = None
+    hints: SentHints | None = None
+
+
+class _Summary(_Report):
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9]{1,64}$")]
+    execution: _Times
+
+
+class _Question(_Report):
+    """A dry run has no times, and the id of a run that does not exist."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9]{0,64}$")] = ""
+    execution: _Times | None = None
+    inputs: Inputs
 
 
 _SUMMARY = TypeAdapter(_Summary)
+_QUESTION = TypeAdapter(_Question)
 
 
-def run_summary(_token: BearerToken, request: Request) -> _Summary:
-    """Raises InvalidRequest, which names the field of the file and the rule."""
-    return parsed_json(_SUMMARY, request)
+@dataclass(frozen=True, slots=True)
+class ReportedRun:
+    """A run, and its report if that has inputs."""
+
+    run: Run
+    report: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A report to explain, and the CI that asks."""
+
+    report: Mapping[str, Any]
+    ci: str | None
+
+
+def run_summary(_principal: RunReporter, request: Request) -> _Summary:
+    """Raises InvalidRequest, which names the field of the file and the rule, and RunTooLarge.
+
+    The principal comes first, because a large body takes a second of the processor.
+    """
+    return validated(_SUMMARY, parsed_bytes(report_bytes(request)))
+
+
+def asked_report(_principal: CausesReader, client: Client, request: Request) -> Question:
+    """A report with inputs. Raises InvalidRequest, RunTooLarge."""
+    sent = validated(_QUESTION, parsed_bytes(report_bytes(request)))
+    return Question(_report(sent, sent.inputs), client.ci)
 
 
 def reported_run(
     summary: Annotated[_Summary, Depends(run_summary)],
     client: Client,
     principal: RunReporter,
-) -> Run:
+) -> ReportedRun:
     """The file that `turbo run --summarize` writes. Other fields of it are ignored and not stored."""
     scm = summary.scm
     ran = [(_task(one, one.execution), one.hash) for one in summary.tasks if one.execution]
     tasks, best = [task for task, _ in ran], kept_with_hashes(ran)
-    return Run(
+    run = Run(
         id=summary.id,
         started_at=from_ms(summary.execution.startTime),
         duration=timedelta(milliseconds=summary.execution.ms),
@@ -100,6 +153,14 @@ def reported_run(
         tasks=[task for task, _ in best],
         hashes=[hash for _, hash in best],
     )
+    inputs = summary.inputs
+    return ReportedRun(run, None if inputs is None else _report(summary, inputs))
+
+
+def _report(sent: _Summary | _Question, inputs: Inputs) -> Mapping[str, Any]:
+    check_files(inputs)
+    # What has a default and was not sent takes no space in the object.
+    return sent.model_dump(by_alias=True, exclude_unset=True)
 
 
 def _task(task: _Task, times: _Times) -> RunTask:

@@ -4,7 +4,8 @@
 |---|---|
 | `CacheMember` | has a valid key or session token and, if the request names a team, is a member of it |
 | `UsageReporter` | can report cache usage events: any permission on `artifacts` |
-| `RunReporter` | can report runs: permission `artifacts: write`, and a role that writes |
+| `RunReporter` | can report runs: permission `artifacts: write`, and a role that writes; or a CI job that reads |
+| `CausesReader` | can have misses explained: permission `artifacts: read` |
 | `UsageReader` | can read usage figures: permission `artifacts: read`, even if the owner is blocked |
 | `CacheReader` | can read artifacts: permission `artifacts: read`, and caching is neither disabled nor paused |
 | `CacheWriter` | can write artifacts: permission `artifacts: write`, a role that writes, and a quota that is not full |
@@ -60,10 +61,20 @@ def usage_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
 
 
 def run_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
-    """Raises ReadOnly."""
-    principal = _principal(token, team, None, {"artifacts": ("write",)}, totals=False)
-    _require_writing_role(principal)
+    """Raises ReadOnly, MissingPermission."""
+    principal = _principal(token, team, None, {}, totals=False)
+    actions = principal.artifact_actions
+    if "write" in actions:
+        _require_writing_role(principal)
+    elif "read" not in actions:
+        raise MissingPermission("This token needs the permission artifacts: write.")
+    elif not principal.is_ci_job:
+        raise ReadOnly
     return principal
+
+
+def causes_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
+    return _principal(token, team, None, {"artifacts": ("read",)}, totals=False)
 
 
 def usage_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
@@ -178,6 +189,7 @@ CacheMember = Annotated[CachePrincipal, Depends(cache_member)]
 UsageReporter = Annotated[CachePrincipal, Depends(usage_reporter)]
 AuditReader = Annotated[CachePrincipal, Depends(audit_reader)]
 RunReporter = Annotated[CachePrincipal, Depends(run_reporter)]
+CausesReader = Annotated[CachePrincipal, Depends(causes_reader)]
 UsageReader = Annotated[CachePrincipal, Depends(usage_reader)]
 CacheReader = Annotated[CachePrincipal, Depends(cache_reader)]
 CacheWriter = Annotated[CachePrincipal, Depends(cache_writer)]

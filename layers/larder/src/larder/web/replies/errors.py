@@ -149,6 +149,7 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.StorageFull: ErrorReply(403, "storage_full"),
     errors.UnprovenCannotStore: ErrorReply(403, "email_not_proven"),
     errors.LargerThanQuota: ErrorReply(413, "larger_than_quota"),
+    errors.RunTooLarge: ErrorReply(413, "run_too_large"),
     errors.TeamNotFound: ErrorReply(404, "team_not_found"),
     errors.MemberNotFound: ErrorReply(404, "member_not_found"),
     errors.InvitationNotFound: ErrorReply(404, "invitation_not_found"),

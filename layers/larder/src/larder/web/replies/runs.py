@@ -6,6 +6,8 @@ from itertools import zip_longest
 from typing import Literal, NotRequired, TypedDict
 
 from larder.clock import Milliseconds, to_iso_date, to_ms
+from larder.explanations.models import Explained, NoCauses
+from larder.misses.records import ComparisonJson
 from larder.runs.history import History
 from larder.runs.models import (
     DeletedRuns,
@@ -35,7 +37,14 @@ MAX_TASK_FIGURES = 500
 """The most tasks of a reply: those with the most build time."""
 
 
-class RecordedRunJson(TypedDict):
+class CausesJson(TypedDict):
+    """Why a run missed. If `causes` is null, `missing` says why, such as that there is no run to compare with."""
+
+    causes: ComparisonJson | None
+    missing: NoCauses | None
+
+
+class RecordedRunJson(CausesJson):
     """The run as it is counted. `recorded` is false if it was stored before."""
 
     id: str
@@ -207,8 +216,17 @@ def history_json(history: History, stored: Container[str]) -> TaskHistoryJson:
     }
 
 
-def recorded_run_json(run: Run, *, recorded: bool) -> RecordedRunJson:
-    return {"id": run.id, "recorded": recorded, "tasks": run.totals.tasks}
+def recorded_run_json(run: Run, explained: Explained, *, recorded: bool) -> RecordedRunJson:
+    return {
+        "id": run.id,
+        "recorded": recorded,
+        "tasks": run.totals.tasks,
+        **causes_json(explained),
+    }
+
+
+def causes_json(explained: Explained) -> CausesJson:
+    return {"causes": explained.explanation, "missing": explained.missing}
 
 
 def deleted_runs_json(deleted: DeletedRuns) -> DeletedRunsJson:

@@ -1,0 +1,109 @@
+"""The run that another one is compared with.
+
+Candidates have inputs, started before the run, and are in a scope that the caller reads. The nearest commit comes
+first, then the run with the most equal hashes, then the newest.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from larder.actor import Actor
+from larder.misses.records import Chosen
+from larder.misses.summaries import Summary
+from larder.runs.models import Run
+
+MAX_AGE = timedelta(days=14)
+MAX_RUNS = 200
+"""The most runs that are looked through."""
+
+MAIN_BRANCHES = ("main", "master")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is looked for. `run_id` is that of the run itself, and `started_at` its start, or now for a dry run.
+
+    `own_scope` is the scope that the caller reads beside the shared one. With `trusted_only`, only trusted runs count.
+    `ancestors` are commits, the nearest first. `against` is the id of a run, `main`, `last` (of `reporter`) or `ci`.
+    """
+
+    run_id: str
+    started_at: datetime
+    own_scope: str | None
+    trusted_only: bool
+    sha: str | None
+    ancestors: Sequence[str]
+    against: str | None
+    reporter: Actor
+
+
+class Candidate(NamedTuple):
+    run: Run
+    chosen: Chosen
+
+
+def candidates(runs: Sequence[Run], summary: Summary, wanted: Wanted) -> Iterator[Candidate]:
+    """The best first. `runs` are the newest first."""
+    fitting = [one for one in runs if one.id != wanted.run_id and _is_open(one, wanted)]
+    if wanted.against is not None:
+        yield from (Candidate(one, "asked") for one in fitting if _is_named(one, wanted))
+        return
+    trusted = [one for one in fitting if one.trusted or not wanted.trusted_only]
+    names = {(task.package, task.task) for task in summary.tasks.values()}
+    hashes = {task.hash for task in summary.tasks.values()}
+    commits = [*([wanted.sha] if wanted.sha else []), *wanted.ancestors]
+    distance = {sha: number for number, sha in reversed(list(enumerate(commits)))}
+    near = [one for one in trusted if one.sha in distance]
+    # Several jobs of one commit run other tasks. The one that ran the same ones says most.
+    near.sort(key=lambda one: (distance[one.sha or ""], -_common(one, names)))
+    yield from (Candidate(one, "ancestor") for one in near)
+    equal = {one.place: _equal(one, hashes) for one in trusted}
+    others = [one for one in trusted if one.sha not in distance]
+    others.sort(key=lambda one: -equal[one.place])
+    for one in others:
+        yield Candidate(one, "hashes" if equal[one.place] else "newest")
+
+
+def has_same_globals(one: Summary, other: Summary) -> bool:
+    """Whether what enters every hash is the same, so that tasks of both can be compared with a third run."""
+    return (one.shared, one.env_mode, one.infers_frameworks, one.turbo) == (
+        *(other.shared, other.env_mode, other.infers_frameworks),
+        other.turbo,
+    )
+
+
+def with_missing(base: Summary, others: Iterable[Summary], wanted: Iterable[str]) -> Summary:
+    """The baseline, with the tasks that it lacks from the first of the others that has them."""
+    tasks = dict(base.tasks)
+    missing = {id for id in wanted if id not in tasks}
+    for other in others:
+        if has_same_globals(base, other):
+            tasks |= {id: other.tasks[id] for id in missing & other.tasks.keys() - tasks.keys()}
+    return replace(base, tasks=tasks)
+
+
+def _is_open(run: Run, wanted: Wanted) -> bool:
+    """A run of another own scope may come from anyone who can open a pull request."""
+    return run.has_inputs and run.scope in (None, wanted.own_scope)
+
+
+def _is_named(run: Run, wanted: Wanted) -> bool:
+    match wanted.against:
+        case "main":
+            return run.trusted and run.branch in MAIN_BRANCHES
+        case "last":
+            return wanted.reporter.holder_id == run.reporter.holder_id
+        case "ci":
+            return run.trusted and run.ci is not None
+    return run.id == wanted.against
+
+
+def _common(run: Run, names: Iterable[tuple[str, str]]) -> int:
+    ran = {(package, task) for package, task, _, _ in run.tasks}
+    return len(ran.intersection(names))
+
+
+def _equal(run: Run, hashes: Iterable[str]) -> int:
+    return len({one for one in run.hashes if one}.intersection(hashes))

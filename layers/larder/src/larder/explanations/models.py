@@ -1,0 +1,52 @@
+"""Types of explanations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from larder.actor import Actor
+from larder.misses.records import ComparisonJson
+from larder.teams.models import Team
+
+
+class NoCauses(StrEnum):
+    """Why a run is not explained."""
+
+    INPUTS_OFF = "inputs_off"
+    """The team keeps no inputs of runs."""
+    NO_INPUTS = "no_inputs"
+    """The report has none."""
+    NO_BASELINE = "no_baseline"
+    """There is no run to compare with."""
+    NO_TIME = "no_time"
+    TOO_MANY = "too_many"
+    """The team has reported too many inputs in this hour."""
+    FAILED = "failed"
+
+
+class Explained(NamedTuple):
+    """The explanation, or why there is none."""
+
+    explanation: ComparisonJson | None = None
+    missing: NoCauses | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who reports or asks. `team` is None for a user's own cache.
+
+    `own_scope` is the scope that the caller writes in a protected team, None for the shared one. What others are
+    compared with comes from callers who are `trusted`. A caller that `only_reads` never is.
+    """
+
+    owner: str
+    team: Team | None
+    own_scope: str | None
+    trusted: bool
+    only_reads: bool
+    actor: Actor
+
+
+Report = Mapping[str, Any]
+"""The JSON of `larder.misses.inputs`, of the right shape."""

@@ -1,0 +1,232 @@
+"""Explain runs when they are reported, and reports that are not stored.
+
+The evidence is there when a run is reported, so its explanation is stored with it, and readers pay nothing. Nothing
+that fails here fails a report.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import islice
+
+from larder.clock import from_ms
+from larder.errors import InvalidValue, TooManyRequests, TryAgain
+from larder.explanations.baseline import (
+    MAX_AGE,
+    MAX_RUNS,
+    Candidate,
+    Wanted,
+    candidates,
+    with_missing,
+)
+from larder.explanations.classes import with_committed
+from larder.explanations.models import Caller, Explained, NoCauses, Report
+from larder.hashing import random_id
+from larder.metrics import count_in_total
+from larder.misses.comparison import compare
+from larder.misses.inputs import summary_of
+from larder.misses.records import record
+from larder.misses.summaries import InvalidSummary, Summary
+from larder.rate_limits.models import COMPARISONS, INPUT_BYTES
+from larder.rate_limits.service import take, take_if_counted
+from larder.runs import codes, storage
+from larder.runs import service as runs
+from larder.runs.models import Run
+from larder.teams.models import RunInputs
+
+MAX_TIME = timedelta(seconds=5)
+"""After this time, an explanation begins no further read."""
+
+MAX_OBJECTS = 3
+"""The most candidates whose objects are read for a baseline, and the most further ones for tasks that it lacks."""
+
+LEAST_COUNTED = 200_000
+"""The bytes that a report counts as at least, so that the limit is also one of 1,000 reports."""
+
+_OBJECT_ID = 8
+
+
+def record_run(
+    caller: Caller, run: Run, report: Report | None, *, now: datetime
+) -> tuple[bool, Explained]:
+    """Store a run, and explain it. False if it is stored already.
+
+    Raises InvalidValue, TooManyRequests.
+    """
+    run = replace(run, scope=caller.own_scope, trusted=caller.trusted and not caller.only_reads)
+    writer = caller.own_scope or caller.actor.credential_id
+    kept = _coded(caller, report)
+    if kept is None:
+        missing = NoCauses.NO_INPUTS if report is None else NoCauses.INPUTS_OFF
+        runs.admit(caller.owner, run, writer=writer, now=now)
+        return runs.store(caller.owner, run, now=now), Explained(missing=missing)
+    summary = _summary(kept)
+    runs.admit(caller.owner, run, writer=writer, now=now)
+    content = storage.packed(kept)
+    amount = max(len(content), LEAST_COUNTED)
+    try:
+        take_if_counted(f"run-inputs#{caller.owner}", INPUT_BYTES, now=now, amount=amount)
+    except TooManyRequests:
+        explained = Explained(missing=NoCauses.TOO_MANY)
+        return runs.store(caller.owner, run, now=now), explained
+    wanted = _wanted(caller, kept, started_at=run.started_at, ci=run.ci)
+    explained = _safely(lambda: _explained(caller.owner, kept, summary, wanted, now=now))
+    run = replace(run, explanation=explained.explanation)
+    if not caller.only_reads:
+        run = _with_object(caller.owner, run, content)
+    is_new = runs.store(caller.owner, run, now=now)
+    if not is_new and run.has_inputs:
+        # The run that is stored has an object of its own. If this fails, the lifecycle deletes the other one.
+        with suppress(TryAgain):
+            storage.delete(caller.owner, run)
+    return is_new, explained
+
+
+def explain(
+    caller: Caller, report: Report, *, ci: str | None, against: str | None, now: datetime
+) -> Explained:
+    """Explain a report that is not stored, such as one of a dry run. Raises InvalidValue, TooManyRequests."""
+    _take_comparison(caller, now)
+    kept = _coded(caller, report)
+    if kept is None:
+        return Explained(missing=NoCauses.INPUTS_OFF)
+    started_at = (report.get("execution") or {}).get("startTime")
+    wanted = _wanted(
+        caller,
+        kept,
+        started_at=now if started_at is None else from_ms(started_at),
+        ci=ci,
+        against=against,
+    )
+    return _explained(caller.owner, kept, _summary(kept), wanted, now=now)
+
+
+def explain_stored(caller: Caller, run: Run, *, against: str | None, now: datetime) -> Explained:
+    """Compare a stored run again. The caller reads its scope. Raises TooManyRequests."""
+    _take_comparison(caller, now)
+    kept = storage.get(caller.owner, run) if run.has_inputs else None
+    if kept is None:
+        return Explained(missing=NoCauses.NO_INPUTS)
+    wanted = _wanted(caller, kept, started_at=run.started_at, ci=run.ci, against=against)
+    wanted = replace(wanted, trusted_only=wanted.trusted_only or run.trusted)
+    return _explained(caller.owner, kept, _summary(kept), wanted, now=now)
+
+
+def _take_comparison(caller: Caller, now: datetime) -> None:
+    """Also without other limits: whoever compares could try values of variables."""
+    take(f"comparisons#{caller.actor.credential_id}", COMPARISONS, now=now)
+
+
+def _coded(caller: Caller, report: Report | None) -> Report | None:
+    """The report as the team keeps it. None if it keeps none."""
+    team = caller.team
+    if report is None or team is None or team.run_inputs is RunInputs.OFF:
+        return None
+    return codes.coded(report, key=team.inputs_key, kept=team.run_inputs)
+
+
+def _summary(report: Report) -> Summary:
+    try:
+        return summary_of(report)
+    except InvalidSummary as error:
+        place, _, rule = str(error).partition(" ")
+        raise InvalidValue(place, rule) from None
+
+
+def _wanted(
+    caller: Caller,
+    report: Report,
+    *,
+    started_at: datetime,
+    ci: str | None,
+    against: str | None = None,
+) -> Wanted:
+    return Wanted(
+        run_id=report.get("id") or "",
+        started_at=started_at,
+        own_scope=caller.own_scope,
+        # What a computer or main misses is not explained by what a pull request ran.
+        trusted_only=caller.trusted or ci is None,
+        sha=(report.get("scm") or {}).get("sha"),
+        ancestors=report.get("ancestors") or (),
+        against=against,
+        reporter=caller.actor,
+    )
+
+
+def _with_object(owner: str, run: Run, content: bytes) -> Run:
+    """The run with its inputs, or without them if they could not be stored."""
+    stored = replace(run, inputs=random_id(_OBJECT_ID))
+    try:
+        storage.put(owner, stored, content)
+    except TryAgain:
+        return run
+    return stored
+
+
+def _safely(explain: Callable[[], Explained]) -> Explained:
+    try:
+        return explain()
+    except TryAgain:
+        return Explained(missing=NoCauses.FAILED)
+    except Exception as error:  # noqa: BLE001  # the run is stored without an explanation, whatever the reason
+        # The message could quote the report.
+        count_in_total("ExplanationFailures", error=type(error).__name__)
+        return Explained(missing=NoCauses.FAILED)
+
+
+def _explained(
+    owner: str, report: Report, summary: Summary, wanted: Wanted, *, now: datetime
+) -> Explained:
+    ends_at = time.monotonic() + MAX_TIME.total_seconds()
+    listed = runs.recent_runs(
+        owner, wanted.started_at - MAX_AGE, wanted.started_at, limit=MAX_RUNS, now=now
+    )
+    found = candidates(listed, summary, wanted)
+    is_over = False
+
+    def read(run: Run) -> Report | None:
+        nonlocal is_over
+        is_over = is_over or time.monotonic() > ends_at
+        return None if is_over else storage.get(owner, run)
+
+    for candidate in islice(found, MAX_OBJECTS):
+        base_report = read(candidate.run)
+        if base_report is None:
+            continue
+        kept, base_kept = codes.comparable(report, base_report)
+        base, run = summary_of(base_kept), summary_of(kept)
+        if not base.tasks.keys() & run.tasks.keys():
+            continue
+        if base_report["kept"] == report["kept"]:
+            base = with_missing(
+                base, _others(found, base, run, read, kept=report["kept"]), run.tasks
+            )
+        hints = with_committed(base_kept, kept, base, run)
+        return Explained(record(compare(base, run, hints), chosen=candidate.chosen))
+    return Explained(missing=NoCauses.NO_TIME if is_over else NoCauses.NO_BASELINE)
+
+
+def _others(
+    found: Iterator[Candidate],
+    base: Summary,
+    run: Summary,
+    read: Callable[[Run], Report | None],
+    *,
+    kept: str,
+) -> Iterator[Summary]:
+    """Further runs that have tasks which the baseline lacks."""
+    missing = {(one.package, one.task) for id, one in run.tasks.items() if id not in base.tasks}
+    if not missing:
+        return
+    having = (
+        one.run
+        for one in found
+        if any((package, task) in missing for package, task, _, _ in one.run.tasks)
+    )
+    for other in islice(having, MAX_OBJECTS):
+        report = read(other)
+        if report is not None and report["kept"] == kept:
+            yield summary_of(report)

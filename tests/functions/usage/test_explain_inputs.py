@@ -1,0 +1,352 @@
+"""POST /v1/causes, and POST /v1/runs with inputs"""
+
+import gzip
+import hashlib
+import json
+import zlib
+from typing import Any
+
+import pytest
+
+from larder import clock
+from larder.conditions import equals
+from larder.misses.inputs import report_of
+from larder.misses.summaries import parse_summary
+from larder.runs import storage
+from larder.runs.codes import coded
+from larder.runs.models import StoredRun
+from larder.runs.service import read_run
+from larder.tables import USAGE
+from larder.teams.models import RunInputs
+from tests.functions.teams.people import outcome
+from tests.larder.misses.summaries import document, task_record, variables
+from tests.requests import Cloud
+
+from .reports import (
+    BRANCH,
+    GITHUB,
+    LIB,
+    LIB_2,
+    MAIN,
+    UI,
+    UI_2,
+    ask,
+    causes,
+    keep,
+    later,
+    objects,
+    report,
+    send,
+)
+
+SECRET = "hunter2-of-the-build"
+DIGEST = hashlib.sha256(SECRET.encode()).hexdigest()
+
+
+def secret_task(hash: str = "1" * 16, digest: str = DIGEST, **changes: Any) -> dict[str, Any]:
+    named = (f"API_TOKEN={digest}",)
+    listed = variables(named, (), named, env=["API_TOKEN"], passThroughEnv=["API_TOKEN"])
+    return task_record(
+        "lib#build",
+        hash,
+        command=f"deploy {SECRET}",
+        cliArguments=[SECRET],
+        environmentVariables=listed,
+        **changes,
+    )
+
+
+def items(cloud: Cloud) -> list[dict[str, Any]]:
+    return [one for one in USAGE.scan(equals(owner=cloud.team.id)) if "kept" in one]
+
+
+def test_a_report_is_explained_by_the_run_before(cloud: Cloud) -> None:
+    keep(cloud)
+    first = send(cloud.send, report(LIB, UI))
+    assert (first.json["causes"], first.json["missing"]) == (None, "no_baseline")
+    with later():
+        again = send(cloud.send, report(LIB_2, UI_2, sha=BRANCH, ancestors=(MAIN,)))
+    shown = again.json["causes"]
+    assert causes(again) == [("file", "packages/lib/src/a.js")]
+    assert again.json["missing"] is None
+    assert (shown["tasks"], shown["changed"], shown["complete"]) == (2, 2, True)
+    assert (shown["baseline"]["sha"], shown["baseline"]["chosen"]) == (MAIN, "ancestor")
+    (cause,) = shown["causes"]
+    assert (cause["direct"], cause["below"], cause["class"]) == (["lib#build"], 1, "code")
+
+
+def test_the_explanation_is_stored_with_the_run(cloud: Cloud) -> None:
+    keep(cloud)
+    send(cloud.send, report(LIB))
+    with later():
+        body = report(LIB_2)
+        reply = send(cloud.send, body)
+        place = f"{body['execution']['startTime']:012x}#{body['id']}"
+        run = read_run(cloud.team.id, place, now=clock.now())
+    assert run is not None
+    assert run.explanation == reply.json["causes"]
+    assert (run.trusted, run.scope, run.has_inputs) == (True, None, True)
+
+
+def test_a_dry_run_is_compared_with_the_newest_trusted_run(cloud: Cloud) -> None:
+    keep(cloud)
+    send(cloud.send, report(LIB, UI))
+    with later():
+        send(cloud.send, report(LIB_2, UI_2, sha=BRANCH, branch="feature"), ci=False)
+    dry = report_of(parse_summary(document(LIB_2, UI_2, id="", execution={})))
+    dry["tasks"] = [{**one, "execution": None} for one in dry["tasks"]]
+    with later(2):
+        before = len(items(cloud)), len(objects())
+        reply = ask(cloud.send, dry, ci=False)
+        assert causes(reply) == [("file", "packages/lib/src/a.js")]
+        assert (len(items(cloud)), len(objects())) == before, "nothing is stored"
+        last = ask(cloud.send, dry, ci=False, against="last")
+        assert (last.json["causes"]["changed"], last.json["causes"]["baseline"]["chosen"]) == (
+            0,
+            "asked",
+        )
+        assert ask(cloud.send, dry, ci=False, against="main").json["causes"]["changed"] == 2
+        assert ask(cloud.send, dry, ci=False, against="ci").json["causes"]["changed"] == 2
+        assert ask(cloud.send, dry, against="nothing").json["missing"] == "no_baseline"
+
+
+def test_the_nearest_ancestor_comes_before_newer_runs(cloud: Cloud) -> None:
+    keep(cloud)
+    send(cloud.send, report(LIB, sha="1" * 40))
+    with later():
+        send(cloud.send, report(LIB_2, sha="2" * 40))
+    with later(2):
+        body = report(LIB, sha="3" * 40, ancestors=("4" * 40, "1" * 40, "2" * 40))
+        shown = ask(cloud.send, body).json["causes"]["baseline"]
+        assert (shown["sha"], shown["chosen"]) == ("1" * 40, "ancestor")
+        body = report(LIB, sha="3" * 40)
+        shown = ask(cloud.send, body).json["causes"]["baseline"]
+        assert (shown["sha"], shown["chosen"]) == ("1" * 40, "hashes")
+        other = report(LIB | {"hash": "9" * 16}, sha="3" * 40)
+        shown = ask(cloud.send, other).json["causes"]["baseline"]
+        assert (shown["sha"], shown["chosen"]) == ("2" * 40, "newest")
+
+
+def test_a_task_that_the_baseline_lacks_comes_from_another_run(cloud: Cloud) -> None:
+    keep(cloud)
+    send(cloud.send, report(UI, sha="1" * 40))
+    with later():
+        send(cloud.send, report(LIB, sha="2" * 40))
+    with later(2):
+        shown = ask(cloud.send, report(LIB, UI_2, sha="3" * 40)).json["causes"]
+        assert (shown["new"], shown["changed"]) == ([], 1)
+        other = {"engines": {"node": "24"}}
+        shown = ask(cloud.send, report(LIB, UI_2, sha="3" * 40, shared=other)).json["causes"]
+        assert shown["new"] == []
+    with later(3):
+        send(cloud.send, report(LIB, sha="4" * 40, shared=other))
+    with later(4):
+        body = report(LIB, UI_2, sha="5" * 40, ancestors=("4" * 40,), shared=other)
+        shown = ask(cloud.send, body).json["causes"]
+        assert shown["new"] == ["ui#build"], "the other run has other global inputs"
+
+
+def test_the_next_candidate_is_used_if_an_object_is_gone(cloud: Cloud) -> None:
+    keep(cloud)
+    send(cloud.send, report(LIB, sha="1" * 40))
+    with later():
+        send(cloud.send, report(LIB_2, sha="2" * 40))
+        (item,) = (one for one in items(cloud) if one["sha"] == "2" * 40)
+        place = item["day"].removeprefix("run#")
+        stored = StoredRun(place, reporter=None, scope=None, inputs=item["inputs"])  # type: ignore[arg-type]
+        storage.delete(cloud.team.id, stored)
+    with later(2):
+        body = report(LIB_2, sha="3" * 40, ancestors=("2" * 40, "1" * 40))
+        assert ask(cloud.send, body).json["causes"]["baseline"]["sha"] == "1" * 40
+
+
+def test_a_run_that_is_reported_twice_has_one_object(cloud: Cloud) -> None:
+    keep(cloud)
+    body = report(LIB)
+    assert send(cloud.send, body).json["recorded"]
+    assert not send(cloud.send, body).json["recorded"]
+    assert len(objects()) == 1
+
+
+def test_deleted_runs_leave_no_object(cloud: Cloud) -> None:
+    keep(cloud)
+    body = report(LIB)
+    send(cloud.send, body)
+    send(cloud.send, report(UI))
+    started_at = body["execution"]["startTime"]
+    query = f"id={body['id']}&startedAt={started_at}"
+    assert cloud.send("DELETE", f"/v1/runs?{query}").json["deleted"] == 1
+    assert len(objects()) == 1
+    assert cloud.send("DELETE", f"/v1/runs?reporter={cloud.key.id}").json["deleted"] == 1
+    assert objects() == {}
+
+
+def test_compressed_reports(cloud: Cloud) -> None:
+    keep(cloud)
+    body = gzip.compress(json.dumps(report(LIB)).encode())
+    headers = {**GITHUB, "content-encoding": "gzip", "content-type": "application/json"}
+    reply = cloud.send("POST", "/v1/runs", body=body, headers=headers)
+    assert (reply.status, reply.json["missing"]) == (200, "no_baseline")
+    damaged = cloud.send("POST", "/v1/runs", body=body[:-20], headers=headers)
+    assert outcome(damaged) == (400, "bad_request")
+    plain = cloud.send("POST", "/v1/runs", body=b"\xff{}", headers=headers)
+    assert outcome(plain) == (400, "bad_request")
+
+
+def test_a_report_that_unpacks_to_gigabytes_is_refused(cloud: Cloud) -> None:
+    packing = zlib.compressobj(9, zlib.DEFLATED, 31)
+    megabyte = b"0" * 1_000_000
+    body = b"".join([*(packing.compress(megabyte) for _ in range(4_000)), packing.flush()])
+    assert len(body) < 4_000_000
+    headers = {"content-encoding": "gzip", "content-type": "application/json"}
+    for path in ("/v1/runs", "/v1/causes"):
+        reply = cloud.send("POST", path, body=body, headers=headers)
+        assert outcome(reply) == (413, "run_too_large")
+
+
+@pytest.mark.parametrize("body", [b"[" * 3_000_001, b"," * 3_000_001, b"{" * 3_000_001])
+def test_a_report_with_too_many_values_is_refused(cloud: Cloud, body: bytes) -> None:
+    packed = gzip.compress(body)
+    headers = {"content-encoding": "gzip", "content-type": "application/json"}
+    reply = cloud.send("POST", "/v1/runs", body=packed, headers=headers)
+    assert outcome(reply) == (413, "run_too_large")
+
+
+def test_a_compressed_report_of_more_than_4_mb_is_refused(cloud: Cloud) -> None:
+    headers = {"content-encoding": "gzip", "content-type": "application/json"}
+    body = b"\x1f\x8b" + b"\xff" * 4_000_000
+    assert outcome(cloud.send("POST", "/v1/runs", body=body, headers=headers)) == (
+        413,
+        "run_too_large",
+    )
+
+
+# Privacy ---------------------------------------------------------------------------------------------
+
+
+def stored_text(cloud: Cloud) -> str:
+    unpacked = [gzip.decompress(content).decode() for content in objects().values()]
+    return "".join([*unpacked, json.dumps(items(cloud), default=str)])
+
+
+@pytest.mark.parametrize("kept", [RunInputs.VALUES, RunInputs.NAMES])
+def test_a_secret_is_not_kept_not_logged_and_not_returned(
+    cloud: Cloud, kept: RunInputs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(cloud, kept)
+    shared = {"environmentVariables": variables((f"GLOBAL={DIGEST}",), env=["GLOBAL"])}
+    capsys.readouterr()
+    bodies = [report(secret_task(), shared=shared)]
+    replies = [send(cloud.send, bodies[0])]
+    with later():
+        bodies.append(report(secret_task("2" * 16, "0" * 64), shared=shared))
+        replies += [send(cloud.send, bodies[1]), ask(cloud.send, bodies[1])]
+    assert SECRET not in json.dumps(bodies)
+    seen = stored_text(cloud) + capsys.readouterr().out
+    seen += "".join(reply.body.decode() for reply in replies)
+    assert "API_TOKEN" in seen
+    for secret in (SECRET, DIGEST, DIGEST[:12]):
+        assert secret not in seen
+
+
+def test_names_keep_no_codes_of_values(cloud: Cloud) -> None:
+    keep(cloud, RunInputs.NAMES)
+    send(cloud.send, report(secret_task()))
+    (content,) = objects().values()
+    (task,) = json.loads(gzip.decompress(content))["inputs"]["tasks"]
+    assert task["env"] == {"API_TOKEN": "set"}
+    with later():
+        reply = ask(cloud.send, report(secret_task("2" * 16, "0" * 64)))
+        assert causes(reply) == [("unknown", "")], "the value changed, and nobody kept it"
+        assert causes(ask(cloud.send, report(secret_task("2" * 16, "")))) == [("env", "API_TOKEN")]
+
+
+def test_nothing_is_kept_if_inputs_are_off(cloud: Cloud) -> None:
+    reply = send(cloud.send, report(secret_task()))
+    assert (reply.json["causes"], reply.json["missing"]) == (None, "inputs_off")
+    assert ask(cloud.send, report(LIB)).json == {"causes": None, "missing": "inputs_off"}
+    assert objects() == {}
+    assert "API_TOKEN" not in stored_text(cloud)
+
+
+def test_values_are_compared_with_names_only_if_both_runs_have_codes(cloud: Cloud) -> None:
+    keep(cloud, RunInputs.NAMES)
+    send(cloud.send, report(secret_task()))
+    keep(cloud, RunInputs.VALUES)
+    with later():
+        reply = ask(cloud.send, report(secret_task("2" * 16)))
+        assert causes(reply) == [("unknown", "")]
+
+
+def test_equal_values_have_other_codes_in_another_team(cloud: Cloud) -> None:
+    body = report(secret_task())
+    keys = ["1" * 64, "2" * 64]
+    first, second = (coded(body, key=key, kept=RunInputs.VALUES) for key in keys)
+    codes = [one["inputs"]["tasks"][0] for one in (first, second)]
+    for name in ("script", "arguments"):
+        assert codes[0][name] != codes[1][name]
+    assert codes[0]["env"] != codes[1]["env"]
+    assert coded(body, key=keys[0], kept=RunInputs.VALUES) == first
+
+
+PLACES = (
+    *(("inputs",), ("inputs", "global"), ("inputs", "global", "specified")),
+    *(("inputs", "files", 0), ("inputs", "definitions", 0), ("inputs", "tasks", 0)),
+    ("hints",),
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("field", ["passthrough", "command", "values"])
+def test_an_unknown_field_of_the_inputs_is_refused(
+    cloud: Cloud, place: tuple[str | int, ...], field: str
+) -> None:
+    body = report(LIB)
+    at: Any = body
+    for step in place:
+        at = at[step]
+    at[field] = SECRET
+    for reply in (send(cloud.send, body), ask(cloud.send, body)):
+        assert outcome(reply) == (400, "bad_request")
+        assert field in reply.message
+        assert SECRET not in reply.message
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("inputs", "tasks", 0, "env"), {"TOKEN": SECRET}),
+        (("inputs", "global", "env"), {"TOKEN": SECRET}),
+        (("inputs", "tasks", 0, "script"), SECRET),
+        (("inputs", "tasks", 0, "arguments"), SECRET),
+        (("inputs", "global", "engines"), SECRET),
+        (("inputs", "files", 0, "files"), {"a": SECRET}),
+        (("inputs", "tasks", 0, "files"), 7),
+        (("inputs", "tasks", 0, "definition"), -1),
+        (("inputs", "version"), 2),
+        (("hints", "files"), {"a": SECRET}),
+        (("ancestors",), [SECRET]),
+    ],
+)
+def test_values_in_place_of_digests_are_refused(
+    cloud: Cloud, place: tuple[str | int, ...], value: object
+) -> None:
+    keep(cloud)
+    body = report(LIB)
+    *parents, last = place
+    at: Any = body
+    for step in parents:
+        at = at[step]
+    at[last] = value
+    for reply in (send(cloud.send, body), ask(cloud.send, body)):
+        assert outcome(reply) == (400, "bad_request"), place
+        assert SECRET not in reply.message
+    assert objects() == {}
+
+
+def test_the_61st_comparison_of_an_hour_is_refused(cloud: Cloud) -> None:
+    keep(cloud)
+    body = report(LIB)
+    assert [ask(cloud.send, body).status for _ in range(60)] == [200] * 60
+    assert outcome(ask(cloud.send, body)) == (429, "too_many_requests")
+    assert send(cloud.send, body).status == 200, "reports are counted apart"
