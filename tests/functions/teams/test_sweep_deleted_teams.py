@@ -11,9 +11,11 @@ from larder.invitations import service as invitations
 from larder.invitations.models import Invitee
 from larder.settings import settings
 from larder.teams import teams
-from larder.teams.models import Role
-from larder.teams.teams import create_team, deleted_teams, find_team
+from larder.teams.models import Role, RunInputs
+from larder.teams.teams import TeamChange, change_team, create_team, deleted_teams, find_team
 from tests.functions.teams.people import joined, key_of
+from tests.functions.usage.reports import LIB, objects, report
+from tests.functions.usage.reports import send as report_run
 from tests.owned import fill, stored_of
 from tests.requests import Cloud, Context, Sender, invoke
 
@@ -30,8 +32,11 @@ def full(cloud: Cloud) -> Cloud:
     invitations.create_invitations(cloud.team.id, [eve], by=None, now=clock.now())
     other = create_team("Other", "other", owner_user_id=bob.user.id, now=clock.now())
     others_key = create_key(NewKey(user_id=bob.user.id, team_id=other.id), now=clock.now())[1]
+    for team in (cloud.team, other):
+        change_team(team.id, TeamChange(run_inputs=RunInputs.NAMES), by=None, now=clock.now())
     for send in (cloud.send, Sender(others_key, slug="other")):
         fill(send)
+        assert report_run(send, report(LIB)).json["recorded"]
     return cloud
 
 
@@ -42,10 +47,11 @@ def delete(cloud: Cloud, *, ago: timedelta = timedelta(0)) -> datetime:
 
 
 def left_of(team_id: str) -> dict[str, list[str]]:
-    """The team's items in every table, and its keys."""
+    """The team's items in every table, its keys, and the inputs of its runs."""
     keys = aws.dynamodb().scan(TableName=settings().api_keys_table)["Items"]
     bound = [item["id"] for item in map(aws.deserialize, keys) if item.get("team_id") == team_id]
-    return {**stored_of(team_id), "keys": bound}
+    inputs = [name for name in objects() if name.startswith(f"inputs/{team_id}/")]
+    return {**stored_of(team_id), "keys": bound, "inputs": inputs}
 
 
 def is_clear(team_id: str) -> bool:

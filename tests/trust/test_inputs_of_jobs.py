@@ -1,0 +1,90 @@
+"""Which runs a pull request can be compared with, and who is compared with its runs."""
+
+from tests.functions.usage.reports import (
+    BRANCH,
+    LIB,
+    LIB_2,
+    MAIN,
+    UI,
+    ask,
+    keep,
+    later,
+    objects,
+    report,
+    send,
+)
+from tests.requests import Reply, Sender
+from tests.trust.conftest import Trusting
+from tests.trust.scene import Scene
+
+
+def baseline(reply: Reply) -> str | None:
+    causes = reply.json["causes"]
+    return None if causes is None else str(causes["baseline"]["id"])
+
+
+def reported(sender: Sender, body: dict[str, object]) -> str:
+    assert send(sender, body).json["recorded"]
+    return str(body["id"])
+
+
+def test_a_pull_request_is_never_the_baseline_of_main_or_a_laptop(scene: Scene) -> None:
+    keep(scene.cloud)
+    main = reported(scene.main, report(LIB))
+    with later():
+        pull = reported(scene.pr, report(LIB_2, sha=BRANCH))
+    with later(2):
+        body = report(LIB_2, sha="c" * 40, ancestors=(BRANCH, MAIN))
+        assert baseline(ask(scene.main, body)) == main
+        assert baseline(ask(scene.laptop, body, ci=False)) == main
+        assert baseline(ask(scene.main, body, against=pull)) is None
+        assert baseline(ask(scene.laptop, body, ci=False, against=pull)) is None
+
+
+def test_a_pull_request_reads_the_shared_scope_and_its_own(scene: Scene) -> None:
+    keep(scene.cloud)
+    main = reported(scene.main, report(LIB))
+    with later():
+        other = reported(scene.other_pr, report(LIB_2, UI, sha=BRANCH, branch="secret-plan"))
+    with later(2):
+        body = report(LIB_2, sha="c" * 40, ancestors=(BRANCH, MAIN))
+        assert baseline(ask(scene.pr, body)) == main
+        reply = ask(scene.pr, body, against=other)
+        assert reply.json == {"causes": None, "missing": "no_baseline"}
+    with later(3):
+        own = reported(scene.pr, report(LIB_2, sha=BRANCH))
+    with later(4):
+        body = report(LIB_2, sha="c" * 40, ancestors=(BRANCH, MAIN))
+        assert baseline(ask(scene.pr, body)) == own
+
+
+def test_each_scope_has_a_folder_of_its_own(scene: Scene) -> None:
+    keep(scene.cloud)
+    for sender in (scene.main, scene.pr, scene.laptop):
+        reported(sender, report(LIB))
+    folders = [key.split("/")[2] for key in objects()]
+    assert len(set(folders)) == 3
+    assert "shared" in folders
+
+
+def test_a_job_that_only_reads_reports_and_is_never_a_baseline(trusting: Trusting) -> None:
+    keep(trusting.cloud)
+    main = trusting.token()
+    reads = Sender(trusting.exchange(scope="artifacts:read").json["access_token"])
+    first = reported(main, report(LIB))
+    with later():
+        reply = send(reads, report(LIB_2))
+        assert (reply.json["recorded"], baseline(reply)) == (True, first)
+    assert len(objects()) == 1
+    with later(2):
+        assert baseline(ask(main, report(LIB_2))) == first
+
+
+def test_a_run_of_a_laptop_is_not_trusted(scene: Scene) -> None:
+    keep(scene.cloud)
+    laptop = report(LIB)
+    assert send(scene.laptop, laptop, ci=False).json["recorded"]
+    with later():
+        assert baseline(ask(scene.laptop, report(LIB_2), ci=False)) is None
+        found = ask(scene.laptop, report(LIB_2), ci=False, against="last")
+        assert baseline(found) == laptop["id"], "the laptop reads its own scope, if it asks"
