@@ -34,6 +34,9 @@ _PREFIX = "run#"
 MAX_PACKED = 8_000
 """The most characters of the compressed tasks of a run, with their hashes. A hundred runs fit into a page of 1 MB."""
 
+MAX_EXPLANATION = 4_000
+"""The most characters of a compressed explanation. Usually it has half of them."""
+
 
 _HASH = re.compile(r"(?!0{16})[0-9a-f]{16}")
 """A hash of turbo, which takes eight bytes. Others are not kept."""
@@ -182,7 +185,7 @@ def _packed_explanation(explanation: ComparisonJson) -> str | None:
     kept = explanation
     while True:
         packed = _compressed(kept)
-        if len(packed) <= MAX_PACKED:
+        if len(packed) <= MAX_EXPLANATION:
             return packed
         if len(kept["causes"]) <= 1:
             return None
