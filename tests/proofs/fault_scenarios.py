@@ -41,12 +41,14 @@ from larder.artifacts.repository.totals import read_totals
 from larder.errors import LarderError
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
+from larder.runs import storage as run_storage
+from larder.runs.service import read_run
 from larder.settings import settings
 from larder.sso import repository as sso_store
 from larder.sso import service as sso
 from larder.teams import members, teams
 from larder.teams.members import add_member, role_of
-from larder.teams.models import Member, Role
+from larder.teams.models import Member, Role, RunInputs
 from larder.teams.protection import read_protection
 from larder.teams.repository import read_places
 from larder.teams.state import change_state
@@ -58,6 +60,7 @@ from local.template import load_template
 from tests.catalogue import NAMES, valid
 from tests.direct_uploads import PREFLIGHT, put_object
 from tests.everything import create_everything
+from tests.functions.usage import reports
 from tests.issuer import GITHUB, ORIGIN, Issuer, github_claims
 from tests.proofs.fault_world import Subject, function, in_hours, later
 from tests.requests import Browser, Reply, Sender
@@ -1373,6 +1376,31 @@ def send_by_ses(s: Subject) -> Play:
         assert s.world.mail
     finally:
         s.world.option("email_sender", "")
+
+
+# Runs ------------------------------------------------------------------------------------------------
+
+
+@scenario("POST /v1/runs", variant="with inputs")
+def report_run(s: Subject) -> Play:
+    teams.change_team(
+        s.team.id, teams.TeamChange(run_inputs=RunInputs.VALUES), by=None, now=clock.now()
+    )
+    first = reports.report(reports.LIB)
+    assert reports.send(s.send, first).status == 200
+    body = reports.report(reports.LIB_2, ancestors=(reports.MAIN,))
+    body["execution"]["startTime"] += 1
+    place = f"{body['execution']['startTime']:012x}#{body['id']}"
+    yield lambda: reports.send(s.send, body)
+    run = read_run(s.team.id, place, now=clock.now())
+    assert run is None or not run.has_inputs or run_storage.get(s.team.id, run) is not None, (
+        "a run has inputs, and no object"
+    )
+    yield None
+    run = read_run(s.team.id, place, now=clock.now())
+    assert run is not None
+    if run.explanation is not None:
+        assert [one["subject"] for one in run.explanation["causes"]] == ["packages/lib/src/a.js"]
 
 
 # All other routes, with the requests of the catalogue ----------------------------------------------------

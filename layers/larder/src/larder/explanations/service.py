@@ -78,9 +78,9 @@ def record_run(
         run = _with_object(caller.owner, run, content)
     is_new = runs.store(caller.owner, run, now=now)
     if not is_new and run.has_inputs:
-        # The run that is stored has an object of its own. If this fails, the lifecycle deletes the other one.
+        # If this fails, the lifecycle deletes the object.
         with suppress(TryAgain):
-            storage.delete(caller.owner, run)
+            runs.delete_unused_inputs(caller.owner, run)
     return is_new, explained
 
 

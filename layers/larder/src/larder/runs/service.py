@@ -171,6 +171,16 @@ def delete_runs(
     return DeletedRuns(sum(deleted), has_more=has_more)
 
 
+def delete_unused_inputs(owner: str, run: Run) -> None:
+    """Delete the object of a run that was stored already, unless the stored run has this object.
+
+    It has if the reply of its write was lost, and the write was repeated.
+    """
+    stored = repository.find_stored(owner, run.place)
+    if stored is None or stored.inputs != run.inputs:
+        storage.delete(owner, run)
+
+
 def delete_inputs(owner: str, *, has_time: Callable[[], bool]) -> bool:
     """Delete the inputs of all runs of a deleted team. False if time ran out."""
     return storage.delete_all(owner, has_time)
