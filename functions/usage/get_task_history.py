@@ -22,7 +22,7 @@ def get_task_history(
     owner, now = principal.owner, clock.now()
     history = service.read_history(owner, wanted, now=now)
     hashes = [one.hash for one in history.hashes]
-    stored = search.stored_hashes(owner, hashes, view=principal.view, now=now)
+    stored = search.stored_artifacts(owner, hashes, view=principal.view, now=now)
     return json_response(history_json(history, stored))
 
 

@@ -13,13 +13,14 @@ from itertools import islice, takewhile
 from larder.artifacts import jobs
 from larder.artifacts.jobs import JobKind, RemovalJob
 from larder.artifacts.models import Artifact, Upload
-from larder.artifacts.records import Unused
+from larder.artifacts.records import Eviction, Unused
 from larder.artifacts.repository import index
 from larder.artifacts.repository.eviction import (
     claim_eviction,
     end_eviction,
     evict,
     least_recently_used,
+    read_eviction,
 )
 from larder.artifacts.repository.totals import read_totals
 from larder.concurrency import map_concurrently, running
@@ -64,6 +65,11 @@ def evict_for_upload(upload: Upload, size_bytes: int, *, quota_bytes: int, now: 
             now=now,
             has_time=lambda: next(looks, None) is not None,
         )
+
+
+def last_eviction(owner: str, *, scoped: bool) -> Eviction | None:
+    """The last eviction of artifacts in the shared scope, or in own scopes. None if there was none."""
+    return read_eviction(owner, scoped=scoped)
 
 
 def passes_mark(before_bytes: int, after_bytes: int, quota_bytes: int) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from larder.actor import Actor
 from larder.artifacts.models import ArtifactHash, Totals, Upload
@@ -23,6 +24,13 @@ class Unused:
     upload: Upload
     size_bytes: int
     last_used_ms: int
+
+
+class Eviction(NamedTuple):
+    """When artifacts were evicted, and the last use of the one that was used last: none used before it is left."""
+
+    at: datetime
+    before: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,14 +126,16 @@ def list_scopes_of(
     )
 
 
-def stored_hashes(
+def stored_artifacts(
     owner: str, hashes: Sequence[str], *, view: View, now: datetime
-) -> frozenset[str]:
-    """Those of the hashes whose artifact readers with this view see. Direct uploads count once they are published."""
+) -> dict[str, Artifact]:
+    """The artifacts of these hashes that readers with this view see. Direct uploads count once they are published."""
     valid = [ArtifactHash(hash) for hash in dict.fromkeys(hashes) if is_hash(hash)]
     scopes = (None,) if view.scope is None else (None, view.scope)
     keys = {index_key(hash, scope): hash for hash in valid for scope in scopes}
     entries, _ = index.read_entries(owner, list(keys))
-    return frozenset(
-        keys[key] for key, entry in entries.items() if expiry.is_shown(entry.artifact, view, now)
-    )
+    return {
+        keys[key]: entry.artifact
+        for key, entry in reversed(entries.items())
+        if entry.artifact is not None and expiry.is_shown(entry.artifact, view, now)
+    }

@@ -86,7 +86,8 @@ def with_missing(base: Summary, others: Iterable[Summary], wanted: Iterable[str]
 
 def _is_open(run: Run, wanted: Wanted) -> bool:
     """A run of another own scope may come from anyone who can open a pull request."""
-    return run.has_inputs and run.scope in (None, wanted.own_scope)
+    is_recent = run.started_at >= wanted.started_at - MAX_AGE
+    return is_recent and run.has_inputs and run.scope in (None, wanted.own_scope)
 
 
 def _is_named(run: Run, wanted: Wanted) -> bool:

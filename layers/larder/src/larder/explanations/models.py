@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from larder.actor import Actor
+from larder.artifacts.models import View
 from larder.misses.records import ComparisonJson
 from larder.teams.models import Team
 
@@ -34,7 +35,7 @@ class Explained(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who reports or asks. `team` is None for a user's own cache.
+    """Who reports or asks, and what they see of the artifacts. `team` is None for a user's own cache.
 
     `own_scope` is the scope that the caller writes in a protected team, None for the shared one. What others are
     compared with comes from callers who are `trusted`. A caller that `only_reads` never is.
@@ -42,10 +43,14 @@ class Caller:
 
     owner: str
     team: Team | None
-    own_scope: str | None
+    view: View
     trusted: bool
     only_reads: bool
     actor: Actor
+
+    @property
+    def own_scope(self) -> str | None:
+        return self.view.scope
 
 
 Report = Mapping[str, Any]

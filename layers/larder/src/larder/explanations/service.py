@@ -5,7 +5,7 @@ that fails here fails a report.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,6 +13,7 @@ from itertools import islice
 
 from larder.clock import from_ms
 from larder.errors import InvalidValue, TooManyRequests, TryAgain
+from larder.explanations import same_hash
 from larder.explanations.baseline import (
     MAX_AGE,
     MAX_RUNS,
@@ -27,7 +28,7 @@ from larder.hashing import random_id
 from larder.metrics import count_in_total
 from larder.misses.comparison import compare
 from larder.misses.inputs import summary_of
-from larder.misses.records import record
+from larder.misses.records import ComparisonJson, record
 from larder.misses.summaries import InvalidSummary, Summary
 from larder.rate_limits.models import COMPARISONS, INPUT_BYTES
 from larder.rate_limits.service import take, take_if_counted
@@ -72,7 +73,7 @@ def record_run(
         explained = Explained(missing=NoCauses.TOO_MANY)
         return runs.store(caller.owner, run, now=now), explained
     wanted = _wanted(caller, kept, started_at=run.started_at, ci=run.ci)
-    explained = _safely(lambda: _explained(caller.owner, kept, summary, wanted, now=now))
+    explained = _safely(lambda: _with_reasons(caller, run, kept, summary, wanted, now=now))
     run = replace(run, explanation=explained.explanation)
     if not caller.only_reads:
         run = _with_object(caller.owner, run, content)
@@ -100,7 +101,8 @@ def explain(
         ci=ci,
         against=against,
     )
-    return _explained(caller.owner, kept, _summary(kept), wanted, now=now)
+    listed = _recent(caller.owner, wanted, now)
+    return _explained(caller.owner, kept, _summary(kept), wanted, listed)
 
 
 def explain_stored(caller: Caller, run: Run, *, against: str | None, now: datetime) -> Explained:
@@ -111,7 +113,8 @@ def explain_stored(caller: Caller, run: Run, *, against: str | None, now: dateti
         return Explained(missing=NoCauses.NO_INPUTS)
     wanted = _wanted(caller, kept, started_at=run.started_at, ci=run.ci, against=against)
     wanted = replace(wanted, trusted_only=wanted.trusted_only or run.trusted)
-    return _explained(caller.owner, kept, _summary(kept), wanted, now=now)
+    listed = _recent(caller.owner, wanted, now)
+    return _explained(caller.owner, kept, _summary(kept), wanted, listed)
 
 
 def _take_comparison(caller: Caller, now: datetime) -> None:
@@ -177,13 +180,34 @@ def _safely(explain: Callable[[], Explained]) -> Explained:
         return Explained(missing=NoCauses.FAILED)
 
 
+def _with_reasons(
+    caller: Caller, run: Run, report: Report, summary: Summary, wanted: Wanted, *, now: datetime
+) -> Explained:
+    """The same as `_explained`, with the reasons of the tasks that an earlier run had."""
+    listed = runs.recent_runs(
+        caller.owner, run.started_at - same_hash.MAX_AGE, run.started_at, limit=MAX_RUNS, now=now
+    )
+    explained = _explained(caller.owner, report, summary, wanted, listed)
+    if explained.explanation is None:
+        return explained
+    built = same_hash.built_again(run, report, listed)
+    with_reasons: ComparisonJson = {
+        **explained.explanation,
+        "sameHash": same_hash.reasons(caller, run, built, now=now),
+        "sameHashCount": len(built),
+    }
+    return explained._replace(explanation=with_reasons)
+
+
+def _recent(owner: str, wanted: Wanted, now: datetime) -> Sequence[Run]:
+    first = wanted.started_at - MAX_AGE
+    return runs.recent_runs(owner, first, wanted.started_at, limit=MAX_RUNS, now=now)
+
+
 def _explained(
-    owner: str, report: Report, summary: Summary, wanted: Wanted, *, now: datetime
+    owner: str, report: Report, summary: Summary, wanted: Wanted, listed: Sequence[Run]
 ) -> Explained:
     ends_at = time.monotonic() + MAX_TIME.total_seconds()
-    listed = runs.recent_runs(
-        owner, wanted.started_at - MAX_AGE, wanted.started_at, limit=MAX_RUNS, now=now
-    )
     found = candidates(listed, summary, wanted)
     is_over = False
 

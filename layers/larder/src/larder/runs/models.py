@@ -97,6 +97,10 @@ class Run:
         return self.inputs is not None
 
     @property
+    def ended_at(self) -> datetime:
+        return self.started_at + self.duration
+
+    @property
     def place(self) -> str:
         """Sorts by the time of the start."""
         return f"{to_ms(self.started_at):012x}#{self.id}"

@@ -15,7 +15,7 @@ key, or of the rule that gave it to a job.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -95,6 +95,22 @@ def add_batch(
             return
     # OTHER_CI has room in every day, so it was the count of the key.
     raise TooManyRequests(ceil((_end_of_hour(now) - now).total_seconds()))
+
+
+def read_batches(
+    owner: str, first: datetime, end: datetime, *, most: int
+) -> Iterator[tuple[str, list[Item]]]:
+    """The key and the events of each batch that was reported from `first` on, but before `end`.
+
+    Reads `most` batches at most of each day.
+    """
+    days = [first.date() + timedelta(days=number) for number in range((end - first).days + 2)]
+    for day in days:
+        name = day.isoformat()
+        within = between("day", f"{name}#{to_ms(first):012x}", f"{name}#{to_ms(end):012x}")
+        items, _ = USAGE.page(equals(owner=owner) & within, consistent=True, limit=most)
+        for item in items:
+            yield item["key_id"], item["events"]
 
 
 def read_days(owner: str, days: Sequence[date]) -> list[Day]:

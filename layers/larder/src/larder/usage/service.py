@@ -9,6 +9,9 @@ from larder.usage.events import Reporter, UsageEvent
 from larder.usage.models import MAX_KEY_PARTS, Period, Usage, UsageByKey, add_figures, add_up
 from larder.usage.uploads import Stored, Uploads
 
+MAX_BATCHES = 200
+"""The most batches of a day that are searched for look-ups."""
+
 
 def record(owner: str, events: Sequence[UsageEvent], reporter: Reporter, *, now: datetime) -> None:
     """Store a batch and add it to the day's figures, in one transaction. Ignores an empty batch.
@@ -17,6 +20,18 @@ def record(owner: str, events: Sequence[UsageEvent], reporter: Reporter, *, now:
     """
     if events:
         repository.add_batch(owner, events, add_up(events, reporter), reporter, now=now)
+
+
+def read_lookups(
+    owner: str, key_id: str, first: datetime, end: datetime
+) -> dict[str, set[tuple[str, str]]]:
+    """The look-ups that a credential reported in a time: the source and the event of each, by hash."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for reporter, events in repository.read_batches(owner, first, end, most=MAX_BATCHES):
+        if reporter == key_id:
+            for event in events:
+                found.setdefault(event["hash"], set()).add((event["source"], event["event"]))
+    return found
 
 
 def set_uploads(owner: str, day: date, uploads: Uploads) -> None:

@@ -4,12 +4,15 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from larder.artifacts.models import Upload
-from larder.artifacts.records import Unused
-from larder.artifacts.repository.index import discarded_put, parse_upload
+from larder.artifacts.records import Eviction, Unused
+from larder.artifacts.repository.index import discarded_put, parse_upload, used_at
 from larder.artifacts.repository.totals import totals_change, totals_key
-from larder.clock import to_ms
+from larder.clock import from_ms, to_ms
 from larder.conditions import above, at_most, equals, exists, missing
 from larder.tables import ARTIFACTS, Write, commit, try_commit
+
+_NAMES = {False: "evicted", True: "scoped_evicted"}
+"""How the totals name an eviction in the shared scope, and one in own scopes."""
 
 
 def least_recently_used(owner: str, *, page: int) -> Iterator[Unused]:
@@ -39,7 +42,9 @@ def evict(
     freed = sum(one.size_bytes for one in unused)
     scoped_bytes = sum(one.size_bytes for one in unused if one.upload.scope is not None)
     removed = totals_change(-freed, -len(unused), scoped_bytes=-scoped_bytes)
-    count = ARTIFACTS.update(*totals_key(owner), add=removed, when=above(size_bytes=above_bytes))
+    noted = _noted(unused, now)
+    is_above = above(size_bytes=above_bytes)
+    count = ARTIFACTS.update(*totals_key(owner), set=noted, add=removed, when=is_above)
     deletes = [_delete_if_unused(one) for one in unused]
     discarded = [discarded_put(one.upload, now) for one in unused]
     failed = try_commit(count, *deletes, *discarded)
@@ -48,6 +53,28 @@ def evict(
     return frozenset(
         one.upload for one, delete in zip(unused, deletes, strict=True) if delete in failed
     )
+
+
+def read_eviction(owner: str, *, scoped: bool) -> Eviction | None:
+    """The last eviction of artifacts in the shared scope, or in own scopes. None if there was none."""
+    totals, name = ARTIFACTS.get(*totals_key(owner)) or {}, _NAMES[scoped]
+    if f"{name}_at" not in totals:
+        return None
+    return Eviction(from_ms(totals[f"{name}_at"]), from_ms(totals[f"{name}_before"]))
+
+
+def _noted(unused: Sequence[Unused], now: datetime) -> dict[str, int]:
+    """What the totals note of an eviction. The update that counts takes it along, so it costs no further write."""
+    noted: dict[str, int] = {}
+    for scoped, name in _NAMES.items():
+        uses = [
+            used_at(one.upload, one.last_used_ms)
+            for one in unused
+            if (one.upload.scope is not None) is scoped
+        ]
+        if uses:
+            noted |= {f"{name}_at": to_ms(now), f"{name}_before": to_ms(max(uses))}
+    return noted
 
 
 def _delete_if_unused(unused: Unused) -> Write:

@@ -407,6 +407,11 @@ def _listed(upload: Upload, used_at: datetime) -> int:
     return to_ms(used_at if upload.scope is None else used_at - _BEFORE_SHARED)
 
 
+def used_at(upload: Upload, listed: int) -> datetime:
+    """The last use, from its sort key in the index of last uses."""
+    return from_ms(listed) if upload.scope is None else from_ms(listed) + _BEFORE_SHARED
+
+
 def parse_upload(owner: str, key: str, id: str) -> Upload:
     """The upload of an item of the index. `key` is an `index_key`."""
     hash, scope = parse_index_key(key)

@@ -10,7 +10,7 @@ def run_caller(principal: CachePrincipal, *, ci: str | None) -> Caller:
     return Caller(
         owner=principal.owner,
         team=principal.membership.team,
-        own_scope=view.scope,
+        view=view,
         trusted=view.scope is None if view.is_protected else ci is not None,
         only_reads=only_reads,
         actor=principal.actor,

@@ -1,0 +1,215 @@
+"""Why tasks were built although a run before had their hash.
+
+The evidence is what turbo reported in its events, the artifact that is stored now, the runs before, and the audit. The
+first reason that has its evidence is returned. Without evidence, it is unknown, with what was found.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from larder.artifacts import eviction, search
+from larder.artifacts.models import Artifact
+from larder.audit.models import Action, Entry
+from larder.audit.service import read_entries
+from larder.clock import to_ms
+from larder.explanations.models import Caller, Report
+from larder.misses.reasons import Evidence, Reason
+from larder.misses.records import MAX_LISTED, SameHashJson
+from larder.runs.models import Outcome, Run
+from larder.settings import settings
+from larder.teams.models import CachingStatus
+from larder.usage.service import read_lookups
+
+MAX_AGE = timedelta(days=30)
+"""How old a run can be that had the hash."""
+
+MAX_ENTRIES = 100
+"""The most entries of the audit that are looked through."""
+
+MAX_FUNCTION_BYTES = 4_500_000
+"""A larger artifact is only stored if turbo announces its upload (preflight)."""
+
+_CLOCK_SKEW = timedelta(seconds=5)
+_LOCAL, _REMOTE = ("LOCAL", "MISS"), ("REMOTE", "MISS")
+_DELETIONS = (Action.ARTIFACT_DELETED, Action.REMOVAL_DONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A task that was built although earlier runs had its hash. `had` are those runs, the newest first."""
+
+    id: str
+    hash: str
+    size_bytes: int | None
+    had: Sequence[Run]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A reason. `certain` if nothing else can lead to its evidence, and `at` is when it happened."""
+
+    reason: Reason
+    certain: bool = False
+    at: datetime | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+
+def built_again(run: Run, report: Report, listed: Sequence[Run]) -> list[Built]:
+    """The tasks of a run that were built with the hash of an earlier one. `listed` are runs, the newest first."""
+    having: dict[str, list[Run]] = {}
+    for earlier in listed:
+        if earlier.id == run.id:
+            continue
+        for (_, _, outcome, _), hash in zip(earlier.tasks, earlier.hashes, strict=False):
+            if hash is not None and outcome != Outcome.FAILED:
+                having.setdefault(hash, []).append(earlier)
+    found: list[Built] = []
+    inputs = report["inputs"]
+    for task, own in zip(report["tasks"], inputs["tasks"], strict=True):
+        was_built = task["cache"]["status"] == "MISS" and task.get("execution")
+        is_cached = inputs["definitions"][own["definition"]]["cache"]
+        if was_built and is_cached and task["hash"] in having:
+            package, name = task.get("package"), task["task"]
+            id = f"{package}#{name}" if package else name
+            had = having[task["hash"]]
+            found.append(Built(id=id, hash=task["hash"], size_bytes=task.get("bytes"), had=had))
+    return found
+
+
+def reasons(
+    caller: Caller, run: Run, built: Sequence[Built], *, now: datetime
+) -> list[SameHashJson]:
+    """The reason for each task, for 100 tasks at most."""
+    if not built:
+        return []
+    scene = _Scene(caller, run, [one.hash for one in built[:MAX_LISTED]], now)
+    return [_json(one, scene.reason(one)) for one in built[:MAX_LISTED]]
+
+
+def _json(one: Built, found: Found) -> SameHashJson:
+    return {
+        "task": one.id,
+        "hash": one.hash,
+        "reason": found.reason,
+        "certain": found.certain,
+        "at": None if found.at is None else to_ms(found.at),
+        "evidence": list(found.evidence),
+    }
+
+
+class _Scene:
+    """What is known about the time of a run. The audit and the eviction are read only if a task needs them."""
+
+    def __init__(self, caller: Caller, run: Run, hashes: Sequence[str], now: datetime) -> None:
+        self._caller, self._run, self._now = caller, run, now
+        self._stored: Mapping[str, Artifact] = search.stored_artifacts(
+            caller.owner, hashes, view=caller.view, now=now
+        )
+        self._lookups: Mapping[str, Collection[tuple[str, str]]] = read_lookups(
+            caller.owner, caller.actor.credential_id, run.started_at - _CLOCK_SKEW, now
+        )
+
+    @cached_property
+    def _entries(self) -> Sequence[Entry]:
+        actions = (*_DELETIONS, Action.CACHING_SET)
+        return read_entries(
+            self._caller.owner, limit=MAX_ENTRIES, actions=actions, now=self._now
+        ).entries
+
+    def reason(self, one: Built) -> Found:
+        looked_up = self._lookups.get(one.hash, ())
+        if _REMOTE in looked_up:
+            return self._missing(one)
+        if _LOCAL in looked_up:
+            return self._unanswered(one)
+        return self._unasked(one)
+
+    def _uploaded(self, hash: str) -> bool:
+        """Whether the run has stored the artifact."""
+        artifact = self._stored.get(hash)
+        return artifact is not None and artifact.created_at >= self._run.started_at - _CLOCK_SKEW
+
+    def _missing(self, one: Built) -> Found:
+        """turbo asked, and Larder did not have it for this credential."""
+        asked = (Evidence.REMOTE_MISS,)
+        last = one.had[0]
+        if any(earlier.ended_at > self._run.started_at for earlier in one.had):
+            return Found(reason=Reason.AT_ONCE, certain=True, evidence=(*asked, Evidence.OVERLAP))
+        readable = [
+            earlier for earlier in one.had if earlier.scope in (None, self._caller.own_scope)
+        ]
+        if not readable:
+            return Found(reason=Reason.OTHER_SCOPE, certain=True, evidence=asked)
+        last = readable[0]
+        trusted_from = self._caller.view.trusted_from
+        if last.scope is None and last.ended_at < trusted_from <= self._run.started_at:
+            evidence = (*asked, Evidence.TRUSTED_FROM)
+            return Found(reason=Reason.HIDDEN, certain=True, at=trusted_from, evidence=evidence)
+        return (
+            self._deleted(one, last)
+            or self._expired(last)
+            or self._evicted(last)
+            or self._too_large(one)
+            or Found(reason=Reason.UNKNOWN, evidence=asked)
+        )
+
+    def _deleted(self, one: Built, last: Run) -> Found | None:
+        for entry in self._entries:
+            if not last.started_at < entry.at < self._now or entry.action not in _DELETIONS:
+                continue
+            certain = entry.action is Action.ARTIFACT_DELETED
+            if not certain or entry.subject == one.hash:
+                evidence = (Evidence.REMOTE_MISS, Evidence.AUDIT)
+                return Found(reason=Reason.DELETED, certain=certain, at=entry.at, evidence=evidence)
+        return None
+
+    def _expired(self, last: Run) -> Found | None:
+        options = settings()
+        days = options.retention_days
+        if last.scope is not None:
+            days = min(days, options.scoped_retention_days)
+        at = last.ended_at + timedelta(days=days)
+        if at > self._run.started_at:
+            return None
+        evidence = (Evidence.REMOTE_MISS, Evidence.RETENTION)
+        return Found(reason=Reason.EXPIRED, certain=True, at=at, evidence=evidence)
+
+    def _evicted(self, last: Run) -> Found | None:
+        found = eviction.last_eviction(self._caller.owner, scoped=last.scope is not None)
+        if found is None or found.before < last.ended_at:
+            return None
+        evidence = (Evidence.REMOTE_MISS, Evidence.EVICTED_BEFORE)
+        return Found(reason=Reason.EVICTED, certain=True, at=found.at, evidence=evidence)
+
+    def _too_large(self, one: Built) -> Found | None:
+        if one.size_bytes is None or one.size_bytes <= MAX_FUNCTION_BYTES:
+            return None
+        if one.hash in self._stored:
+            return None
+        evidence = (Evidence.REMOTE_MISS, Evidence.BYTES, Evidence.NOT_STORED)
+        return Found(reason=Reason.TOO_LARGE, certain=True, evidence=evidence)
+
+    def _unanswered(self, one: Built) -> Found:
+        """turbo found it in no local cache, and reports nothing of the remote one."""
+        changed = next((one for one in self._entries if one.action is Action.CACHING_SET), None)
+        if changed is not None and changed.subject != CachingStatus.ENABLED:
+            evidence = (Evidence.LOCAL_MISS, Evidence.AUDIT)
+            return Found(reason=Reason.CACHING_OFF, certain=True, at=changed.at, evidence=evidence)
+        if self._uploaded(one.hash):
+            return Found(reason=Reason.UNUSABLE, evidence=(Evidence.LOCAL_MISS, Evidence.UPLOADED))
+        if one.hash in self._stored:
+            return Found(reason=Reason.UNUSABLE, evidence=(Evidence.LOCAL_MISS, Evidence.STORED))
+        return Found(reason=Reason.NOT_ASKED, evidence=(Evidence.LOCAL_MISS, Evidence.NOT_STORED))
+
+    def _unasked(self, one: Built) -> Found:
+        """turbo reports no look-up. If it uploads nevertheless, the run was forced."""
+        artifact = self._stored.get(one.hash)
+        writer = artifact.writer if artifact is not None and self._uploaded(one.hash) else None
+        if writer is not None and writer.credential_id == self._caller.actor.credential_id:
+            evidence = (Evidence.NO_EVENT, Evidence.UPLOADED)
+            return Found(reason=Reason.NOT_ASKED, certain=True, evidence=evidence)
+        # Without any event of this credential, turbo may have used another one.
+        reason = Reason.NOT_ASKED if self._lookups else Reason.UNKNOWN
+        return Found(reason=reason, evidence=(Evidence.NO_EVENT,))
