@@ -328,6 +328,13 @@ def test_an_unknown_role_is_rejected(larder: Larder, cloud: Cloud) -> None:
     assert "'KING' is not one of" in larder.refusal(*arguments, status=2)
 
 
+def test_run_inputs_are_off_until_they_are_set(larder: Larder, cloud: Cloud) -> None:
+    assert larder.json("teams", "show", "acme")["run_inputs"] == "off"
+    assert larder.json("teams", "run-inputs", "acme", "names")["run_inputs"] == "names"
+    assert larder.json("teams", "show", "acme")["run_inputs"] == "names"
+    assert "'all' is not one of" in larder.refusal("teams", "run-inputs", "acme", "all", status=2)
+
+
 def test_rename_changes_name_and_slug_and_keeps_the_former_slug(
     larder: Larder, cloud: Cloud
 ) -> None:

@@ -8,7 +8,7 @@ import click
 
 from larder import clock
 from larder.errors import LastOwner, MemberNotFound
-from larder.teams.models import People, Role
+from larder.teams.models import People, Role, RunInputs
 from larder.teams.teams import TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.failures import explanation
@@ -133,7 +133,8 @@ def _explain_last_owner(team: "Team", email: str) -> Iterator[None]:
 
 
 def _print_team(team: "Team", *, as_json: bool) -> None:
-    print_record({**_record(team), **state_record(team.id, team.state)}, as_json=as_json)
+    settings = {**state_record(team.id, team.state), "run_inputs": team.run_inputs.value}
+    print_record({**_record(team), **settings}, as_json=as_json)
 
 
 @click.group(
@@ -249,6 +250,22 @@ def rename(
     found = require_team(team)
     change = TeamChange(name=name, slug=slug, former_slugs=() if free_former_slugs else None)
     change_team(found.id, change, by=None, now=clock.now())
+    _print_team(require_team(found.id), as_json=as_json)
+
+
+@teams.command("run-inputs", epilog=examples("larder teams run-inputs acme names"))
+@click.argument("team", metavar="TEAM")
+@click.argument("kept", type=click.Choice([one.value for one in RunInputs]))
+@json_option
+def run_inputs(team: str, kept: str, as_json: bool) -> None:
+    """Set what is kept of the inputs of TEAM's runs, to explain misses.
+
+    names keeps the names of files and variables, and digests of files; values also a code of each variable's value.
+    """
+    from larder.teams.teams import change_team
+
+    found = require_team(team)
+    change_team(found.id, TeamChange(run_inputs=RunInputs(kept)), by=None, now=clock.now())
     _print_team(require_team(found.id), as_json=as_json)
 
 
