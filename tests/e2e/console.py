@@ -36,6 +36,14 @@ def join(server: LocalCloud, person: Person, role: str) -> None:
     server.larder("teams", "add-member", server.team, person.email, "--role", role)
 
 
+def act(page: Browser, action: str, *, row: int = 0) -> None:
+    """Choose an action in a menu. `row` counts the menus of the page from above, and -1 is the last one."""
+    page.wait_until(
+        f"const menu = [...document.querySelectorAll('main .menu')].at({row}); menu?.click(); return menu"
+    )
+    page.press(action)
+
+
 def post(page: Browser, path: str, body: object) -> Any:
     headers = {"content-type": "application/json"}
     reply = page.fetch(path, method="POST", headers=headers, body=json.dumps(body))

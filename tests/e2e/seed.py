@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,7 +19,7 @@ from .cloud import LocalCloud
 PACKAGES = ("web", "docs", "admin", "checkout", "@acme/ui", "@acme/auth", "@acme/api-client")
 TASKS = {"build": 48_000, "test": 75_000, "lint": 9_000, "typecheck": 21_000}
 VENDORS = {"GITHUB_ACTIONS": 0.6, "GITLAB": 0.08, None: 0.32}
-BATCH = 500
+RUNS = 60
 
 
 def usage(
@@ -96,10 +96,14 @@ def job(server: LocalCloud, owner: str, rule: str, token: str, ref: str) -> None
 
 
 def artifacts(
-    server: LocalCloud, owner: str, count: int, writers: list[tuple[str, str | None]]
+    server: LocalCloud,
+    owner: str,
+    count: int,
+    writers: list[tuple[str, str | None]],
+    hashes: Sequence[str] = (),
 ) -> None:
     """Artifacts in the index, with the owner's totals. They have no objects: nothing reads them. `writers` are the ids
-    of keys and their users.
+    of keys and their users. `hashes` are those of the newest artifacts.
     """
     chance = random.Random(2)
     table = server.table("LARDER_ARTIFACTS_TABLE")
@@ -107,7 +111,10 @@ def artifacts(
     with table.batch_writer() as batch:
         for number in range(count):
             name = hashlib.sha256(f"{owner}{number}".encode()).hexdigest()
-            at = datetime.now(UTC) - timedelta(hours=chance.random() ** 2 * 600)
+            hours = (
+                number * 150 / len(hashes) if number < len(hashes) else chance.random() ** 2 * 600
+            )
+            at = datetime.now(UTC) - timedelta(hours=hours)
             created_at = int(at.timestamp() * 1000)
             size = int(math.exp(chance.gauss(13, 2)))
             stored += size
@@ -115,7 +122,7 @@ def artifacts(
             upload_id = f"{created_at:012x}{name[:16]}"
             item = {
                 "owner": owner,
-                "hash": name[16:32],
+                "hash": hashes[number] if number < len(hashes) else name[16:32],
                 "upload_id": upload_id,
                 "size_bytes": size,
                 "created_at": created_at,
@@ -137,23 +144,41 @@ def artifacts(
 
 
 def summaries(count: int, *, hours: float = 150) -> Iterator[dict[str, Any]]:
-    """Files of `turbo run --summarize` of the last hours."""
+    """Files of `turbo run --summarize` of the last hours, the oldest first.
+
+    Packages get another hash when they change: `web` often, and `docs#build` in every run, also at the same commit. Now
+    and then, `checkout#test` is built again with the hash that it had before.
+    """
     chance = random.Random(3)
     now = datetime.now(UTC)
+    versions = dict.fromkeys(PACKAGES, 0)
     for number in range(count):
-        started = int((now - timedelta(hours=hours * number / count)).timestamp() * 1000)
+        started = int(
+            (now - timedelta(hours=hours * (count - 1 - number) / count)).timestamp() * 1000
+        )
+        # Two jobs build each commit.
+        commit = number // 2
+        changed = set()
+        if number % 2 == 0:
+            changed = {
+                name for name in PACKAGES if chance.random() < (0.6 if name == "web" else 0.2)
+            }
+        for package in changed:
+            versions[package] += 1
         tasks, ended = [], started
         for package in PACKAGES:
             for name, usual in TASKS.items():
-                # The packages that others depend on change more often.
-                is_hit = chance.random() > (0.35 if package == "web" else 0.12)
+                drifts = (package, name) == ("docs", "build")
+                again = (package, name) == ("checkout", "test") and chance.random() < 0.3
+                version = number if drifts else versions[package]
+                is_hit = not (package in changed or drifts or again)
                 took = int(usual * chance.uniform(0.6, 1.6) * (2 if package == "web" else 1))
                 ended = max(ended, started + (900 if is_hit else took))
                 tasks.append(
                     {
                         "package": package,
                         "task": name,
-                        "hash": hashlib.sha256(f"{number}{package}{name}".encode()).hexdigest()[
+                        "hash": hashlib.sha256(f"{package}{name}{version}".encode()).hexdigest()[
                             :16
                         ],
                         "cache": {"status": "HIT", "source": "REMOTE", "timeSaved": took}
@@ -170,9 +195,18 @@ def summaries(count: int, *, hours: float = 150) -> Iterator[dict[str, Any]]:
             "id": f"run{number:06}",
             "turboVersion": "2.11.11",
             "execution": {"startTime": started, "endTime": ended, "exitCode": 0},
-            "scm": {"branch": chance.choice(["main", "main", "checkout-v2", "fix-login"])},
+            "scm": {
+                "branch": ["main", "main", "checkout-v2", "fix-login"][commit % 4],
+                "sha": hashlib.sha1(str(commit).encode()).hexdigest(),
+            },
             "tasks": tasks,
         }
+
+
+def hashes_of(summaries: Iterable[dict[str, Any]]) -> list[str]:
+    """The hashes of the tasks, the newest first."""
+    named = [task["hash"] for summary in summaries for task in summary["tasks"]]
+    return list(dict.fromkeys(reversed(named)))
 
 
 def runs(server: LocalCloud, token: str, slug: str, count: int) -> None:
@@ -220,6 +254,7 @@ def team(server: LocalCloud, owner_email: str, slug: str) -> str:
     tokens = [hashlib.sha256(str(number).encode()).hexdigest()[:32] for number in range(4)]
     for token in tokens:
         job(server, owner, web["id"], token, "refs/heads/main")
-    artifacts(server, owner, 2_000, [*writers, *((token, web["id"]) for token in tokens)])
-    runs(server, keys[0]["key"], slug, 60)
+    writers += [(token, web["id"]) for token in tokens]
+    artifacts(server, owner, 2_000, writers, hashes_of(summaries(RUNS)))
+    runs(server, keys[0]["key"], slug, RUNS)
     return owner

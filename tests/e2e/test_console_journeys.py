@@ -182,20 +182,21 @@ def test_a_team_from_its_first_key_to_its_end(
     page.wait_for_text("16 B")
     page.press("Keys")
     page.wait_for_heading("Keys")
-    page.press("Rotate")
+    console.act(page, "Rotate")
     page.choose("The old key works for", "1 hour")
     page.press("Rotate the key")
     second = made_key(page)
     assert second != first
     assert build(server, second, team) == build(server, first, team) == 202
     page.wait_for_text("replaced, ends in 60 minutes")
+    actions = "row.querySelectorAll('[popover] button').length"
     assert page.run(
-        "return [...document.querySelectorAll('tbody tr')].map((row) => row.querySelectorAll('button').length)"
+        f"return [...document.querySelectorAll('tbody tr')].map((row) => {actions})"
     ) == [2, 3]
-    page.run("document.querySelector('tbody tr:last-child .buttons button:nth-child(2)').click()")
-    page.wait_for_text("Turn on")
+    console.act(page, "Turn off", row=-1)
+    page.wait_for_text("The key is off.")
     assert build(server, second, team) == 401
-    page.run("document.querySelector('tbody tr:first-child .buttons button:last-child').click()")
+    console.act(page, "Delete")
     page.wait_for_text("Delete the key?")
     page.press("Delete the key")
     page.wait_for_text("The key is deleted.")
@@ -415,18 +416,18 @@ def test_an_owner_searches_deletes_and_sees_who_did_what(server: LocalCloud, pag
     page.choose("Written by", "Anyone")
     page.press("Search")
     page.wait_for_text("cc44")
-    page.press("Details")
+    console.act(page, "Details", row=-1)
     page.press("Delete all from this writer")
     page.type(f"Type {team} to confirm", team)
     page.press("Delete the artifacts")
     page.wait_for_text("Deleted what laptop stored: 1 artifact, 6 B")
 
-    page.press("Delete by time")
+    console.act(page, "Delete by time")
     page.type(f"Type {team} to confirm", team)
     page.press("Delete the artifacts")
     page.wait_for_text("Deleted what was stored from")
     page.wait_for_text("3 artifacts, 18 B")
-    page.press("Delete all")
+    console.act(page, "Delete all")
     page.type(f"Type {team} to confirm", "another")
     page.press("Delete all artifacts")
     page.wait_for_text(f"Type {team} to confirm.")
@@ -506,6 +507,6 @@ def test_a_run_leads_to_its_tasks_their_artifacts_and_what_else_their_writer_sto
     page.wait_for_text("web#lint")
     page.run("document.querySelector('.head a').click()")
     page.wait_for_heading("Runs")
-    page.open(f"{server.url}/console/t/{team}/runs?id=gone&startedAt={now}")
+    page.open(f"{server.url}/console/t/{team}/run?id=gone&startedAt={now}")
     page.wait_for_text("No such run")
     assert page.errors() == []

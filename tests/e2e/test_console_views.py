@@ -59,14 +59,16 @@ DIALOGS = {
     "/protection": ["Protect the team", "Add a rule", "Change", "Delete", "Test a job"],
     "/settings": ["Delete the team"],
 }
-"""The buttons of each view that open a dialog."""
+"""The buttons of each view that open a dialog. Some are in the menu of a row."""
 PRESS = """
 const wanted = [...document.querySelectorAll("main button")].find((one) => one.textContent.trim() === %s);
+wanted?.closest("[popover]")?.previousElementSibling.click();
 wanted?.focus();
 wanted?.click();
 return wanted !== undefined;
 """
 DIALOG = "document.querySelector('dialog[open]')"
+MENU = "⋯"
 OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 REPLIES = """
 const real = window.fetch;
@@ -142,7 +144,7 @@ return cut;
 """
 """The choices of the search that are wider than their fields, except for names."""
 
-RUN_LINK = "document.querySelector('td a[href*=\"/runs?id=\"]')"
+RUN_LINK = "document.querySelector('td a[href*=\"/run?id=\"]')"
 
 
 def hostile_run() -> dict[str, Any]:
@@ -207,7 +209,7 @@ def problems_of_dialog(page: Browser, button: str, looks: Sequence[tuple[int, bo
     found = problems_in(page, looks)
     page.keys(Keys.ESCAPE)
     page.wait_until(f"return {DIALOG} === null")
-    assert page.run("return document.activeElement.textContent.trim()") == button
+    assert page.run("return document.activeElement.textContent.trim()") in (button, MENU)
     return found
 
 
@@ -419,7 +421,8 @@ def test_a_team_is_run_by_keyboard_alone(
     page.keys(Keys.SPACE)
     enter("Close")
     page.wait_until("return document.querySelector('dialog') === null")
-    enter("Delete ci")
+    enter("Actions: ci")
+    enter("Delete")
     page.wait_for_text("Delete the key?")
     enter("Delete the key")
     page.wait_for_text("No keys yet")
@@ -436,10 +439,14 @@ def test_a_team_is_run_by_keyboard_alone(
     show("Artifacts")
     enter("Hash begins with", "aa")
     page.wait_until("return document.querySelectorAll('tbody tr').length === 1")
-    enter("Details of aa11")
+    enter("Actions: aa11")
+    # The first action has the focus.
+    page.keys(Keys.ENTER)
     page.wait_for_text("Uncommitted changes")
     page.keys(Keys.ESCAPE)
-    enter("Delete aa11")
+    assert page.run("return document.activeElement.getAttribute('aria-label')") == "Actions: aa11"
+    page.keys(Keys.ENTER)
+    enter("Delete")
     page.wait_for_text("Delete the artifact?")
     enter("Delete the artifact")
     page.wait_for_text("No such artifacts")
@@ -536,7 +543,7 @@ def test_rules_caches_and_contested_artifacts(
     page.wait_for_text("does the same for the same jobs. Change or delete that rule instead.")
     page.keys(Keys.ESCAPE)
 
-    page.press("Change")
+    console.act(page, "Change")
     page.wait_for_text("repository_id=1, repository_owner_id=2")
     page.type("Trusted branches", "main, release/1")
     page.choose("The rule is", "Off")
@@ -550,7 +557,7 @@ def test_rules_caches_and_contested_artifacts(
     assert (rule["enabled"], rule["others"]) == (False, "refuse")
     assert rule["trusted"]["refs"] == ["refs/heads/main", "refs/heads/release/1"]
     assert rule["trusted"]["claims"] == {"environment": ["production"]}
-    page.wait_until(PRESS % json.dumps("Delete"))
+    console.act(page, "Delete")
     page.press("Delete the rule")
     page.wait_for_text("No rules yet")
 
@@ -637,7 +644,7 @@ def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: htt
     page.press("Search")
     page.wait_until("return document.querySelectorAll('td').length === 9")
     page.wait_for_text("acme/web PR 7")
-    page.press("Details")
+    console.act(page, "Details", row=1)
     page.wait_until(f"return {DIALOG}?.innerText.includes('main-of-web on PR\u00a07')")
     assert "https://ci.acme.example/refs/pull/7/merge" in page.run(
         f"return {DIALOG}.querySelector('a[rel]').href"

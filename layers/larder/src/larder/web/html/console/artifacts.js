@@ -117,7 +117,7 @@ function ArtifactsTable({ rows, scope, names, scopes, tasks, open }) {
   };
   return html`<${Table} label="Artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
     { title: "Hash", cell: (row) => html`<${Hash} of=${row.hash} />${row.hidden && html` <${Tag} kind="warn">hidden<//>`}` },
-    { title: "Task", cell: ({ hash }) => tasks.has(hash) && html`<${TaskName} of=${tasks.get(hash)} scope=${scope} />` },
+    tasks.size > 0 && { title: "Task", cell: ({ hash }) => tasks.has(hash) && html`<${TaskName} of=${tasks.get(hash)} scope=${scope} />` },
     rows.some(isOwn) && { title: "Cache", cell: (row) => html`<bdi>${cacheOf(row)}</bdi>` },
     { title: "Size", number: true, cell: ({ size }) => bytesText(size) },
     { title: "Task took", number: true, cell: ({ taskDurationMs }) => (taskDurationMs === null ? "–" : durationText(taskDurationMs)) },

@@ -26,11 +26,11 @@ function Use({ id, scope, names }) {
           ? html`<p class="soft">None among the newest artifacts.</p>`
           : html`<${Table} label="Newest artifacts" rows=${artifacts} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
               { title: "Hash", cell: ({ hash }) => html`<${Hash} of=${hash} scope=${scope} />` },
-              { title: "Task", cell: ({ hash }) => tasks.has(hash) && html`<${TaskName} of=${tasks.get(hash)} scope=${scope} />` },
+              tasks.size > 0 && { title: "Task", cell: ({ hash }) => tasks.has(hash) && html`<${TaskName} of=${tasks.get(hash)} scope=${scope} />` },
               { title: "Size", number: true, cell: ({ size }) => bytesText(size) },
               { title: "Written by", cell: (row) => html`<${Writer} row=${row} scope=${scope} names=${names} />` },
               { title: "Stored", cell: ({ createdAt }) => html`<${Time} at=${createdAt} />` },
-            ]} />`} />
+            ].filter(Boolean)} />`} />
     <//>`;
 }
 
