@@ -29,6 +29,7 @@ GET     /v1/audit                yes   yes   role   role      role   | yes     y
 POST    /v1/causes               yes   yes   yes    yes       yes    | yes     yes      yes    yes        | 402
 POST    /v1/runs                 yes   yes   yes    yes       reads  | yes     yes      yes    yes        | 402
 GET     /v1/runs                 yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+GET     /v1/runs/{runId}         yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
 GET     /v1/tasks/history        yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
 DELETE  /v1/runs                 yes   yes   role   role      reads  | yes     yes      yes    yes        | 402
 GET     /v2/user                 yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes

@@ -134,6 +134,7 @@ def path_parameters(names: Names) -> dict[str, str]:
         "idOrSlug": names.team,
         "keyId": names.key_id,
         "ruleId": names.rule,
+        "runId": "36BZkPZ2WvAw4rLnTqMzCx0Ed8s",
         "uid": names.member,
         "token": names.reset_token,
         "id": names.provider,
@@ -330,6 +331,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         # functions/usage
         "GET /v1/storage": by_session(),
         "GET /v1/runs": by_key(query="from=2026-11-01&to=2026-11-21"),
+        "GET /v1/runs/{runId}": by_key(query=f"startedAt={n.run_started_ms}"),
         "GET /v1/tasks/history": by_key(query="package=web&task=build"),
         "POST /v1/causes": by_key(
             query="against=main",

@@ -5,6 +5,7 @@ from larder.runs import service
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.authorize import UsageReader
+from larder.web.principals.runs import ExplanationReader
 from larder.web.queries.runs import RunsQuery, runs_query
 from larder.web.replies.runs import RunsJson, run_json, runs_json
 from larder.web.responses import JsonResponse, json_response
@@ -14,7 +15,9 @@ app = vercel_api()
 
 @app.get("/v1/runs")
 def list_runs(
-    asked: Annotated[RunsQuery, Depends(runs_query)], principal: UsageReader
+    asked: Annotated[RunsQuery, Depends(runs_query)],
+    principal: UsageReader,
+    reader: ExplanationReader,
 ) -> JsonResponse[RunsJson]:
     """List the reported runs of a period, with the hits and build times of each package and task."""
     owner, now = principal.owner, clock.now()
@@ -24,7 +27,7 @@ def list_runs(
     first, last, branch, limit = asked.period.first, asked.period.last, asked.branch, asked.limit
     if asked.before is None:
         page, figures = service.read_first_runs(
-            owner, first, last, branch=branch, limit=limit, now=now
+            owner, first, last, branch=branch, reader=reader, limit=limit, now=now
         )
     else:
         page = service.read_runs(

@@ -41,7 +41,10 @@ def act(page: Browser, action: str, *, row: int = 0) -> None:
     page.wait_until(
         f"const menu = [...document.querySelectorAll('main .menu')].at({row}); menu?.click(); return menu"
     )
-    page.press(action)
+    page.wait_until(
+        "const [wanted] = [...document.querySelectorAll(':popover-open button')]"
+        f".filter((one) => one.textContent === {json.dumps(action)}); wanted?.click(); return wanted"
+    )
 
 
 def post(page: Browser, path: str, body: object) -> Any:

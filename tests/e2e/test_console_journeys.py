@@ -315,14 +315,14 @@ def test_the_key_of_a_member_becomes_the_teams_before_they_leave(
         ("release", None),
         ("nightly", {"repo": "web"}),
     ]
-    page.run("document.querySelector('[aria-label=\"Rotate release\"]').click()")
+    console.act(page, "Rotate")
     page.press("Rotate the key")
     rotated = made_key(page)
     assert build(server, rotated, team) == build(server, known["key"], team) == 202
     page.wait_for_text("replaced, ends in")
     assert page.errors() == []
 
-    # The view of protection is on a page of its own.
+    # The view of protection is on the page with all scripts.
     page.press("Protection")
     page.wait_for_heading("Protection")
     page.press("Keys")

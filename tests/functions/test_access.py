@@ -116,6 +116,7 @@ def store(cloud: Cloud) -> Cloud:
     stored = replace(cloud, key=key, token=token, send=Sender(token, slug="acme"))
     for send in (stored.send, session_of(cloud.user)):
         assert ask(send, PUT).status == 202
+        assert ask(send, RECORD_RUN).status == 200
     return stored
 
 
@@ -350,9 +351,10 @@ def test_the_id_takes_precedence_over_the_slug(stored: Cloud) -> None:
 
 
 NO, READ = "missing_permission", "read_only"
+GET_RUN = "GET /v1/runs/{runId}"
 LIST_RUNS, RECORD_RUN, DELETE_RUNS = "GET /v1/runs", "POST /v1/runs", "DELETE /v1/runs"
 READS, WRITES = (
-    [GET, HEAD, QUERY, USAGE, LIST_RUNS, "GET /v1/tasks/history", "POST /v1/causes"],
+    [GET, HEAD, QUERY, USAGE, LIST_RUNS, GET_RUN, "GET /v1/tasks/history", "POST /v1/causes"],
     [PUT, PREFLIGHT, RECORD_RUN],
 )
 MANAGES = [

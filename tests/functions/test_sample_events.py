@@ -328,9 +328,11 @@ def test_preview_invitation(cloud: Cloud) -> None:
     assert answer("preview_invitation", cloud)["code"] == "invitation_not_found"
 
 
-def test_record_run_and_list_runs(cloud: Cloud) -> None:
-    with time_machine.travel(NOW):
+def test_record_run_list_runs_and_get_run(cloud: Cloud) -> None:
+    with time_machine.travel(NOW, tick=False):
         assert answer("record_run", cloud)["recorded"]
+        assert answer("get_run", cloud)["branch"] == "main"
+        assert answer("get_task_history", cloud)["hashes"][0]["hits"] == 1
         assert [run["branch"] for run in answer("list_runs", cloud)["runs"]] == ["main"]
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from larder.runs.history import repeats_of
+from larder.runs.history import hash_figures
 from larder.runs.models import Outcome, Repeats, Run
 from tests.functions.usage.test_list_runs import run
 
@@ -15,7 +15,7 @@ def built(number: int, hash: str | None, outcome: Outcome = Outcome.BUILT, **cha
 
 
 def repeats(*oldest_first: Run) -> Repeats:
-    return repeats_of(oldest_first[::-1])[KEY]
+    return hash_figures(oldest_first[::-1]).repeats[KEY]
 
 
 def test_a_hash_that_was_built_or_restored_before_is_repeated() -> None:
@@ -44,4 +44,4 @@ def test_another_hash_at_the_same_commit_on_the_same_ci_drifts() -> None:
 
 
 def test_tasks_without_a_hash_are_left_out() -> None:
-    assert repeats_of([built(1, None)]) == {}
+    assert hash_figures([built(1, None)]).repeats == {}

@@ -35,6 +35,7 @@ PATHS: dict[str, tuple[Schema, str]] = {
     "keyId": (_ANY_TEXT, "The id of a key that is bound to the team."),
     "uid": (_ANY_TEXT, "The id of a member or of an open invitation."),
     "ruleId": (_ANY_TEXT, "The id of a rule of the team."),
+    "runId": (_ANY_TEXT, "turbo's id of the run."),
     "token": (_ANY_TEXT, "The token of the link."),
     "id": (_ANY_TEXT, "The id of the identity provider."),
 }

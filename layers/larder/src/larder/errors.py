@@ -531,6 +531,12 @@ class RuleNotFound(LarderError):
     message = "The team has no rule with this id."
 
 
+class RunNotFound(LarderError):
+    message = (
+        "There is no reported run with this id that started at this time. It may have expired."
+    )
+
+
 class RuleExists(LarderError):
     """Another rule of the team accepts the same jobs, and gives them the same."""
 

@@ -1,9 +1,10 @@
 """What became of each hash of the tasks of reported runs, from the hashes that the runs keep."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from larder.runs.causes import never_cached, task_id
 from larder.runs.models import Outcome, Repeats, Run
 
 MAX_HASHES = 100
@@ -86,20 +87,35 @@ def _is_wanted(wanted: WantedHashes, package: str, task: str, hash: str) -> bool
     return (package, task) == (wanted.package, wanted.task)
 
 
-def repeats_of(runs: Sequence[Run]) -> dict[tuple[str, str], Repeats]:
-    """How the hashes of each task changed. `runs` are the newest first."""
+@dataclass(frozen=True, slots=True)
+class HashFigures:
+    """How the hashes of tasks changed. `unexplained` has the times of repeated builds in runs without an explanation.
+
+    `repeats` are by package and task, `unexplained` by the id of the task.
+    """
+
+    repeats: Mapping[tuple[str, str], Repeats]
+    unexplained: Mapping[str, Sequence[int]]
+
+
+def hash_figures(runs: Sequence[Run]) -> HashFigures:
+    """`runs` are the newest first. Tasks whose `cache` is false are left out of runs that say so."""
     seen: dict[tuple[str, str], _Seen] = {}
+    unexplained: dict[str, list[int]] = {}
     for run in reversed(runs):
         # A computer can have uncommitted changes.
         commit = None if run.sha is None or run.ci is None else (run.sha, run.ci)
+        uncached = never_cached(run.explanation)
         for (package, task, outcome, ms), hash in zip(run.tasks, run.hashes, strict=False):
-            if hash is None:
+            if hash is None or task_id(package, task) in uncached:
                 continue
             of_task = seen.get((package, task))
             if of_task is None:
                 of_task = seen[package, task] = _Seen()
-            of_task.add(commit, outcome, ms, hash)
-    return {key: one.repeats() for key, one in seen.items()}
+            is_repeated = of_task.add(commit, run.scope, outcome, ms, hash)
+            if is_repeated and run.explanation is None:
+                unexplained.setdefault(task_id(package, task), []).append(ms)
+    return HashFigures({key: one.repeats() for key, one in seen.items()}, unexplained)
 
 
 class _Seen:
@@ -109,24 +125,31 @@ class _Seen:
 
     def __init__(self) -> None:
         self._hashes: set[str] = set()
-        self._cached: set[str] = set()
+        self._cached: set[tuple[str, str | None]] = set()
+        """The hashes that were stored or restored, with the scope of the run."""
         self._at_commit: dict[tuple[str, str], set[str]] = {}
         self._sums = [0] * 4
 
-    def add(self, commit: tuple[str, str] | None, outcome: str, ms: int, hash: str) -> None:
+    def add(
+        self, commit: tuple[str, str] | None, scope: str | None, outcome: str, ms: int, hash: str
+    ) -> bool:
+        """Whether the run built what an earlier one had in a scope that this run reads."""
         self._hashes.add(hash)
-        if outcome == Outcome.BUILT and hash in self._cached:
+        is_repeated = outcome == Outcome.BUILT and (
+            (hash, None) in self._cached or (hash, scope) in self._cached
+        )
+        if is_repeated:
             self._sums[0] += 1
             self._sums[1] += ms
         if outcome != Outcome.FAILED:
-            self._cached.add(hash)
-        if commit is None:
-            return
-        known = self._at_commit.setdefault(commit, set())
-        if known and hash not in known and not _is_hit(outcome):
-            self._sums[2] += 1
-            self._sums[3] += ms
-        known.add(hash)
+            self._cached.add((hash, scope))
+        if commit is not None:
+            known = self._at_commit.setdefault(commit, set())
+            if known and hash not in known and not _is_hit(outcome):
+                self._sums[2] += 1
+                self._sums[3] += ms
+            known.add(hash)
+        return is_repeated
 
     def repeats(self) -> Repeats:
         return Repeats(len(self._hashes), *self._sums)

@@ -1,7 +1,7 @@
 """Reported runs of `turbo run`, and the figures of their tasks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from heapq import nlargest
@@ -9,6 +9,9 @@ from typing import NamedTuple, Protocol
 
 from larder.actor import Actor
 from larder.clock import to_ms
+from larder.misses.causes import Class, Kind
+from larder.misses.hints import Hint
+from larder.misses.reasons import Reason
 from larder.misses.records import ComparisonJson
 
 MAX_TASKS = 5_000
@@ -167,6 +170,42 @@ class Repeats(NamedTuple):
     drift_ms: int = 0
 
 
+@dataclass(slots=True, kw_only=True)
+class CauseFigures:
+    """A cause of other hashes in several runs. It is the same one if kind, subject and task are.
+
+    `tasks` and `build_ms` are those that it reached in all `runs` together. `at_same_commit` counts the runs whose
+    baseline had the same commit, and `outside_ci` those on a computer. The rest is as the newest run has it.
+    """
+
+    kind: Kind
+    subject: str
+    task: str | None
+    how: str
+    more: int
+    class_: Class | None
+    hint: Hint | None
+    advice: str
+    runs: int = 0
+    tasks: int = 0
+    build_ms: int = 0
+    at_same_commit: int = 0
+    outside_ci: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class BuiltAgain:
+    """Builds of a hash that an earlier run had, for one reason. It is None where nothing was compared.
+
+    `tasks` are the ids of their tasks.
+    """
+
+    reason: Reason | None
+    builds: int = 0
+    build_ms: int = 0
+    tasks: dict[str, None] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsPage:
     """Runs, newest first. `before` is the place to continue at, None on the last page."""
@@ -179,8 +218,8 @@ class RunsPage:
 class RunFigures:
     """The figures of the tasks of `runs` runs, with the most build time first. `totals` are of all of their tasks.
 
-    `repeats` are by package and task, of those whose hashes are kept. Not `complete` if the period has more runs; then
-    they are those from `since` on.
+    `repeats` are by package and task, of those whose hashes are kept. `causes` and `again` have the most build time
+    first. Not `complete` if the period has more runs; then they are those from `since` on.
     """
 
     runs: int
@@ -189,6 +228,8 @@ class RunFigures:
     totals: Totals
     tasks: Sequence[TaskFigures]
     repeats: Mapping[tuple[str, str], Repeats]
+    causes: Sequence[CauseFigures]
+    again: Sequence[BuiltAgain]
 
 
 def kept(tasks: Sequence[RunTask]) -> list[RunTask]:

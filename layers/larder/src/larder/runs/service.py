@@ -8,11 +8,12 @@ from functools import partial
 
 from larder.actor import Actor
 from larder.concurrency import map_concurrently
-from larder.errors import InvalidValue, MissingRole
+from larder.errors import InvalidValue, MissingRole, RunNotFound
 from larder.rate_limits.models import REPORTED_BYTES, RUNS_REPORTED
 from larder.rate_limits.service import take_if_counted
 from larder.runs import repository, storage
-from larder.runs.history import History, WantedHashes, history_of, repeats_of
+from larder.runs.causes import Reader, built_again, causes_of
+from larder.runs.history import History, WantedHashes, hash_figures, history_of
 from larder.runs.models import DeletedRuns, Run, RunFigures, RunsPage, StoredRun, add_up, sum_of
 from larder.settings import settings
 
@@ -95,18 +96,29 @@ def read_run(owner: str, place: str, *, now: datetime) -> Run | None:
     return repository.find(owner, place, now=now)
 
 
+def find_run(owner: str, place: str, *, now: datetime) -> Run:
+    """The same. Raises RunNotFound."""
+    run = read_run(owner, place, now=now)
+    if run is None:
+        raise RunNotFound
+    return run
+
+
 def read_first_runs(
     owner: str,
     first: date,
     last: date,
     *,
     branch: str | None = None,
+    reader: Reader,
     limit: int,
     now: datetime,
 ) -> tuple[RunsPage, RunFigures]:
     """The first page, and the figures of the newest runs of these days, as many as the limits above allow."""
     newest = _read_newest(owner, first, last, branch=branch, now=now)
     runs = newest.runs
+    hashes = hash_figures(runs)
+    explained = [(run, found) for run in runs if (found := reader.explanation_of(run))]
     has_more = len(runs) > limit or newest.before is not None
     figures = RunFigures(
         runs=len(runs),
@@ -114,7 +126,9 @@ def read_first_runs(
         complete=newest.before is None,
         totals=sum_of(run.totals for run in runs),
         tasks=add_up(run.tasks for run in runs),
-        repeats=repeats_of(runs),
+        repeats=hashes.repeats,
+        causes=causes_of(explained),
+        again=built_again(explained, hashes.unexplained),
     )
     shown = runs[:limit]
     before = shown[-1].place if shown else newest.before

@@ -1,11 +1,12 @@
-"""Who can delete reported runs: owners and admins all of them, and every reporter their own."""
+"""Who can delete reported runs, and see why they missed: owners and admins all of them, everyone else their own."""
 
 from typing import Annotated, NamedTuple
 
 from larder.actor import Actor
 from larder.errors import ReadOnly
+from larder.runs.causes import Reader
 from larder.web.powertools.resolver import Depends
-from larder.web.principals.authorize import UsageReporter
+from larder.web.principals.authorize import UsageReader, UsageReporter
 
 
 class Deleter(NamedTuple):
@@ -26,4 +27,12 @@ def run_deleter(principal: UsageReporter) -> Deleter:
     return Deleter(principal.owner, Actor(principal.credential.id, user_id))
 
 
+def explanation_reader(principal: UsageReader) -> Reader:
+    """Whose explanations the caller sees. They name files and variables of what a job builds."""
+    role = principal.membership.role
+    manages = "manage" in principal.artifact_actions and (role is None or role.manages_artifacts)
+    return Reader(sees_all=manages, scope=principal.view.scope)
+
+
+ExplanationReader = Annotated[Reader, Depends(explanation_reader)]
 RunDeleter = Annotated[Deleter, Depends(run_deleter)]

@@ -65,6 +65,12 @@ def runs_query(_token: BearerToken, request: Request) -> RunsQuery:
     return RunsQuery(period=period, branch=branch, limit=limit, before=before, place=place)
 
 
+def run_place(_token: BearerToken, request: Request) -> str:
+    """The run that the path names, which started at `startedAt`. Raises InvalidRequest."""
+    check_parameters(request, STARTED_AT)
+    return _place(request.path_parameters["run_id"], STARTED_AT(request))
+
+
 def _place(id: str | None, started_at: str | None) -> str:
     if id is None or not _RUN_ID.fullmatch(id):
         raise InvalidRequest("id", "must be the id of a run")

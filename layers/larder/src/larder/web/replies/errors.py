@@ -168,6 +168,7 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.InvalidTarget: ErrorReply(400, "invalid_target"),
     errors.IssuerUnavailable: ErrorReply(503, "temporarily_unavailable", _SOON),
     errors.RuleNotFound: ErrorReply(404, "rule_not_found"),
+    errors.RunNotFound: ErrorReply(404, "run_not_found"),
     errors.RuleExists: ErrorReply(409, "rule_exists"),
     errors.RuleLimitReached: ErrorReply(409, "rule_limit_reached"),
     errors.TooManyRequests: ErrorReply(429, "too_many_requests", _LATER),

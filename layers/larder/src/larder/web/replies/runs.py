@@ -7,9 +7,14 @@ from typing import Literal, NotRequired, TypedDict
 
 from larder.clock import Milliseconds, to_iso_date, to_ms
 from larder.explanations.models import Explained, NoCauses
+from larder.misses.causes import Class, Kind
+from larder.misses.hints import Hint
+from larder.misses.reasons import Reason
 from larder.misses.records import ComparisonJson
 from larder.runs.history import History
 from larder.runs.models import (
+    BuiltAgain,
+    CauseFigures,
     DeletedRuns,
     Outcome,
     Repeats,
@@ -31,6 +36,7 @@ _OUTCOMES: Mapping[str, _Outcome] = {
     Outcome.FAILED: "failed",
 }
 
+_MAX_NAMES = 3
 _NO_REPEATS = Repeats(hashes=0)
 
 MAX_TASK_FIGURES = 500
@@ -98,6 +104,13 @@ class RunJson(TypedDict):
     ran: NotRequired[list[RanTaskJson]]
 
 
+class ShownRunJson(RunJson):
+    """A run with its tasks, and why it missed. `explanation` is null if nothing was compared, or the caller may not
+    see it."""
+
+    explanation: ComparisonJson | None
+
+
 class TaskJson(TypedDict):
     """What became of one task of one package. `built` has the failed ones, too, and `builtMs` their time.
 
@@ -134,11 +147,50 @@ class RunTotalsJson(TypedDict):
     timeSavedMs: int
 
 
+CauseFiguresJson = TypedDict(
+    "CauseFiguresJson",
+    {
+        "kind": Kind,
+        "subject": str,
+        "task": str | None,
+        "how": str,
+        "more": int,
+        "class": Class | None,
+        "hint": Hint | None,
+        "advice": str,
+        "runs": int,
+        "tasks": int,
+        "buildMs": int,
+        "atSameCommit": int,
+        "outsideCi": int,
+    },
+)
+"""A cause of other hashes, added up. `tasks` and `buildMs` are of all `runs` that had it.
+
+`atSameCommit` counts the runs that were compared with a run of the same commit, and `outsideCi` those without a CI. The
+rest is as the newest of the runs has it.
+"""
+
+
+class BuiltAgainJson(TypedDict):
+    """Builds of a hash that an earlier run had, for one reason. It is null where no run was compared.
+
+    `tasks` names three of the `taskCount` tasks.
+    """
+
+    reason: Reason | None
+    builds: int
+    buildMs: int
+    tasks: list[str]
+    taskCount: int
+
+
 class TaskFiguresJson(TypedDict):
     """The figures of the tasks, those with the most build time first, at most 500 of `count`.
 
     They are of `runs` runs. If the period has more, `complete` is false, and they are those since `since`. Of a run
-    with more than 500 tasks, `tasks` has those with the most time, and `totals` all.
+    with more than 500 tasks, `tasks` has those with the most time, and `totals` all. `causes` has the 20 with the most
+    build time, of the runs whose causes the caller sees.
     """
 
     runs: int
@@ -147,6 +199,8 @@ class TaskFiguresJson(TypedDict):
     totals: RunTotalsJson
     count: int
     tasks: list[TaskJson]
+    causes: list[CauseFiguresJson]
+    again: list[BuiltAgainJson]
 
 
 class NextRunsJson(TypedDict):
@@ -237,19 +291,27 @@ def run_json(period: Period, run: Run | None) -> RunsJson:
     """A list of one run with its tasks, or of none."""
     body = runs_json(period, RunsPage(runs=[run] if run else [], before=None), None)
     if run is not None:
-        body["runs"][0]["ran"] = [
-            {
-                "package": package,
-                "task": task,
-                "outcome": _OUTCOMES[outcome],
-                "ms": ms,
-                "hash": hash,
-            }
-            for (package, task, outcome, ms), hash in zip_longest(
-                run.tasks, run.hashes[: len(run.tasks)]
-            )
-        ]
+        body["runs"][0]["ran"] = _ran_json(run)
     return body
+
+
+def shown_run_json(run: Run, explanation: ComparisonJson | None) -> ShownRunJson:
+    return {**_run_json(run), "ran": _ran_json(run), "explanation": explanation}
+
+
+def _ran_json(run: Run) -> list[RanTaskJson]:
+    return [
+        {
+            "package": package,
+            "task": task,
+            "outcome": _OUTCOMES[outcome],
+            "ms": ms,
+            "hash": hash,
+        }
+        for (package, task, outcome, ms), hash in zip_longest(
+            run.tasks, run.hashes[: len(run.tasks)]
+        )
+    ]
 
 
 def runs_json(period: Period, page: RunsPage, figures: RunFigures | None) -> RunsJson:
@@ -270,6 +332,8 @@ def runs_json(period: Period, page: RunsPage, figures: RunFigures | None) -> Run
                 _task_json(one, figures.repeats.get((one.package, one.task), _NO_REPEATS))
                 for one in figures.tasks[:MAX_TASK_FIGURES]
             ],
+            "causes": [_cause_json(one) for one in figures.causes],
+            "again": [_again_json(one) for one in figures.again],
         }
     return body
 
@@ -293,6 +357,34 @@ def _run_json(run: Run) -> RunJson:
         "ci": run.ci,
         "turboVersion": run.turbo_version,
         "reporter": {"id": run.reporter.credential_id, "userId": run.reporter.holder_id},
+    }
+
+
+def _cause_json(one: CauseFigures) -> CauseFiguresJson:
+    return {
+        "kind": one.kind,
+        "subject": one.subject,
+        "task": one.task,
+        "how": one.how,
+        "more": one.more,
+        "class": one.class_,
+        "hint": one.hint,
+        "advice": one.advice,
+        "runs": one.runs,
+        "tasks": one.tasks,
+        "buildMs": one.build_ms,
+        "atSameCommit": one.at_same_commit,
+        "outsideCi": one.outside_ci,
+    }
+
+
+def _again_json(one: BuiltAgain) -> BuiltAgainJson:
+    return {
+        "reason": one.reason,
+        "builds": one.builds,
+        "buildMs": one.build_ms,
+        "tasks": list(one.tasks)[:_MAX_NAMES],
+        "taskCount": len(one.tasks),
     }
 
 

@@ -219,9 +219,10 @@ function Menu({ label, items }) {
       right: `${document.documentElement.clientWidth - right}px`,
     });
   };
-  // Hidden first, so that a dialog gives the focus back to the button.
   const choose = (act) => {
     list.current.hidePopover();
+    // A dialog gives the focus back to it.
+    button.current.focus();
     act();
   };
   const shown = items.filter(Boolean);

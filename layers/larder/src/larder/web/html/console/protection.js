@@ -31,7 +31,7 @@ function Protection({ scope }) {
   };
   const named = { ...scope, isProtected: protection.data?.protected };
   const isOn = protection.data?.protected;
-  return html`<${Head} title=${html`Protection ${protection.data && html`<${Tag} kind=${isOn ? "good" : "warn"}>${isOn ? "on" : "off"}<//>`}`} />
+  return html`<${Head} title="Protection">${protection.data && html`<${Tag} kind=${isOn ? "good" : "warn"}>${isOn ? "Protected" : "Not protected"}<//>`}<//>
     <${Loaded} of=${protection} show=${(data) => html`<${State} scope=${scope} protection=${data} open=${setOpen} />`} />
     <${Loaded} of=${rules} show=${(data) => html`<${Rules} scope=${scope} rules=${data.rules} open=${setOpen} />`} />
     ${protection.data && html`<${ProtectionSettings} key=${JSON.stringify(protection.data)} scope=${scope} protection=${protection.data} reload=${protection.reload} />`}

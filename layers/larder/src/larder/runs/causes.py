@@ -1,0 +1,103 @@
+"""What the explanations of several runs say together: which causes cost the most, and why hashes were built again."""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from larder.misses.causes import Kind
+from larder.misses.reasons import Reason
+from larder.misses.records import CauseJson, ComparisonJson
+from larder.runs.models import BuiltAgain, CauseFigures, Outcome, Run
+
+MAX_CAUSES = 20
+"""The most causes of figures: those with the most build time."""
+
+
+class Reader(NamedTuple):
+    """Whose runs a caller sees the explanations of: those of everyone, or of the shared scope and their own."""
+
+    sees_all: bool
+    scope: str | None = None
+
+    def explanation_of(self, run: Run) -> ComparisonJson | None:
+        return run.explanation if self.sees_all or run.scope in (None, self.scope) else None
+
+
+def causes_of(explained: Iterable[tuple[Run, ComparisonJson]]) -> list[CauseFigures]:
+    """The causes of runs with their explanations, the newest first, added up. Those with the most build time first."""
+    found: dict[tuple[Kind, str, str | None], CauseFigures] = {}
+    for run, explanation in explained:
+        sha = explanation["baseline"]["sha"]
+        for cause in explanation["causes"]:
+            key = cause["kind"], cause["subject"], cause["task"]
+            one = found.get(key)
+            if one is None:
+                one = found[key] = _first(cause)
+            one.runs += 1
+            one.tasks += cause["directCount"] + cause["below"]
+            one.build_ms += cause["buildMs"]
+            one.at_same_commit += sha is not None and sha == run.sha
+            one.outside_ci += run.ci is None
+    most = sorted(found.values(), key=lambda one: (-one.build_ms, one.kind, one.subject))
+    return most[:MAX_CAUSES]
+
+
+def _first(cause: CauseJson) -> CauseFigures:
+    return CauseFigures(
+        kind=cause["kind"],
+        subject=cause["subject"],
+        task=cause["task"],
+        how=cause["how"],
+        more=cause["more"],
+        class_=cause["class"],
+        hint=cause["hints"][0]["hint"] if cause["hints"] else None,
+        advice=cause["advice"],
+    )
+
+
+def built_again(
+    explained: Iterable[tuple[Run, ComparisonJson]], repeated: Mapping[str, Sequence[int]]
+) -> list[BuiltAgain]:
+    """The builds of a hash that an earlier run had, by reason, those with the most build time first.
+
+    `repeated` has the times of such builds in runs without an explanation, by the id of the task.
+    """
+    found: dict[Reason | None, BuiltAgain] = {}
+
+    def add(reason: Reason | None, task: str, ms: int) -> None:
+        one = found.setdefault(reason, BuiltAgain(reason=reason))
+        one.builds += 1
+        one.build_ms += ms
+        one.tasks[task] = None
+
+    for run, explanation in explained:
+        times = {
+            task_id(package, task): ms
+            for package, task, outcome, ms in run.tasks
+            if outcome == Outcome.BUILT
+        }
+        for same in explanation["sameHash"]:
+            if same["reason"] != Reason.NOT_CACHED and same["task"] in times:
+                add(same["reason"], same["task"], times[same["task"]])
+    for task, builds in repeated.items():
+        for ms in builds:
+            add(None, task, ms)
+    return sorted(found.values(), key=lambda one: -one.build_ms)
+
+
+def never_cached(explanation: ComparisonJson | None) -> Container[str]:
+    """The ids of tasks whose `cache` is false, as far as the explanation has them."""
+    if explanation is None:
+        return ()
+    noted = {
+        task
+        for note in explanation["notes"]
+        if note["note"] == "not_cached"
+        for task in note["tasks"]
+    }
+    reasons = {one["task"] for one in explanation["sameHash"] if one["reason"] == Reason.NOT_CACHED}
+    return noted | reasons
+
+
+def task_id(package: str, task: str) -> str:
+    """As in explanations: web#build."""
+    return f"{package}#{task}" if package else task
