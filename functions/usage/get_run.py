@@ -22,7 +22,7 @@ def get_run(
 ) -> JsonResponse[ShownRunJson]:
     """Get a reported run with its tasks, and why tasks of it missed."""
     run = service.find_run(principal.owner, place, now=clock.now())
-    return json_response(shown_run_json(run, reader.explanation_of(run)))
+    return json_response(shown_run_json(run, reader))
 
 
 handler = lambda_handler(app)

@@ -23,7 +23,7 @@ def list_runs(
     owner, now = principal.owner, clock.now()
     if asked.place is not None:
         run = service.read_run(owner, asked.place, now=now)
-        return json_response(run_json(asked.period, run))
+        return json_response(run_json(asked.period, run, reader))
     first, last, branch, limit = asked.period.first, asked.period.last, asked.branch, asked.limit
     if asked.before is None:
         page, figures = service.read_first_runs(
@@ -34,7 +34,7 @@ def list_runs(
             owner, first, last, branch=branch, before=asked.before, limit=limit, now=now
         )
         figures = None
-    return json_response(runs_json(asked.period, page, figures))
+    return json_response(runs_json(asked.period, page, figures, reader))
 
 
 handler = lambda_handler(app)

@@ -5,9 +5,13 @@ What builds did in the past is written to the tables, because the endpoints coun
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import itertools
+import json
 import math
 import random
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -111,9 +115,7 @@ def artifacts(
     with table.batch_writer() as batch:
         for number in range(count):
             name = hashlib.sha256(f"{owner}{number}".encode()).hexdigest()
-            hours = (
-                number * 150 / len(hashes) if number < len(hashes) else chance.random() ** 2 * 600
-            )
+            hours = number / 20 if number < len(hashes) else 1 + chance.random() ** 2 * 600
             at = datetime.now(UTC) - timedelta(hours=hours)
             created_at = int(at.timestamp() * 1000)
             size = int(math.exp(chance.gauss(13, 2)))
@@ -203,13 +205,95 @@ def summaries(count: int, *, hours: float = 150) -> Iterator[dict[str, Any]]:
         }
 
 
+def explanations(server: LocalCloud, owner: str, summaries: list[dict[str, Any]]) -> None:
+    """Store why the tasks of each run missed: compared with the run before, as Larder does for a report with inputs."""
+    table = server.table("LARDER_USAGE_TABLE")
+    for base, summary in itertools.pairwise(summaries):
+        place = f"run#{summary['execution']['startTime']:012x}#{summary['id']}"
+        text = json.dumps(_explanation(base, summary))
+        table.update_item(
+            Key={"owner": owner, "day": place},
+            UpdateExpression="SET explanation = :packed",
+            ExpressionAttributeValues={
+                ":packed": base64.b64encode(zlib.compress(text.encode())).decode()
+            },
+        )
+
+
+def _explanation(base: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
+    before = {(one["package"], one["task"]): one["hash"] for one in base["tasks"]}
+    causes: dict[str, dict[str, Any]] = {}
+    again = []
+    for task in summary["tasks"]:
+        package, name = task["package"], task["task"]
+        took = task["execution"]["endTime"] - task["execution"]["startTime"]
+        id, drifts = f"{package}#{name}", (package, name) == ("docs", "build")
+        if task["cache"]["status"] == "HIT":
+            continue
+        if before[package, name] == task["hash"]:
+            again.append({"task": id, "hash": task["hash"], "reason": "evicted", "certain": True})
+            continue
+        path = f"packages/{package}/src/index.ts"
+        kind, subject = ("env", "NEXT_PUBLIC_BUILD_TIME") if drifts else ("file", path)
+        cause = causes.setdefault(
+            subject,
+            {
+                "kind": kind,
+                "subject": subject,
+                "task": None,
+                "how": "changed",
+                "more": 0,
+                "values": [],
+                "hints": [{"hint": "volatile_name", "values": []}] if drifts else [],
+                "commit": None if drifts else summary["scm"]["sha"][:8],
+                "class": "setup" if drifts else "code",
+                "direct": [],
+                "directCount": 0,
+                "below": 0,
+                "alone": 0,
+                "buildMs": 0,
+                "advice": "volatile-variable" if drifts else "source-file",
+            },
+        )
+        cause["direct"].append(id)
+        cause["directCount"] += 1
+        cause["alone"] += 1
+        cause["buildMs"] += took
+    compared = [
+        {
+            "id": one["id"],
+            "startedAt": one["execution"]["startTime"],
+            "turboVersion": one["turboVersion"],
+            **one["scm"],
+        }
+        for one in (base, summary)
+    ]
+    at = summary["execution"]["startTime"] - 3_600_000
+    return {
+        "baseline": {**compared[0], "chosen": "ancestor"},
+        "run": compared[1],
+        "tasks": len(summary["tasks"]),
+        "changed": sum(one["directCount"] for one in causes.values()),
+        "restored": 0,
+        "complete": True,
+        "causes": sorted(causes.values(), key=lambda one: -one["buildMs"]),
+        "sameHash": [{**one, "at": at, "evidence": ["evicted_before"]} for one in again],
+        "sameHashCount": len(again),
+        "new": [],
+        "newCount": 0,
+        "gone": [],
+        "goneCount": 0,
+        "notes": [],
+    }
+
+
 def hashes_of(summaries: Iterable[dict[str, Any]]) -> list[str]:
     """The hashes of the tasks, the newest first."""
     named = [task["hash"] for summary in summaries for task in summary["tasks"]]
     return list(dict.fromkeys(reversed(named)))
 
 
-def runs(server: LocalCloud, token: str, slug: str, count: int) -> None:
+def runs(server: LocalCloud, token: str, slug: str, summaries: Iterable[dict[str, Any]]) -> None:
     headers = {"authorization": f"Bearer {token}", "x-artifact-client-ci": "GITHUB_ACTIONS"}
     with httpx.Client(
         base_url=server.url,
@@ -218,7 +302,7 @@ def runs(server: LocalCloud, token: str, slug: str, count: int) -> None:
         trust_env=False,
         timeout=60,
     ) as client:
-        for summary in summaries(count):
+        for summary in summaries:
             client.post("/v1/runs", json=summary).raise_for_status()
 
 
@@ -255,6 +339,8 @@ def team(server: LocalCloud, owner_email: str, slug: str) -> str:
     for token in tokens:
         job(server, owner, web["id"], token, "refs/heads/main")
     writers += [(token, web["id"]) for token in tokens]
-    artifacts(server, owner, 2_000, writers, hashes_of(summaries(RUNS)))
-    runs(server, keys[0]["key"], slug, RUNS)
+    reported = list(summaries(RUNS))
+    artifacts(server, owner, 2_000, writers, hashes_of(reported))
+    runs(server, keys[0]["key"], slug, reported)
+    explanations(server, owner, reported)
     return owner

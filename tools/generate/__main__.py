@@ -13,7 +13,7 @@ from tools.openapi import Undocumented, files
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROLOGUE = (
     "from tools.generate import "
-    "access, commands, deployer, doctor, edge, endpoints, functions, options, versions"
+    "access, commands, deployer, doctor, edge, endpoints, functions, options, versions, why"
 )
 MARKERS = "<<<cog >>> <<<end>>>"
 """Not cog's defaults, because some lines of the template end with `]]]`."""
@@ -21,9 +21,10 @@ STALE = "stale: run `make generate` and commit the changes"
 
 
 def marked_files(root: Path) -> list[Path]:
-    """The template, the deployer's, and the pages of docs/ that have generated parts."""
+    """The template, the deployer's, and the pages of docs/ and scripts of the console that have generated parts."""
     templates = [root / "template.yaml", root / "deployer" / "template.yaml"]
-    pages = [*templates, *sorted((root / "docs").glob("*.md"))]
+    scripts = sorted((root / "layers/larder/src/larder/web/html/console").glob("*.js"))
+    pages = [*templates, *sorted((root / "docs").glob("*.md")), *scripts]
     return [page for page in pages if "<<<cog " in page.read_text()]
 
 

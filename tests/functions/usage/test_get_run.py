@@ -73,6 +73,8 @@ def test_a_run_with_its_tasks_and_why_they_missed(cloud: Cloud) -> None:
     ]
     assert reply.json["explanation"] == explanation()
     assert (reply.json["tasks"], reply.json["branch"]) == (1, "main")
+    cause = {"kind": "env", "subject": "NEXT_PUBLIC_SHA", "task": None, "tasks": 3}
+    assert (reply.json["causes"], reply.json["sameHash"]) == ([cause], 0)
 
 
 def test_a_run_that_was_not_compared(cloud: Cloud) -> None:

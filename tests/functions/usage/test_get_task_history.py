@@ -8,6 +8,7 @@ import pytest
 from larder import clock
 from larder.clock import to_ms
 from larder.runs.models import MAX_NAME, Outcome
+from tests.functions.usage.test_get_run import explanation
 from tests.functions.usage.test_list_runs import run, store
 from tests.requests import Cloud, Sender
 
@@ -61,7 +62,22 @@ def test_each_hash_of_a_task_with_what_became_of_it(cloud: Cloud) -> None:
         "shas": ["1f0b"],
         "ci": ["GITHUB_ACTIONS", None],
         "stored": True,
+        "cause": None,
+        "reason": None,
     }
+
+
+def test_why_a_task_got_a_hash_and_was_built_again_with_it(cloud: Cloud) -> None:
+    task = ("web", "build", Outcome.BUILT, 1)
+    again: Any = {"task": "web#build", "hash": FIRST, "reason": "evicted", "certain": True}
+    explained = explanation(causes=[], sameHash=[{**again, "at": None, "evidence": []}])
+    store(
+        cloud,
+        run(1, task, hashes=[FIRST], explanation=explanation()),
+        run(0, task, hashes=[FIRST], explanation=explained),
+    )
+    (found,) = ask(cloud, "package=web&task=build")["hashes"]
+    assert (found["cause"]["subject"], found["reason"]) == ("NEXT_PUBLIC_SHA", "evicted")
 
 
 def test_the_task_of_each_hash(cloud: Cloud) -> None:

@@ -81,6 +81,14 @@ def test_the_first_page_uses_nothing_that_only_the_other_page_has(
         assert not (in_first[path] and used & others), (path.name, used & others)
 
 
+def test_no_name_is_declared_twice() -> None:
+    """All scripts are in one function, where the second declaration would replace the first."""
+    declared = re.compile(r"^(?:async )?(?:function|const|let) (\w+)", re.MULTILINE)
+    shared = [FOLDER.parent / name for name in ("base.js", "forms.js", "provider-errors.js")]
+    names = [name for path in [*shared, *OURS] for name in declared.findall(path.read_text())]
+    assert [name for name in names if names.count(name) > 1] == []
+
+
 def test_the_libraries_are_those_of_the_lock_file() -> None:
     """`make vendor-console` writes the digest of what it was made from into the first line."""
     folder = ROOT / "tools/console"

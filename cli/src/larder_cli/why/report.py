@@ -10,7 +10,7 @@ from larder_cli.output import human_duration, printable
 _SHOWN_CAUSES = 8
 _SHOWN_NAMES = 4
 
-_TITLES = {
+TITLES = {
     Kind.TURBO_JSON: "turbo.json",
     Kind.ENV_MODE: "env mode",
     Kind.TASK_ENV_MODE: "env mode",
@@ -25,7 +25,7 @@ _TITLES = {
 }
 """Where the name of the kind is not what people say."""
 
-_HINTS = {
+HINTS = {
     Hint.LINE_ENDINGS: "only its line endings differ",
     Hint.LETTER_CASE: "only its letter case",
     Hint.IGNORED: "git ignores it, and the inputs in turbo.json name it",
@@ -100,12 +100,12 @@ def markdown(comparison: Comparison) -> Iterator[str]:
 
 def cause_line(cause: Cause, quoted: _Quote = printable) -> str:
     """The cause in one line, such as `file: packages/lib/src/a.js changed (not in git)`."""
-    about = [_HINTS[hint].format(_some(values, quoted)) for hint, values in cause.hints]
+    about = [HINTS[hint].format(_some(values, quoted)) for hint, values in cause.hints]
     if cause.commit:
         about.append(f"commit {quoted(cause.commit)}")
     # What changed says more than that it changed.
     what = _some(cause.values, quoted) or cause.how
-    line = f"{_TITLES.get(cause.kind, cause.kind)}: {_subject(cause, quoted)} {what}"
+    line = f"{TITLES.get(cause.kind, cause.kind)}: {_subject(cause, quoted)} {what}"
     return f"{line} ({'; '.join(about)})" if about else line
 
 

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from larder.runs.causes import never_cached, task_id
+from larder.misses.reasons import Reason
+from larder.misses.records import CauseJson, ComparisonJson
+from larder.runs.causes import Reader, never_cached, task_id
 from larder.runs.models import Outcome, Repeats, Run
 
 MAX_HASHES = 100
@@ -27,7 +29,9 @@ class WantedHashes:
 class HashHistory:
     """What became of one hash of a task. `built` has the failed builds, too.
 
-    The branches, commits and CIs are those of its newest runs. A CI of None is a computer.
+    The branches, commits and CIs are those of its newest runs. A CI of None is a computer. `cause` is the first cause
+    that names the task in the newest run that was compared, and `reason` is why it was built although its hash was
+    known.
     """
 
     package: str
@@ -41,6 +45,8 @@ class HashHistory:
     branches: list[str] = field(default_factory=list)
     shas: list[str] = field(default_factory=list)
     cis: list[str | None] = field(default_factory=list)
+    cause: CauseJson | None = None
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +57,13 @@ class History:
     complete: bool
 
 
-def history_of(runs: Iterable[Run], wanted: WantedHashes, *, complete: bool) -> History:
+def history_of(
+    runs: Iterable[Run], wanted: WantedHashes, reader: Reader, *, complete: bool
+) -> History:
     """`runs` are the newest first."""
     found: dict[tuple[str, str, str], HashHistory] = {}
     for run in runs:
+        explanation = reader.explanation_of(run)
         for (package, task, outcome, ms), hash in zip(run.tasks, run.hashes, strict=False):
             if hash is None or not _is_wanted(wanted, package, task, hash):
                 continue
@@ -73,12 +82,23 @@ def history_of(runs: Iterable[Run], wanted: WantedHashes, *, complete: bool) -> 
             else:
                 one.built += 1
                 one.built_ms += ms
+            if explanation is not None:
+                _explain(one, explanation)
             for names, name in ((one.branches, run.branch), (one.shas, run.sha)):
                 if name is not None and name not in names and len(names) < MAX_NAMES:
                     names.append(name)
             if run.ci not in one.cis and len(one.cis) < MAX_NAMES:
                 one.cis.append(run.ci)
     return History(list(found.values())[:MAX_HASHES], complete)
+
+
+def _explain(one: HashHistory, explanation: ComparisonJson) -> None:
+    id = task_id(one.package, one.task)
+    if one.cause is None:
+        one.cause = next((cause for cause in explanation["causes"] if id in cause["direct"]), None)
+    if one.reason is None:
+        reasons = (same["reason"] for same in explanation["sameHash"] if same["task"] == id)
+        one.reason = next(reasons, None)
 
 
 def _is_wanted(wanted: WantedHashes, package: str, task: str, hash: str) -> bool:

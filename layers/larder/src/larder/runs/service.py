@@ -135,12 +135,12 @@ def read_first_runs(
     return RunsPage(runs=shown, before=before if has_more else None), figures
 
 
-def read_history(owner: str, wanted: WantedHashes, *, now: datetime) -> History:
+def read_history(owner: str, wanted: WantedHashes, *, reader: Reader, now: datetime) -> History:
     """What became of the hashes of a task, or of hashes, in the newest runs that are kept."""
     today = now.date()
     kept = today - timedelta(days=settings().run_retention_days)
     newest = _read_newest(owner, kept, today, branch=None, now=now)
-    return history_of(newest.runs, wanted, complete=newest.before is None)
+    return history_of(newest.runs, wanted, reader, complete=newest.before is None)
 
 
 def _read_newest(

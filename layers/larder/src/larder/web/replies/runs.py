@@ -10,7 +10,8 @@ from larder.explanations.models import Explained, NoCauses
 from larder.misses.causes import Class, Kind
 from larder.misses.hints import Hint
 from larder.misses.reasons import Reason
-from larder.misses.records import ComparisonJson
+from larder.misses.records import CauseJson, ComparisonJson
+from larder.runs.causes import Reader
 from larder.runs.history import History
 from larder.runs.models import (
     BuiltAgain,
@@ -78,11 +79,22 @@ class RanTaskJson(TypedDict):
     hash: str | None
 
 
+class RunCauseJson(TypedDict):
+    """A cause of other hashes, and how many tasks it reached."""
+
+    kind: Kind
+    subject: str
+    task: str | None
+    tasks: int
+
+
 class RunJson(TypedDict):
     """A run. `tasks` is the number of its tasks that ran, and `names` are their names, such as `build`, 20 at most.
 
     `built` has the failed ones, too. `timeSavedMs` is what turbo reports for its hits. `ran` is there if the request
-    names the run: the tasks that are stored of it, those with the most time first.
+    names the run: the tasks that are stored of it, those with the most time first. `causes` has the first three causes
+    of its misses, and `sameHash` counts tasks that were built although their hash was known. Both are empty if the run
+    was not compared, or the caller may not see it.
     """
 
     id: str
@@ -101,6 +113,8 @@ class RunJson(TypedDict):
     ci: str | None
     turboVersion: str | None
     reporter: WriterJson
+    causes: list[RunCauseJson]
+    sameHash: int
     ran: NotRequired[list[RanTaskJson]]
 
 
@@ -222,7 +236,8 @@ class TaskHashJson(TypedDict):
     """What became of a hash of a task in the reported runs.
 
     `built` has the failed builds, too, and `builtMs` their time. The branches, commits and CIs are those of its newest
-    runs, ten at most. A CI of null is a computer. `stored` is whether the caller can restore it now.
+    runs, ten at most. A CI of null is a computer. `stored` is whether the caller can restore it now. `cause` is why the
+    task got this hash, and `reason` why it was built although the hash was known. Both are null if no run says it.
     """
 
     package: str
@@ -237,6 +252,8 @@ class TaskHashJson(TypedDict):
     shas: list[str]
     ci: list[str | None]
     stored: bool
+    cause: CauseJson | None
+    reason: Reason | None
 
 
 class TaskHistoryJson(TypedDict):
@@ -264,6 +281,8 @@ def history_json(history: History, stored: Container[str]) -> TaskHistoryJson:
                 "shas": one.shas,
                 "ci": one.cis,
                 "stored": one.hash in stored,
+                "cause": one.cause,
+                "reason": one.reason,
             }
             for one in history.hashes
         ],
@@ -287,16 +306,17 @@ def deleted_runs_json(deleted: DeletedRuns) -> DeletedRunsJson:
     return {"deleted": deleted.runs, "hasMore": deleted.has_more}
 
 
-def run_json(period: Period, run: Run | None) -> RunsJson:
+def run_json(period: Period, run: Run | None, reader: Reader) -> RunsJson:
     """A list of one run with its tasks, or of none."""
-    body = runs_json(period, RunsPage(runs=[run] if run else [], before=None), None)
+    body = runs_json(period, RunsPage(runs=[run] if run else [], before=None), None, reader)
     if run is not None:
         body["runs"][0]["ran"] = _ran_json(run)
     return body
 
 
-def shown_run_json(run: Run, explanation: ComparisonJson | None) -> ShownRunJson:
-    return {**_run_json(run), "ran": _ran_json(run), "explanation": explanation}
+def shown_run_json(run: Run, reader: Reader) -> ShownRunJson:
+    explanation = reader.explanation_of(run)
+    return {**_run_json(run, reader), "ran": _ran_json(run), "explanation": explanation}
 
 
 def _ran_json(run: Run) -> list[RanTaskJson]:
@@ -314,11 +334,13 @@ def _ran_json(run: Run) -> list[RanTaskJson]:
     ]
 
 
-def runs_json(period: Period, page: RunsPage, figures: RunFigures | None) -> RunsJson:
+def runs_json(
+    period: Period, page: RunsPage, figures: RunFigures | None, reader: Reader
+) -> RunsJson:
     body: RunsJson = {
         "from": to_iso_date(period.first),
         "to": to_iso_date(period.last),
-        "runs": [_run_json(run) for run in page.runs],
+        "runs": [_run_json(run, reader) for run in page.runs],
         "pagination": {"count": len(page.runs), "next": page.before},
     }
     if figures is not None:
@@ -338,8 +360,8 @@ def runs_json(period: Period, page: RunsPage, figures: RunFigures | None) -> Run
     return body
 
 
-def _run_json(run: Run) -> RunJson:
-    totals = run.totals
+def _run_json(run: Run, reader: Reader) -> RunJson:
+    totals, explanation = run.totals, reader.explanation_of(run)
     return {
         "id": run.id,
         "startedAt": to_ms(run.started_at),
@@ -357,6 +379,16 @@ def _run_json(run: Run) -> RunJson:
         "ci": run.ci,
         "turboVersion": run.turbo_version,
         "reporter": {"id": run.reporter.credential_id, "userId": run.reporter.holder_id},
+        "causes": [
+            {
+                "kind": one["kind"],
+                "subject": one["subject"],
+                "task": one["task"],
+                "tasks": one["directCount"] + one["below"],
+            }
+            for one in (explanation["causes"][:_MAX_NAMES] if explanation else [])
+        ],
+        "sameHash": explanation["sameHashCount"] if explanation else 0,
     }
 
 

@@ -5,41 +5,48 @@ const LEAST_RUNS = 5;
 const LEAST_SHARE = 0.01;
 const MOST_COSTLY = 5;
 
-/** What is wrong with a task, `{ ms, row, text, advice }`. */
+/** What the figures find: `{ ms, text, advice }`. */
 const FINDINGS = [
-  (row) => row.repeated > 0 && {
-    ms: row.repeatedMs,
-    text: `built ${countText(row.repeated, "time", "times")} although its hash had been built before`,
-    advice: "The cache should have had it: its page shows which hashes are not stored any more.",
-  },
-  (row) => row.drift > 0 && {
+  // A hash that was built before, by the reason why it was not restored.
+  ({ again }, scope) => again.map(({ reason, builds, buildMs, tasks, taskCount }) => ({
+    ms: buildMs,
+    text: html`${tasks.map((id, at) => html`${at > 0 && ", "}<${TaskOfId} id=${id} scope=${scope} />`)}${taskCount > tasks.length && ` and ${formats.number.format(taskCount - tasks.length)} more`}: built ${countText(builds, "time", "times")} although the hash was known${reason && `: ${REASONS[reason][0]}`}`,
+    advice: reason ? REASONS[reason][1] : "The cache should have had it. The page of the task shows which hashes are not stored any more.",
+  })),
+  // A change of the source is what a build is for.
+  ({ causes }) => causes.filter(({ advice, class: kind }) => advice !== "source-file" || kind !== "code").map((cause) => ({
+    ms: cause.buildMs,
+    text: html`<${CauseText} of=${cause} />: ${countText(cause.tasks, "task", "tasks")} in ${countText(cause.runs, "run", "runs")}${cause.atSameCommit > 0 && ", also at the same commit"}${cause.outsideCi > 0 && `, ${formats.number.format(cause.outsideCi)} on computers`}`,
+    advice: ADVICE[cause.advice],
+  })),
+  // Without inputs, only the hashes tell that something beside the commit changes.
+  ({ tasks, causes }, scope) => causes.length > 0 ? [] : tasks.filter(({ drift }) => drift > 0).map((row) => ({
     ms: row.driftMs,
-    text: `built ${countText(row.drift, "time", "times")} with another hash at the same commit`,
-    advice: "Something other than the commit changes its hash, such as a variable or a file that a build writes.",
-  },
-  (row) => row.runs >= LEAST_RUNS && row.built === row.runs && row.repeated === 0 && {
+    text: html`<${TaskName} of=${row} scope=${scope} />: built ${countText(row.drift, "time", "times")} with another hash at the same commit`,
+    advice: "Something beside the commit changes its hash, such as a variable or a file that a build writes.",
+  })),
+  ({ tasks, causes }, scope) => causes.length > 0 ? [] : tasks.filter((row) => row.runs >= LEAST_RUNS && row.built === row.runs && row.hashes > 1 && row.repeated + row.drift === 0).map((row) => ({
     ms: row.builtMs,
-    text: `never came from a cache in ${formats.number.format(row.runs)} runs`,
-    advice: row.hashes > 1 ? "Its hash is another one in almost every run." : "It may have cache: false in turbo.json.",
-  },
+    text: html`<${TaskName} of=${row} scope=${scope} />: never came from a cache in ${formats.number.format(row.runs)} runs`,
+    advice: "Its hash is another one in almost every run.",
+  })),
 ];
 
 /** The findings with the most build time first. Those below a hundredth of all build time are left out. */
-const findingsOf = ({ tasks, totals }) =>
-  tasks
-    .flatMap((row) => FINDINGS.map((find) => find(row)).filter(Boolean).map((found) => ({ ...found, row })))
-    .filter(({ ms }) => ms > 0 && ms >= LEAST_SHARE * totals.builtMs)
+const findingsOf = (figures, scope) =>
+  FINDINGS.flatMap((find) => find(figures, scope))
+    .filter(({ ms }) => ms > 0 && ms >= LEAST_SHARE * figures.totals.builtMs)
     .sort((one, other) => other.ms - one.ms)
     .slice(0, MOST_FINDINGS);
 
 const Findings = ({ figures, scope }) => {
-  const found = findingsOf(figures);
+  const found = findingsOf(figures, scope);
   return html`<${Card} title="What to fix">
     ${found.length === 0
       ? html`<p class="soft">Nothing stands out in ${countText(figures.runs, "reported run", "reported runs")}.</p>`
-      : html`<ol class="plain findings">${found.map(({ ms, row, text, advice }) => html`<li key=${`${taskName(row)} ${text}`}>
+      : html`<ol class="plain findings">${found.map(({ ms, text, advice }, index) => html`<li key=${index}>
           <strong>${durationText(ms)}</strong>
-          <span><${TaskName} of=${row} scope=${scope} /> ${text}. <span class="soft">${advice}</span></span>
+          <span>${text}. ${advice && html`<span class="soft"><${Advice} text=${advice} /></span>`}</span>
         </li>`)}</ol>`}
   <//>`;
 };

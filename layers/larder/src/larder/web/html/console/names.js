@@ -41,6 +41,12 @@ const taskPath = (scope, { package: name, task }) => `${scope.path}/task?${new U
 /** A task, which leads to its page. */
 const TaskName = ({ of, scope }) => html`<a href=${taskPath(scope, of)}><${Name} of=${taskName(of)} /></a>`;
 
+/** A task by its id, which leads to its page: web#build. */
+function TaskOfId({ id, scope }) {
+  const at = id.lastIndexOf("#");
+  return html`<${TaskName} of=${{ package: at < 0 ? "" : id.slice(0, at), task: id.slice(at + 1) }} scope=${scope} />`;
+}
+
 /** A hash in a table. Those of turbo stay on one line. With a `scope`, it leads to the artifact. */
 function Hash({ of, scope }) {
   const text = html`<code class=${of.length > 20 ? "" : "whole"}>${of}</code>`;

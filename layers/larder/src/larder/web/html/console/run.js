@@ -3,14 +3,17 @@
 const OUTCOMES = { localHit: "Local hit", remoteHit: "Remote hit", built: "Built", failed: "Failed" };
 
 function OneRun({ scope }) {
-  const loaded = useLoad(`/v1/runs?${scope.query}&${location.search.slice(1)}`);
+  const { id, startedAt } = Object.fromEntries(new URLSearchParams(location.search));
+  const loaded = useLoad(`/v1/runs/${encodeURIComponent(id)}?${scope.query}&startedAt=${encodeURIComponent(startedAt)}`);
   const names = useLoad(`names ${scope.path}`, () => loadNames(scope)).data ?? new Map();
   return html`<${Head} title="Run"><a href=${`${scope.path}/runs`}>All runs</a><//>
-    <${Loaded} of=${loaded} lines=${8} show=${({ runs: [run] }) =>
-      run
-        ? html`<${RunFacts} run=${run} scope=${scope} names=${names} />
-            <${RanTasks} rows=${run.ran} scope=${scope} />`
-        : html`<${Card}><${Empty} title="No such run"><p>It has expired or was deleted.</p><//><//>`} />`;
+    ${loaded.status === 404
+      ? html`<${Card}><${Empty} title="No such run"><p>It has expired or was deleted.</p><//><//>`
+      : html`<${Loaded} of=${loaded} lines=${8} show=${(run) => html`<${RunFacts} run=${run} scope=${scope} names=${names} />
+          ${run.explanation
+            ? html`<${WhyMissed} of=${run.explanation} scope=${scope} />`
+            : run.built > 0 && html`<${Card} title="Why tasks missed"><p class="soft">This run was not compared with another: its report has no inputs, or no run before it has. Owners and admins choose in the settings what Larder keeps of them.</p><//>`}
+          <${RanTasks} rows=${run.ran} scope=${scope} />`} />`}`;
 }
 
 function RunFacts({ run, scope, names }) {
@@ -19,7 +22,7 @@ function RunFacts({ run, scope, names }) {
   const facts = [
     ["Tasks", run.names.join(", ")],
     ["Branch", run.branch && html`<a href=${branchPath(scope, run.branch)}><${Name} of=${run.branch} /></a>`],
-    ["Commit", run.sha && html`<code>${visible(run.sha)}</code>`],
+    ["Commit", run.sha && html`<code title=${visible(run.sha)}>${visible(run.sha.slice(0, 12))}</code>`],
     ["Where", run.ci ? html`<${Name} of=${ciText(run.ci.toUpperCase())} />` : ciText(null)],
     ["Reported by", of && html`<${KeyName} id=${of} names=${names} scope=${scope} />`],
     ["turbo", run.turboVersion && visible(run.turboVersion)],

@@ -38,6 +38,7 @@ function RunsView({ scope }) {
           ? html`<${Card}><${Empty} title="No runs of this branch"><p>Nothing was reported of <strong><${Name} of=${branch} /></strong> in this period.</p><//><//>`
           : html`<${Card}><${Empty} title="No runs in this period"><p>Let CI report its runs after turbo. Only reported runs appear here.</p><//><${Lines} text=${runLines(scope)} wraps /><//>`
         : html`<${RunFigures} figures=${data.figures} />
+            <${Findings} figures=${data.figures} scope=${scope} />
             <${Tasks} key=${path} figures=${data.figures} scope=${scope} />
             <${RunsList} key=${`runs ${path}`} path=${path} first=${data} scope=${scope} reload=${runs.reload} />`} />`;
 }
@@ -99,6 +100,14 @@ function RunsList({ path, first, scope, reload }) {
 
 const runPath = (scope, { id, startedAt }) => `${scope.path}/run?id=${id}&startedAt=${startedAt}`;
 
+/** The causes of a run's misses with their numbers of tasks: NEXT_PUBLIC_SHA (31), known hash (1). */
+function MissedBecause({ of: { causes, sameHash } }) {
+  const name = (text) => html`<${Name} of=${text ?? ""} />`;
+  const parts = causes.map((cause) => html`<span>${causeSubject({ ...cause, more: 0 }, name)} (${formats.number.format(cause.tasks)})</span>`);
+  if (sameHash > 0) parts.push(html`<span>a known hash (${formats.number.format(sameHash)})</span>`);
+  return parts.map((part, index) => (index > 0 ? html`, ${part}` : part));
+}
+
 const RunsTable = ({ rows, scope, remove }) => html`<${Table} label="Runs" rows=${rows} id=${({ id, startedAt }) => `${id} ${startedAt}`} columns=${[
   { title: "Started", cell: (row) => html`<a href=${runPath(scope, row)}><${Time} at=${row.startedAt} /></a> ${(row.failed > 0 || row.exitCode > 0) && html`<${Tag} kind="bad">failed<//>`}` },
   { title: "Tasks", cell: ({ names }) => html`<${Name} of=${names.join(", ") || "–"} />` },
@@ -106,6 +115,7 @@ const RunsTable = ({ rows, scope, remove }) => html`<${Table} label="Runs" rows=
   { title: "CI", cell: ({ ci }) => (ci === null ? "–" : html`<${Name} of=${ciText(ci.toUpperCase())} />`) },
   { title: "Ran", number: true, cell: ({ tasks }) => formats.number.format(tasks) },
   { title: "From a cache", number: true, cell: (row) => rateText(hitShare({ ...row, runs: row.tasks })) },
+  rows.some(({ causes, sameHash }) => causes.length + sameHash > 0) && { title: "Missed because of", cell: (row) => html`<${MissedBecause} of=${row} />` },
   { title: "Took", number: true, cell: ({ durationMs }) => durationText(durationMs) },
   remove,
 ].filter(Boolean)} />`;

@@ -1,0 +1,71 @@
+// Why tasks of a run missed: its causes against a baseline.
+
+const CHOSEN_WORDS = { ancestor: "the nearest commit", hashes: "the run with the most equal hashes", newest: "the newest run", asked: "the run that you chose" };
+const NOTE_WORDS = {
+  not_cached: "cache is false, so never cached",
+  turbo_version: "another version of turbo, with the same hashes",
+  not_hashed: "differs, and turbo does not hash it",
+  passed_variable: "another value, which turbo does not hash",
+};
+const NAMES_SHOWN = 20;
+
+const tasksIn = ({ directCount, below }) => directCount + below;
+
+function WhyMissed({ of, scope }) {
+  const { baseline, causes, sameHash } = of;
+  const most = Math.max(1, ...causes.map(({ buildMs }) => buildMs));
+  const copy = () => navigator.clipboard.writeText(markdownOf(of)).then(() => announce("Copied."), () => announce("Your browser did not copy it."));
+  return html`<${Card} title="Why tasks missed" actions=${navigator.clipboard && html`<${Button} kind="second small" onClick=${copy}>Copy as Markdown<//>`}>
+      <p>Compared with ${baseline.startedAt === null ? "a run" : html`<a href=${runPath(scope, baseline)}>the run of <${Time} at=${baseline.startedAt} /></a>`}${baseline.branch && html` of <${Name} of=${baseline.branch} />`}${baseline.sha && html` at <code>${visible(baseline.sha.slice(0, 8))}</code>`}${CHOSEN_WORDS[baseline.chosen] && `, ${CHOSEN_WORDS[baseline.chosen]}`}: ${countText(of.changed, "task has", "tasks have")} another hash, of ${formats.number.format(of.tasks)}.</p>
+      ${of.changed === 0 && html`<p>Every hash is that of the baseline.</p>`}
+      <ol class="plain causes">${causes.map((cause) => html`<li key=${`${cause.kind} ${cause.subject} ${cause.task}`}>
+        <div><${CauseText} of=${cause} /> <${ClassTag} of=${cause.class} /></div>
+        <div class="bar-of"><i class=${cause.class === "setup" ? "striped" : ""} style=${{ width: `${Math.max(0.5, (100 * cause.buildMs) / most)}%` }}></i></div>
+        <div class="soft">${countText(tasksIn(cause), "task", "tasks")}${cause.buildMs > 0 && `, ${durationText(cause.buildMs)}`}${cause.alone < tasksIn(cause) && ` (${formats.number.format(cause.alone)} only because of this)`}.${" "}
+          <${Advice} text=${ADVICE[cause.advice]} /></div>
+        <details><summary>Tasks</summary>
+          <p>${cause.direct.map((id) => html`<${TaskOfId} key=${id} id=${id} scope=${scope} /> `)}${cause.directCount > cause.direct.length && `and ${formats.number.format(cause.directCount - cause.direct.length)} more`}${cause.below > 0 && `; then ${formats.number.format(cause.below)} that depend on them`}</p>
+        </details>
+      </li>`)}</ol>
+      ${!of.complete && html`<p class="soft">There are more causes.</p>`}
+    <//>
+    ${sameHash.length > 0 && html`<${Card} title="Same hash, not restored"><${SameHashTable} rows=${sameHash} scope=${scope} />
+      ${of.sameHashCount > sameHash.length && html`<p class="soft">These are ${formats.number.format(sameHash.length)} of ${formats.number.format(of.sameHashCount)} tasks.</p>`}
+    <//>`}
+    <${NewAndNotes} of=${of} scope=${scope} />`;
+}
+
+const SameHashTable = ({ rows, scope }) => html`<${Table} label="Same hash, not restored" rows=${rows} id=${({ task }) => task} columns=${[
+  { title: "Task", cell: ({ task }) => html`<${TaskOfId} id=${task} scope=${scope} />` },
+  { title: "Hash", cell: ({ hash }) => html`<${Hash} of=${hash} scope=${scope} />` },
+  { title: "Why", cell: ({ reason, certain }) => `${(REASONS[reason] ?? REASONS.unknown)[0]}${reason && reason !== "unknown" && !certain ? " (probably)" : ""}` },
+  { title: "When", cell: ({ at }) => html`<${Time} at=${at} none="–" />` },
+]} />`;
+
+function NewAndNotes({ of, scope }) {
+  if (of.newCount === 0 && of.notes.length === 0) return null;
+  const more = (count, list) => count > list.length && ` and ${formats.number.format(count - list.length)} more`;
+  const shown = of.new.slice(0, NAMES_SHOWN);
+  return html`<${Card} title="Also">
+    ${of.newCount > 0 && html`<p>The baseline does not have ${shown.map((id) => html`<${TaskOfId} key=${id} id=${id} scope=${scope} /> `)}${more(of.newCount, shown)}</p>`}
+    <ul>${of.notes.map(({ note, subject, count, tasks }) => html`<li>
+      ${subject && html`<${Name} of=${subject} />: `}${NOTE_WORDS[note] ?? note}${!subject && html`: <${Name} of=${tasks.slice(0, NAMES_SHOWN).join(", ")} />${more(count, tasks.slice(0, NAMES_SHOWN))}`}
+    </li>`)}</ul>
+  <//>`;
+}
+
+/** A name in Markdown, where it is no markup and no mention. */
+const codeSpan = (name) => TICK + (visible(name ?? "").replaceAll(TICK, "'").replaceAll("|", "\\|") || " ") + TICK;
+
+/** The explanation for a comment or a chat. */
+function markdownOf({ baseline, causes, sameHash, tasks, changed }) {
+  const at = baseline.sha ? codeSpan(baseline.sha.slice(0, 8)) : "a run";
+  const lines = [`**${own.product}**: ${changed} of ${tasks} tasks have another hash than at ${at}${baseline.branch ? ` of ${codeSpan(baseline.branch)}` : ""}.`, ""];
+  if (causes.length > 0) lines.push("| Cause | Tasks | Build time | Class |", "|---|---:|---:|---|");
+  for (const cause of causes) {
+    const subject = [causeSubject(cause, codeSpan)].flat().join("");
+    lines.push(`| ${CAUSE_TITLES[cause.kind] ?? cause.kind}: ${subject} ${cause.how} | ${tasksIn(cause)} | ${durationText(cause.buildMs)} | ${cause.class ?? ""} |`);
+  }
+  for (const { task, reason } of sameHash) lines.push("", `${codeSpan(task)}: same hash, ${(REASONS[reason] ?? REASONS.unknown)[0]}.`);
+  return lines.join("\n");
+}
