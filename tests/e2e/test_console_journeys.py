@@ -13,7 +13,7 @@ import httpx
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from . import browser, console, turbo
+from . import browser, console, seed, turbo
 from .browser import Browser
 from .cloud import LocalCloud
 from .console import Person
@@ -495,7 +495,9 @@ def test_a_run_leads_to_its_tasks_their_artifacts_and_what_else_their_writer_sto
     rows = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)"
     page.wait_until(f"return {rows}.length === 1")
     assert hash in page.run(f"return {rows}[0]")
-    page.run("document.querySelector('td a').click()")
+    # The reported run says which task the artifact is of.
+    page.wait_for_text("web#build")
+    page.press("nightly")
     page.wait_until(f"return {rows}.length === 2")
     # The list of keys, which has its name, may arrive after the artifacts.
     page.wait_until(
@@ -509,4 +511,80 @@ def test_a_run_leads_to_its_tasks_their_artifacts_and_what_else_their_writer_sto
     page.wait_for_heading("Runs")
     page.open(f"{server.url}/console/t/{team}/run?id=gone&startedAt={now}")
     page.wait_for_text("No such run")
+    assert page.errors() == []
+
+
+QUESTIONS = {
+    "Which change made yesterday's build slow?": (
+        ["Runs", "yesterday"],
+        ["Why tasks missed", "file: packages/web/src/index.ts changed"],
+    ),
+    "Who wrote this artifact?": (["Artifacts"], ["Written by", "nightly"]),
+    "Which task misses most?": (
+        ["docs#build"],
+        ["0% of 20 runs", "variable: NEXT_PUBLIC_BUILD_TIME changed"],
+    ),
+    "What did this pull request cost?": (
+        ["Runs", "checkout-v2"],
+        ["Build time", "of tasks that no cache had"],
+    ),
+    "Is that key still used?": (["Keys", "nightly"], ["Last used", "Last 7 days"]),
+}
+"""The links to click, from the overview, and what the last view then says."""
+
+
+@pytest.fixture
+def team_with_runs(server: LocalCloud, page: Browser) -> str:
+    """A team whose reported runs were compared. Returns its slug."""
+    team = f"asked-{secrets.token_hex(4)}"
+    console.sign_up(page, server, Person())
+    with console.api(page, server) as api:
+        made = console.sent(api, "/v1/teams", {"name": "Web", "slug": team})
+        new = {"name": "nightly", "teamId": made["id"]}
+        key = console.sent(api, "/api/auth/api-key/create", new)
+    reported = list(seed.summaries(20, hours=70))
+    seed.runs(server, key["key"], team, reported)
+    seed.explanations(server, made["id"], reported)
+    hashes = seed.hashes_of(reported)
+    seed.artifacts(server, made["id"], 20, [(key["id"], key["userId"])], hashes)
+    seed.usage(server, made["id"], 7, keys=((key["id"], key["userId"]),))
+    return team
+
+
+def test_five_questions_are_answered_in_at_most_three_clicks(
+    server: LocalCloud, page: Browser, team_with_runs: str
+) -> None:
+    page.look(width=1280)
+    for links, answers in QUESTIONS.values():
+        assert len(links) <= 3
+        page.open(f"{server.url}/console/t/{team_with_runs}")
+        page.wait_for_heading("Overview")
+        for link in links:
+            page.wait_for_text(link)
+            page.follow(link)
+        for answer in answers:
+            page.wait_for_text(answer)
+    assert page.errors() == []
+
+
+def test_an_overview_says_what_to_fix(
+    server: LocalCloud, page: Browser, team_with_runs: str
+) -> None:
+    page.look(width=1280)
+    page.open(f"{server.url}/console/t/{team_with_runs}")
+    page.wait_for_text("What to fix")
+    page.wait_for_text("variable: NEXT_PUBLIC_BUILD_TIME changed")
+    found = page.run(
+        "return [...document.querySelectorAll('.findings li')].map((one) => one.innerText)"
+    )
+    # A change of the source is no finding. The most expensive one is first.
+    assert ["NEXT_PUBLIC_BUILD_TIME" in found[0], "checkout#test" in found[1], len(found)] == [
+        True,
+        True,
+        2,
+    ]
+    assert "evicted, because the quota was full" in found[1]
+    page.follow("checkout#test")
+    page.wait_for_heading("checkout#test")
+    page.wait_for_text("built again: evicted, because the quota was full")
     assert page.errors() == []

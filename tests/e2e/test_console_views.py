@@ -144,6 +144,22 @@ return cut;
 """
 """The choices of the search that are wider than their fields, except for names."""
 
+STOPS = """
+const reachable = [...document.querySelectorAll(
+    "a[href], button, select, input, textarea, summary, pre, svg[tabindex='0']"
+)].filter((one) => one.tabIndex === 0 && one.checkVisibility({visibilityProperty: true}))
+    .filter((one) => one.type !== "radio" || one.checked);
+window.reached = new Set();
+window.unseen = [];
+addEventListener("focusin", ({target}) => {
+    window.reached.add(target);
+    const {outlineStyle, outlineWidth} = getComputedStyle(target);
+    if (outlineStyle === "none" || outlineWidth === "0px") window.unseen.push(target.outerHTML.slice(0, 200));
+});
+window.missed = () => reachable.filter((one) => !window.reached.has(one)).map((one) => one.outerHTML.slice(0, 200));
+return reachable.length;
+"""
+
 RUN_LINK = "document.querySelector('td a[href*=\"/run?id=\"]')"
 
 
@@ -254,6 +270,62 @@ def test_hostile_names_are_text(server: LocalCloud, page: Browser, team: str, ax
     assert page.errors() == []
 
 
+PAGES = {
+    "a run": ("/runs", "/run?", "Why tasks missed"),
+    "a task": ("/runs", "/task?", "Its hashes"),
+    "a key": ("/keys", "/key?", "Newest artifacts"),
+    "a rule": ("/protection", "/rule?", "Newest artifacts"),
+}
+"""The view with a link to each page, what the link has in its address, and a text of the page."""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_of_one_thing_is_accessible(
+    server: LocalCloud, page: Browser, team: str, axe: str, pictures: Path, name: str
+) -> None:
+    view, address, text = PAGES[name]
+    link = f"document.querySelector('td a[href*=\"{address}\"]')"
+    page.look(width=1280)
+    page.open(f"{server.url}/console/t/{team}{view}")
+    page.wait_until(f"return {link} !== null")
+    page.run(f"{link}.click()")
+    page.wait_for_text(text)
+    page.wait_until("return document.querySelector('.loading') === null")
+    # Screen readers read the heading of the new page.
+    assert page.run("return document.activeElement.tagName") == "H1"
+    page.tab(page.run(STOPS) + 2)
+    assert page.run("return window.missed()") == []
+    assert page.run("return window.unseen") == []
+    page.run(axe)
+    assert problems_in(page, LOOKS) == []
+    (pictures / f"{name.replace(' ', '-')}.png").write_bytes(page.picture())
+    assert page.run("return window.pwned") is None
+    assert page.errors() == []
+
+
+def test_a_menu_is_accessible_and_gives_the_focus_back(
+    server: LocalCloud, page: Browser, team: str, axe: str
+) -> None:
+    page.look(width=390)
+    page.open(f"{server.url}/console/t/{team}/keys")
+    page.wait_for_heading("Keys")
+    page.wait_until("return document.querySelector('td .menu') !== null")
+    page.run("document.querySelector('td .menu').focus()")
+    page.keys(Keys.ENTER)
+    page.wait_until("return document.activeElement.closest(':popover-open') !== null")
+    page.run(axe)
+    assert problems_in(page, chosen_looks(2)) == []
+    inside = (
+        "const box = document.querySelector(':popover-open').getBoundingClientRect();"
+        "return box.left >= 0 && box.right <= innerWidth && box.bottom <= innerHeight"
+    )
+    assert page.run(inside)
+    page.keys(Keys.ESCAPE)
+    assert page.run("return document.activeElement.classList.contains('menu')")
+    assert page.run("return document.querySelector(':popover-open')") is None
+    assert page.errors() == []
+
+
 @pytest.mark.parametrize(
     ("status", "reply", "text"),
     [
@@ -342,21 +414,6 @@ NO_SESSION = """
 const real = window.fetch;
 window.fetch = (path, init) =>
     /\\/(console|get-session)$/.test(path) ? Promise.resolve(new Response("null")) : real(path, init);
-"""
-STOPS = """
-const reachable = [...document.querySelectorAll(
-    "a[href], button, select, input, textarea, summary, pre, svg[tabindex='0']"
-)].filter((one) => one.tabIndex === 0 && one.checkVisibility({visibilityProperty: true}))
-    .filter((one) => one.type !== "radio" || one.checked);
-window.reached = new Set();
-window.unseen = [];
-addEventListener("focusin", ({target}) => {
-    window.reached.add(target);
-    const {outlineStyle, outlineWidth} = getComputedStyle(target);
-    if (outlineStyle === "none" || outlineWidth === "0px") window.unseen.push(target.outerHTML.slice(0, 200));
-});
-window.missed = () => reachable.filter((one) => !window.reached.has(one)).map((one) => one.outerHTML.slice(0, 200));
-return reachable.length;
 """
 
 

@@ -1,12 +1,15 @@
 """What the explanations of several runs say together: which causes cost the most, and why hashes were built again."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Set
+from itertools import chain
 from typing import NamedTuple
 
 from larder.misses.causes import Kind
 from larder.misses.reasons import Reason
 from larder.misses.records import CauseJson, ComparisonJson
 from larder.runs.models import BuiltAgain, CauseFigures, Outcome, Run
+
+_NONE: Set[str] = frozenset()
 
 MAX_CAUSES = 20
 """The most causes of figures: those with the most build time."""
@@ -55,17 +58,17 @@ def _first(cause: CauseJson) -> CauseFigures:
 
 
 def built_again(
-    explained: Iterable[tuple[Run, ComparisonJson]], repeated: Mapping[str, Sequence[int]]
+    explained: Iterable[tuple[Run, ComparisonJson]], unexplained: Mapping[str, tuple[int, int]]
 ) -> list[BuiltAgain]:
     """The builds of a hash that an earlier run had, by reason, those with the most build time first.
 
-    `repeated` has the times of such builds in runs without an explanation, by the id of the task.
+    `unexplained` has those in runs without an explanation and their time, by the id of the task.
     """
     found: dict[Reason | None, BuiltAgain] = {}
 
-    def add(reason: Reason | None, task: str, ms: int) -> None:
+    def add(reason: Reason | None, task: str, builds: int, ms: int) -> None:
         one = found.setdefault(reason, BuiltAgain(reason=reason))
-        one.builds += 1
+        one.builds += builds
         one.build_ms += ms
         one.tasks[task] = None
 
@@ -77,25 +80,20 @@ def built_again(
         }
         for same in explanation["sameHash"]:
             if same["reason"] != Reason.NOT_CACHED and same["task"] in times:
-                add(same["reason"], same["task"], times[same["task"]])
-    for task, builds in repeated.items():
-        for ms in builds:
-            add(None, task, ms)
+                add(same["reason"], same["task"], 1, times[same["task"]])
+    for task, (builds, ms) in unexplained.items():
+        add(None, task, builds, ms)
     return sorted(found.values(), key=lambda one: -one.build_ms)
 
 
-def never_cached(explanation: ComparisonJson | None) -> Container[str]:
+def never_cached(explanation: ComparisonJson | None) -> Set[str]:
     """The ids of tasks whose `cache` is false, as far as the explanation has them."""
     if explanation is None:
-        return ()
-    noted = {
-        task
-        for note in explanation["notes"]
-        if note["note"] == "not_cached"
-        for task in note["tasks"]
-    }
-    reasons = {one["task"] for one in explanation["sameHash"] if one["reason"] == Reason.NOT_CACHED}
-    return noted | reasons
+        return _NONE
+    listed = (note["tasks"] for note in explanation["notes"] if note["note"] == "not_cached")
+    same = explanation["sameHash"]
+    reasons = (one["task"] for one in same if one["reason"] == Reason.NOT_CACHED)
+    return frozenset((*chain.from_iterable(listed), *reasons))
 
 
 def task_id(package: str, task: str) -> str:

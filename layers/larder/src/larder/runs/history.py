@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from larder.misses.reasons import Reason
 from larder.misses.records import CauseJson, ComparisonJson
@@ -109,70 +110,66 @@ def _is_wanted(wanted: WantedHashes, package: str, task: str, hash: str) -> bool
 
 @dataclass(frozen=True, slots=True)
 class HashFigures:
-    """How the hashes of tasks changed. `unexplained` has the times of repeated builds in runs without an explanation.
+    """How the hashes of tasks changed.
 
-    `repeats` are by package and task, `unexplained` by the id of the task.
+    `repeats` are by package and task. `unexplained` has the repeated builds in runs without an explanation and their
+    time, by the id of the task.
     """
 
     repeats: Mapping[tuple[str, str], Repeats]
-    unexplained: Mapping[str, Sequence[int]]
+    unexplained: Mapping[str, tuple[int, int]]
 
 
 def hash_figures(runs: Sequence[Run]) -> HashFigures:
     """`runs` are the newest first. Tasks whose `cache` is false are left out of runs that say so."""
     seen: dict[tuple[str, str], _Seen] = {}
-    unexplained: dict[str, list[int]] = {}
     for run in reversed(runs):
+        scope, is_explained = run.scope, run.explanation is not None
         # A computer can have uncommitted changes.
-        commit = None if run.sha is None or run.ci is None else (run.sha, run.ci)
+        commit = None if run.sha is None or run.ci is None else f"{run.sha} {run.ci}"
         uncached = never_cached(run.explanation)
+        # One step for tens of thousands of tasks, without calls.
         for (package, task, outcome, ms), hash in zip(run.tasks, run.hashes, strict=False):
-            if hash is None or task_id(package, task) in uncached:
+            if hash is None or (uncached and task_id(package, task) in uncached):
                 continue
             of_task = seen.get((package, task))
             if of_task is None:
-                of_task = seen[package, task] = _Seen()
-            is_repeated = of_task.add(commit, run.scope, outcome, ms, hash)
-            if is_repeated and run.explanation is None:
-                unexplained.setdefault(task_id(package, task), []).append(ms)
-    return HashFigures({key: one.repeats() for key, one in seen.items()}, unexplained)
+                of_task = seen[package, task] = _Seen(set(), set(), {}, [0] * 6)
+            hashes, cached, at_commit, sums = of_task
+            hashes.add(hash)
+            if outcome == "b" and (hash in cached or (scope and (hash, scope) in cached)):
+                sums[0] += 1
+                sums[1] += ms
+                if not is_explained:
+                    sums[4] += 1
+                    sums[5] += ms
+            if outcome != "f":
+                cached.add(hash if scope is None else (hash, scope))
+            if commit is not None:
+                first = at_commit.setdefault(commit, hash)
+                if first != hash and outcome in "bf":
+                    sums[2] += 1
+                    sums[3] += ms
+    return HashFigures(
+        repeats={key: Repeats(len(one.hashes), *one.sums[:4]) for key, one in seen.items()},
+        unexplained={
+            task_id(*key): (one.sums[4], one.sums[5]) for key, one in seen.items() if one.sums[4]
+        },
+    )
 
 
-class _Seen:
-    """What the runs up to one had of a task."""
+class _Seen(NamedTuple):
+    """What the runs up to one had of a task.
 
-    __slots__ = ("_at_commit", "_cached", "_hashes", "_sums")
+    `cached` has the hashes that were stored or restored, and those of an own scope with it. `at_commit` has the first
+    hash of each commit and CI. `sums` are the last four figures of Repeats, then the repeated builds without an
+    explanation and their time.
+    """
 
-    def __init__(self) -> None:
-        self._hashes: set[str] = set()
-        self._cached: set[tuple[str, str | None]] = set()
-        """The hashes that were stored or restored, with the scope of the run."""
-        self._at_commit: dict[tuple[str, str], set[str]] = {}
-        self._sums = [0] * 4
-
-    def add(
-        self, commit: tuple[str, str] | None, scope: str | None, outcome: str, ms: int, hash: str
-    ) -> bool:
-        """Whether the run built what an earlier one had in a scope that this run reads."""
-        self._hashes.add(hash)
-        is_repeated = outcome == Outcome.BUILT and (
-            (hash, None) in self._cached or (hash, scope) in self._cached
-        )
-        if is_repeated:
-            self._sums[0] += 1
-            self._sums[1] += ms
-        if outcome != Outcome.FAILED:
-            self._cached.add((hash, scope))
-        if commit is not None:
-            known = self._at_commit.setdefault(commit, set())
-            if known and hash not in known and not _is_hit(outcome):
-                self._sums[2] += 1
-                self._sums[3] += ms
-            known.add(hash)
-        return is_repeated
-
-    def repeats(self) -> Repeats:
-        return Repeats(len(self._hashes), *self._sums)
+    hashes: set[str]
+    cached: set[str | tuple[str, str]]
+    at_commit: dict[str, str]
+    sums: list[int]
 
 
 def _is_hit(outcome: str) -> bool:

@@ -159,7 +159,7 @@ class Repeats(NamedTuple):
     """How the hash of one task changed in several runs.
 
     `hashes` counts the different ones. `repeated` counts builds of a hash that an earlier run had built, or had from a
-    cache. `drift` counts builds with another hash than an earlier run of the same commit on the same CI: computers are
+    cache. `drift` counts builds with another hash than the first run of the same commit on the same CI: computers are
     left out, because they can have uncommitted changes. The times are those of these builds.
     """
 

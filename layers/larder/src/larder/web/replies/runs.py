@@ -129,7 +129,7 @@ class TaskJson(TypedDict):
     """What became of one task of one package. `built` has the failed ones, too, and `builtMs` their time.
 
     `hashes` counts its different hashes. `repeated` counts builds of a hash that an earlier of the runs had built or
-    restored, and `drift` builds with another hash than an earlier run of the same commit on the same CI.
+    restored, and `drift` builds with another hash than the first run of the same commit on the same CI.
     """
 
     package: str
