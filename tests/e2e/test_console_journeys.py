@@ -522,7 +522,7 @@ QUESTIONS = {
     "Who wrote this artifact?": (["Artifacts"], ["Written by", "nightly"]),
     "Which task misses most?": (
         ["docs#build"],
-        ["0% of 20 runs", "variable: NEXT_PUBLIC_BUILD_TIME changed"],
+        ["of 20 runs in 30 days", "variable: NEXT_PUBLIC_BUILD_TIME changed"],
     ),
     "What did this pull request cost?": (
         ["Runs", "checkout-v2"],
