@@ -293,6 +293,9 @@ def test_the_page_of_one_thing_is_accessible(
     page.wait_until("return document.querySelector('.loading') === null")
     # Screen readers read the heading of the new page.
     assert page.run("return document.activeElement.tagName") == "H1"
+    page.open(page.url)
+    page.wait_for_text(text)
+    page.wait_until("return document.querySelector('.loading') === null")
     page.tab(page.run(STOPS) + 2)
     assert page.run("return window.missed()") == []
     assert page.run("return window.unseen") == []

@@ -12,6 +12,7 @@ from larder.api_keys.service import create_key
 from larder.clock import to_ms
 from larder.misses.records import ComparisonJson
 from larder.runs.models import Outcome, Run
+from tests.functions.usage import reports
 from tests.functions.usage.test_list_runs import HASH, run, store
 from tests.requests import Cloud, Reply, Sender
 
@@ -71,16 +72,16 @@ def test_a_run_with_its_tasks_and_why_they_missed(cloud: Cloud) -> None:
     assert reply.json["ran"] == [
         {"package": "web", "task": "build", "outcome": "built", "ms": 4_000, "hash": HASH}
     ]
-    assert reply.json["explanation"] == explanation()
+    assert reply.json["causes"] == explanation()
     assert (reply.json["tasks"], reply.json["branch"]) == (1, "main")
     cause = {"kind": "env", "subject": "NEXT_PUBLIC_SHA", "task": None, "tasks": 3}
-    assert (reply.json["causes"], reply.json["sameHash"]) == ([cause], 0)
+    assert (reply.json["topCauses"], reply.json["sameHash"]) == ([cause], 0)
 
 
 def test_a_run_that_was_not_compared(cloud: Cloud) -> None:
     stored = run(0, TASK)
     store(cloud, stored)
-    assert get(cloud, stored).json["explanation"] is None
+    assert get(cloud, stored).json["causes"] is None
 
 
 def test_404_for_another_id_start_or_team(cloud: Cloud) -> None:
@@ -107,9 +108,56 @@ def test_why_a_run_of_an_own_scope_missed_is_seen_by_that_scope_and_those_who_ma
     own = run(0, TASK, explanation=explanation(), scope="k" + "a" * 26)
     shared = run(1, TASK, explanation=explanation())
     store(cloud, own, shared)
-    assert get(cloud, shared, token=token).json["explanation"] is not None
-    assert get(cloud, own, token=token).json["explanation"] is None
-    assert get(cloud, own, token=start_session(cloud.user, now=clock.now())[1]).json["explanation"]
+    assert get(cloud, shared, token=token).json["causes"] is not None
+    assert get(cloud, own, token=token).json["causes"] is None
+    assert get(cloud, own, token=start_session(cloud.user, now=clock.now())[1]).json["causes"]
     for of_token, runs in ((token, 1), (cloud.token, 1)):
         reply = Sender(of_token, query="slug=acme")("GET", "/v1/runs")
         assert [one["runs"] for one in reply.json["figures"]["causes"]] == [runs]
+
+
+def shown(cloud: Cloud, report: Any, against: str = "") -> Reply:
+    query = f"startedAt={report['execution']['startTime']}{against and f'&against={against}'}"
+    return cloud.send("GET", f"/v1/runs/{report['id']}?{query}")
+
+
+def test_a_run_is_compared_again_with_the_run_that_is_asked_for(cloud: Cloud) -> None:
+    reports.keep(cloud)
+    first = reports.report(reports.LIB)
+    reports.send(cloud.send, first)
+    with reports.later():
+        second = reports.report(reports.LIB_2, sha=reports.BRANCH)
+        reports.send(cloud.send, second)
+    with reports.later(2):
+        third = reports.report(reports.LIB_2, sha=reports.BRANCH)
+        reports.send(cloud.send, third)
+        stored = shown(cloud, third).json["causes"]
+        again = shown(cloud, third, first["id"])
+        none = shown(cloud, third, "unknown")
+    assert (stored["baseline"]["id"], stored["causes"]) == (second["id"], [])
+    assert reports.causes(again) == [("file", "packages/lib/src/a.js")]
+    assert again.json["causes"]["baseline"]["chosen"] == "asked"
+    assert (none.json["causes"], none.json["missing"]) == (None, "no_baseline")
+
+
+def test_a_run_without_inputs_or_a_baseline_says_so(cloud: Cloud) -> None:
+    reports.keep(cloud)
+    alone = reports.report(reports.LIB)
+    reports.send(cloud.send, alone)
+    assert shown(cloud, alone).json["missing"] == "no_baseline"
+    plain = run(1, TASK)
+    store(cloud, plain)
+    assert get(cloud, plain).json["missing"] == "no_inputs"
+    query = f"slug=acme&startedAt={to_ms(plain.started_at)}&against=main"
+    reply = Sender(cloud.token, query=query)("GET", f"/v1/runs/{plain.id}")
+    assert (reply.json["causes"], reply.json["missing"]) == (None, "no_inputs")
+
+
+def test_the_61st_comparison_of_an_hour_is_refused(cloud: Cloud) -> None:
+    reports.keep(cloud)
+    body = reports.report(reports.LIB)
+    reports.send(cloud.send, body)
+    for _ in range(60):
+        assert shown(cloud, body, "main").status == 200
+    assert shown(cloud, body, "main").status == 429
+    assert shown(cloud, body).status == 200

@@ -358,6 +358,6 @@ def test_the_figures_tell_repeated_builds_and_other_hashes_of_a_commit(cloud: Cl
         "hashes": 2,
         "repeated": 1,
         "repeatedMs": 1_000,
-        "drift": 1,
-        "driftMs": 1_000,
+        "drift": 2,
+        "driftMs": 2_000,
     }

@@ -21,8 +21,11 @@ class Reader(NamedTuple):
     sees_all: bool
     scope: str | None = None
 
+    def sees(self, run: Run) -> bool:
+        return self.sees_all or run.scope in (None, self.scope)
+
     def explanation_of(self, run: Run) -> ComparisonJson | None:
-        return run.explanation if self.sees_all or run.scope in (None, self.scope) else None
+        return run.explanation if self.sees(run) else None
 
 
 def causes_of(explained: Iterable[tuple[Run, ComparisonJson]]) -> list[CauseFigures]:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from larder.runs.history import WantedHashes
 from larder.runs.models import MAX_NAME
@@ -10,6 +11,7 @@ from larder.web.declared import NEXT, limit, text
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
 from larder.web.powertools.resolver import Request
+from larder.web.queries.causes import AGAINST
 from larder.web.queries.usage import FROM, TO, parse_period
 
 MAX_RUNS = 100
@@ -65,10 +67,18 @@ def runs_query(_token: BearerToken, request: Request) -> RunsQuery:
     return RunsQuery(period=period, branch=branch, limit=limit, before=before, place=place)
 
 
-def run_place(_token: BearerToken, request: Request) -> str:
-    """The run that the path names, which started at `startedAt`. Raises InvalidRequest."""
-    check_parameters(request, STARTED_AT)
-    return _place(request.path_parameters["run_id"], STARTED_AT(request))
+class RunQuery(NamedTuple):
+    """The run at a place, and the one to compare it with. Without one, the stored explanation is asked for."""
+
+    place: str
+    against: str | None
+
+
+def run_query(_token: BearerToken, request: Request) -> RunQuery:
+    """The run that the path names, which started at `startedAt`, and `against`. Raises InvalidRequest."""
+    check_parameters(request, STARTED_AT, AGAINST)
+    place = _place(request.path_parameters["run_id"], STARTED_AT(request))
+    return RunQuery(place, AGAINST(request))
 
 
 def _place(id: str | None, started_at: str | None) -> str:

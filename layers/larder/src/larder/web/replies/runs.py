@@ -92,9 +92,9 @@ class RunJson(TypedDict):
     """A run. `tasks` is the number of its tasks that ran, and `names` are their names, such as `build`, 20 at most.
 
     `built` has the failed ones, too. `timeSavedMs` is what turbo reports for its hits. `ran` is there if the request
-    names the run: the tasks that are stored of it, those with the most time first. `causes` has the first three causes
-    of its misses, and `sameHash` counts tasks that were built although their hash was known. Both are empty if the run
-    was not compared, or the caller may not see it.
+    names the run: the tasks that are stored of it, those with the most time first. `topCauses` has the first three
+    causes of its misses, and `sameHash` counts tasks that were built although their hash was known. Both are empty if
+    the run was not compared, or the caller may not see it.
     """
 
     id: str
@@ -113,16 +113,13 @@ class RunJson(TypedDict):
     ci: str | None
     turboVersion: str | None
     reporter: WriterJson
-    causes: list[RunCauseJson]
+    topCauses: list[RunCauseJson]
     sameHash: int
     ran: NotRequired[list[RanTaskJson]]
 
 
-class ShownRunJson(RunJson):
-    """A run with its tasks, and why it missed. `explanation` is null if nothing was compared, or the caller may not
-    see it."""
-
-    explanation: ComparisonJson | None
+class ShownRunJson(RunJson, CausesJson):
+    """A run with its tasks, and why it missed."""
 
 
 class TaskJson(TypedDict):
@@ -314,9 +311,8 @@ def run_json(period: Period, run: Run | None, reader: Reader) -> RunsJson:
     return body
 
 
-def shown_run_json(run: Run, reader: Reader) -> ShownRunJson:
-    explanation = reader.explanation_of(run)
-    return {**_run_json(run, reader), "ran": _ran_json(run), "explanation": explanation}
+def shown_run_json(run: Run, explained: Explained, reader: Reader) -> ShownRunJson:
+    return {**_run_json(run, reader), "ran": _ran_json(run), **causes_json(explained)}
 
 
 def _ran_json(run: Run) -> list[RanTaskJson]:
@@ -379,7 +375,7 @@ def _run_json(run: Run, reader: Reader) -> RunJson:
         "ci": run.ci,
         "turboVersion": run.turbo_version,
         "reporter": {"id": run.reporter.credential_id, "userId": run.reporter.holder_id},
-        "causes": [
+        "topCauses": [
             {
                 "kind": one["kind"],
                 "subject": one["subject"],

@@ -10,8 +10,8 @@ function OneRun({ scope }) {
     ${loaded.status === 404
       ? html`<${Card}><${Empty} title="No such run"><p>It has expired or was deleted.</p><//><//>`
       : html`<${Loaded} of=${loaded} lines=${8} show=${(run) => html`<${RunFacts} run=${run} scope=${scope} names=${names} />
-          ${run.explanation
-            ? html`<${WhyMissed} of=${run.explanation} scope=${scope} />`
+          ${run.causes
+            ? html`<${WhyMissed} of=${run.causes} scope=${scope} />`
             : run.built > 0 && html`<${Card} title="Why tasks missed"><p class="soft">This run was not compared with another: its report has no inputs, or no run before it has. Owners and admins choose in the settings what Larder keeps of them.</p><//>`}
           <${RanTasks} rows=${run.ran} scope=${scope} />`} />`}`;
 }

@@ -101,9 +101,9 @@ function RunsList({ path, first, scope, reload }) {
 const runPath = (scope, { id, startedAt }) => `${scope.path}/run?id=${id}&startedAt=${startedAt}`;
 
 /** The causes of a run's misses with their numbers of tasks: NEXT_PUBLIC_SHA (31), known hash (1). */
-function MissedBecause({ of: { causes, sameHash } }) {
+function MissedBecause({ of: { topCauses, sameHash } }) {
   const name = (text) => html`<${Name} of=${text ?? ""} />`;
-  const parts = causes.map((cause) => html`<span>${causeSubject({ ...cause, more: 0 }, name)} (${formats.number.format(cause.tasks)})</span>`);
+  const parts = topCauses.map((cause) => html`<span>${causeSubject({ ...cause, more: 0 }, name)} (${formats.number.format(cause.tasks)})</span>`);
   if (sameHash > 0) parts.push(html`<span>a known hash (${formats.number.format(sameHash)})</span>`);
   return parts.map((part, index) => (index > 0 ? html`, ${part}` : part));
 }
@@ -115,7 +115,7 @@ const RunsTable = ({ rows, scope, remove }) => html`<${Table} label="Runs" rows=
   { title: "CI", cell: ({ ci }) => (ci === null ? "–" : html`<${Name} of=${ciText(ci.toUpperCase())} />`) },
   { title: "Ran", number: true, cell: ({ tasks }) => formats.number.format(tasks) },
   { title: "From a cache", number: true, cell: (row) => rateText(hitShare({ ...row, runs: row.tasks })) },
-  rows.some(({ causes, sameHash }) => causes.length + sameHash > 0) && { title: "Missed because of", cell: (row) => html`<${MissedBecause} of=${row} />` },
+  rows.some(({ topCauses, sameHash }) => topCauses.length + sameHash > 0) && { title: "Missed because of", cell: (row) => html`<${MissedBecause} of=${row} />` },
   { title: "Took", number: true, cell: ({ durationMs }) => durationText(durationMs) },
   remove,
 ].filter(Boolean)} />`;
