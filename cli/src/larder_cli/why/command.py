@@ -87,9 +87,10 @@ def why(
     root = _root()
     hints = read_hints(root, base, run, is_dry_run=against is not None) if root else None
     comparison = compare(base, run, hints)
-    shown = redacted(comparison) if redact else comparison
+    compared = record(comparison)
+    shown = redacted(compared) if redact else compared
     if as_json:
-        print_json(record(shown))
+        print_json(shown)
     else:
         echo(*(markdown if as_markdown else text)(shown))
     if fail_on and any(one.class_ == fail_on for one in comparison.causes):

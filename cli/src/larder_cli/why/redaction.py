@@ -1,16 +1,22 @@
 """Labels in place of the names of variables, paths and packages, so that a report can be shared."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from larder.misses.causes import Cause, Kind
-from larder.misses.comparison import Comparison, Note
+from larder.misses.causes import Kind
 from larder.misses.hints import Hint
-from larder.misses.summaries import Summary
+from larder.misses.records import CauseJson, ComparisonJson, HintJson, NoteJson
+from larder.misses.summaries import UNHASHED_SETTINGS
 
-_PATHS = frozenset({Kind.FILE, Kind.GLOBAL_FILE})
-_VARIABLES = frozenset({Kind.ENV, Kind.GLOBAL_ENV})
-_PACKAGES = frozenset({Kind.EXTERNAL, Kind.MOVED})
+_LABELS = {
+    Kind.FILE: "path",
+    Kind.GLOBAL_FILE: "path",
+    Kind.ENV: "variable",
+    Kind.GLOBAL_ENV: "variable",
+    Kind.EXTERNAL: "package",
+    Kind.MOVED: "package",
+}
+"""What the subject of a cause names. Subjects of other kinds are words of turbo."""
+
 _LISTS = {
     "outputs": "path",
     "dotEnv": "path",
@@ -20,23 +26,23 @@ _LISTS = {
     "globalEnv": "variable",
     "globalPassThroughEnv": "variable",
 }
+_WORDS = frozenset({"", "turbo", "engines", *UNHASHED_SETTINGS, *_LISTS})
+"""Subjects of notes that name a setting."""
 
 
-def redacted(comparison: Comparison) -> Comparison:
-    """The same comparison with labels such as `path-1`. The same summaries always get the same labels."""
+def redacted(shown: ComparisonJson) -> ComparisonJson:
+    """The same with labels such as `path-1`. The same comparison always gets the same labels."""
     labels = _Labels()
-    changed = labels.tasks(comparison.changed)
-    return Comparison(
-        base=_run(comparison.base, labels),
-        run=_run(comparison.run, labels),
-        changed=changed,
-        restored=labels.tasks(comparison.restored),
-        new=labels.tasks(comparison.new),
-        gone=labels.tasks(comparison.gone),
-        same_hash=labels.tasks(comparison.same_hash),
-        causes=tuple(_cause(one, labels) for one in comparison.causes),
-        notes=tuple(_note(one, labels) for one in comparison.notes),
-    )
+    return {
+        **shown,
+        "baseline": {**shown["baseline"], "branch": None},
+        "run": {**shown["run"], "branch": None},
+        "causes": [_cause(one, labels) for one in shown["causes"]],
+        "sameHash": [{**one, "task": labels.task(one["task"])} for one in shown["sameHash"]],
+        "new": labels.tasks(shown["new"]),
+        "gone": labels.tasks(shown["gone"]),
+        "notes": [_note(one, labels) for one in shown["notes"]],
+    }
 
 
 class _Labels:
@@ -51,14 +57,8 @@ class _Labels:
         package, hash, task = id.rpartition("#")
         return id if not hash or package == "//" else f"{self.label('package', package)}#{task}"
 
-    def tasks(self, ids: Iterable[str]) -> tuple[str, ...]:
-        return tuple(self.task(one) for one in ids)
-
-    def named(self, kind: Kind | None, subject: str) -> str:
-        for label, kinds in (("path", _PATHS), ("variable", _VARIABLES), ("package", _PACKAGES)):
-            if kind in kinds:
-                return self.label(label, subject)
-        return subject
+    def tasks(self, ids: Iterable[str]) -> list[str]:
+        return [self.task(one) for one in ids]
 
     def word(self, kind: str, word: str) -> str:
         """`+name` or `-name`."""
@@ -70,48 +70,49 @@ class _Labels:
         return f"{self.label('package', name)} {versions}"
 
 
-def _run(summary: Summary, labels: _Labels) -> Summary:
-    tasks = (replace(one, id=labels.task(id)) for id, one in summary.tasks.items())
-    return replace(summary, branch=None, tasks={one.id: one for one in tasks})
+def _cause(cause: CauseJson, labels: _Labels) -> CauseJson:
+    kind, subject = cause["kind"], cause["subject"]
+    return {
+        **cause,
+        "subject": labels.label(_LABELS[kind], subject) if kind in _LABELS else subject,
+        "values": _values(cause, labels),
+        "hints": [_hint(one, labels) for one in cause["hints"]],
+        "direct": labels.tasks(cause["direct"]),
+    }
 
 
-def _cause(cause: Cause, labels: _Labels) -> Cause:
-    return replace(
-        cause,
-        subject=labels.named(cause.kind, cause.subject),
-        more=tuple(labels.named(cause.kind, one) for one in cause.more),
-        values=_values(cause, labels),
-        hints=tuple((hint, _about(hint, values, labels)) for hint, values in cause.hints),
-        direct=labels.tasks(cause.direct),
-        below=labels.tasks(cause.below),
-    )
-
-
-def _values(cause: Cause, labels: _Labels) -> tuple[str, ...]:
-    if cause.kind is Kind.ARGUMENTS:
-        return ()
-    if cause.kind is Kind.MOVED:
-        places = (one.split(" -> ") for one in cause.values)
-        return tuple(" -> ".join(labels.label("path", place) for place in both) for both in places)
-    if cause.kind in (Kind.DEFINITION, Kind.TURBO_JSON) and cause.subject in _LISTS:
-        return tuple(labels.word(_LISTS[cause.subject], one) for one in cause.values)
-    if cause.kind is Kind.EDGE or cause.subject == "dependsOn":
-        return tuple(one[:1] + labels.task(one[1:]) for one in cause.values)
-    return cause.values
-
-
-def _about(hint: Hint, values: tuple[str, ...], labels: _Labels) -> tuple[str, ...]:
-    if hint is Hint.PACKAGES:
-        return tuple(map(labels.package_change, values))
-    if hint is Hint.EXAMPLE:
-        return tuple(labels.label("path", one) for one in values)
-    if hint is Hint.DEPENDENCIES:
-        return tuple(one[:1] + labels.task(one[1:]) for one in values)
-    if hint is Hint.MISSING_DEPENDENCY:
-        return labels.tasks(values)
+def _values(cause: CauseJson, labels: _Labels) -> list[str]:
+    kind, subject, values = cause["kind"], cause["subject"], cause["values"]
+    if kind == Kind.ARGUMENTS:
+        return []
+    if kind == Kind.MOVED:
+        places = (one.split(" -> ") for one in values)
+        return [" -> ".join(labels.label("path", place) for place in both) for both in places]
+    if kind in (Kind.DEFINITION, Kind.TURBO_JSON) and subject in _LISTS:
+        return [labels.word(_LISTS[subject], one) for one in values]
+    if kind == Kind.EDGE or subject == "dependsOn":
+        return [one[:1] + labels.task(one[1:]) for one in values]
     return values
 
 
-def _note(note: Note, labels: _Labels) -> Note:
-    kind = Kind.ENV if note.note == "passed_variable" else note.kind
-    return replace(note, subject=labels.named(kind, note.subject), tasks=labels.tasks(note.tasks))
+def _hint(hint: HintJson, labels: _Labels) -> HintJson:
+    values = hint["values"]
+    match hint["hint"]:
+        case Hint.PACKAGES:
+            values = [labels.package_change(one) for one in values]
+        case Hint.EXAMPLE:
+            values = [labels.label("path", one) for one in values]
+        case Hint.DEPENDENCIES:
+            values = [one[:1] + labels.task(one[1:]) for one in values]
+        case Hint.MISSING_DEPENDENCY:
+            values = labels.tasks(values)
+    return {**hint, "values": values}
+
+
+def _note(note: NoteJson, labels: _Labels) -> NoteJson:
+    subject = note["subject"] or ""
+    if note["note"] == "passed_variable":
+        subject = labels.label("variable", subject)
+    elif note["note"] == "not_hashed" and subject not in _WORDS:
+        subject = labels.label("name", subject)
+    return {**note, "subject": subject or None, "tasks": labels.tasks(note["tasks"])}

@@ -1,16 +1,20 @@
-"""The output of `larder why` for people: lines of text, and Markdown for a pull request or a job summary."""
+"""The output of `larder why` for people: lines of text, and Markdown for a pull request or a job summary.
 
-from collections.abc import Callable, Iterable, Iterator
+Both are made from the JSON, so that a reply of the deployment is shown as a comparison of two files. A newer deployment
+can have kinds, hints and notes that this command does not know: it shows their names, or leaves them out.
+"""
 
-from larder.misses.causes import ADVICE, Cause, Kind
-from larder.misses.comparison import Comparison
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from larder.misses.causes import ADVICE, Kind
 from larder.misses.hints import Hint
+from larder.misses.records import MAX_NAMES, CauseJson, ComparisonJson
 from larder_cli.output import human_duration, printable
 
 _SHOWN_CAUSES = 8
 _SHOWN_NAMES = 4
 
-TITLES = {
+_TITLES: Mapping[str, str] = {
     Kind.TURBO_JSON: "turbo.json",
     Kind.ENV_MODE: "env mode",
     Kind.TASK_ENV_MODE: "env mode",
@@ -25,7 +29,7 @@ TITLES = {
 }
 """Where the name of the kind is not what people say."""
 
-HINTS = {
+_HINTS: Mapping[str, str] = {
     Hint.LINE_ENDINGS: "only its line endings differ",
     Hint.LETTER_CASE: "only its letter case",
     Hint.IGNORED: "git ignores it, and the inputs in turbo.json name it",
@@ -42,7 +46,7 @@ HINTS = {
     Hint.MISSING_DEPENDENCY: "depends on {}, which only one of the runs has",
     Hint.OTHER_VERSION: "turbo {}",
 }
-_NOTES = {
+_NOTES: Mapping[str, str] = {
     "not_cached": "cache is false: it is never cached",
     "turbo_version": "turbo {}: both versions give the same hashes",
     "not_hashed": "{} differs: turbo does not hash it",
@@ -59,53 +63,58 @@ _Quote = Callable[[str], str]
 """How a name is shown: as it is, or as a code span of Markdown."""
 
 
-def text(comparison: Comparison) -> Iterator[str]:
+def text(shown: ComparisonJson) -> Iterator[str]:
     """The lines for people."""
-    yield _headline(comparison, printable)
-    for number, cause in enumerate(comparison.causes[:_SHOWN_CAUSES], 1):
+    yield _headline(shown, printable)
+    for number, cause in enumerate(shown["causes"][:_SHOWN_CAUSES], 1):
         yield ""
         yield f"{number}. {cause_line(cause)} -> {_cost(cause)}"
         yield f"     {_reach(cause, printable)}"
-        if cause.kind is Kind.UNKNOWN:
+        if cause["kind"] == Kind.UNKNOWN:
             yield f"     Compared: {_COMPARED}."
-        yield f"     {ADVICE[cause.advice]} ({_PAGE}#{cause.advice})"
-    others = [*_left_out(comparison), *_others(comparison, printable)]
+        yield f"     {ADVICE.get(cause['advice'], 'Read')} ({_PAGE}#{cause['advice']})"
+    others = [*_left_out(shown), *_others(shown, printable)]
     if others:
         yield ""
         yield from others
 
 
-def markdown(comparison: Comparison) -> Iterator[str]:
+def markdown(shown: ComparisonJson) -> Iterator[str]:
     """The lines of a job summary or a comment. Names are in code spans, so that they are no markup and no mentions."""
-    yield f"**Larder**: {_headline(comparison, code_span)}"
-    shown = comparison.causes[:_SHOWN_CAUSES]
-    if shown:
+    yield f"**Larder**: {_headline(shown, code_span)}"
+    causes = shown["causes"][:_SHOWN_CAUSES]
+    if causes:
         yield from ("", "| Cause | Tasks | Build time | Class |", "|---|---:|---:|---|")
-    for cause in shown:
-        time = human_duration(cause.build_ms) if cause.build_ms else ""
+    for cause in causes:
+        time = human_duration(cause["buildMs"]) if cause["buildMs"] else ""
         line = cause_line(cause, code_span)
-        yield f"| {line} | {cause.tasks} | {time} | {cause.class_ or ''} |"
-    if shown:
+        yield f"| {line} | {_reached(cause)} | {time} | {cause['class'] or ''} |"
+    if causes:
         yield ""
         yield "<details><summary>Tasks and advice</summary>"
         yield ""
-        for cause in shown:
-            yield f"- {cause_line(cause, code_span)}: {_reach(cause, code_span)}. {ADVICE[cause.advice]}"
+        for cause in causes:
+            advice = ADVICE.get(cause["advice"], "")
+            yield f"- {cause_line(cause, code_span)}: {_reach(cause, code_span)}. {advice}"
         yield ""
         yield "</details>"
-    for line in (*_left_out(comparison), *_others(comparison, code_span)):
+    for line in (*_left_out(shown), *_others(shown, code_span)):
         yield ""
         yield line
 
 
-def cause_line(cause: Cause, quoted: _Quote = printable) -> str:
+def cause_line(cause: CauseJson, quoted: _Quote = printable) -> str:
     """The cause in one line, such as `file: packages/lib/src/a.js changed (not in git)`."""
-    about = [HINTS[hint].format(_some(values, quoted)) for hint, values in cause.hints]
-    if cause.commit:
-        about.append(f"commit {quoted(cause.commit)}")
+    about = [
+        _HINTS[one["hint"]].format(_some(one["values"], quoted))
+        for one in cause["hints"]
+        if one["hint"] in _HINTS
+    ]
+    if cause["commit"]:
+        about.append(f"commit {quoted(cause['commit'])}")
     # What changed says more than that it changed.
-    what = _some(cause.values, quoted) or cause.how
-    line = f"{TITLES.get(cause.kind, cause.kind)}: {_subject(cause, quoted)} {what}"
+    what = _some(cause["values"], quoted) or cause["how"]
+    line = f"{_TITLES.get(cause['kind'], cause['kind'])}: {_subject(cause, quoted)} {what}"
     return f"{line} ({'; '.join(about)})" if about else line
 
 
@@ -115,13 +124,13 @@ def code_span(name: str) -> str:
     return f"`{shown}`" if shown.strip() else "` `"
 
 
-def _subject(cause: Cause, quoted: _Quote) -> str:
-    more, name = len(cause.more), quoted(cause.subject)
-    match cause.kind:
+def _subject(cause: CauseJson, quoted: _Quote) -> str:
+    more, name = cause["more"], quoted(cause["subject"])
+    match cause["kind"]:
         case Kind.ENV_MODE:
             return "environment mode"
         case Kind.TASK_ENV_MODE:
-            return f"environment mode of {quoted(cause.task)}"
+            return f"environment mode of {quoted(cause['task'] or '')}"
         case Kind.FRAMEWORK:
             return "framework inference"
         case Kind.ENGINES:
@@ -133,9 +142,9 @@ def _subject(cause: Cause, quoted: _Quote) -> str:
         case Kind.EXTERNAL if more:
             return f"external dependencies of all {more + 1} packages"
         case Kind.EXTERNAL:
-            return f"external dependencies of {name if cause.subject else 'the package'}"
+            return f"external dependencies of {name if cause['subject'] else 'the package'}"
         case Kind.DEFINITION:
-            return f"{name} of {quoted(cause.task)} in turbo.json"
+            return f"{name} of {quoted(cause['task'] or '')} in turbo.json"
         case Kind.ARGUMENTS:
             return "arguments after --"
         case Kind.MOVED:
@@ -147,61 +156,82 @@ def _subject(cause: Cause, quoted: _Quote) -> str:
     return f"{name} and {more} more" if more else name
 
 
-def _cost(cause: Cause) -> str:
-    time = f", {human_duration(cause.build_ms)}" if cause.build_ms else ""
-    alone = f" ({cause.alone} only because of this)" if cause.alone < cause.tasks else ""
-    return f"{_tasks(cause.tasks)}{time}{alone}{f' [{cause.class_}]' if cause.class_ else ''}"
+def _reached(cause: CauseJson) -> int:
+    return cause["directCount"] + cause["below"]
 
 
-def _reach(cause: Cause, quoted: _Quote) -> str:
+def _cost(cause: CauseJson) -> str:
+    time = f", {human_duration(cause['buildMs'])}" if cause["buildMs"] else ""
+    reached = _reached(cause)
+    alone = f" ({cause['alone']} only because of this)" if cause["alone"] < reached else ""
+    class_ = f" [{cause['class']}]" if cause["class"] else ""
+    return f"{_tasks(reached)}{time}{alone}{class_}"
+
+
+def _reach(cause: CauseJson, quoted: _Quote) -> str:
     """The tasks that have the cause of their own, and how many depend on them."""
-    names = ", ".join(map(quoted, cause.direct[:_SHOWN_NAMES]))
-    names += " ..." if len(cause.direct) > _SHOWN_NAMES else ""
-    return names + (f"; then {len(cause.below)} that depend on them" if cause.below else "")
+    names = ", ".join(map(quoted, cause["direct"][:_SHOWN_NAMES]))
+    names += " ..." if cause["directCount"] > _SHOWN_NAMES else ""
+    return names + (f"; then {cause['below']} that depend on them" if cause["below"] else "")
 
 
-def _headline(comparison: Comparison, quoted: _Quote) -> str:
-    run = comparison.base
-    place = [f"run {quoted(run.id[:8])}" if run.id else "a run"]
-    place += [f"of {quoted(run.branch)}"] if run.branch else []
-    place += [f"at {quoted(run.sha[:8])}"] if run.sha else []
-    common = len(comparison.run.tasks) - len(comparison.new)
-    if not comparison.changed:
+def _headline(shown: ComparisonJson, quoted: _Quote) -> str:
+    run = shown["baseline"]
+    place = [f"run {quoted(run['id'][:8])}" if run["id"] else "a run"]
+    place += [f"of {quoted(run['branch'])}"] if run["branch"] else []
+    place += [f"at {quoted(run['sha'][:8])}"] if run["sha"] else []
+    common, changed = shown["tasks"] - shown["newCount"], shown["changed"]
+    if not changed:
         return f"Compared {_tasks(common)} with {' '.join(place)}: {NOTHING}"
-    restored = len(comparison.restored)
+    restored = shown["restored"]
     nevertheless = f" ({restored} of them restored nevertheless)" if restored else ""
     return (
-        f"Compared {_tasks(common)} with {' '.join(place)}: {common - len(comparison.changed)} with the same hash, "
-        f"{len(comparison.changed)} with another{nevertheless}."
+        f"Compared {_tasks(common)} with {' '.join(place)}: {common - changed} with the same hash, "
+        f"{changed} with another{nevertheless}."
     )
 
 
-def _left_out(comparison: Comparison) -> Iterator[str]:
-    more = len(comparison.causes) - _SHOWN_CAUSES
-    if more > 0:
+def _left_out(shown: ComparisonJson) -> Iterator[str]:
+    more = len(shown["causes"]) - _SHOWN_CAUSES
+    if not shown["complete"]:
+        yield f"and more than {more} more causes"
+    elif more > 0:
         yield f"and {more} more cause{'' if more == 1 else 's'}"
 
 
-def _others(comparison: Comparison, quoted: _Quote) -> Iterator[str]:
+def _others(shown: ComparisonJson, quoted: _Quote) -> Iterator[str]:
     """Tasks that have no cause, and notes."""
-    for tasks, about in (
-        (comparison.new, "new: {} that the baseline does not have"),
-        (comparison.gone, "gone: {} that only the baseline has"),
-        (comparison.same_hash, "same hash, not restored: {} with the hash of the baseline"),
+    same_hash = [one["task"] for one in shown["sameHash"]]
+    for tasks, count, about in (
+        (shown["new"], shown["newCount"], "new: {} that the baseline does not have"),
+        (shown["gone"], shown["goneCount"], "gone: {} that only the baseline has"),
+        (
+            same_hash,
+            shown["sameHashCount"],
+            "same hash, not restored: {} with the hash of the baseline",
+        ),
     ):
-        if tasks:
-            yield f"{about.format(_tasks(len(tasks)))}: {_some(tasks, quoted)}"
-    for note in comparison.notes:
-        line = _NOTES[note.note].format(quoted(note.subject))
-        yield f"note: {line}{': ' if note.tasks else ''}{_some(note.tasks, quoted)}"
+        if count:
+            yield f"{about.format(_tasks(count))}: {_first(tasks, count, quoted)}"
+    for note in shown["notes"]:
+        if note["note"] in _NOTES:
+            line = _NOTES[note["note"]].format(quoted(note["subject"] or ""))
+            names = _first(note["tasks"], note["count"], quoted)
+            yield f"note: {line}{': ' if names else ''}{names}"
 
 
-def _some(values: Iterable[str], quoted: _Quote) -> str:
-    """The first names."""
-    first = [*values]
-    more = len(first) - _SHOWN_NAMES
-    named = ", ".join(map(quoted, first[:_SHOWN_NAMES]))
+def _first(names: Sequence[str], count: int, quoted: _Quote) -> str:
+    """The first of `count` names."""
+    more = count - len(names[:_SHOWN_NAMES])
+    named = ", ".join(map(quoted, names[:_SHOWN_NAMES]))
     return f"{named} and {more} more" if more > 0 else named
+
+
+def _some(values: Sequence[str], quoted: _Quote) -> str:
+    """The first values. The JSON does not say how many there are if its list is full."""
+    if len(values) < MAX_NAMES:
+        return _first(values, len(values), quoted)
+    return f"{', '.join(map(quoted, values[:_SHOWN_NAMES]))} and more"
 
 
 def _tasks(count: int) -> str:
