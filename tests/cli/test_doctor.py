@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from larder_cli.doctor.findings import PREFLIGHT_LINE, RULES
 from larder_cli.main import cli
 
 from .conftest import Larder
+from .stub import Stub
 
 TOKEN = "larder_" + "k" * 64
 LONG_KEY = "s" * 32
@@ -440,72 +439,23 @@ def test_without_a_configuration_the_status_is_2(
 # ------------------------------------------------------------------------------------- the deployment
 
 
-@dataclass
-class Stub:
-    """A server with scripted answers, in place of a deployment."""
-
-    url: str = ""
-    answers: dict[str, tuple[int, dict[str, str], object]] = field(default_factory=dict)
-    asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
-    refuses_agent: str = "none"
-    """It offers no direct upload to a client with this name."""
-
-    def says(self, request: str, status: int, body: object = "", **headers: str) -> None:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.answers[request] = (status, named, body)
+class Answering(Stub):
+    """A deployment that offers direct uploads."""
 
     def offers(self, location: str) -> None:
         self.says("OPTIONS /v8/artifacts", 200, location=location)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    stub: Stub
-
-    def answer(self) -> None:
-        path, _, _query = self.path.partition("?")
-        self.stub.asked.append((self.command, self.path, dict(self.headers)))
-        if self.command == "OPTIONS":
-            path = path.rpartition("/")[0]
-        status, headers, body = self.stub.answers.get(f"{self.command} {path}", (404, {}, ""))
-        if self.headers["User-Agent"].startswith(self.stub.refuses_agent):
-            headers = {}
-        sent = json.dumps(body).encode() if body != "" else b""
-        self.send_response_only(status)
-        if "date" not in headers:
-            self.send_header("Date", self.date_time_string())
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(sent)))
-        self.end_headers()
-        self.wfile.write(sent)
-
-    def do_GET(self) -> None:
-        self.answer()
-
-    def do_OPTIONS(self) -> None:
-        self.answer()
-
-    def log_message(self, *_: object) -> None:
-        """Keep the output of the test clean."""
-
-
 @pytest.fixture
-def stub(repository: Repository) -> Iterator[Stub]:
+def stub(repository: Repository) -> Iterator[Answering]:
     """A deployment in which doctor finds nothing."""
-    made = Stub()
-    handler = type("Handler", (_Handler,), {"stub": made})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        made.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    with Answering().running() as made:
         made.says("GET /api/auth/ok", 200, {"ok": True})
         made.says("GET /v8/artifacts/status", 200, {"status": "enabled"})
         made.says("GET /v5/user/tokens/current", 200, {"token": {"scopes": [{"type": "user"}]}})
         made.offers(address("team_1"))
         repository.sets(TURBO_API=made.url)
         yield made
-        server.shutdown()
-        thread.join()
 
 
 SIGNED = "X-Amz-Signature=abc"
@@ -523,8 +473,8 @@ def error(code: str, message: str = "No.") -> dict[str, Any]:
     return {"error": {"code": code, "message": message}, "code": code, "message": message}
 
 
-def tokens_sent(stub: Stub) -> set[str]:
-    return {headers["Authorization"] for *_, headers in stub.asked if "Authorization" in headers}
+def tokens_sent(stub: Answering) -> set[str]:
+    return {one.headers["Authorization"] for one in stub.asked if "Authorization" in one.headers}
 
 
 def log_in(repository: Repository, **more: str) -> None:
@@ -538,7 +488,7 @@ def log_in(repository: Repository, **more: str) -> None:
 @pytest.mark.parametrize("has_login", [True, False], ids=["turbo login", "TURBO_TOKEN"])
 @pytest.mark.parametrize("file", [".turbo/config.json", "turbo.json"])
 def test_an_address_of_the_repository_gets_no_token(
-    repository: Repository, stub: Stub, file: str, has_login: bool
+    repository: Repository, stub: Answering, file: str, has_login: bool
 ) -> None:
     repository.environment.delenv("TURBO_API")
     named = {"apiUrl": stub.url}
@@ -549,14 +499,14 @@ def test_an_address_of_the_repository_gets_no_token(
     (finding,) = (one for one in repository.report()["findings"] if one["id"] == "token-not-sent")
     assert finding["where"].startswith(file)
     assert finding["paste"] == f"larder doctor --api {stub.url}"
-    assert [path for _, path, _ in stub.asked] == ["/api/auth/ok"]
+    assert [one.path for one in stub.asked] == ["/api/auth/ok"]
     assert tokens_sent(stub) == set()
     report = repository.report("--api", stub.url)
     assert not [one for one in report["findings"] if one["id"] == "token-not-sent"]
     assert tokens_sent(stub) == {f"Bearer {TOKEN}"}
 
 
-def test_the_address_of_the_login_gets_its_token(repository: Repository, stub: Stub) -> None:
+def test_the_address_of_the_login_gets_its_token(repository: Repository, stub: Answering) -> None:
     repository.environment.delenv("TURBO_API")
     log_in(repository, apiUrl=f"{stub.url}/")
     repository.write(".turbo/config.json", {"apiUrl": stub.url})
@@ -564,7 +514,7 @@ def test_the_address_of_the_login_gets_its_token(repository: Repository, stub: S
     assert tokens_sent(stub) == {f"Bearer {TOKEN}"}
 
 
-def test_a_repository_may_send_its_own_token(repository: Repository, stub: Stub) -> None:
+def test_a_repository_may_send_its_own_token(repository: Repository, stub: Answering) -> None:
     for name in ("TURBO_API", "TURBO_TOKEN"):
         repository.environment.delenv(name)
     repository.write(".turbo/config.json", {"apiUrl": stub.url, "token": TOKEN})
@@ -584,7 +534,7 @@ def check_output(*arguments: str) -> None:
 
 
 def test_no_text_from_outside_reaches_the_terminal_raw(
-    repository: Repository, stub: Stub, tmp_path: Path
+    repository: Repository, stub: Answering, tmp_path: Path
 ) -> None:
     for request in ("GET /v8/artifacts/status", "GET /api/auth/ok", "OPTIONS /v8/artifacts"):
         stub.says(request, 403, error(HOSTILE, HOSTILE))
@@ -634,7 +584,7 @@ def test_every_command_prints_through_one_place() -> None:
 
 
 def test_a_deployment_that_takes_everything_has_no_findings(
-    repository: Repository, stub: Stub
+    repository: Repository, stub: Answering
 ) -> None:
     report = repository.report()
     assert report["findings"] == []
@@ -642,11 +592,11 @@ def test_a_deployment_that_takes_everything_has_no_findings(
     assert facts["caching"] == "enabled"
     assert facts["large uploads"] == "straight to storage, without signatures"
     first, *others = stub.asked
-    assert "Authorization" not in first[2]
-    for _, path, headers in others:
-        assert path.endswith("?slug=acme")
-        assert headers["Authorization"] == f"Bearer {TOKEN}"
-        assert TOKEN not in path
+    assert "Authorization" not in first.headers
+    for one in others:
+        assert one.path.endswith("?slug=acme")
+        assert one.headers["Authorization"] == f"Bearer {TOKEN}"
+        assert TOKEN not in one.path
 
 
 @pytest.mark.parametrize(
@@ -661,7 +611,7 @@ def test_a_deployment_that_takes_everything_has_no_findings(
     ],
 )
 def test_a_refused_token(
-    repository: Repository, stub: Stub, status: int, code: str, id: str, where: str
+    repository: Repository, stub: Answering, status: int, code: str, id: str, where: str
 ) -> None:
     stub.says("GET /v8/artifacts/status", status, error(code, f"No {TOKEN}."))
     (finding,) = repository.found().values()
@@ -675,7 +625,7 @@ def test_a_refused_token(
     [("disabled", "team-off"), ("paused", "team-off"), ("over_limit", "quota-full")],
 )
 def test_a_team_that_caches_nothing(
-    repository: Repository, stub: Stub, status: str, id: str
+    repository: Repository, stub: Answering, status: str, id: str
 ) -> None:
     stub.says("GET /v8/artifacts/status", 200, {"status": status})
     stub.says("OPTIONS /v8/artifacts", 403, error(f"remote_caching_{status}"))
@@ -687,14 +637,14 @@ def test_a_team_that_caches_nothing(
 @pytest.mark.parametrize(
     "code", ["read_only", "missing_permission", "missing_role", "email_not_proven"]
 )
-def test_a_token_that_only_reads(repository: Repository, stub: Stub, code: str) -> None:
+def test_a_token_that_only_reads(repository: Repository, stub: Answering, code: str) -> None:
     assert (403, code) in {(reply.status, reply.code) for reply in REPLIES.values()}
     stub.says("OPTIONS /v8/artifacts", 403, error(code))
     (finding,) = repository.found().values()
     assert (finding["id"], finding["where"]) == ("read-only", "TURBO_TOKEN")
 
 
-def test_a_token_that_expires_soon(repository: Repository, stub: Stub) -> None:
+def test_a_token_that_expires_soon(repository: Repository, stub: Answering) -> None:
     def expires_in(**left: int) -> dict[str, Any]:
         expires_at = clock.to_ms(clock.now() + timedelta(**left))
         return {"token": {"scopes": [{"type": "team", "expiresAt": expires_at}]}}
@@ -709,7 +659,7 @@ def test_a_token_that_expires_soon(repository: Repository, stub: Stub) -> None:
     assert repository.found() == {}
 
 
-def test_a_personal_key_in_ci(repository: Repository, stub: Stub) -> None:
+def test_a_personal_key_in_ci(repository: Repository, stub: Answering) -> None:
     stub.says("GET /v5/user/tokens/current", 200, {"token": {"scopes": [{"type": "team"}]}})
     assert repository.found() == {}
     repository.sets(CI="true")
@@ -721,7 +671,7 @@ def test_a_personal_key_in_ci(repository: Repository, stub: Stub) -> None:
     assert repository.found() == {}
 
 
-def test_a_clock_that_is_wrong(repository: Repository, stub: Stub) -> None:
+def test_a_clock_that_is_wrong(repository: Repository, stub: Answering) -> None:
     for minutes, found in ((-10, "10 minutes ahead of"), (10, "10 minutes behind")):
         then = format_datetime(clock.now() + timedelta(minutes=minutes), usegmt=True)
         stub.says("GET /api/auth/ok", 200, {"ok": True}, date=then)
@@ -731,14 +681,14 @@ def test_a_clock_that_is_wrong(repository: Repository, stub: Stub) -> None:
 
 
 def test_a_server_that_is_not_larder_never_gets_the_token(
-    repository: Repository, stub: Stub
+    repository: Repository, stub: Answering
 ) -> None:
     stub.says("GET /api/api/auth/ok", 200, "<html>")
     repository.sets(TURBO_API=f"{stub.url}/api")
     (finding,) = repository.found().values()
     assert (finding["id"], finding["paste"]) == ("not-larder", f"TURBO_API={stub.url}")
-    assert [path for _, path, _ in stub.asked] == ["/api/api/auth/ok"]
-    assert "Authorization" not in stub.asked[0][2]
+    assert [one.path for one in stub.asked] == ["/api/api/auth/ok"]
+    assert "Authorization" not in stub.asked[0].headers
 
 
 def test_an_address_that_does_not_answer(repository: Repository) -> None:
@@ -753,7 +703,7 @@ def test_a_token_goes_to_no_address_without_https(repository: Repository) -> Non
     assert repository.found().keys() == {"plain-http"}
 
 
-def test_signatures_need_the_edge_for_preflight(repository: Repository, stub: Stub) -> None:
+def test_signatures_need_the_edge_for_preflight(repository: Repository, stub: Answering) -> None:
     repository.write("turbo.json", {"remoteCache": {"preflight": True, "signature": True}})
     repository.sets(TURBO_REMOTE_CACHE_SIGNATURE_KEY=LONG_KEY)
     (finding,) = repository.found().values()
@@ -762,7 +712,7 @@ def test_signatures_need_the_edge_for_preflight(repository: Repository, stub: St
     assert repository.found() == {}
 
 
-def test_a_team_that_refuses_unsigned_artifacts(repository: Repository, stub: Stub) -> None:
+def test_a_team_that_refuses_unsigned_artifacts(repository: Repository, stub: Answering) -> None:
     stub.says("OPTIONS /v8/artifacts", 200)
     (finding,) = repository.found().values()
     assert (finding["id"], finding["paste"]) == (
@@ -771,7 +721,7 @@ def test_a_team_that_refuses_unsigned_artifacts(repository: Repository, stub: St
     )
 
 
-def test_an_own_scope_and_an_own_cache(repository: Repository, stub: Stub) -> None:
+def test_an_own_scope_and_an_own_cache(repository: Repository, stub: Answering) -> None:
     stub.offers(address("team_1", ".kabc"))
     (finding,) = repository.found().values()
     assert finding["id"] == "own-scope"
@@ -780,10 +730,12 @@ def test_an_own_scope_and_an_own_cache(repository: Repository, stub: Stub) -> No
     assert finding["id"] == "own-cache"
 
 
-def test_the_deployment_says_what_an_old_client_gets(repository: Repository, stub: Stub) -> None:
+def test_the_deployment_says_what_an_old_client_gets(
+    repository: Repository, stub: Answering
+) -> None:
     repository.write("node_modules/turbo/package.json", {"version": "2.10.12"})
     assert repository.found() == {}
-    agents = [headers["User-Agent"] for method, _, headers in stub.asked if method == "OPTIONS"]
+    agents = [one.headers["User-Agent"] for one in stub.asked if one.method == "OPTIONS"]
     assert agents == ["larder-doctor", "turbo 2.10.12"]
     stub.refuses_agent = "turbo"
     assert repository.found().keys() == {"old-turbo"}

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,66 +26,15 @@ from larder_cli.why.report import code_span, markdown, text
 from tests.larder.misses.summaries import document, task_record, variables
 
 from .conftest import Larder
+from .git_repository import LIB, UI, Repository, fresh
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "why.md"
-LIB = task_record("lib#build", "l1")
-UI = task_record("ui#build", "u1", "lib#build")
 SECRET = hashlib.sha256(b"production").hexdigest()
-
-
-def blob(content: bytes) -> str:
-    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-
-
-@dataclass
-class Repository:
-    """A repository in git with turbo.json, in which the command runs."""
-
-    root: Path
-
-    def write(self, name: str, content: bytes | str | dict[str, Any]) -> str:
-        """Write a file and return its path."""
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, dict):
-            content = json.dumps(content)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return str(path)
-
-    def git(self, *arguments: str) -> str:
-        author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
-        command = ["git", *author, "-c", "core.autocrlf=false", *arguments]
-        return subprocess.run(
-            command, cwd=self.root, capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    def commit(self) -> str:
-        """Commit everything, and return its id."""
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--allow-empty", "--message=Change")
-        return self.git("rev-parse", "HEAD")
-
-    def run(self, name: str, hash: str, sha: str | None = None, **contents: bytes) -> str:
-        """Write a summary with one task of lib, whose inputs have these contents: `a` is `src/a.js`."""
-        inputs = {f"src/{one}.js": blob(content) for one, content in contents.items()}
-        task = LIB | {"hash": hash, "inputs": inputs}
-        scm = {"sha": sha or self.git("rev-parse", "HEAD"), "branch": "main"}
-        return self.write(f".turbo/runs/{name}.json", document(task, scm=scm))
 
 
 @pytest.fixture
 def repository(tmp_path: Path, own_environment: pytest.MonkeyPatch) -> Repository:
-    for name in [name for name in os.environ if name.startswith(("TURBO_", "GIT_"))]:
-        own_environment.delenv(name)
-    own_environment.setenv("HOME", str(tmp_path))
-    made = Repository(tmp_path / "web")
-    made.write("turbo.json", {"tasks": {}})
-    made.write(".gitignore", ".turbo/\ngenerated/\n")
-    made.write("packages/lib/src/a.js", "one\n")
-    made.git("init", "--quiet", "--initial-branch=main")
-    made.commit()
-    own_environment.chdir(made.root)
-    return made
+    return fresh(tmp_path, own_environment)
 
 
 def causes(*arguments: str) -> list[dict[str, Any]]:
@@ -308,14 +256,18 @@ def test_files_that_cannot_be_used(repository: Repository) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "name two files of .turbo/runs, or tasks and --against FILE, or use --last alone"),
-        (("a.json",), "name two files"),
-        (("a.json", "b.json", "c.json"), "name two files"),
-        (("a.json", "build"), "name two files"),
-        (("--last", "build"), "name two files"),
-        (("--against", "a.json"), "name two files"),
-        (("build",), "name the run to compare with: --against FILE"),
+        ((), "name tasks, two files of .turbo/runs, or a hash, or use --last or --run ID alone"),
+        (("a.json",), "name tasks"),
+        (("a.json", "b.json", "c.json"), "name tasks"),
+        (("a.json", "build"), "name tasks"),
+        (("--last", "build"), "name tasks"),
+        (("--against", "a.json"), "name tasks"),
+        (("--against", "main"), "name tasks"),
+        (("--run", "36BZkPZ2", "build"), "name tasks"),
+        (("--run", "36BZkPZ2", "--last"), "name tasks"),
+        (("build", "--offline"), "--offline asks no deployment"),
         (("build", "--against", "a.json", "--", "--force"), "--force is not a task"),
+        (("build", "--", "--force"), "--force is not a task"),
         (("a.json", "b.json", "--json", "--markdown"), "choose --json or --markdown"),
     ],
 )

@@ -1,16 +1,25 @@
-"""What git knows about the differences of two runs.
+"""What git knows about a run, and about the differences of two runs.
 
 Every hint is proven: the commit of the run has to be in the repository, and content is compared by its hash.
 """
 
 import hashlib
+import posixpath
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from larder.misses.comparison import LOCKFILES, FileChange, changed_files
+from larder.misses.comparison import (
+    LOCKFILES,
+    TURBO_JSON,
+    FileChange,
+    changed_files,
+    path_of,
+)
 from larder.misses.hints import FileHint, Hint, Hints
+from larder.misses.inputs import MAX_ANCESTORS
 from larder.misses.summaries import Summary
 from larder_cli.why.lockfiles import Lockfile, Read, changed_packages, external_packages
 
@@ -21,6 +30,49 @@ _MAX_FILES = 1_000
 _MAX_FILE_BYTES = 2_000_000
 _MAX_LOCKFILE_BYTES = 50_000_000
 _SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkout:
+    """What git knows about the run of a dry run here.
+
+    `ancestors` are the commits before its own, the nearest first. `dirty` is whether tracked files differ from the
+    commit, None without git. `hints` has the inputs that are not as in the commit.
+    """
+
+    ancestors: Sequence[str] = ()
+    dirty: bool | None = None
+    hints: Hints = field(default_factory=Hints)
+
+
+def read_checkout(root: Path, run: Summary) -> Checkout:
+    """`run` is that of a dry run in the repository of turbo in `root`."""
+    git = _Git(root)
+    tree = git.tree(run.sha or "")
+    if tree is None:
+        return Checkout()
+    changes = {one.path: one for one in _inputs(run) if tree.get(one.path) != one.new}
+    folders = {"", *(task.directory for task in run.tasks.values())}
+    # Whether a cause is in a commit depends on these files, too.
+    for path in (
+        *LOCKFILES,
+        *(posixpath.join(one, name) for one in folders for name in TURBO_JSON),
+    ):
+        if path not in tree and git.working_file(path) is not None:
+            changes.setdefault(path, FileChange(path, "", path))
+    return Checkout(
+        ancestors=git.ancestors(),
+        dirty=git.is_dirty(),
+        hints=Hints(files=dict(_file_hints(git, changes, None, tree, "", run.sha or ""))),
+    )
+
+
+def _inputs(run: Summary) -> Iterator[FileChange]:
+    """The inputs of all tasks, by their path in `root`."""
+    lists = ((task.directory, task.files) for task in run.tasks.values())
+    for directory, files in (("", run.shared.files), *lists):
+        for name, hash in files.items():
+            yield FileChange(path_of(directory, name), "", hash)
 
 
 def read_hints(root: Path, base: Summary, run: Summary, *, is_dry_run: bool) -> Hints:
@@ -154,6 +206,16 @@ class _Git:
             return None
         rows = (row.partition("\t") for row in _names(listed))
         return {path: about.split(" ")[2] for about, _, path in rows}
+
+    def ancestors(self) -> list[str]:
+        """The commits before that of the checkout, the nearest first."""
+        listed = self._run("rev-list", f"--max-count={MAX_ANCESTORS}", "--skip=1", "HEAD")
+        return (listed or b"").decode().split()
+
+    def is_dirty(self) -> bool | None:
+        """Whether tracked files differ from the commit."""
+        shown = self._run("status", "--porcelain", "--untracked-files=no")
+        return None if shown is None else bool(shown.strip())
 
     def indexed(self) -> set[str]:
         return set(_names(self._run("ls-files", "-z") or b""))

@@ -1,35 +1,53 @@
 """`larder why`: the options and the run."""
 
 import os
+import re
 from pathlib import Path
 
 import click
 
 from larder.misses.causes import Class
 from larder.misses.comparison import compare
-from larder.misses.records import record
+from larder.misses.inputs import report_of
+from larder.misses.records import ComparisonJson, record
 from larder.misses.summaries import Summary
 from larder_cli.commands import examples, json_option
-from larder_cli.doctor.client import NoRepository, read_client
+from larder_cli.doctor.client import Client, NoRepository, read_client
 from larder_cli.output import echo, print_json
-from larder_cli.why.checkout import read_hints
+from larder_cli.why.checkout import read_checkout, read_hints
+from larder_cli.why.deployment import deployment_of
+from larder_cli.why.history import lines_of
 from larder_cli.why.redaction import redacted
 from larder_cli.why.report import markdown, text
 from larder_cli.why.summaries import dry_run, newest, read_summary
 
 _SETUP_FAILED = 3
 
+_HASH = re.compile(r"[0-9a-f]{16}")
+"""A hash of turbo."""
+
+_RUN = re.compile(r"[A-Za-z0-9]{1,64}")
+"""The id of a run, or one of `main`, `last` and `ci`."""
+
+_USAGE = (
+    "name tasks, two files of .turbo/runs, or a hash, or use --last or --run ID alone. "
+    "larder why --help has examples"
+)
+
 
 @click.command(
     "why",
     epilog=examples(
-        "larder why --last",
-        "larder why build --against .turbo/runs/36BZkPZ2WvAw4rLnTqMzCx0Ed8s.json",
-        "larder why main.json branch.json --markdown",
+        "larder why build test",
+        "larder why build --against ci",
+        "larder why --run 36BZkPZ2",
+        "larder why 08e4547d5347b63f",
         "larder why --last --fail-on setup --redact",
+        "larder why main.json branch.json --markdown",
+        "larder why build --against .turbo/runs/36BZkPZ2WvAw4rLnTqMzCx0Ed8s.json",
     ),
 )
-@click.argument("names", nargs=-1, metavar="[TASK|FILE]...")
+@click.argument("names", nargs=-1, metavar="[TASK|FILE|HASH]...")
 @click.option(
     "--last",
     "is_last",
@@ -38,10 +56,10 @@ _SETUP_FAILED = 3
 )
 @click.option(
     "--against",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The summary of the run to compare a dry run of TASK with.",
+    metavar="RUN|FILE",
+    help="What to compare a dry run of TASK with: main, last (your last one), ci, the id of a run, or a summary.",
 )
+@click.option("--run", "run_id", metavar="ID", help="Show why tasks of a reported run missed.")
 @click.option(
     "--markdown", "as_markdown", is_flag=True, help="Print Markdown for a job summary or a comment."
 )
@@ -50,7 +68,9 @@ _SETUP_FAILED = 3
     is_flag=True,
     help="Print labels in place of the names of variables, paths and packages.",
 )
-@click.option("--offline", is_flag=True, help="Have the dry run send nothing to the remote cache.")
+@click.option(
+    "--offline", is_flag=True, help="Have a dry run against FILE send nothing to the remote cache."
+)
 @click.option(
     "--fail-on",
     type=click.Choice([Class.SETUP.value]),
@@ -62,7 +82,8 @@ def why(
     ctx: click.Context,
     names: tuple[str, ...],
     is_last: bool,
-    against: Path | None,
+    against: str | None,
+    run_id: str | None,
     as_markdown: bool,
     redact: bool,
     offline: bool,
@@ -71,60 +92,103 @@ def why(
 ) -> None:
     """Explain why tasks miss the cache.
 
-    Compares what turbo hashed in two runs, from turbo's own run summaries. Name two files, the older first; or use
-    --last; or name tasks and --against, which runs `turbo run TASK --dry=json` here. It needs no deployment and no AWS
-    account. Values of variables are in no summary, and are never printed.
+    Name tasks to compare what `turbo run TASK --dry=json` finds here with a run that your team has reported: that of
+    the nearest commit, or of --against. It uses the address, token and team of turbo, as larder doctor does, and
+    stores nothing. Name a hash to see what became of it.
 
-    turbo writes a summary of each run to .turbo/runs if TURBO_RUN_SUMMARY is true. docs/why.md explains each cause.
+    Or compare turbo's own run summaries, without a deployment: two files, the older first; or --last; or tasks and
+    --against FILE. turbo writes a summary of each run to .turbo/runs if TURBO_RUN_SUMMARY is true.
+
+    No AWS account is needed. Values of variables are in no summary, and are never printed. docs/why.md explains each
+    cause.
     """
     if as_json and as_markdown:
         raise click.UsageError("choose --json or --markdown")
-    base, run = _summaries(names, is_last=is_last, against=against, is_offline=offline)
-    if not base.tasks.keys() & run.tasks.keys():
-        raise click.ClickException(
-            "the two runs have no task in common: compare runs of the same tasks and packages"
-        )
-    root = _root()
-    hints = read_hints(root, base, run, is_dry_run=against is not None) if root else None
-    comparison = compare(base, run, hints)
-    compared = record(comparison)
+    is_hash = len(names) == 1 and _HASH.fullmatch(names[0]) is not None
+    if is_hash and not (
+        is_last or against or run_id or as_markdown or redact or offline or fail_on
+    ):
+        history = deployment_of(_client()).history(names[0])
+        print_json(history) if as_json else echo(*lines_of(names[0], history))
+        return
+    compared, classes = _compared(
+        names, is_last=is_last, against=against, run_id=run_id, is_offline=offline
+    )
     shown = redacted(compared) if redact else compared
     if as_json:
         print_json(shown)
     else:
         echo(*(markdown if as_markdown else text)(shown))
-    if fail_on and any(one.class_ == fail_on for one in comparison.causes):
+    if fail_on and fail_on in classes:
         ctx.exit(_SETUP_FAILED)
 
 
-def _summaries(
-    names: tuple[str, ...], *, is_last: bool, against: Path | None, is_offline: bool
-) -> tuple[Summary, Summary]:
-    """The summary of the baseline, and of the run in question."""
+def _compared(
+    names: tuple[str, ...],
+    *,
+    is_last: bool,
+    against: str | None,
+    run_id: str | None,
+    is_offline: bool,
+) -> tuple[ComparisonJson, set[str | None]]:
+    """The comparison, and the classes of all of its causes."""
     files = [name for name in names if name.endswith(".json")]
+    if run_id is not None and not (names or is_last or against or is_offline):
+        return _with_classes(deployment_of(_client()).run(run_id))
+    if run_id is not None:
+        raise click.UsageError(_USAGE)
     if is_last and not names and against is None:
-        older, newer = newest(_repository(), 2)
-        return read_summary(older), read_summary(newer)
+        older, newer = newest(_client().root, 2)
+        return _of_files(read_summary(older), read_summary(newer))
     if len(files) == 2 == len(names) and against is None and not is_last:
-        return read_summary(Path(files[0])), read_summary(Path(files[1]))
-    if against is not None and names and not files and not is_last:
-        if option := next((name for name in names if name.startswith("-")), None):
-            raise click.UsageError(f"{option} is not a task")
-        base = read_summary(against)
-        return base, dry_run(_repository(), Path.cwd(), names, is_offline=is_offline)
-    if names and not files and not is_last:
+        return _of_files(read_summary(Path(files[0])), read_summary(Path(files[1])))
+    if not names or files or is_last:
+        raise click.UsageError(_USAGE)
+    if option := next((name for name in names if name.startswith("-")), None):
+        raise click.UsageError(f"{option} is not a task")
+    if against is not None and (not _RUN.fullmatch(against) or Path(against).is_file()):
+        base = read_summary(Path(against))
+        run = dry_run(_client().root, Path.cwd(), names, is_offline=is_offline)
+        return _of_files(base, run, is_dry_run=True)
+    if is_offline:
         raise click.UsageError(
-            "name the run to compare with: --against FILE. turbo writes the file of each run to .turbo/runs if "
-            "TURBO_RUN_SUMMARY is true"
+            "--offline asks no deployment: name the file to compare with, --against FILE"
         )
-    raise click.UsageError(
-        "name two files of .turbo/runs, or tasks and --against FILE, or use --last alone"
+    return _with_classes(_asked(names, against))
+
+
+def _asked(tasks: tuple[str, ...], against: str | None) -> ComparisonJson:
+    """What the deployment says about a dry run here."""
+    client = _client()
+    deployment = deployment_of(client)
+    run = dry_run(client.root, Path.cwd(), tasks, is_offline=False)
+    here = read_checkout(client.root, run)
+    report = report_of(run, ancestors=here.ancestors, dirty=here.dirty, hints=here.hints)
+    return deployment.causes(report, against)
+
+
+def _of_files(
+    base: Summary, run: Summary, *, is_dry_run: bool = False
+) -> tuple[ComparisonJson, set[str | None]]:
+    if not base.tasks.keys() & run.tasks.keys():
+        raise click.ClickException(
+            "the two runs have no task in common: compare runs of the same tasks and packages"
+        )
+    root = _root()
+    comparison = compare(
+        base, run, read_hints(root, base, run, is_dry_run=is_dry_run) if root else None
     )
+    # The JSON has the first causes only.
+    return record(comparison), {one.class_ for one in comparison.causes}
 
 
-def _repository() -> Path:
+def _with_classes(compared: ComparisonJson) -> tuple[ComparisonJson, set[str | None]]:
+    return compared, {one["class"] for one in compared["causes"]}
+
+
+def _client() -> Client:
     try:
-        return read_client(Path.cwd(), os.environ).root
+        return read_client(Path.cwd(), os.environ)
     except NoRepository as error:
         raise click.UsageError(str(error)) from error
 

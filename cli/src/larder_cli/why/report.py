@@ -6,9 +6,10 @@ can have kinds, hints and notes that this command does not know: it shows their 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from larder.clock import from_ms
 from larder.misses.causes import ADVICE, Kind
 from larder.misses.hints import Hint
-from larder.misses.records import MAX_NAMES, CauseJson, ComparisonJson
+from larder.misses.records import MAX_NAMES, BaselineJson, CauseJson, ComparisonJson
 from larder_cli.output import human_duration, printable
 
 _SHOWN_CAUSES = 8
@@ -52,6 +53,13 @@ _NOTES: Mapping[str, str] = {
     "not_hashed": "{} differs: turbo does not hash it",
     "passed_variable": "the value of {} differs: turbo does not hash the values of passThroughEnv",
 }
+
+_CHOSEN: Mapping[str, Sequence[str]] = {
+    "ancestor": ("the nearest commit",),
+    "hashes": ("the most equal hashes",),
+    "newest": ("the newest run",),
+}
+"""Why the deployment compares with this run. Not if the caller has named it."""
 
 NOTHING = "nothing changed: every hash is that of the baseline"
 _COMPARED = (
@@ -180,6 +188,8 @@ def _headline(shown: ComparisonJson, quoted: _Quote) -> str:
     place = [f"run {quoted(run['id'][:8])}" if run["id"] else "a run"]
     place += [f"of {quoted(run['branch'])}"] if run["branch"] else []
     place += [f"at {quoted(run['sha'][:8])}"] if run["sha"] else []
+    if about := [*_CHOSEN.get(run["chosen"] or "", ()), *_started(run)]:
+        place.append(f"({', '.join(about)})")
     common, changed = shown["tasks"] - shown["newCount"], shown["changed"]
     if not changed:
         return f"Compared {_tasks(common)} with {' '.join(place)}: {NOTHING}"
@@ -189,6 +199,12 @@ def _headline(shown: ComparisonJson, quoted: _Quote) -> str:
         f"Compared {_tasks(common)} with {' '.join(place)}: {common - changed} with the same hash, "
         f"{changed} with another{nevertheless}."
     )
+
+
+def _started(baseline: BaselineJson) -> Iterator[str]:
+    """Of a run that the deployment has chosen. Whoever names a file knows it."""
+    if baseline["chosen"] and baseline["startedAt"] is not None:
+        yield f"{from_ms(baseline['startedAt']):%Y-%m-%d %H:%M} UTC"
 
 
 def _left_out(shown: ComparisonJson) -> Iterator[str]:

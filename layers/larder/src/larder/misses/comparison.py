@@ -100,7 +100,7 @@ def changed_files(base: Summary, run: Summary) -> dict[str, FileChange]:
     ]
     for old, new, directory in pairs:
         for name, _ in _file_differences(old, new):
-            path = _path(directory, name)
+            path = path_of(directory, name)
             found[path] = FileChange(path, old.get(name, ""), new.get(name, ""))
     return found
 
@@ -160,7 +160,7 @@ def _shared_causes(base: Summary, run: Summary, hints: Hints) -> Iterator[tuple[
         # Without a lockfile, turbo hashes package.json of the root instead.
         if path == MANIFEST and not has_lockfiles:
             continue
-        yield _Key(Kind.GLOBAL_FILE, _path("", path), how), {}
+        yield _Key(Kind.GLOBAL_FILE, path_of("", path), how), {}
     for name, how, about in _variable_changes(old.variables, new.variables):
         yield _Key(Kind.GLOBAL_ENV, name, how), about
     settings = (
@@ -213,7 +213,7 @@ def _own_causes(
         if name in renamed:
             if how == "added":
                 about: _HintSet = {Hint.LETTER_CASE: {}}
-                yield _Key(Kind.FILE, _path(new.directory, name), "renamed"), about
+                yield _Key(Kind.FILE, path_of(new.directory, name), "renamed"), about
             continue
         about = {}
         if name == MANIFEST and old.command != new.command:
@@ -221,7 +221,7 @@ def _own_causes(
         if name == MANIFEST and edges and not depends_on:
             about[Hint.DEPENDENCIES] = dict.fromkeys(edges)
             edges = ()
-        yield _Key(Kind.FILE, _path(new.directory, name), how), about
+        yield _Key(Kind.FILE, path_of(new.directory, name), how), about
     if old.external != new.external:
         yield _Key(Kind.EXTERNAL, new.package), _about_packages(hints, new.directory)
     for name, how, about in _variable_changes(old.variables, new.variables):
@@ -326,7 +326,8 @@ def _words(before: Iterable[str], after: Iterable[str]) -> tuple[str, ...]:
     return (*(f"+{one}" for one in added), *(f"-{one}" for one in removed))
 
 
-def _path(directory: str, name: str) -> str:
+def path_of(directory: str, name: str) -> str:
+    """The path of an input from the root."""
     path = posixpath.join(directory.replace("\\", "/"), name)
     # turbo names files above a package by `..`.
     return posixpath.normpath(path) if ".." in path else path
@@ -449,7 +450,7 @@ class _Found:
             files = set(LOCKFILES)
         elif key.kind in (Kind.DEFINITION, Kind.TURBO_JSON):
             folders = {"", *(task.directory for task in self._run.tasks.values())}
-            files = {_path(folder, name) for folder in folders for name in TURBO_JSON}
+            files = {path_of(folder, name) for folder in folders for name in TURBO_JSON}
         elif key.kind is Kind.ENGINES:
             files = {MANIFEST}
         elif key.kind in (Kind.GLOBAL_INTERNAL, Kind.EDGE, Kind.MOVED, Kind.UNKNOWN):

@@ -1,0 +1,334 @@
+"""`larder why` with a deployment: what it sends, shows and refuses. tests/e2e/test_why_reports.py runs turbo."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from larder.misses.comparison import compare
+from larder.misses.inputs import report_of, summary_of
+from larder.misses.records import record
+from larder.misses.summaries import parse_summary
+from tests.larder.misses.summaries import document, task_record
+
+from .conftest import Larder
+from .git_repository import LIB, UI, Repository, blob, fresh
+from .stub import Asked, Stub
+
+SECRET = hashlib.sha256(b"production").hexdigest()
+TOKEN = "larder_" + "k" * 64
+RUN = "36BZkPZ2WvAw4rLnTqMzCx0Ed8s"
+
+
+@pytest.fixture
+def repository(tmp_path: Path, own_environment: pytest.MonkeyPatch) -> Repository:
+    return fresh(tmp_path, own_environment)
+
+
+@pytest.fixture
+def stub(repository: Repository, own_environment: pytest.MonkeyPatch) -> Iterator[Stub]:
+    """A deployment that turbo uses. A dry run prints dry.json."""
+    for name in ("CI", "XDG_CONFIG_HOME", "APPDATA"):
+        own_environment.delenv(name, raising=False)
+    own_environment.setenv("TURBO_TOKEN", TOKEN)
+    own_environment.setenv("TURBO_TEAM", "acme")
+    turbo = repository.root / "node_modules" / ".bin" / "turbo"
+    repository.write("node_modules/.bin/turbo", "#!/bin/sh\ncat dry.json\n")
+    turbo.chmod(0o755)
+    dry_run(repository, LIB | {"hash": "l2", "inputs": LIB["inputs"] | {"src/a.js": "3" * 40}}, UI)
+    with Stub().running() as made:
+        own_environment.setenv("TURBO_API", made.url)
+        made.says("POST /v1/causes", 200, {"causes": causes_of(repository), "missing": None})
+        yield made
+
+
+def dry_run(repository: Repository, *tasks: dict[str, Any]) -> None:
+    scm = {"sha": repository.git("rev-parse", "HEAD"), "branch": "main"}
+    repository.write("dry.json", document(*tasks, scm=scm, execution=None))
+
+
+def causes_of(repository: Repository, **changes: Any) -> dict[str, Any]:
+    """What a deployment makes of the dry run and a run of main."""
+    base, run = (
+        summary_of(report_of(parse_summary(one)))
+        for one in (document(LIB, UI), json.loads((repository.root / "dry.json").read_text()))
+    )
+    return {**record(compare(base, run), chosen="ancestor"), **changes}
+
+
+def only(stub: Stub) -> Asked:
+    (asked,) = stub.asked
+    return asked
+
+
+def test_a_dry_run_is_compared_by_the_deployment(repository: Repository, stub: Stub) -> None:
+    shown = Larder()("why", "build").stdout.splitlines()
+    assert shown[0] == (
+        "Compared 2 tasks with run 36BZkPZ2 of main at aaaaaaaa (the nearest commit): 1 with the same hash, "
+        "1 with another."
+    )
+    assert shown[2].startswith("1. file: packages/lib/src/a.js changed -> 1 task")
+    asked = only(stub)
+    assert (asked.method, asked.path) == ("POST", "/v1/causes?slug=acme")
+    assert asked.headers["Authorization"] == f"Bearer {TOKEN}"
+    report = json.loads(gzip.decompress(asked.body))
+    assert summary_of(report).tasks.keys() == {"lib#build", "ui#build"}
+
+
+def test_json_and_markdown_are_those_of_two_files(repository: Repository, stub: Stub) -> None:
+    assert Larder().json("why", "build") == causes_of(repository)
+    base = repository.write("base.json", document(LIB, UI))
+    run = repository.write("run.json", json.loads((repository.root / "dry.json").read_text()))
+    for option in ("--markdown", "--redact"):
+        _, *ours = Larder()("why", "build", option).stdout.splitlines()
+        _, *theirs = Larder()("why", base, run, option).stdout.splitlines()
+        assert ours
+        assert [
+            line.replace(" (not committed)", "").replace("| setup |", "|  |") for line in theirs
+        ] == ours
+
+
+def test_the_report_says_what_git_knows(repository: Repository, stub: Stub) -> None:
+    first = repository.git("rev-parse", "HEAD")
+    second = repository.commit()
+    repository.write("packages/lib/src/new.js", "new\n")
+    repository.write("packages/lib/generated/x.js", "x\n")
+    repository.write("packages/lib/src/a.js", "edited\n")
+    inputs = {
+        "src/a.js": blob(b"edited\n"),
+        "src/new.js": blob(b"new\n"),
+        "generated/x.js": blob(b"x\n"),
+    }
+    dry_run(repository, LIB | {"inputs": inputs})
+    Larder()("why", "build")
+    report = json.loads(gzip.decompress(only(stub).body))
+    assert (report["scm"]["sha"], report["ancestors"], report["dirty"]) == (second, [first], True)
+    assert report["hints"]["files"] == {
+        "packages/lib/src/a.js": "uncommitted",
+        "packages/lib/src/new.js": "untracked",
+        "packages/lib/generated/x.js": "ignored",
+    }
+
+
+def test_without_git_the_report_has_no_hints(repository: Repository, stub: Stub) -> None:
+    (repository.root / ".git").rename(repository.root / "git")
+    Larder()("why", "build")
+    report = json.loads(gzip.decompress(only(stub).body))
+    assert (report["ancestors"], report["dirty"], report["hints"]["files"]) == ([], None, {})
+
+
+def test_no_value_and_no_command_is_sent(repository: Repository, stub: Stub) -> None:
+    listed = {"configured": [], "inferred": [], "passthrough": [f"TOKEN={SECRET}"], "specified": {}}
+    task = LIB | {
+        "command": "deploy hunter2",
+        "cliArguments": ["hunter2"],
+        "environmentVariables": listed,
+    }
+    dry_run(repository, task)
+    Larder()("why", "build")
+    sent = gzip.decompress(only(stub).body).decode()
+    assert "hunter2" not in sent
+    assert SECRET not in sent
+
+
+@pytest.mark.parametrize("run", ["main", "last", "ci", RUN])
+def test_the_baseline_can_be_named(stub: Stub, run: str) -> None:
+    Larder()("why", "build", "--against", run)
+    assert parse_qs(urlsplit(only(stub).path).query) == {"slug": ["acme"], "against": [run]}
+
+
+def test_causes_outside_the_code_fail_if_asked(repository: Repository, stub: Stub) -> None:
+    Larder()("why", "build", "--fail-on", "setup")
+    causes = causes_of(repository)
+    causes["causes"][0]["class"] = "setup"
+    stub.says("POST /v1/causes", 200, {"causes": causes, "missing": None})
+    Larder()("why", "build", "--fail-on", "setup", status=3)
+
+
+def test_words_of_a_newer_deployment_are_shown_or_left_out(
+    repository: Repository, stub: Stub
+) -> None:
+    causes = causes_of(repository)
+    causes["causes"][0] |= {
+        "kind": "moon-phase",
+        "hints": [{"hint": "new", "values": []}],
+        "advice": "wait",
+    }
+    causes["notes"] = [{"note": "new", "subject": None, "count": 0, "tasks": []}]
+    stub.says("POST /v1/causes", 200, {"causes": causes, "missing": None})
+    shown = Larder()("why", "build").stdout
+    assert "1. moon-phase: packages/lib/src/a.js changed -> 1 task" in shown
+    assert "#wait)" in shown
+    Larder()("why", "build", "--markdown", "--redact")
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "message"),
+    [
+        (
+            "no_baseline",
+            (),
+            "no baseline: report a run of main first. set TURBO_RUN_SUMMARY=true for turbo on main",
+        ),
+        ("no_baseline", (), "LARDER_INPUTS=names sh ci/report-run.sh"),
+        (
+            "no_baseline",
+            ("--against", "ci"),
+            "no reported run that can be compared is --against ci",
+        ),
+        ("inputs_off", (), 'PATCH /v2/teams/acme and {"runInputs": "names"}'),
+        ("no_time", (), "within five seconds: name a run with --against ID"),
+        ("moon_phase", (), "the deployment did not compare the run: moon_phase"),
+    ],
+)
+def test_a_run_that_is_not_compared(
+    stub: Stub, missing: str, arguments: tuple[str, ...], message: str
+) -> None:
+    stub.says("POST /v1/causes", 200, {"causes": None, "missing": missing})
+    assert message in Larder().refusal("why", "build", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (401, {"code": "unauthorized", "message": f"No {TOKEN}."}, "No .... The token is mistyped"),
+        (403, {"code": "missing_permission", "message": "No."}, "The token needs artifacts: read."),
+        (429, {"code": "too_many_requests", "message": "No."}, "Compare two files meanwhile. Try again in 7 s."),
+        (413, {"code": "run_too_large", "message": "No."}, "Name fewer tasks"),
+        (400, {"code": "invalid_request", "message": "inputs.x."}, "answers 400 invalid_request: inputs.x."),
+        (503, {"code": "try_again", "message": "No."}, "answers 503 try_again: No. Try again."),
+        (502, "", "answers 502 Try again."),
+        (404, {"message": "Not Found"}, "does not know POST /v1/causes: it is older than this command, or not Larder"),
+        (200, [], "does not know POST /v1/causes"),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_what_to_do(stub: Stub, status: int, body: Any, message: str) -> None:
+    headers = {"Retry_After": "7"} if status == 429 else {}
+    stub.says("POST /v1/causes", status, body, **headers)
+    shown = Larder().refusal("why", "build")
+    assert message in shown
+    assert TOKEN not in shown
+
+
+def test_a_deployment_that_does_not_answer(stub: Stub, own_environment: pytest.MonkeyPatch) -> None:
+    own_environment.setenv("TURBO_API", "http://127.0.0.1:9")
+    shown = Larder().refusal("why", "build")
+    assert shown.startswith("no response of http://127.0.0.1:9")
+    assert "nothing listens there" in shown
+    assert shown.endswith("name a file: --against FILE")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("TURBO_API", None, "no address is set: set TURBO_API"),
+        ("TURBO_API", "http://cache.example.com", "http://cache.example.com is no https address"),
+        ("TURBO_TOKEN", None, "no token of Larder is set: run `turbo login --api http://127.0.0.1"),
+        ("TURBO_TEAM", None, "no team is set: set TURBO_TEAM"),
+    ],
+)
+def test_a_setting_that_is_missing(
+    stub: Stub,
+    own_environment: pytest.MonkeyPatch,
+    variable: str,
+    value: str | None,
+    message: str,
+) -> None:
+    if value is None:
+        own_environment.delenv(variable)
+    else:
+        own_environment.setenv(variable, value)
+    assert message in Larder().refusal("why", "build")
+    assert stub.asked == []
+
+
+def test_an_address_of_the_repository_gets_no_token(
+    repository: Repository, stub: Stub, own_environment: pytest.MonkeyPatch
+) -> None:
+    own_environment.delenv("TURBO_API")
+    repository.write("turbo.json", {"tasks": {}, "remoteCache": {"apiUrl": stub.url}})
+    assert f"set TURBO_API={stub.url}" in Larder().refusal("why", "build")
+    assert stub.asked == []
+
+
+def test_what_became_of_a_hash(stub: Stub) -> None:
+    found: dict[str, Any] = {
+        "package": "web",
+        "task": "build",
+        "hash": "08e4547d5347b63f",
+        "firstAt": 1795165200000,
+        "lastAt": 1795251600000,
+        "built": 1,
+        "hits": 12,
+        "builtMs": 41000,
+        "branches": ["main", "\x1b[2Jx"],
+        "shas": ["1f0bd0a4c8b0f0e5"],
+        "ci": ["GITHUB_ACTIONS", None],
+        "stored": True,
+    }
+    history = {"complete": True, "hashes": [found]}
+    stub.says("GET /v1/tasks/history", 200, history)
+    assert Larder()("why", found["hash"]).stdout.splitlines() == [
+        "web#build 08e4547d5347b63f: built 1 time (41.0 s), restored 12 times",
+        "  first seen  2026-11-20 09:00 UTC",
+        "  last seen   2026-11-21 09:00 UTC",
+        "  branches    main, \ufffd[2Jx",
+        "  commits     1f0bd0a4",
+        "  on          GITHUB_ACTIONS, computers",
+        "  stored      yes",
+    ]
+    assert only(stub).path == "/v1/tasks/history?slug=acme&hashes=08e4547d5347b63f"
+    assert Larder().json("why", found["hash"]) == history
+    stub.says("GET /v1/tasks/history", 200, {"complete": False, "hashes": []})
+    shown = Larder()("why", found["hash"]).stdout.splitlines()
+    assert shown[0].startswith("No reported run has 08e4547d5347b63f.")
+    assert shown[-1] == "There are older runs, which were not read."
+
+
+def test_a_reported_run(repository: Repository, stub: Stub) -> None:
+    """Its id can be the beginning that the output shows."""
+    other = {"id": "36AAAAAA", "startedAt": 2}
+    stub.says(
+        "GET /v1/runs",
+        200,
+        {"runs": [other, {"id": RUN, "startedAt": 1}], "pagination": {"count": 2, "next": None}},
+    )
+    stub.says(f"GET /v1/runs/{RUN}", 200, {"id": RUN, "explanation": causes_of(repository)})
+    assert Larder().json("why", "--run", RUN[:8]) == causes_of(repository)
+    assert stub.asked[-1].path == f"/v1/runs/{RUN}?slug=acme&startedAt=1"
+    stub.says(f"GET /v1/runs/{RUN}", 200, {"id": RUN, "explanation": None})
+    assert f"run {RUN} was not compared" in Larder().refusal("why", "--run", RUN)
+    assert "has the id 36CC" in Larder().refusal("why", "--run", "36CC")
+
+
+def test_the_pages_of_runs_come_to_an_end(stub: Stub) -> None:
+    stub.says("GET /v1/runs", 200, {"runs": [], "pagination": {"count": 0, "next": "more"}})
+    assert "no run of the newest 1,000" in Larder().refusal("why", "--run", RUN)
+    assert len(stub.asked) == 10
+    assert "before=more" in stub.asked[-1].path
+
+
+def test_a_task_is_needed_in_the_package(repository: Repository, stub: Stub) -> None:
+    """A package uses the settings of the root."""
+    repository.write("packages/lib/turbo.json", {"extends": ["//"]})
+    os.chdir(repository.root / "packages" / "lib")
+    repository.write("packages/lib/dry.json", (repository.root / "dry.json").read_bytes())
+    assert Larder().json("why", "build")["tasks"] == 2
+
+
+def test_many_values_are_shown_as_more(repository: Repository) -> None:
+    """The JSON has the first ten."""
+    old = task_record("lib#build", "1", resolvedTaskDefinition={"outputs": []})
+    new = task_record(
+        "lib#build", "2", resolvedTaskDefinition={"outputs": [f"{n:02}/**" for n in range(12)]}
+    )
+    base, run = repository.write("a.json", document(old)), repository.write("b.json", document(new))
+    assert "+00/**, +01/**, +02/**, +03/** and more -> 1 task" in Larder()("why", base, run).stdout
