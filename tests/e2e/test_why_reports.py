@@ -1,0 +1,251 @@
+"""`larder why` against a local cloud, with the real turbo: CI reports runs by ci/report-run.sh, and a laptop asks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from larder_cli.main import cli
+
+from . import turbo, twelve_tasks
+from .cloud import LocalCloud
+from .outbox import link_to
+from .test_why import PLAYED, ROWS, VERSIONS, Row, causes
+from .twelve_tasks import Monorepo
+
+pytestmark = pytest.mark.e2e
+
+SCRIPT = Path(__file__).resolve().parents[2] / "ci" / "report-run.sh"
+TASKS = ("build", "test", "lint")
+EVERY_ROW = os.environ.get("WHY_VERSIONS") == "all"
+SAMPLE = (
+    "a source file in a commit",
+    "a new file",
+    "a variable of env",
+    "an external package",
+    "outputs",
+    "a script",
+    "two causes of one task",
+    "the mode of a file",
+)
+"""Rows of test_why.py that are also played here. `make proofs` plays all."""
+
+
+@dataclass
+class Team:
+    """A team, the session and a key of its owner, and a checkout of its monorepo."""
+
+    cloud: LocalCloud
+    slug: str
+    session: str
+    token: str
+    monorepo: Monorepo
+    home: Path
+    ci: dict[str, str] = field(default_factory=lambda: {"LARDER_CI": "GITHUB_ACTIONS"})
+
+    def keeps(self, inputs: str) -> None:
+        reply = httpx.patch(
+            f"{self.cloud.url}/v2/teams/{self.slug}",
+            json={"runInputs": inputs},
+            headers={"Authorization": f"Bearer {self.session}"},
+            trust_env=False,
+        )
+        assert reply.json()["runInputs"] == inputs
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"TURBO_API": self.cloud.url, "TURBO_TOKEN": self.token, "TURBO_TEAM": self.slug}
+
+    def reports(self, *tasks: str, inputs: str = "values", **variables: str) -> dict[str, Any]:
+        """Run the tasks in CI and report the run. Returns the summary of turbo."""
+        file = self.monorepo.summarize(*(tasks or TASKS), **variables)
+        done = subprocess.run(
+            ["sh", str(SCRIPT), str(file)],
+            cwd=self.monorepo.root,
+            env={**self.monorepo.environment, **self.variables, **self.ci, "LARDER_INPUTS": inputs},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return dict(json.loads(file.read_text()))
+
+    def why(self, *arguments: str, status: int = 0, **variables: str) -> str:
+        """What `larder why` prints on a laptop."""
+        environment = {**self.monorepo.environment, **self.variables, **variables}
+        environment["PATH"] = f"{self.monorepo.command.parent}{os.pathsep}{environment['PATH']}"
+        result = CliRunner().invoke(cli, ["why", *arguments], prog_name="larder", env=environment)
+        assert result.exit_code == status, result.output
+        assert self.token not in result.output
+        return result.output
+
+
+@pytest.fixture(scope="module")
+def commands(request: pytest.FixtureRequest) -> dict[str, Path]:
+    tools = request.config.rootpath / ".tools" / "turbo"
+    return {version: turbo.installed(version, tools) for version in VERSIONS}
+
+
+@pytest.fixture(scope="module")
+def owner(local_cloud: LocalCloud) -> tuple[str, str]:
+    """The address and the session of a user who has proven the address."""
+    person = {"email": "ada@acme.example", "name": "Ada", "password": os.urandom(12).hex()}
+    with httpx.Client(base_url=local_cloud.url, trust_env=False, follow_redirects=True) as client:
+        signed_up = client.post("/api/auth/sign-up/email", json=person)
+        # Only who has signed up with an address can prove it.
+        client.get(link_to(local_cloud, person["email"], "verify-email"))
+    return person["email"], signed_up.json()["token"]
+
+
+@pytest.fixture
+def team(
+    local_cloud: LocalCloud,
+    commands: dict[str, Path],
+    tmp_path: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: tuple[str, str],
+) -> Callable[..., Team]:
+    """Makes a team that keeps codes of values, and works in its monorepo."""
+    for name in [name for name in os.environ if name.startswith(("TURBO_", "GIT_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("CI", raising=False)
+
+    def make(version: str = turbo.NEWEST, *, keeps: str = "values") -> Team:
+        number = len(list(tmp_path.iterdir()))
+        slug = f"acme-{os.urandom(4).hex()}"
+        local_cloud.larder("teams", "create", "--name", "Acme", "--slug", slug, "--owner", owner[0])
+        key = local_cloud.larder("keys", "create", "--user", owner[0], "--team", slug)["key"]
+        folder = tmp_path / f"monorepo-{number}"
+        folder.mkdir()
+        monorepo = twelve_tasks.made(folder, commands[version], version, home)
+        monorepo.variables["API_URL"] = "one"
+        monkeypatch.chdir(folder)
+        made = Team(local_cloud, slug, owner[1], key, monorepo, home)
+        if keeps != "off":
+            made.keeps(keeps)
+        return made
+
+    return make
+
+
+def first_line(output: str) -> str:
+    return output.splitlines()[0]
+
+
+def test_before_anything_is_reported(team: Callable[..., Team]) -> None:
+    acme = team(keeps="off")
+    assert '{"runInputs": "names"}' in acme.why("build", status=1)
+    acme.keeps("names")
+    refused = acme.why("build", status=1)
+    assert refused.startswith("Error: no baseline: report a run of main first")
+    assert "LARDER_INPUTS=names sh ci/report-run.sh" in refused
+
+
+@pytest.mark.parametrize("version", PLAYED)
+def test_a_laptop_with_another_value_than_ci(team: Callable[..., Team], version: str) -> None:
+    acme = team(version)
+    acme.reports(API_URL="https://ci")
+    output = acme.why(*TASKS)
+    head = first_line(output)
+    assert head.startswith("Compared 12 tasks with run ")
+    assert " of main at " in head
+    assert "(the nearest commit, 20" in head
+    assert head.endswith("4 with the same hash, 8 with another.")
+    ((first, reach, _),) = causes(output)
+    assert first.startswith("variable: API_URL changed -> 8 tasks")
+    assert first.endswith("[setup]")
+    assert reach == "api#build, lib#build, ui#build, web#build; then 4 that depend on them"
+    acme.why(*TASKS, "--fail-on", "setup", status=3)
+    # Values are not kept any longer, so a change between two values is not seen, and nothing is guessed.
+    acme.keeps("names")
+    ((first, *_),) = causes(acme.why(*TASKS))
+    assert first.startswith("unknown: ")
+
+
+@pytest.mark.parametrize("name", ROWS if EVERY_ROW else SAMPLE)
+@pytest.mark.parametrize("version", PLAYED)
+def test_a_reported_run_has_the_causes_of_its_file(
+    team: Callable[..., Team], version: str, name: str
+) -> None:
+    row: Row = ROWS[name]
+    acme = team(version)
+    row.before(acme.monorepo)
+    acme.monorepo.commit()
+    row.uncommitted(acme.monorepo)
+    acme.reports(*row.tasks)
+    (file,) = (acme.monorepo.root / ".turbo" / "runs").glob("*.json")
+    row.change(acme.monorepo)
+    asked = json.loads(acme.why(*row.tasks, "--json"))
+    compared = json.loads(acme.why(*row.tasks, "--against", str(file), "--json"))
+    assert [essence(one) for one in asked["causes"]] == [essence(one) for one in compared["causes"]]
+    for part in ("tasks", "changed", "sameHash", "new", "gone"):
+        assert asked[part] == compared[part]
+
+
+def essence(cause: dict[str, Any]) -> dict[str, Any]:
+    """What the deployment knows without the repository. It has digests of engines."""
+    names = ("kind", "subject", "task", "how", "more", "directCount", "direct", "below", "alone")
+    shown = {name: cause[name] for name in names}
+    return shown if cause["kind"] == "engines" else {**shown, "values": cause["values"]}
+
+
+def test_another_baseline(team: Callable[..., Team]) -> None:
+    acme = team()
+    main = acme.reports(API_URL="one")
+    acme.monorepo.git("checkout", "--quiet", "-b", "branch")
+    acme.monorepo.write("packages/ui/src/a.js", "other;\n")
+    acme.monorepo.commit()
+    branch = acme.reports(API_URL="one")
+    assert "nothing changed" in acme.why(*TASKS)
+    for against in ("main", main["id"]):
+        shown = json.loads(acme.why(*TASKS, "--against", against, "--json"))
+        assert (shown["baseline"]["id"], shown["baseline"]["chosen"]) == (main["id"], "asked")
+        assert [one["subject"] for one in shown["causes"]] == ["packages/ui/src/a.js"]
+    for against in ("ci", "last"):
+        shown = json.loads(acme.why(*TASKS, "--against", against, "--json"))
+        assert shown["baseline"]["id"] == branch["id"]
+    assert "no reported run that can be compared is --against 36" in acme.why(
+        "build", "--against", "36CC", status=1
+    )
+
+
+def test_two_versions_of_turbo(team: Callable[..., Team], commands: dict[str, Path]) -> None:
+    acme = team("2.3.4")
+    acme.reports()
+    acme.monorepo.command = commands[turbo.NEWEST]
+    output = acme.why(*TASKS)
+    assert "nothing changed: every hash is that of the baseline" in output
+    assert f"note: turbo 2.3.4 -> {turbo.NEWEST}: both versions give the same hashes" in output
+
+
+def test_what_became_of_a_hash(team: Callable[..., Team]) -> None:
+    acme = team()
+    run = acme.reports("build", **acme.variables)
+    hash = next(one["hash"] for one in run["tasks"] if one["taskId"] == "lib#build")
+    shown = acme.why(hash).splitlines()
+    assert shown[0].startswith(f"lib#build {hash}: built 1 time (")
+    assert shown[3:] == [
+        "  branches    main",
+        f"  commits     {run['scm']['sha'][:8]}",
+        "  on          GITHUB_ACTIONS",
+        "  stored      yes",
+    ]
+    assert acme.why("0" * 16).startswith(f"No reported run has {'0' * 16}.")
+
+
+def test_without_git_the_causes_are_the_same(team: Callable[..., Team]) -> None:
+    acme = team()
+    acme.reports(API_URL="two")
+    (acme.monorepo.root / ".git").rename(acme.monorepo.root / "no-git")
+    shown = json.loads(acme.why(*TASKS, "--json"))
+    assert "API_URL" in [one["subject"] for one in shown["causes"]]
