@@ -15,7 +15,7 @@ from larder_cli.output import human_duration, printable
 _SHOWN_CAUSES = 8
 _SHOWN_NAMES = 4
 
-_TITLES: Mapping[str, str] = {
+TITLES: Mapping[str, str] = {
     Kind.TURBO_JSON: "turbo.json",
     Kind.ENV_MODE: "env mode",
     Kind.TASK_ENV_MODE: "env mode",
@@ -30,7 +30,7 @@ _TITLES: Mapping[str, str] = {
 }
 """Where the name of the kind is not what people say."""
 
-_HINTS: Mapping[str, str] = {
+HINTS: Mapping[str, str] = {
     Hint.LINE_ENDINGS: "only its line endings differ",
     Hint.LETTER_CASE: "only its letter case",
     Hint.IGNORED: "git ignores it, and the inputs in turbo.json name it",
@@ -114,15 +114,15 @@ def markdown(shown: ComparisonJson) -> Iterator[str]:
 def cause_line(cause: CauseJson, quoted: _Quote = printable) -> str:
     """The cause in one line, such as `file: packages/lib/src/a.js changed (not in git)`."""
     about = [
-        _HINTS[one["hint"]].format(_some(one["values"], quoted))
+        HINTS[one["hint"]].format(_some(one["values"], quoted))
         for one in cause["hints"]
-        if one["hint"] in _HINTS
+        if one["hint"] in HINTS
     ]
     if cause["commit"]:
         about.append(f"commit {quoted(cause['commit'])}")
     # What changed says more than that it changed.
     what = _some(cause["values"], quoted) or cause["how"]
-    line = f"{_TITLES.get(cause['kind'], cause['kind'])}: {_subject(cause, quoted)} {what}"
+    line = f"{TITLES.get(cause['kind'], cause['kind'])}: {_subject(cause, quoted)} {what}"
     return f"{line} ({'; '.join(about)})" if about else line
 
 

@@ -17,6 +17,9 @@ from larder.misses.records import ComparisonJson
 MAX_TASKS = 5_000
 """The most tasks of a report."""
 
+MAX_UNPACKED = 32_000_000
+"""The most bytes of a report with inputs. No stored inputs are larger."""
+
 MAX_KEPT_TASKS = 500
 """The most tasks of a run that are kept for the figures: those with the most time."""
 

@@ -11,13 +11,11 @@ from typing import Any
 
 from larder import aws
 from larder.clock import from_ms, to_iso_date
-from larder.runs.models import WithInputs
+from larder.runs.models import MAX_UNPACKED, WithInputs
 from larder.settings import settings
 from larder.teams.models import SHARED_SCOPE
 
 PREFIX = "inputs/"
-MAX_UNPACKED = 32_000_000
-"""The most bytes of a report. No object is larger."""
 
 _MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 _LEVEL = 6

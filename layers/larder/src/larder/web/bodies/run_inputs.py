@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from larder.errors import RunTooLarge
 from larder.misses.inputs import MAX_ANCESTORS, MAX_FILES, MAX_HINTS
-from larder.runs.models import MAX_TASKS
-from larder.runs.storage import MAX_UNPACKED
+from larder.runs.models import MAX_TASKS, MAX_UNPACKED
 from larder.web.bodies.raw import sent_bytes
 from larder.web.errors import InvalidRequest
 from larder.web.powertools.resolver import Request
