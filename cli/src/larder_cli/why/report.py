@@ -202,7 +202,7 @@ def _headline(shown: ComparisonJson, quoted: _Quote) -> str:
 
 
 def _started(baseline: BaselineJson) -> Iterator[str]:
-    """Of a run that the deployment has chosen. Whoever names a file knows it."""
+    """Of a run that the deployment has chosen. The person who names a file knows it."""
     if baseline["chosen"] and baseline["startedAt"] is not None:
         yield f"{from_ms(baseline['startedAt']):%Y-%m-%d %H:%M} UTC"
 

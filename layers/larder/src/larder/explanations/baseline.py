@@ -25,7 +25,7 @@ MAIN_BRANCHES = ("main", "master")
 class Wanted:
     """What is looked for. `run_id` is that of the run itself, and `started_at` its start, or now for a dry run.
 
-    `own_scope` is the scope that the caller reads beside the shared one. With `trusted_only`, only trusted runs count.
+    `own_scope` is the scope that the caller reads next to the shared one. With `trusted_only`, only trusted runs count.
     `ancestors` are commits, the nearest first. `against` is the id of a run, `main`, `last` (of `reporter`) or `ci`.
     """
 

@@ -118,7 +118,7 @@ def explain_stored(caller: Caller, run: Run, *, against: str | None, now: dateti
 
 
 def _take_comparison(caller: Caller, now: datetime) -> None:
-    """Also without other limits: whoever compares could try values of variables."""
+    """Also without other limits: a person who compares could try values of variables."""
     take(f"comparisons#{caller.actor.credential_id}", COMPARISONS, now=now)
 
 

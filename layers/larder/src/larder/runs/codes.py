@@ -1,7 +1,7 @@
 """Codes in place of turbo's digests of values.
 
-turbo's digest of a value is the same in every repository, so whoever reads it can try likely values. A code is a keyed
-hash with the team's random key, which no reply has.
+turbo's digest of a value is the same in every repository, so anyone who reads it can try likely values. A code is a
+keyed hash with the team's random key, which no reply has.
 """
 
 import hmac

@@ -19,11 +19,11 @@ const FINDINGS = [
     text: html`<${CauseText} of=${cause} />: ${countText(cause.tasks, "task", "tasks")} in ${countText(cause.runs, "run", "runs")}${cause.atSameCommit > 0 && ", also at the same commit"}${cause.outsideCi > 0 && `, ${formats.number.format(cause.outsideCi)} on computers`}`,
     advice: ADVICE[cause.advice],
   })),
-  // Without inputs, only the hashes tell that something beside the commit changes.
+  // Without inputs, only the hashes show that something other than the commit changes.
   ({ tasks, causes }, scope) => causes.length > 0 ? [] : tasks.filter(({ drift }) => drift > 0).map((row) => ({
     ms: row.driftMs,
     text: html`<${TaskName} of=${row} scope=${scope} />: built ${countText(row.drift, "time", "times")} with another hash at the same commit`,
-    advice: "Something beside the commit changes its hash, such as a variable or a file that a build writes.",
+    advice: "Something other than the commit changes its hash, such as a variable or a file that a build writes.",
   })),
   ({ tasks, causes }, scope) => causes.length > 0 ? [] : tasks.filter((row) => row.runs >= LEAST_RUNS && row.built === row.runs && row.hashes > 1 && row.repeated + row.drift === 0).map((row) => ({
     ms: row.builtMs,
