@@ -127,6 +127,13 @@ def test_nx_restores_outputs_of_every_size_byte_for_byte(
     assert local_cloud.token not in said
     listed = local_cloud.larder("artifacts", "list", local_cloud.team, "--prefix", "nx-")
     assert len(listed) == 4
+    headers = {"Authorization": f"Bearer {local_cloud.token}"}
+    url = f"{local_cloud.url}/v1/runs?slug={local_cloud.team}"
+    runs = httpx.get(url, headers=headers, trust_env=False).json()
+    assert [(one["built"], one["remoteHits"]) for one in runs["runs"]] == [(0, 4), (4, 0)]
+    assert {(one["package"], one["task"]) for one in runs["figures"]["tasks"]} == {
+        (name, "build") for name in SIZES
+    }
 
 
 def test_nx_builds_with_a_key_that_only_reads_and_with_a_wrong_one(

@@ -9,8 +9,11 @@ connections.py  kept connections, certificates and proxies of companies
 upstream.py     the requests to Larder and its storage, with retries
 cache.py        lookups and uploads: misses are remembered, and uploads run behind the build
 server.py       the listener
+reports.py      the runs that Nx and turbo describe
 sidecar.py      all of it, with its start and end
-command.py      `larder run` and `larder proxy`
+run.py          `larder run`
+process.py      `larder proxy`
+command.py      both, in larder.pyz
 """
 
 __version__ = "1"

@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from larder_proxy.credentials import NoCredential
+from larder_proxy.reports import new_reports
 from larder_proxy.sidecar import Sidecar, print_line
 
 WAIT_SECONDS = 120.0
@@ -37,10 +39,12 @@ def run(
     kept = {name: value for name, value in environment.items() if name not in _SECRETS}
     if hides_token:
         kept.pop("TURBO_TOKEN", None)
+    began = time.time()
     try:
         return _run(build, {**(sidecar.variables() if sidecar else {}), **kept})
     finally:
         if sidecar is not None:
+            sidecar.report(new_reports(Path.cwd(), environment, began))
             end(sidecar, wait)
 
 

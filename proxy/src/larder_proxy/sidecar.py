@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import socket
 import sys
@@ -9,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 from larder_proxy.cache import Cache
 from larder_proxy.clients import CLIENTS
@@ -43,11 +44,11 @@ class Sidecar:
             self.target, environment, self._pool, id_token_command=id_token_command
         )
         ci = next((name for variable, name in _CI.items() if environment.get(variable)), "")
-        upstream = Upstream(
+        self._upstream = Upstream(
             self.target, self._credentials, self._pool, say=say or print_line, ci=ci
         )
         self._spool = Spool()
-        self.cache = Cache(upstream, self._spool)
+        self.cache = Cache(self._upstream, self._spool)
         self._server = Server(port, self.token, self.cache, self._spool)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.05,), daemon=True
@@ -70,6 +71,11 @@ class Sidecar:
         """What makes the tools use the sidecar."""
         return variables_for(self.port, self.token)
 
+    def report(self, runs: list[dict[str, Any]]) -> None:
+        """Report runs of tasks, which Larder shows by package and task."""
+        for run in runs:
+            self._upstream.post("/v1/runs", json.dumps(run).encode())
+
     def close(self, seconds: float) -> bool:
         """Wait for uploads, revoke the token of a job, and leave no file. False if uploads were lost."""
         is_done = self.cache.finish(seconds)
@@ -89,7 +95,12 @@ def variables_for(port: int, token: str) -> dict[str, str]:
         "token": token,
         "free_port": str(_free_port()),
     }
-    found = {"LARDER_PROXY": known["url"], "LARDER_PROXY_TOKEN": token}
+    # turbo does not need the sidecar. It describes its runs, which are reported.
+    found = {
+        "LARDER_PROXY": known["url"],
+        "LARDER_PROXY_TOKEN": token,
+        "TURBO_RUN_SUMMARY": "true",
+    }
     for client in CLIENTS:
         found.update({name: value.format(**known) for name, value in client.variables.items()})
     return found

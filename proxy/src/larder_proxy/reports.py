@@ -1,0 +1,104 @@
+"""The runs that Nx and turbo describe in files of their own, as `POST /v1/runs` takes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+MOST_RUNS = 20
+"""The most runs of a build that are reported: the newest."""
+
+_MOST_BYTES = 50_000_000
+
+
+def new_reports(folder: Path, environment: Mapping[str, str], since: float) -> list[dict[str, Any]]:
+    """The runs since a time (time.time) in this folder. A file that cannot be read is left out."""
+    found = []
+    for file in _files(folder, environment):
+        try:
+            if file.stat().st_mtime < since or file.stat().st_size > _MOST_BYTES:
+                continue
+            document = json.loads(file.read_text(encoding="utf-8"))
+            found.append(_of_nx(document) if file.name == "run.json" else _of_turbo(document))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return found[-MOST_RUNS:]
+
+
+def _files(folder: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    own = environment.get("NX_CACHE_DIRECTORY")
+    yield (folder / own if own else folder / ".nx" / "cache") / "run.json"
+    runs = folder / ".turbo" / "runs"
+    if runs.is_dir():
+        yield from sorted(runs.glob("*.json"), key=os.path.getmtime)
+
+
+def _of_nx(document: Mapping[str, Any]) -> dict[str, Any]:
+    """`run.json` of Nx. The times of a hit are those of its restore, so there is no time saved."""
+    run, tasks = document["run"], document["tasks"]
+    failed = [one["status"] for one in tasks if one["status"]]
+    return {
+        "id": hashlib.sha256(
+            json.dumps([run, [one["hash"] for one in tasks]]).encode()
+        ).hexdigest(),
+        "execution": _times(run, failed[0] if failed else 0),
+        "tasks": [
+            {
+                "package": one["projectName"],
+                "task": one["target"],
+                "hash": f"nx-{one['hash']}",
+                "cache": _cache_of_nx(str(one["cacheStatus"])),
+                "execution": _times(one, one["status"]),
+            }
+            for one in tasks
+        ],
+    }
+
+
+def _cache_of_nx(status: str) -> dict[str, str]:
+    if status == "cache-miss":
+        return {"status": "MISS"}
+    return {"status": "HIT", "source": "REMOTE" if status.startswith("remote") else "LOCAL"}
+
+
+def _times(one: Mapping[str, Any], status: int) -> dict[str, int]:
+    return {
+        "startTime": _ms(one["startTime"]),
+        "endTime": _ms(one["endTime"]),
+        "exitCode": int(status),
+    }
+
+
+def _ms(text: str) -> int:
+    # Python 3.9 reads no Z.
+    return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1_000)
+
+
+def _of_turbo(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A file of `turbo run --summarize`, without inputs, commands and variables."""
+    scm = document.get("scm") or {}
+    return {
+        "id": document["id"],
+        "turboVersion": document.get("turboVersion"),
+        "execution": _only(document["execution"], "startTime", "endTime", "exitCode"),
+        "scm": _only(scm, "branch", "sha"),
+        "tasks": [
+            {
+                **_only(one, "package", "task", "hash"),
+                "cache": _only(one["cache"], "status", "source", "timeSaved"),
+                "execution": _only(one["execution"], "startTime", "endTime", "exitCode")
+                if one.get("execution")
+                else None,
+            }
+            for one in document["tasks"]
+        ],
+    }
+
+
+def _only(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: record[name] for name in names if record.get(name) is not None}
