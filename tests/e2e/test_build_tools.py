@@ -10,6 +10,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import pytest
 from tools.release.package import pack_sidecar
 
 from . import node
-from .cloud import LocalCloud
+from .cloud import COUNTS_AFTER_S, LocalCloud
 
 pytestmark = [
     pytest.mark.e2e,
@@ -221,6 +222,35 @@ def test_sccache_compiles_from_the_cache(
     )
     cold, warm = compile_twice(larder, sources, env, "SCCACHE_DIR", f"{program} gcc")
     assert (cold, warm) == ((0, SOURCES, SOURCES, 0), (SOURCES, 0, 0, 0))
+
+
+def test_a_pull_request_cannot_change_what_main_compiles(
+    local_cloud: LocalCloud, larder: Path, sources: Path, compilers: Path, tmp_path: Path
+) -> None:
+    """In a protected team, whatever tool it uses."""
+    email, team = "ada@acme.example", "guarded"
+    local_cloud.larder("users", "create", "--email", email, "--name", "Ada")
+    local_cloud.larder("teams", "create", "--name", "G", "--slug", team, "--owner", email)
+    of_team = ("keys", "create", "--user", email, "--team", team)
+    keys = {
+        "main": local_cloud.larder(*of_team, "--trusted")["key"],
+        "pull request": local_cloud.larder(*of_team)["key"],
+    }
+    time.sleep(COUNTS_AFTER_S)
+
+    def compile_as(job: str) -> tuple[int, ...]:
+        for file in sources.glob("*.o"):
+            file.unlink()
+        env = {**settings(local_cloud, tmp_path, keys[job]), "TURBO_TEAM": team}
+        own = {"CCACHE_DIR": str(sources / secrets.token_hex(4))}
+        build = f"make -s CC='{compilers}/ccache gcc'"
+        return run(larder, sources, {**env, **own}, "sh", "-c", build)[0]
+
+    both = 2 * SOURCES
+    assert compile_as("pull request") == (0, both, both, 0)
+    assert compile_as("main") == (0, both, both, 0)
+    assert compile_as("pull request") == (both, 0, 0, 0)
+    assert compile_as("main") == (both, 0, 0, 0)
 
 
 def test_usage_counts_what_the_tools_got(
