@@ -258,7 +258,7 @@ def rename(
 @click.argument("kept", type=click.Choice([one.value for one in RunInputs]))
 @json_option
 def run_inputs(team: str, kept: str, as_json: bool) -> None:
-    """Set what is kept of the inputs of TEAM's runs, to explain misses.
+    """Set what is kept of the inputs of TEAM's runs.
 
     names keeps the names of files and variables, and digests of files; values also a code of each variable's value.
     """

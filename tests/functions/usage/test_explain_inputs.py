@@ -3,20 +3,24 @@
 import gzip
 import hashlib
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from larder import clock
 from larder.conditions import equals
+from larder.explanations import service
 from larder.misses.inputs import report_of
 from larder.misses.summaries import parse_summary
+from larder.rate_limits.models import Limit
 from larder.runs import storage
 from larder.runs.codes import coded
 from larder.runs.models import StoredRun
 from larder.runs.service import read_run
 from larder.tables import USAGE
 from larder.teams.models import RunInputs
+from tests.conftest import SetOption
 from tests.functions.teams.people import outcome
 from tests.larder.misses.summaries import document, task_record, variables
 from tests.requests import Cloud
@@ -207,6 +211,31 @@ def test_a_compressed_report_of_more_than_4_mb_is_refused(cloud: Cloud) -> None:
         413,
         "run_too_large",
     )
+
+
+def test_further_inputs_of_an_hour_are_not_kept(
+    cloud: Cloud, option: SetOption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    option("http_rate_limit_enabled", "true")
+    monkeypatch.setattr(service, "INPUT_BYTES", Limit(most=200_000, window_s=10**9))
+    keep(cloud)
+    assert send(cloud.send, report(LIB)).json["missing"] == "no_baseline"
+    reply = send(cloud.send, report(LIB_2))
+    assert (reply.json["recorded"], reply.json["missing"]) == (True, "too_many")
+    assert len(objects()) == 1
+
+
+def test_an_explanation_that_takes_too_long_is_left_out(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(cloud)
+    send(cloud.send, report(LIB))
+    monkeypatch.setattr(service, "MAX_TIME", timedelta(0))
+    with later():
+        reply = send(cloud.send, report(LIB_2))
+    assert (reply.json["recorded"], reply.json["causes"]) == (True, None)
+    assert reply.json["missing"] == "no_time"
+    assert len(objects()) == 2
 
 
 # Privacy ---------------------------------------------------------------------------------------------
