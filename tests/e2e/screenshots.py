@@ -6,6 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import httpx
+
 from . import browser, cloud, console, seed
 from .console import Person
 
@@ -13,12 +15,17 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "console"
 TEAM = "acme-web"
 DESKTOP, PHONE = 1280, 390
+RUN = "/run"
+"""The newest run that was compared and has more than one cause."""
+
 PICTURES = (
     ("overview", "", "Overview", DESKTOP, False),
     ("overview-dark", "", "Overview", DESKTOP, True),
     ("overview-phone", "", "Overview", PHONE, False),
     ("runs", "/runs", "Runs", DESKTOP, False),
-    ("runs-phone-dark", "/runs", "Runs", PHONE, True),
+    ("run", RUN, "Run", DESKTOP, False),
+    ("run-phone-dark", RUN, "Run", PHONE, True),
+    ("task-dark", "/task?package=web&task=build", "web#build", DESKTOP, True),
     ("protection", "/protection", "Protection", DESKTOP, False),
     ("keys-dark", "/keys", "Keys", DESKTOP, True),
     ("artifacts", "/artifacts", "Artifacts", DESKTOP, False),
@@ -27,6 +34,13 @@ PICTURES = (
 """Name, path of the view, its heading, width, and whether it is dark."""
 
 MOST_BYTES = 1_500_000
+
+
+def run_path(api: httpx.Client) -> str:
+    """The path of RUN."""
+    runs = api.get("/v1/runs", params={"slug": TEAM}).json()["runs"]
+    shown = next(one for one in runs if len(one["topCauses"]) > 1)
+    return f"{RUN}?id={shown['id']}&startedAt={shown['startedAt']}"
 
 
 def main() -> int:
@@ -39,10 +53,12 @@ def main() -> int:
             ada = Person("Ada Lovelace", "ada@acme.example")
             console.sign_up(page, server, ada)
             seed.team(server, ada.email, TEAM)
+            with console.api(page, server) as api:
+                run = run_path(api)
             FOLDER.mkdir(exist_ok=True)
             for name, path, heading, width, dark in PICTURES:
                 page.look(width=width, dark=dark)
-                page.open(f"{server.url}/console/t/{TEAM}{path}")
+                page.open(f"{server.url}/console/t/{TEAM}{run if path == RUN else path}")
                 page.wait_for_heading(heading)
                 page.wait_until("return document.querySelector('.loading') === null")
                 if heading == "Overview":

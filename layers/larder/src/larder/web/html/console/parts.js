@@ -61,8 +61,8 @@ function Loaded({ of, lines, show }) {
 
 const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2>${children}</div>`;
 
-/** A table. `columns` are `{ title, cell, number, isMinor }`: `cell` makes the content from a row, and minor ones are not
- * shown on a phone. There each row is a block of lines, so the roles of tables are written out: browsers drop them with
+/** A table. `columns` are `{ title, cell, number, isWide, isMinor }`: `cell` makes the content from a row, and minor
+ * ones are not shown on a phone. There each row is a block of lines, so the roles of tables are written out: browsers drop them with
  * the display of tables. */
 const Table = ({ label, columns, rows, id }) => html`<table role="table" aria-label=${label}>
   <thead role="rowgroup"><tr role="row">
@@ -72,9 +72,9 @@ const Table = ({ label, columns, rows, id }) => html`<table role="table" aria-la
   </tr></thead>
   <tbody role="rowgroup">
     ${rows.map((row) => html`<tr role="row" key=${id(row)}>
-      ${columns.map(({ title, cell, number, isMinor }) => {
+      ${columns.map(({ title, cell, number, isWide, isMinor }) => {
         const content = cell(row);
-        return html`<td role="cell" data-title=${title} class=${[number && "number", isMinor && "minor", !title && "acts"].filter(Boolean).join(" ")}>${content && html`<div>${content}</div>`}</td>`;
+        return html`<td role="cell" data-title=${title} class=${[number && "number", isWide && "spread", isMinor && "minor", !title && "acts"].filter(Boolean).join(" ")}>${content && html`<div>${content}</div>`}</td>`;
       })}
     </tr>`)}
   </tbody>

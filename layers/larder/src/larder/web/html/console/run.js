@@ -4,15 +4,14 @@ const OUTCOMES = { localHit: "Local hit", remoteHit: "Remote hit", built: "Built
 
 function OneRun({ scope }) {
   const { id, startedAt } = Object.fromEntries(new URLSearchParams(location.search));
-  const loaded = useLoad(`/v1/runs/${encodeURIComponent(id)}?${scope.query}&startedAt=${encodeURIComponent(startedAt)}`);
+  const path = `/v1/runs/${encodeURIComponent(id)}?${scope.query}&startedAt=${encodeURIComponent(startedAt)}`;
+  const loaded = useLoad(path);
   const names = useLoad(`names ${scope.path}`, () => loadNames(scope)).data ?? new Map();
   return html`<${Head} title="Run"><a href=${`${scope.path}/runs`}>All runs</a><//>
     ${loaded.status === 404
       ? html`<${Card}><${Empty} title="No such run"><p>It has expired or was deleted.</p><//><//>`
       : html`<${Loaded} of=${loaded} lines=${8} show=${(run) => html`<${RunFacts} run=${run} scope=${scope} names=${names} />
-          ${run.causes
-            ? html`<${WhyMissed} of=${run.causes} scope=${scope} />`
-            : run.built > 0 && html`<${Card} title="Why tasks missed"><p class="soft">This run was not compared with another: its report has no inputs, or no run before it has. Owners and admins choose in the settings what Larder keeps of them.</p><//>`}
+          <${WhyMissed} run=${run} path=${path} scope=${scope} />
           <${RanTasks} rows=${run.ran} scope=${scope} />`} />`}`;
 }
 

@@ -115,7 +115,7 @@ const RunsTable = ({ rows, scope, remove }) => html`<${Table} label="Runs" rows=
   { title: "CI", cell: ({ ci }) => (ci === null ? "–" : html`<${Name} of=${ciText(ci.toUpperCase())} />`) },
   { title: "Ran", number: true, cell: ({ tasks }) => formats.number.format(tasks) },
   { title: "From a cache", number: true, cell: (row) => rateText(hitShare({ ...row, runs: row.tasks })) },
-  rows.some(({ topCauses, sameHash }) => topCauses.length + sameHash > 0) && { title: "Missed because of", cell: (row) => html`<${MissedBecause} of=${row} />` },
+  rows.some(({ topCauses, sameHash }) => topCauses.length + sameHash > 0) && { title: "Missed because of", isWide: true, cell: (row) => html`<${MissedBecause} of=${row} />` },
   { title: "Took", number: true, cell: ({ durationMs }) => durationText(durationMs) },
   remove,
 ].filter(Boolean)} />`;

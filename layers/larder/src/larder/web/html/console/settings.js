@@ -13,6 +13,7 @@ function Settings({ scope, reload }) {
   return html`<${Head} title="Settings" />
     ${team && scope.manages && html`<${TeamName} scope=${scope} reload=${reload} />`}
     ${scope.owns && html`<${Loaded} of=${usage} show=${(data) => html`<${Caching} scope=${scope} status=${data.status} reload=${usage.reload} />`} />`}
+    ${team && scope.manages && html`<${RunInputs} team=${team} reload=${reload} />`}
     <${Card} title="Storage">
       <p>Artifacts are kept for ${own.retentionDays} days after their ${own.retentionFrom === "use" ? "last use" : "upload"}. ${isTrue(own.evicts)
         ? "If the quota is full, the artifacts that were used longest ago are deleted."
@@ -62,6 +63,28 @@ function Caching({ scope, status, reload }) {
   return html`<${Card} title="Caching">
     <${Form} action="Save" busy="Saving …" act=${act}>
       <${Choices} legend="Caching is" name="status" chosen=${status === "over_limit" ? "enabled" : status} choices=${CACHING} />
+    <//>
+  <//>`;
+}
+
+const RUN_INPUTS = [
+  ["off", "Nothing", "Runs are not compared."],
+  ["names", "Names", "Of files and variables, with digests of files. A variable that changes is not seen."],
+  ["values", "Names, and a code of each value", "Shows which variable changed. No one can compute a value from its code, and Larder never gets the values."],
+];
+
+/** What Larder keeps of the inputs of reported runs, to explain misses. CI chooses what it sends. */
+function RunInputs({ team, reload }) {
+  const act = async ({ runInputs }) => {
+    const { problem } = await call("PATCH", `/v2/teams/${team.id}`, { runInputs });
+    if (problem) return problem;
+    announce("Saved. The change applies to the next report.");
+    reload();
+  };
+  return html`<${Card} title="Why tasks miss">
+    <p>Larder can compare reported runs, and say which file, variable or package made their hashes differ.</p>
+    <${Form} action="Save" busy="Saving …" act=${act}>
+      <${Choices} legend="Larder keeps of the inputs of a run" name="runInputs" chosen=${team.runInputs} choices=${RUN_INPUTS} />
     <//>
   <//>`;
 }

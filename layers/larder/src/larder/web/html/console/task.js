@@ -40,7 +40,7 @@ function HashesTable({ rows, scope }) {
     { title: "Built", number: true, cell: ({ built }) => formats.number.format(built) },
     { title: "Build time", number: true, cell: ({ built, builtMs }) => (built ? durationText(builtMs) : "–") },
     { title: "Hits", number: true, cell: ({ hits }) => formats.number.format(hits) },
-    { title: "Why", cell: ({ cause, reason }) => html`${cause && html`<${CauseText} of=${cause} />`}${cause && reason && "; "}${reason && `built again: ${REASONS[reason][0]}`}` },
+    { title: "Why", isWide: true, cell: ({ cause, reason }) => html`${cause && html`<${CauseText} of=${cause} />`}${cause && reason && "; "}${reason && `built again: ${REASONS[reason][0]}`}` },
     { title: "Branches", cell: ({ branches }) => html`<${Name} of=${namesText(branches, 3) || "–"} />` },
     { title: "Commit", isMinor: true, cell: ({ shas }) => (shas.length ? html`<code>${visible(shas[0].slice(0, 8))}</code>${shas.length > 1 && ` and ${shas.length - 1} more`}` : "–") },
     { title: "Where", isMinor: true, cell: ({ ci }) => html`<${Name} of=${ci.map((one) => ciText(one && one.toUpperCase())).join(", ")} />` },

@@ -11,29 +11,56 @@ const NAMES_SHOWN = 20;
 
 const tasksIn = ({ directCount, below }) => directCount + below;
 
-function WhyMissed({ of, scope }) {
-  const { baseline, causes, sameHash } = of;
-  const most = Math.max(1, ...causes.map(({ buildMs }) => buildMs));
-  const copy = () => navigator.clipboard.writeText(markdownOf(of)).then(() => announce("Copied."), () => announce("Your browser did not copy it."));
-  return html`<${Card} title="Why tasks missed" actions=${navigator.clipboard && html`<${Button} kind="second small" onClick=${copy}>Copy as Markdown<//>`}>
-      <p>Compared with ${baseline.startedAt === null ? "a run" : html`<a href=${runPath(scope, baseline)}>the run of <${Time} at=${baseline.startedAt} /></a>`}${baseline.branch && html` of <${Name} of=${baseline.branch} />`}${baseline.sha && html` at <code>${visible(baseline.sha.slice(0, 8))}</code>`}${CHOSEN_WORDS[baseline.chosen] && `, ${CHOSEN_WORDS[baseline.chosen]}`}: ${countText(of.changed, "task has", "tasks have")} another hash, of ${formats.number.format(of.tasks)}.</p>
-      ${of.changed === 0 && html`<p>Every hash is that of the baseline.</p>`}
-      <ol class="plain causes">${causes.map((cause) => html`<li key=${`${cause.kind} ${cause.subject} ${cause.task}`}>
-        <div><${CauseText} of=${cause} /> <${ClassTag} of=${cause.class} /></div>
-        <div class="bar-of"><i class=${cause.class === "setup" ? "striped" : ""} style=${{ width: `${Math.max(0.5, (100 * cause.buildMs) / most)}%` }}></i></div>
-        <div class="soft">${countText(tasksIn(cause), "task", "tasks")}${cause.buildMs > 0 && `, ${durationText(cause.buildMs)}`}${cause.alone < tasksIn(cause) && ` (${formats.number.format(cause.alone)} only because of this)`}.${" "}
-          <${Advice} text=${ADVICE[cause.advice]} /></div>
-        <details><summary>Tasks</summary>
-          <p>${cause.direct.map((id) => html`<${TaskOfId} key=${id} id=${id} scope=${scope} /> `)}${cause.directCount > cause.direct.length && `and ${formats.number.format(cause.directCount - cause.direct.length)} more`}${cause.below > 0 && `; then ${formats.number.format(cause.below)} that depend on them`}</p>
-        </details>
-      </li>`)}</ol>
-      ${!of.complete && html`<p class="soft">There are more causes.</p>`}
+const BASELINES = [
+  ["", "The run that Larder chose"],
+  ["main", "The newest run of main"],
+  ["ci", "The newest run in CI"],
+  ["last", "The last run of this key or job"],
+];
+const MISSING_WORDS = {
+  inputs_off: "The team keeps no inputs of runs. Owners and admins can change this in the settings.",
+  no_inputs: "The report of this run has no inputs, or you may not see them. Owners and admins choose in the settings what Larder keeps, and CI what it sends.",
+  no_baseline: "There is no run to compare with that has inputs.",
+  no_time: "The comparison took too long.",
+  too_many: "The team has reported too many inputs in this hour.",
+  failed: "The comparison failed.",
+};
+
+/** Why tasks of a run missed, as it was found when the run was reported, or against another run. */
+function WhyMissed({ run, path, scope }) {
+  const [against, setAgainst] = useState("");
+  const compared = useLoad(`${path}&against=${against}`, () => (against ? call("GET", `${path}&against=${against}`) : Promise.resolve({ data: run, problem: null })));
+  const copy = () => navigator.clipboard.writeText(markdownOf(compared.data.causes)).then(() => announce("Copied."), () => announce("Your browser did not copy it."));
+  const actions = html`<${Field} label="Compare with" value=${against} onChange=${({ target }) => setAgainst(target.value)}>
+      ${BASELINES.map(([value, text]) => html`<option value=${value}>${text}</option>`)}
     <//>
-    ${sameHash.length > 0 && html`<${Card} title="Same hash, not restored"><${SameHashTable} rows=${sameHash} scope=${scope} />
-      ${of.sameHashCount > sameHash.length && html`<p class="soft">These are ${formats.number.format(sameHash.length)} of ${formats.number.format(of.sameHashCount)} tasks.</p>`}
-    <//>`}
-    <${NewAndNotes} of=${of} scope=${scope} />`;
+    ${compared.data?.causes && navigator.clipboard && html`<${Button} kind="second small" onClick=${copy}>Copy as Markdown<//>`}`;
+  return html`<${Card} title="Why tasks missed" actions=${actions}>
+      <${Loaded} of=${compared} show=${({ causes, missing }) => (causes ? html`<${Causes} of=${causes} scope=${scope} />` : html`<p class="soft">${MISSING_WORDS[missing] ?? missing}</p>`)} />
+    <//>
+    ${compared.data?.causes && html`<${SameHash} of=${compared.data.causes} scope=${scope} /><${NewAndNotes} of=${compared.data.causes} scope=${scope} />`}`;
 }
+
+/** The causes as bars of build time. Those that no commit made are striped. */
+function Causes({ of, scope }) {
+  const { baseline, causes } = of;
+  const most = Math.max(1, ...causes.map(({ buildMs }) => buildMs));
+  return html`<p>Compared with ${baseline.startedAt === null ? "a run" : html`<a href=${runPath(scope, baseline)}>the run of <${Time} at=${baseline.startedAt} /></a>`}${baseline.branch && html` of <${Name} of=${baseline.branch} />`}${baseline.sha && html` at <code>${visible(baseline.sha.slice(0, 8))}</code>`}${CHOSEN_WORDS[baseline.chosen] && `, ${CHOSEN_WORDS[baseline.chosen]}`}: ${of.changed === 0 ? "every hash is the same." : `${countText(of.changed, "task has", "tasks have")} another hash, of ${formats.number.format(of.tasks)}.`}</p>
+    <ol class="plain causes">${causes.map((cause) => html`<li key=${`${cause.kind} ${cause.subject} ${cause.task}`}>
+      <div><${CauseText} of=${cause} /> <${ClassTag} of=${cause.class} /></div>
+      <div class="bar-of"><i class=${cause.class === "setup" ? "striped" : ""} style=${{ width: `${Math.max(0.5, (100 * cause.buildMs) / most)}%` }}></i></div>
+      <div class="soft">${countText(tasksIn(cause), "task", "tasks")}${cause.buildMs > 0 && `, ${durationText(cause.buildMs)}`}${cause.alone < tasksIn(cause) && ` (${formats.number.format(cause.alone)} only because of this)`}. <${Advice} text=${ADVICE[cause.advice]} /></div>
+      <details><summary>Tasks</summary>
+        <p>${cause.direct.map((id, index) => html`${index > 0 && ", "}<${TaskOfId} key=${id} id=${id} scope=${scope} />`)}${cause.directCount > cause.direct.length && ` and ${formats.number.format(cause.directCount - cause.direct.length)} more`}${cause.below > 0 && `; then ${formats.number.format(cause.below)} that depend on them`}</p>
+      </details>
+    </li>`)}</ol>
+    ${!of.complete && html`<p class="soft">There are more causes.</p>`}`;
+}
+
+const SameHash = ({ of: { sameHash, sameHashCount }, scope }) =>
+  sameHash.length > 0 && html`<${Card} title="Same hash, not restored"><${SameHashTable} rows=${sameHash} scope=${scope} />
+    ${sameHashCount > sameHash.length && html`<p class="soft">These are ${formats.number.format(sameHash.length)} of ${formats.number.format(sameHashCount)} tasks.</p>`}
+  <//>`;
 
 const SameHashTable = ({ rows, scope }) => html`<${Table} label="Same hash, not restored" rows=${rows} id=${({ task }) => task} columns=${[
   { title: "Task", cell: ({ task }) => html`<${TaskOfId} id=${task} scope=${scope} />` },
@@ -47,7 +74,7 @@ function NewAndNotes({ of, scope }) {
   const more = (count, list) => count > list.length && ` and ${formats.number.format(count - list.length)} more`;
   const shown = of.new.slice(0, NAMES_SHOWN);
   return html`<${Card} title="Also">
-    ${of.newCount > 0 && html`<p>The baseline does not have ${shown.map((id) => html`<${TaskOfId} key=${id} id=${id} scope=${scope} /> `)}${more(of.newCount, shown)}</p>`}
+    ${of.newCount > 0 && html`<p>The baseline does not have ${shown.map((id, index) => html`${index > 0 && ", "}<${TaskOfId} key=${id} id=${id} scope=${scope} />`)}${more(of.newCount, shown)}</p>`}
     <ul>${of.notes.map(({ note, subject, count, tasks }) => html`<li>
       ${subject && html`<${Name} of=${subject} />: `}${NOTE_WORDS[note] ?? note}${!subject && html`: <${Name} of=${tasks.slice(0, NAMES_SHOWN).join(", ")} />${more(count, tasks.slice(0, NAMES_SHOWN))}`}
     </li>`)}</ul>
