@@ -13,6 +13,9 @@ import httpx
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from tests.functions.usage import reports
+from tests.functions.usage.reports import BRANCH, LIB, LIB_2, MAIN, UI, UI_2
+
 from . import browser, console, seed, turbo
 from .browser import Browser
 from .cloud import LocalCloud
@@ -587,4 +590,42 @@ def test_an_overview_says_what_to_fix(
     page.follow("checkout#test")
     page.wait_for_heading("checkout#test")
     page.wait_for_text("built again: evicted, because the quota was full")
+    assert page.errors() == []
+
+
+def test_a_team_lets_its_runs_be_compared(server: LocalCloud, page: Browser) -> None:
+    team = f"inputs-{secrets.token_hex(4)}"
+    page.look(width=1280)
+    console.sign_up(page, server, Person())
+    with console.api(page, server) as api:
+        made = console.sent(api, "/v1/teams", {"name": "Web", "slug": team})
+        new = {"name": "nightly", "teamId": made["id"]}
+        key = console.sent(api, "/api/auth/api-key/create", new)["key"]
+    page.open(f"{server.url}/console/t/{team}/settings")
+    page.wait_for_text("Larder keeps of the inputs of a run")
+    page.tick("Names, and a code of each value")
+    page.run("document.querySelector('[name=runInputs]').form.requestSubmit()")
+    page.wait_for_text("The change applies to the next report.")
+
+    headers = {"authorization": f"Bearer {key}", **CI}
+    with httpx.Client(
+        base_url=server.url, headers=headers, params={"slug": team}, trust_env=False
+    ) as client:
+        for minutes, tasks, sha in ((3, (LIB, UI), MAIN), (1, (LIB_2, UI_2), BRANCH)):
+            ended = round(time.time() * 1000) - minutes * 60_000
+            times = {"startTime": ended - 1_000, "endTime": ended, "exitCode": 0}
+            body = reports.report(*tasks, sha=sha, ancestors=(MAIN,), execution=times)
+            assert client.post("/v1/runs", json=body).status_code == 200
+    page.press("Runs")
+    page.wait_for_heading("Runs")
+    page.wait_for_text("packages/lib/src/a.js (2)")
+    page.run("document.querySelector('td a time').click()")
+    page.wait_for_heading("Run")
+    page.wait_for_text("the nearest commit: 2 tasks have another hash, of 2.")
+    page.wait_for_text("file: packages/lib/src/a.js changed")
+    page.choose("Compare with", "The newest run of main")
+    page.wait_for_text("the run that you chose")
+    # The baseline leads to its own page, which was not compared.
+    page.run("document.querySelector('.card p a time').click()")
+    page.wait_for_text("There is no run to compare with that has inputs.")
     assert page.errors() == []
