@@ -176,7 +176,7 @@ def test_words_of_a_newer_deployment_are_shown_or_left_out(
         (
             "no_baseline",
             (),
-            "no baseline: report a run of main first. set TURBO_RUN_SUMMARY=true for turbo on main",
+            "no baseline: report a run of main first. Set TURBO_RUN_SUMMARY=true for turbo on main",
         ),
         ("no_baseline", (), "LARDER_INPUTS=names sh ci/report-run.sh"),
         (
@@ -259,7 +259,7 @@ def test_an_address_of_the_repository_gets_no_token(
     assert stub.asked == []
 
 
-def test_what_became_of_a_hash(stub: Stub) -> None:
+def test_what_became_of_a_hash(repository: Repository, stub: Stub) -> None:
     found: dict[str, Any] = {
         "package": "web",
         "task": "build",
@@ -273,6 +273,8 @@ def test_what_became_of_a_hash(stub: Stub) -> None:
         "shas": ["1f0bd0a4c8b0f0e5"],
         "ci": ["GITHUB_ACTIONS", None],
         "stored": True,
+        "cause": causes_of(repository)["causes"][0],
+        "reason": "evicted",
     }
     history = {"complete": True, "hashes": [found]}
     stub.says("GET /v1/tasks/history", 200, history)
@@ -283,6 +285,8 @@ def test_what_became_of_a_hash(stub: Stub) -> None:
         "  branches    main, \ufffd[2Jx",
         "  commits     1f0bd0a4",
         "  on          GITHUB_ACTIONS, computers",
+        "  cause       file: packages/lib/src/a.js changed",
+        "  built again evicted",
         "  stored      yes",
     ]
     assert only(stub).path == "/v1/tasks/history?slug=acme&hashes=08e4547d5347b63f"
@@ -301,12 +305,52 @@ def test_a_reported_run(repository: Repository, stub: Stub) -> None:
         200,
         {"runs": [other, {"id": RUN, "startedAt": 1}], "pagination": {"count": 2, "next": None}},
     )
-    stub.says(f"GET /v1/runs/{RUN}", 200, {"id": RUN, "explanation": causes_of(repository)})
+    path = f"GET /v1/runs/{RUN}"
+    stub.says(path, 200, {"id": RUN, "causes": causes_of(repository), "missing": None})
     assert Larder().json("why", "--run", RUN[:8]) == causes_of(repository)
     assert stub.asked[-1].path == f"/v1/runs/{RUN}?slug=acme&startedAt=1"
-    stub.says(f"GET /v1/runs/{RUN}", 200, {"id": RUN, "explanation": None})
-    assert f"run {RUN} was not compared" in Larder().refusal("why", "--run", RUN)
+    Larder()("why", "--run", RUN, "--against", "main")
+    assert stub.asked[-1].path == f"/v1/runs/{RUN}?slug=acme&startedAt=1&against=main"
+    for missing, options, message in (
+        ("no_inputs", (), f"run {RUN} has no inputs"),
+        ("no_baseline", (), "name one, such as --against main"),
+        (
+            "no_baseline",
+            ("--against", "ci"),
+            "no reported run that can be compared is --against ci",
+        ),
+    ):
+        stub.says(path, 200, {"id": RUN, "causes": None, "missing": missing})
+        assert message in Larder().refusal("why", "--run", RUN, *options)
     assert "has the id 36CC" in Larder().refusal("why", "--run", "36CC")
+
+
+def test_reasons_of_tasks_with_the_same_hash(repository: Repository, stub: Stub) -> None:
+    def task(name: str, reason: str | None, *evidence: str, **more: Any) -> dict[str, Any]:
+        shown = {"task": name, "hash": "1" * 16, "reason": reason, "evidence": list(evidence)}
+        return {**shown, "certain": True, "at": None, **more}
+
+    tasks = [
+        task("a#lint", "evicted", "remote_miss", "evicted_before", at=1795165200000),
+        task("b#lint", "evicted", "remote_miss", "evicted_before", at=1795165200000),
+        task("c#lint", "not_asked", "no_event", "uploaded"),
+        task("d#lint", "not_asked", "local_miss", "not_stored", certain=False),
+        task("e#lint", "unknown", "remote_miss", certain=False),
+        task("f#lint", "moon_phase"),
+        task("g#lint", None, certain=False),
+    ]
+    causes = causes_of(repository, sameHash=tasks, sameHashCount=9)
+    stub.says("POST /v1/causes", 200, {"causes": causes, "missing": None})
+    lines = Larder()("why", "build").stdout.splitlines()
+    assert [one.partition(": ")[2] for one in lines if one.startswith("same hash, not rest")] == [
+        "2 tasks, evicted on 2026-11-20: a#lint, b#lint",
+        "1 task, the run did not ask the cache (forced): c#lint",
+        "1 task, probably the run did not ask the cache (the remote cache was off, or had no token): d#lint",
+        "1 task, for an unknown reason (remote_miss): e#lint",
+        "1 task, moon_phase: f#lint",
+        "1 task with the hash of the baseline: g#lint",
+        "2 tasks more",
+    ]
 
 
 def test_the_pages_of_runs_come_to_an_end(stub: Stub) -> None:

@@ -57,7 +57,8 @@ _USAGE = (
 @click.option(
     "--against",
     metavar="RUN|FILE",
-    help="What to compare a dry run of TASK with: main, last (your last one), ci, the id of a run, or a summary.",
+    help="What to compare a dry run of TASK, or --run, with: main, last (your last one), ci, or the id of a run. For "
+    "TASK also a file.",
 )
 @click.option("--run", "run_id", metavar="ID", help="Show why tasks of a reported run missed.")
 @click.option(
@@ -133,8 +134,8 @@ def _compared(
 ) -> tuple[ComparisonJson, set[str | None]]:
     """The comparison, and the classes of all of its causes."""
     files = [name for name in names if name.endswith(".json")]
-    if run_id is not None and not (names or is_last or against or is_offline):
-        return _with_classes(deployment_of(_client()).run(run_id))
+    if run_id is not None and not (names or is_last or is_offline):
+        return _with_classes(deployment_of(_client()).run(run_id, against))
     if run_id is not None:
         raise click.UsageError(_USAGE)
     if is_last and not names and against is None:

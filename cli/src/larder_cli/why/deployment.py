@@ -22,21 +22,30 @@ _PAGE_OF_RUNS = 100
 _MAX_PAGES = 10
 
 _TO_REPORT = (
-    "set TURBO_RUN_SUMMARY=true for turbo on main, and then run: LARDER_INPUTS=names sh ci/report-run.sh "
+    "Set TURBO_RUN_SUMMARY=true for turbo on main, and then run: LARDER_INPUTS=names sh ci/report-run.sh "
     "(docs/usage.md#report-inputs)"
 )
 _MISSING = {
     "inputs_off": (
         "the team keeps no inputs of runs: an owner or admin turns them on with PATCH /v2/teams/{team} and "
-        '{{"runInputs": "names"}} (docs/usage.md#inputs-of-runs)'
+        '{{"runInputs": "names"}}, or the operator with `larder teams run-inputs {team} names`'
     ),
     "no_baseline": f"no baseline: report a run of main first. {_TO_REPORT}",
     "no_time": "the deployment found no baseline within five seconds: name a run with --against ID",
 }
 _NO_SUCH_BASELINE = (
-    "no baseline: no reported run that can be compared is --against {}. Name another one, or "
+    "no baseline: no reported run that can be compared is --against {}. Name another one, or report a run. "
     + _TO_REPORT
 )
+_MISSING_OF_RUN = {
+    "no_inputs": (
+        "run {id} has no inputs: its report had none, or it is of a scope that you do not read. "
+        + _TO_REPORT
+    ),
+    "no_baseline": (
+        "there was no run to compare run {id} with when it was reported: name one, such as --against main"
+    ),
+}
 _ADVICE = {
     "unauthorized": RULES["token-refused"].text,
     "not_a_team_member": RULES["other-team"].text,
@@ -61,8 +70,11 @@ class Deployment:
             raise click.ClickException(self._about_missing(str(reply.get("missing")), against))
         return cast(ComparisonJson, reply["causes"])
 
-    def run(self, id: str) -> ComparisonJson:
-        """Why the tasks of a reported run missed. `id` can be its beginning. Raises click.ClickException."""
+    def run(self, id: str, against: str | None) -> ComparisonJson:
+        """Why the tasks of a reported run missed, as stored, or compared again with `against`.
+
+        `id` can be its beginning. Raises click.ClickException.
+        """
         found = next((one for one in self._runs() if str(one["id"]).startswith(id)), None)
         if found is None:
             raise click.ClickException(
@@ -70,13 +82,14 @@ class Deployment:
                 "the runs of the team"
             )
         path = f"/v1/runs/{quote(str(found['id']), safe='')}"
-        reply = self._ask("GET", path, {"startedAt": str(found["startedAt"])})
-        if reply.get("explanation") is None:
-            raise click.ClickException(
-                f"run {found['id']} was not compared: its report had no inputs, there was no baseline, or it is of a "
-                f"scope that you do not read. {_TO_REPORT[:1].upper()}{_TO_REPORT[1:]}"
-            )
-        return cast(ComparisonJson, reply["explanation"])
+        query = {} if against is None else {"against": against}
+        reply = self._ask("GET", path, {"startedAt": str(found["startedAt"]), **query})
+        if reply.get("causes") is None:
+            missing = str(reply.get("missing"))
+            if against is None and missing in _MISSING_OF_RUN:
+                raise click.ClickException(_MISSING_OF_RUN[missing].format(id=found["id"]))
+            raise click.ClickException(self._about_missing(missing, against))
+        return cast(ComparisonJson, reply["causes"])
 
     def history(self, hash: str) -> Mapping[str, Any]:
         """What became of a hash in the reported runs. Raises click.ClickException."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from larder.clock import from_ms
 from larder_cli.output import human_duration
+from larder_cli.why.report import cause_line, reason_text
 
 
 def lines_of(hash: str, history: Mapping[str, Any]) -> Iterator[str]:
@@ -23,6 +24,10 @@ def lines_of(hash: str, history: Mapping[str, Any]) -> Iterator[str]:
         yield f"  branches    {', '.join(one['branches']) or '-'}"
         yield f"  commits     {', '.join(sha[:8] for sha in one['shas']) or '-'}"
         yield f"  on          {', '.join(ci or 'computers' for ci in one['ci']) or '-'}"
+        if one.get("cause"):
+            yield f"  cause       {cause_line(one['cause'])}"
+        if one.get("reason"):
+            yield f"  built again {reason_text(one['reason'])}"
         yield f"  stored      {'yes' if one['stored'] else 'no, or not for this token'}"
     if not history["complete"]:
         yield "There are older runs, which were not read."

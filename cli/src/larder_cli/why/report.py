@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from larder.clock import from_ms
 from larder.misses.causes import ADVICE, Kind
 from larder.misses.hints import Hint
-from larder.misses.records import MAX_NAMES, BaselineJson, CauseJson, ComparisonJson
+from larder.misses.reasons import Evidence, Reason
+from larder.misses.records import MAX_NAMES, BaselineJson, CauseJson, ComparisonJson, SameHashJson
 from larder_cli.output import human_duration, printable
 
 _SHOWN_CAUSES = 8
@@ -60,6 +61,23 @@ _CHOSEN: Mapping[str, Sequence[str]] = {
     "newest": ("the newest run",),
 }
 """Why the deployment compares with this run. Not if the caller has named it."""
+
+_REASONS: Mapping[str, str] = {
+    Reason.NOT_CACHED: "cache is false",
+    Reason.TOO_LARGE: 'too large without preflight, so never stored. Set "preflight": true',
+    Reason.NOT_ASKED: "the run did not ask the cache (the remote cache was off, or had no token)",
+    Reason.UNUSABLE: "Larder had it, and turbo could not use the answer (signature, error or connection)",
+    Reason.AT_ONCE: "another run built it at the same time",
+    Reason.OTHER_SCOPE: "only in a scope that this credential does not read",
+    Reason.HIDDEN: "hidden as older than the protection of the team,",
+    Reason.CACHING_OFF: "caching was paused or disabled",
+    Reason.DELETED: "deleted",
+    Reason.EXPIRED: "expired",
+    Reason.EVICTED: "evicted",
+    Reason.REFUSED: "the upload was refused",
+    Reason.NEVER_ARRIVED: "the upload did not arrive",
+    Reason.UNKNOWN: "for an unknown reason",
+}
 
 NOTHING = "nothing changed: every hash is that of the baseline"
 _COMPARED = (
@@ -124,6 +142,11 @@ def cause_line(cause: CauseJson, quoted: _Quote = printable) -> str:
     what = _some(cause["values"], quoted) or cause["how"]
     line = f"{TITLES.get(cause['kind'], cause['kind'])}: {_subject(cause, quoted)} {what}"
     return f"{line} ({'; '.join(about)})" if about else line
+
+
+def reason_text(reason: Reason) -> str:
+    """Why a task was built although a run before had its hash. That of a newer deployment as it is."""
+    return _REASONS.get(reason, reason)
 
 
 def code_span(name: str) -> str:
@@ -217,23 +240,43 @@ def _left_out(shown: ComparisonJson) -> Iterator[str]:
 
 def _others(shown: ComparisonJson, quoted: _Quote) -> Iterator[str]:
     """Tasks that have no cause, and notes."""
-    same_hash = [one["task"] for one in shown["sameHash"]]
     for tasks, count, about in (
         (shown["new"], shown["newCount"], "new: {} that the baseline does not have"),
         (shown["gone"], shown["goneCount"], "gone: {} that only the baseline has"),
-        (
-            same_hash,
-            shown["sameHashCount"],
-            "same hash, not restored: {} with the hash of the baseline",
-        ),
     ):
         if count:
             yield f"{about.format(_tasks(count))}: {_first(tasks, count, quoted)}"
+    yield from _same_hash(shown, quoted)
     for note in shown["notes"]:
         if note["note"] in _NOTES:
             line = _NOTES[note["note"]].format(quoted(note["subject"] or ""))
             names = _first(note["tasks"], note["count"], quoted)
             yield f"note: {line}{': ' if names else ''}{names}"
+
+
+def _same_hash(shown: ComparisonJson, quoted: _Quote) -> Iterator[str]:
+    groups: dict[str, list[str]] = {}
+    for one in shown["sameHash"]:
+        groups.setdefault(_reason(one), []).append(one["task"])
+    for reason, tasks in groups.items():
+        names = _first(tasks, len(tasks), quoted)
+        yield f"same hash, not restored: {_tasks(len(tasks))}{reason}: {names}"
+    if more := shown["sameHashCount"] - len(shown["sameHash"]):
+        yield f"same hash, not restored: {_tasks(more)} more"
+
+
+def _reason(one: SameHashJson) -> str:
+    reason = one["reason"]
+    if reason is None:
+        return " with the hash of the baseline"
+    text = reason_text(reason)
+    if reason == Reason.NOT_ASKED and Evidence.UPLOADED in one["evidence"]:
+        text = "the run did not ask the cache (forced)"
+    if reason == Reason.UNKNOWN and one["evidence"]:
+        text += f" ({', '.join(one['evidence'])})"
+    day = f" on {from_ms(one['at']):%Y-%m-%d}" if one["at"] is not None else ""
+    is_sure = one["certain"] or reason == Reason.UNKNOWN
+    return f", {'' if is_sure else 'probably '}{text}{day}"
 
 
 def _first(names: Sequence[str], count: int, quoted: _Quote) -> str:
