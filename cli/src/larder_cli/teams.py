@@ -260,7 +260,8 @@ def rename(
 def run_inputs(team: str, kept: str, as_json: bool) -> None:
     """Set what is kept of the inputs of TEAM's runs.
 
-    names keeps the names of files and variables, and digests of files; values also a code of each variable's value.
+    Larder explains misses with them. names keeps the names of files and variables, and digests of files; values also
+    a code of each variable's value.
     """
     from larder.teams.teams import change_team
 
