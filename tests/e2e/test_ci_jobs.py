@@ -173,6 +173,39 @@ def test_a_job_of_github_builds_from_the_cache(
     assert status(local_cloud, other["TURBO_TOKEN"]) == 401
 
 
+def test_the_summary_of_a_job_says_why_its_tasks_missed(
+    local_cloud: LocalCloud,
+    server: Server,
+    client: Callable[..., turbo.Client],
+    short_monorepo: Path,
+    fresh_monorepo: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    """The second job compares itself with the first, without a word in its workflow but `inputs`."""
+    local_cloud.larder("teams", "run-inputs", local_cloud.team, "names")
+    local_cloud.larder(
+        *("trust", "add", local_cloud.team, "--github", "acme/docs", "--issuer", server.url)
+    )
+    time.sleep(COUNTS_AFTER_S)
+    root = fresh_monorepo(turbo.NEWEST, seed="causes", template=short_monorepo)
+    summaries = []
+    for number in range(2):
+        remote_cache, _ = github_job(server, local_cloud, tmp_path, repository="acme/docs")
+        newest = client(turbo.NEWEST)
+        job = turbo.Client(
+            newest.command, newest.version, remote_cache, newest.home, preflight=True
+        )
+        turbo.build(job, root)
+        assert end_github_job(local_cloud, tmp_path, root, inputs="names") == b""
+        summaries.append((tmp_path / "summary").read_text())
+        (next(root.glob("packages/*")) / f"new-{number}.txt").write_text("x")
+        wipe_outputs_and_local_cache(root)
+    first, second = summaries
+    assert "tasks compared with" not in first
+    assert "tasks compared with" in second
+    assert "/new-0.txt` added" in second
+
+
 def test_a_job_of_github_that_is_refused_builds_without_the_cache(
     local_cloud: LocalCloud, server: Server, tmp_path: Path
 ) -> None:
