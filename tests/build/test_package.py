@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,11 @@ def test_the_archives_contain_the_build(packed: Path) -> None:
         ("jwt-layer", "JwtLayer"),
     ):
         assert set(ZipFile(archive(packed, name)).namelist()) == files(BUILT / folder)
+
+
+def test_the_sidecar_is_one_file_that_runs(packed: Path) -> None:
+    command = [sys.executable, "-I", "-S", str(packed / "larder.pyz"), "--help"]
+    assert "run a build" in subprocess.run(command, capture_output=True, text=True).stdout
 
 
 @dataclass(frozen=True)
