@@ -6,6 +6,7 @@ from tests.functions.usage.reports import (
     LIB_2,
     MAIN,
     UI,
+    UI_2,
     ask,
     keep,
     later,
@@ -13,6 +14,7 @@ from tests.functions.usage.reports import (
     report,
     send,
 )
+from tests.functions.usage.test_same_hash import LOCAL, REMOTE, looked_up, reason
 from tests.requests import Reply, Sender
 from tests.trust.conftest import Trusting
 from tests.trust.scene import Scene
@@ -78,6 +80,23 @@ def test_a_job_that_only_reads_reports_and_is_never_a_baseline(trusting: Trustin
     assert len(objects()) == 1
     with later(2):
         assert baseline(ask(main, report(LIB_2))) == first
+
+
+def test_what_a_job_that_only_reads_built_was_refused(trusting: Trusting) -> None:
+    keep(trusting.cloud)
+    main = trusting.token()
+    send(main, report(UI))
+    reads = Sender(trusting.exchange(scope="artifacts:read").json["access_token"])
+    with later():
+        send(reads, report(LIB))
+    with later(2):
+        looked_up(main, LOCAL, REMOTE)
+        (found,) = send(main, report(LIB, UI_2)).json["causes"]["sameHash"]
+    assert reason(found) == ("refused", True, ["remote_miss", "refused"])
+    with later(3):
+        looked_up(main, LOCAL, REMOTE)
+        (found,) = send(main, report(LIB, UI_2 | {"hash": "5" * 16})).json["causes"]["sameHash"]
+    assert found["reason"] == "unknown", "the run before could store it"
 
 
 def test_a_run_of_a_laptop_is_not_trusted(scene: Scene) -> None:

@@ -38,12 +38,16 @@ _DELETIONS = (Action.ARTIFACT_DELETED, Action.REMOVAL_DONE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A task that was built although earlier runs had its hash. `had` are those runs, the newest first."""
+    """A task that was built although earlier runs had its hash. `had` are those runs, the newest first.
+
+    It was `refused` if all of them built it with credentials that only read, so that none could store it.
+    """
 
     id: str
     hash: str
     size_bytes: int | None
     had: Sequence[Run]
+    refused: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +63,15 @@ class Found:
 def built_again(run: Run, report: Report, listed: Sequence[Run]) -> list[Built]:
     """The tasks of a run that were built with the hash of an earlier one. `listed` are runs, the newest first."""
     having: dict[str, list[Run]] = {}
+    offered: set[str] = set()
     for earlier in listed:
         if earlier.id == run.id:
             continue
         for (_, _, outcome, _), hash in zip(earlier.tasks, earlier.hashes, strict=False):
             if hash is not None and outcome != Outcome.FAILED:
                 having.setdefault(hash, []).append(earlier)
+                if outcome != Outcome.BUILT or not earlier.only_reads:
+                    offered.add(hash)
     found: list[Built] = []
     inputs = report["inputs"]
     for task, own in zip(report["tasks"], inputs["tasks"], strict=True):
@@ -73,8 +80,15 @@ def built_again(run: Run, report: Report, listed: Sequence[Run]) -> list[Built]:
         if was_built and is_cached and task["hash"] in having:
             package, name = task.get("package"), task["task"]
             id = f"{package}#{name}" if package else name
-            had = having[task["hash"]]
-            found.append(Built(id=id, hash=task["hash"], size_bytes=task.get("bytes"), had=had))
+            found.append(
+                Built(
+                    id=id,
+                    hash=task["hash"],
+                    size_bytes=task.get("bytes"),
+                    had=having[task["hash"]],
+                    refused=task["hash"] not in offered,
+                )
+            )
     return found
 
 
@@ -134,9 +148,10 @@ class _Scene:
     def _missing(self, one: Built) -> Found:
         """turbo asked, and Larder did not have it for this credential."""
         asked = (Evidence.REMOTE_MISS,)
-        last = one.had[0]
         if any(earlier.ended_at > self._run.started_at for earlier in one.had):
             return Found(reason=Reason.AT_ONCE, certain=True, evidence=(*asked, Evidence.OVERLAP))
+        if one.refused:
+            return Found(reason=Reason.REFUSED, certain=True, evidence=(*asked, Evidence.REFUSED))
         readable = [
             earlier for earlier in one.had if earlier.scope in (None, self._caller.own_scope)
         ]

@@ -56,7 +56,12 @@ def record_run(
 
     Raises InvalidValue, TooManyRequests.
     """
-    run = replace(run, scope=caller.own_scope, trusted=caller.trusted and not caller.only_reads)
+    run = replace(
+        run,
+        scope=caller.own_scope,
+        trusted=caller.trusted and not caller.only_reads,
+        only_reads=caller.only_reads,
+    )
     writer = caller.own_scope or caller.actor.credential_id
     kept = _coded(caller, report)
     if kept is None:

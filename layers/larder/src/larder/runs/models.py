@@ -77,7 +77,8 @@ class Run:
 
     `scope` is the scope of its reporter as for artifacts, None for the shared one. It is `trusted` if its reporter is,
     and in a team without protection if a CI reported it. `inputs` is the end of the name of its object, None without
-    one; only a run with inputs can be a baseline. `explanation` is why it missed, None if nothing was compared.
+    one; only a run with inputs can be a baseline. A run that `only_reads` could not store what it built. `explanation`
+    is why it missed, None if nothing was compared.
     """
 
     id: str
@@ -96,6 +97,7 @@ class Run:
     scope: str | None = None
     trusted: bool = False
     inputs: str | None = None
+    only_reads: bool = False
     explanation: ComparisonJson | None = None
 
     @property

@@ -66,6 +66,7 @@ def item_of(owner: str, run: Run, *, expires_at: datetime) -> Item:
         "scope": run.scope,
         "trusted": run.trusted,
         "inputs": run.inputs,
+        "only_reads": run.only_reads or None,
         "explanation": None if run.explanation is None else _packed_explanation(run.explanation),
     }
 
@@ -255,5 +256,6 @@ def _run(item: Item) -> Run:
         scope=item.get("scope"),
         trusted=item.get("trusted", False),
         inputs=item.get("inputs"),
+        only_reads=item.get("only_reads", False),
         explanation=_unpacked_explanation(item.get("explanation")),
     )
