@@ -190,6 +190,8 @@ def test_compressed_reports(cloud: Cloud) -> None:
     headers = {**GITHUB, "content-encoding": "gzip", "content-type": "application/json"}
     reply = cloud.send("POST", "/v1/runs", body=body, headers=headers)
     assert (reply.status, reply.json["missing"]) == (200, "no_baseline")
+    unpacked = json.dumps(report(LIB)).encode()
+    assert cloud.send("POST", "/v1/runs", body=unpacked, headers=headers).status == 200
     damaged = cloud.send("POST", "/v1/runs", body=body[:-20], headers=headers)
     assert outcome(damaged) == (400, "bad_request")
     plain = cloud.send("POST", "/v1/runs", body=b"\xff{}", headers=headers)
