@@ -67,6 +67,8 @@ class Names:
     """An account of the caller at a provider, in addition to a password."""
     caching: str = "paused"
     """The caching status to set."""
+    run: str = "36BZkPZ2WvAw4rLnTqMzCx0Ed8s"
+    """The run to read. That of `POST /v1/runs` has this id unless another one is given."""
     run_started_ms: int = field(default_factory=lambda: round(time.time() * 1000) - 60_000)
     """When the reported run started. events/ has a fixed moment; runs that are too old are refused."""
     origin: str = "https://cache.example.com"
@@ -134,7 +136,7 @@ def path_parameters(names: Names) -> dict[str, str]:
         "idOrSlug": names.team,
         "keyId": names.key_id,
         "ruleId": names.rule,
-        "runId": "36BZkPZ2WvAw4rLnTqMzCx0Ed8s",
+        "runId": names.run,
         "uid": names.member,
         "token": names.reset_token,
         "id": names.provider,

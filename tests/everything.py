@@ -1,5 +1,7 @@
 """Everything that a request of the catalogue can name."""
 
+from dataclasses import replace
+
 from larder import clock
 from larder.accounts.link_tokens import issue_confirmation_token, issue_verification_token
 from larder.accounts.models import User
@@ -67,6 +69,7 @@ def create_everything(
         ),
         invitation_token=invitations.issue_token(invitation),
         rule=rule.id,
+        run="stored",
         id_token=id_tokens.mint(github_claims()),
         provider=provider.id,
         provider_domain=provider.domains[0],
@@ -75,4 +78,7 @@ def create_everything(
     )
     put = valid("PUT /v8/artifacts/{hash}", names)
     assert put(Sender(token, slug=acme.slug)).status == 202
+    report = valid("POST /v1/runs", names)
+    report = replace(report, json=report.json | {"id": names.run})
+    assert report(Sender(token, slug=acme.slug)).status == 200
     return names

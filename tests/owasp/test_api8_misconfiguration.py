@@ -18,7 +18,7 @@ from tests.requests import Reply, Sender
 OF_PATHS = {
     "hash": HASH,
     "idOrSlug": "team-of-ada",
-    **dict.fromkeys(("uid", "keyId", "ruleId", "id"), "x"),
+    **dict.fromkeys(("uid", "keyId", "ruleId", "runId", "id"), "x"),
     "token": "A" * 32,
 }
 """Values for the parameters of every path."""
@@ -127,7 +127,14 @@ def test_no_client_text_breaks_or_forges_a_log_line(
         body = json_body(operation)
         part = quote(encoded, safe="")
         filled = path.format(
-            hash=part, idOrSlug=part, uid=part, keyId=part, ruleId=part, token=part, id=part
+            hash=part,
+            idOrSlug=part,
+            uid=part,
+            keyId=part,
+            ruleId=part,
+            runId=part,
+            token=part,
+            id=part,
         )
         json_values = None
         if body and isinstance(body["example"], dict):

@@ -30,7 +30,7 @@ def paths() -> list[tuple[str, str]]:
     """Every operation of the OpenAPI document, a preflight of a page and a request without a route."""
     listed = [*operations(), ("OPTIONS", "/api/auth/any"), ("GET", "/nothing")]
     filled = {"hash": HASH, "idOrSlug": "team-of-ada", "token": "A" * 32}
-    filled |= {"uid": "x", "keyId": "x", "ruleId": "x", "id": "x"}
+    filled |= {"uid": "x", "keyId": "x", "ruleId": "x", "runId": "x", "id": "x"}
     return [(method, path.format(**filled)) for method, path in listed]
 
 
