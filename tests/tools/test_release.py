@@ -14,7 +14,7 @@ from tools.release.assets import NOTES, write_assets
 from tools.release.changes_since import changes_since
 from tools.release.check import problems
 from tools.release.notes import NoUpgradeNotes, notes, published_notes, upgrade_steps
-from tools.release.package import SETTINGS, TEMPLATE, Unbuilt, package, version
+from tools.release.package import SETTINGS, SIDECAR, TEMPLATE, Unbuilt, package, version
 from tools.release.rehearse import differing, next_section
 
 BUILT_TEMPLATE = """\
@@ -53,8 +53,8 @@ def test_archives_are_named_by_their_content_and_the_template_names_them(
     built: Path, tmp_path: Path
 ) -> None:
     package(built, tmp_path / "dist")
-    terms, functions, layer, settings, template = names(tmp_path / "dist")
-    assert (terms, settings, template) == ("LICENSE", SETTINGS, TEMPLATE)
+    terms, functions, layer, sidecar, settings, template = names(tmp_path / "dist")
+    assert (terms, sidecar, settings, template) == ("LICENSE", SIDECAR, SETTINGS, TEMPLATE)
     assert ZipFile(tmp_path / "dist" / functions).namelist() == ["module.py"]
     assert ZipFile(tmp_path / "dist" / layer).namelist() == ["python/larder/module.py"]
     for name, archive in (("functions", functions), ("layer", layer)):
