@@ -616,6 +616,11 @@ def test_a_team_lets_its_runs_be_compared(server: LocalCloud, page: Browser) -> 
             times = {"startTime": ended - 1_000, "endTime": ended, "exitCode": 0}
             body = reports.report(*tasks, sha=sha, ancestors=(MAIN,), execution=times)
             assert client.post("/v1/runs", json=body).status_code == 200
+    # On the first day, the hours say more than the day.
+    report(server, key, team)
+    page.press("Overview")
+    page.wait_for_text("Tasks per hour, of reported runs")
+    page.wait_for_text("tasks, 0% from a cache, 0 s saved")
     page.press("Runs")
     page.wait_for_heading("Runs")
     page.wait_for_text("packages/lib/src/a.js (2)")

@@ -20,10 +20,13 @@ const Legend = ({ series = SERIES }) => html`<ul class="legend">
   ${series.map(([, name, kind]) => html`<li><i class=${kind}></i>${name}</li>`)}
 </ul>`;
 
+/** A day of UTC, or an hour in the zone of the user. */
+const dayText = ({ day, hour }) => (hour ? formats.hour.format(hour) : formats.usageDay.format(new Date(day)));
+
 function TasksTable({ days }) {
   const figure = (name) => (day) => formats.number.format(day[name]);
-  return html`<${Table} label="Tasks per day" rows=${[...days].reverse()} id=${({ day }) => day} columns=${[
-    { title: "Day", cell: ({ day }) => formats.usageDay.format(new Date(day)) },
+  return html`<${Table} label="Tasks" rows=${[...days].reverse()} id=${({ day, hour }) => day ?? hour} columns=${[
+    { title: days[0].hour ? "Hour" : "Day", cell: dayText },
     ...SERIES.map(([name, title]) => ({ title: `${title}s`.replace("Builts", "Built"), number: true, cell: figure(name) })),
     { title: "From a cache", number: true, cell: (day) => rateText(hitRate(day)) },
     { title: "Time saved", number: true, cell: (day) => durationText(day.timeSavedMs) },
@@ -74,11 +77,11 @@ function DaysChart({ days, series, label, axisText, readout, left = 48 }) {
         return html`<rect class=${kind} x=${x + gap / 2} width=${Math.max(0.5, step - gap)} y=${y(below)} height=${Math.max(0, drawn)} />`;
       })}
       <rect class=${index === shown ? "at chosen" : "at"} x=${x} y="0" width=${Math.max(0, step)} height=${height - bottom + 8} />
-      ${index % labelEvery === 0 && html`<text x=${x} y=${height + 2}>${formats.usageDay.format(new Date(one.day))}</text>`}
+      ${index % labelEvery === 0 && html`<text x=${x} y=${height + 2}>${dayText(one)}</text>`}
     </g>`;
   };
   return html`<p class="readout" aria-live="polite">
-      ${formats.usageDay.format(new Date(day.day))}: ${readout(day)}
+      ${dayText(day)}: ${readout(day)}
     </p>
     <div ref=${box} class="chart">
       ${width > 0 && html`<svg width=${width} height=${height + 8} role="group" tabindex="0" onKeyDown=${move}
@@ -101,7 +104,25 @@ const taskText = (day) =>
   `${countText(tasksOf(day), "task", "tasks")}, ${rateText(hitRate(day))} from a cache, ${durationText(day.timeSavedMs)} saved`;
 
 const TasksChart = ({ days }) => html`<${Legend} />
-  <${DaysChart} days=${days} series=${SERIES} label="Tasks per day" axisText=${(tasks) => formats.tenths.format(tasks)} readout=${taskText} />`;
+  <${DaysChart} days=${days} series=${SERIES} label=${days[0].hour ? "Tasks per hour" : "Tasks per day"} axisText=${(tasks) => formats.tenths.format(tasks)} readout=${taskText} />`;
+
+/** The reported runs of a day as hours, from the first one to the last. */
+function hoursOf(runs) {
+  const hours = new Map();
+  for (const run of [...runs].reverse()) {
+    const hour = Math.floor(run.startedAt / HOUR) * HOUR;
+    const sums = hours.get(hour) ?? { hour, localHits: 0, remoteHits: 0, remoteMisses: 0, hits: 0, timeSavedMs: 0 };
+    sums.localHits += run.localHits;
+    sums.remoteHits += run.remoteHits;
+    sums.hits += run.localHits + run.remoteHits;
+    sums.remoteMisses += run.built;
+    sums.timeSavedMs += run.timeSavedMs;
+    hours.set(hour, sums);
+  }
+  const [first, last] = [Math.min(...hours.keys()), Math.max(...hours.keys())];
+  const none = { localHits: 0, remoteHits: 0, remoteMisses: 0, hits: 0, timeSavedMs: 0 };
+  return Array.from({ length: (last - first) / HOUR + 1 }, (_, index) => hours.get(first + index * HOUR) ?? { hour: first + index * HOUR, ...none });
+}
 
 /** The days from the first one with tasks on. */
 function usedDays(days) {

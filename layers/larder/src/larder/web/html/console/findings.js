@@ -63,12 +63,13 @@ const CostlyTasks = ({ figures, scope }) => {
   <//>`;
 };
 
-/** What the reported runs of a period say, or how to report them. */
-function RunsOverview({ scope, days }) {
-  const loaded = useLoad(`/v1/runs?${scope.query}&from=${dayBefore(days - 1)}&limit=1`);
+/** What the reported runs of a period say, or how to report them. On the first day of a team, its hours say more. */
+function RunsOverview({ scope, days, isFirstDay }) {
+  const loaded = useLoad(`/v1/runs?${scope.query}&from=${dayBefore(days - 1)}&limit=${isFirstDay ? 100 : 1}`);
   if (loaded.data?.figures.runs === 0)
     return html`<${Card} title="What to fix"><p class="soft">CI can <a href=${`${scope.path}/runs`}>report its runs</a>. Then you see here which tasks lose the most time.</p><//>`;
-  return html`<${Loaded} of=${loaded} show=${({ figures }) => html`<div class="pair">
+  return html`<${Loaded} of=${loaded} show=${({ figures, runs }) => html`<div class="pair">
+    ${isFirstDay && html`<${DaysCard} title="Tasks per hour, of reported runs" days=${hoursOf(runs)} chart=${TasksChart} table=${TasksTable} />`}
     <${Findings} figures=${figures} scope=${scope} /><${CostlyTasks} figures=${figures} scope=${scope} />
   </div>`} />`;
 }

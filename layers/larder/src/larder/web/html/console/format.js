@@ -8,6 +8,7 @@ const formats = {
   date: new Intl.DateTimeFormat(locale(), { dateStyle: "medium" }),
   // Usage is counted in days of UTC.
   usageDay: new Intl.DateTimeFormat(locale(), { month: "short", day: "numeric", timeZone: "UTC" }),
+  hour: new Intl.DateTimeFormat(locale(), { hour: "numeric" }),
   list: new Intl.ListFormat(locale()),
   relative: new Intl.RelativeTimeFormat(locale(), { numeric: "auto" }),
 };

@@ -49,7 +49,7 @@ function Overview({ scope }) {
       ${isUnused
         ? html`<${Start} scope=${scope} />`
         : html`<${Figures} scope=${scope} usage=${data} before=${before.data} period=${period} />
-            <${RunsOverview} scope=${scope} days=${Math.min(period, MOST_DAYS_OF_RUNS)} />
+            <${RunsOverview} scope=${scope} days=${Math.min(period, MOST_DAYS_OF_RUNS)} isFirstDay=${usedDays(data.days).length === 1} />
             <div class="pair">
               <${DaysCard} title="From a cache per day (UTC)" days=${usedDays(data.days)} chart=${RateChart} table=${TasksTable} />
               <${DaysCard} title="Tasks per day (UTC)" days=${usedDays(data.days)} chart=${TasksChart} table=${TasksTable} />
