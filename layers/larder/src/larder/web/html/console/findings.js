@@ -13,8 +13,8 @@ const FINDINGS = [
     text: html`${tasks.map((id, at) => html`${at > 0 && ", "}<${TaskOfId} id=${id} scope=${scope} />`)}${taskCount > tasks.length && ` and ${formats.number.format(taskCount - tasks.length)} more`}: built ${countText(builds, "time", "times")} although the hash was known${reason && `: ${REASONS[reason][0]}`}`,
     advice: reason ? REASONS[reason][1] : "The cache should have had it. The page of the task shows which hashes are not stored any more.",
   })),
-  // A change of the source is what a build is for.
-  ({ causes }) => causes.filter(({ advice, class: kind }) => advice !== "source-file" || kind !== "code").map((cause) => ({
+  // A change of the source is what a build is for, unless CI has it without a commit.
+  ({ causes }) => causes.filter(({ advice, atSameCommit, outsideCi }) => advice !== "source-file" || atSameCommit > outsideCi).map((cause) => ({
     ms: cause.buildMs,
     text: html`<${CauseText} of=${cause} />: ${countText(cause.tasks, "task", "tasks")} in ${countText(cause.runs, "run", "runs")}${cause.atSameCommit > 0 && ", also at the same commit"}${cause.outsideCi > 0 && `, ${formats.number.format(cause.outsideCi)} on computers`}`,
     advice: ADVICE[cause.advice],
