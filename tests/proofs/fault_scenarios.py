@@ -1403,6 +1403,22 @@ def report_run(s: Subject) -> Play:
         assert [one["subject"] for one in run.explanation["causes"]] == ["packages/lib/src/a.js"]
 
 
+@scenario("GET /v1/runs/{runId}", variant="compared again")
+def compare_again(s: Subject) -> Play:
+    teams.change_team(
+        s.team.id, teams.TeamChange(run_inputs=RunInputs.VALUES), by=None, now=clock.now()
+    )
+    first, second = reports.report(reports.LIB), reports.report(reports.LIB_2)
+    second["execution"]["startTime"] += 1
+    for body in (first, second):
+        assert reports.send(s.send, body).status == 200
+    query = f"startedAt={second['execution']['startTime']}&against={first['id']}"
+    yield lambda: s.send("GET", f"/v1/runs/{second['id']}?{query}")
+    replies = yield None
+    if replies[-1].status == 200:
+        assert replies[-1].json["missing"] is not None or reports.causes(replies[-1])
+
+
 # All other routes, with the requests of the catalogue ----------------------------------------------------
 
 CHANGING: dict[str, dict[int, str]] = {
