@@ -62,34 +62,35 @@ class Found:
 
 def built_again(run: Run, report: Report, listed: Sequence[Run]) -> list[Built]:
     """The tasks of a run that were built with the hash of an earlier one. `listed` are runs, the newest first."""
-    having: dict[str, list[Run]] = {}
+    inputs = report["inputs"]
+    built = [
+        task
+        for task, own in zip(report["tasks"], inputs["tasks"], strict=True)
+        if task["cache"]["status"] == "MISS"
+        and task.get("execution")
+        and inputs["definitions"][own["definition"]]["cache"]
+    ]
+    having: dict[str, list[Run]] = {task["hash"]: [] for task in built}
     offered: set[str] = set()
     for earlier in listed:
         if earlier.id == run.id:
             continue
-        for (_, _, outcome, _), hash in zip(earlier.tasks, earlier.hashes, strict=False):
-            if hash is not None and outcome != Outcome.FAILED:
-                having.setdefault(hash, []).append(earlier)
-                if outcome != Outcome.BUILT or not earlier.only_reads:
+        for task, hash in zip(earlier.tasks, earlier.hashes, strict=False):
+            if hash in having and task[2] != Outcome.FAILED:
+                having[hash].append(earlier)
+                if task[2] != Outcome.BUILT or not earlier.only_reads:
                     offered.add(hash)
-    found: list[Built] = []
-    inputs = report["inputs"]
-    for task, own in zip(report["tasks"], inputs["tasks"], strict=True):
-        was_built = task["cache"]["status"] == "MISS" and task.get("execution")
-        is_cached = inputs["definitions"][own["definition"]]["cache"]
-        if was_built and is_cached and task["hash"] in having:
-            package, name = task.get("package"), task["task"]
-            id = f"{package}#{name}" if package else name
-            found.append(
-                Built(
-                    id=id,
-                    hash=task["hash"],
-                    size_bytes=task.get("bytes"),
-                    had=having[task["hash"]],
-                    refused=task["hash"] not in offered,
-                )
-            )
-    return found
+    return [
+        Built(
+            id=f"{task['package']}#{task['task']}" if task.get("package") else task["task"],
+            hash=task["hash"],
+            size_bytes=task.get("bytes"),
+            had=having[task["hash"]],
+            refused=task["hash"] not in offered,
+        )
+        for task in built
+        if having[task["hash"]]
+    ]
 
 
 def reasons(
