@@ -28,6 +28,7 @@ class Stub:
     refuses_agent: str = "none"
     """It offers no direct upload to a client with this name."""
 
+    # A body can be a function of that of the request.
     def says(self, request: str, status: int, body: object = "", **headers: str) -> None:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.answers[request] = (status, named, body)
@@ -54,6 +55,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "OPTIONS":
             path = path.rpartition("/")[0]
         status, headers, said = self.stub.answers.get(f"{self.command} {path}", (404, {}, ""))
+        if callable(said):
+            said = said(body)
         if self.headers["User-Agent"].startswith(self.stub.refuses_agent):
             headers = {}
         sent = json.dumps(said).encode() if said != "" else b""

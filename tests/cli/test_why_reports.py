@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from larder.misses.comparison import compare
-from larder.misses.inputs import report_of, summary_of
+from larder.misses.inputs import hints_of, report_of, summary_of
 from larder.misses.records import record
 from larder.misses.summaries import parse_summary
 from tests.larder.misses.summaries import document, task_record
@@ -137,6 +137,119 @@ def test_no_value_and_no_command_is_sent(repository: Repository, stub: Stub) -> 
     sent = gzip.decompress(only(stub).body).decode()
     assert "hunter2" not in sent
     assert SECRET not in sent
+
+
+def compares(stub: Stub, base: dict[str, Any]) -> None:
+    """The deployment compares reports with this summary, as a deployment does."""
+    stored = summary_of(report_of(parse_summary(base)))
+
+    def causes(body: bytes) -> dict[str, Any]:
+        report = json.loads(gzip.decompress(body))
+        found = compare(stored, summary_of(report), hints_of(report))
+        return {"causes": record(found, chosen="ancestor"), "missing": None}
+
+    stub.says("POST /v1/causes", 200, causes)
+
+
+def run_of(sha: str, hash: str, **inputs: bytes) -> dict[str, Any]:
+    """A summary of a run of lib at a commit, whose inputs have these contents: `a` is `src/a.js`."""
+    digests = {f"src/{name}.js": blob(content) for name, content in inputs.items()}
+    return document(LIB | {"hash": hash, "inputs": digests}, scm={"sha": sha, "branch": "main"})
+
+
+def causes_here(repository: Repository, run: dict[str, Any]) -> list[dict[str, Any]]:
+    repository.write("dry.json", run | {"execution": None})
+    found: list[dict[str, Any]] = Larder().json("why", "build")["causes"]
+    return found
+
+
+def test_git_completes_classes_and_commits(repository: Repository, stub: Stub) -> None:
+    repository.write("packages/lib/src/gone.js", "gone\n")
+    base = repository.commit()
+    (repository.root / "packages/lib/src/gone.js").unlink()
+    for name in ("a", "b", "c"):
+        repository.write(f"packages/lib/src/{name}.js", f"{name} 2\n")
+    head = repository.commit()
+    repository.write("packages/lib/src/new.js", "new\n")
+    repository.write("packages/lib/src/a.js", "a 3\n")
+    compares(stub, run_of(base, "l1", a=b"one\n", gone=b"gone\n"))
+    run = run_of(head, "l2", a=b"a 3\n", b=b"b 2\n", c=b"c 2\n", new=b"new\n")
+    found = {
+        one["subject"].rpartition("/")[2]: (one["how"], one["more"], one["class"], one["commit"])
+        for one in causes_here(repository, run)
+    }
+    short = repository.git("rev-parse", "--short", "HEAD")
+    assert found == {
+        "a.js": ("changed", 0, "code", None),
+        "b.js": ("added", 1, "code", short),
+        "gone.js": ("removed", 0, "code", short),
+        "new.js": ("added", 0, "setup", None),
+    }
+    assert len(stub.asked) == 1
+
+
+def test_a_cause_of_files_that_git_does_not_know_stays_as_it_is(
+    repository: Repository, stub: Stub
+) -> None:
+    """The baseline had a file that is not in its commit. Whether it is one of two changed ones is not known."""
+    base = repository.git("rev-parse", "HEAD")
+    repository.write("packages/lib/src/a.js", "a 2\n")
+    head = repository.commit()
+    compares(stub, run_of(base, "l1", a=b"one\n", generated=b"1\n"))
+    repository.write("packages/lib/src/generated.js", "2\n")
+    repository.git("add", ".")
+    head = repository.commit()
+    (cause,) = causes_here(repository, run_of(head, "l2", a=b"a 2\n", generated=b"2\n"))
+    assert (cause["more"], cause["class"], cause["commit"]) == (1, None, None)
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_line_endings_are_proven_by_the_deployment(
+    repository: Repository, stub: Stub, is_clean: bool
+) -> None:
+    """If the baseline ran with other contents than its commit has, other line endings explain nothing."""
+    names = ("a", "b", "c")
+    for name in names:
+        repository.write(f"packages/lib/src/{name}.js", f"{name}\n")
+    base = repository.commit()
+    contents = {name: f"{name}\n".encode() for name in names}
+    if not is_clean:
+        contents["b"] = b"edited\n"
+    compares(stub, run_of(base, "l1", **contents))
+    for name in names:
+        repository.write(f"packages/lib/src/{name}.js", f"{name}\r\n")
+    run = run_of(base, "l2", **{name: f"{name}\r\n".encode() for name in names})
+    (cause,) = causes_here(repository, run)
+    assert cause["more"] == 2
+    hints = ["line_endings"] if is_clean else ["uncommitted"]
+    assert [one["hint"] for one in cause["hints"]] == hints
+    assert cause["advice"] == ("line-endings" if is_clean else "source-file")
+    assert cause["class"] == "setup"
+    assert len(stub.asked) == 2
+    assert parse_qs(urlsplit(stub.asked[1].path).query)["against"] == [run["id"]]
+
+
+def test_git_names_the_changed_packages(repository: Repository, stub: Stub) -> None:
+    def lockfile(version: str) -> None:
+        packages = {
+            "packages/lib": {"dependencies": {"ms": "2"}},
+            "node_modules/ms": {"version": version},
+        }
+        repository.write("package-lock.json", {"packages": packages})
+
+    def run(hash: str) -> dict[str, Any]:
+        task = LIB | {"hash": hash, "hashOfExternalDependencies": hash * 8}
+        return document(task, scm={"sha": base, "branch": "main"})
+
+    lockfile("2.0.0")
+    base = repository.commit()
+    compares(stub, run("a1"))
+    lockfile("2.1.0")
+    (cause,) = causes_here(repository, run("a2"))
+    assert cause["hints"] == [{"hint": "packages", "values": ["ms 2.0.0 -> 2.1.0"]}]
+    assert cause["class"] == "setup"
+    lines = Larder()("why", "build").stdout
+    assert "lockfile: external dependencies of lib changed (ms 2.0.0 -> 2.1.0) -> 1 task" in lines
 
 
 @pytest.mark.parametrize("run", ["main", "last", "ci", RUN])

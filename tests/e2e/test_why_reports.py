@@ -187,16 +187,16 @@ def test_a_reported_run_has_the_causes_of_its_file(
     row.change(acme.monorepo)
     asked = json.loads(acme.why(*row.tasks, "--json"))
     compared = json.loads(acme.why(*row.tasks, "--against", str(file), "--json"))
-    assert [essence(one) for one in asked["causes"]] == [essence(one) for one in compared["causes"]]
+    assert [without_texts(one) for one in asked["causes"]] == [
+        without_texts(one) for one in compared["causes"]
+    ]
     for part in ("tasks", "changed", "sameHash", "new", "gone"):
         assert asked[part] == compared[part]
 
 
-def essence(cause: dict[str, Any]) -> dict[str, Any]:
-    """What the deployment knows without the repository. It has digests of engines."""
-    names = ("kind", "subject", "task", "how", "more", "directCount", "direct", "below", "alone")
-    shown = {name: cause[name] for name in names}
-    return shown if cause["kind"] == "engines" else {**shown, "values": cause["values"]}
+def without_texts(cause: dict[str, Any]) -> dict[str, Any]:
+    """The deployment has digests of engines."""
+    return {**cause, "values": []} if cause["kind"] == "engines" else cause
 
 
 def test_another_baseline(team: Callable[..., Team]) -> None:

@@ -1,9 +1,12 @@
 """`larder why`: why tasks miss the cache, from the run summaries of turbo. The comparison is larder.misses.
 
-command.py    the options and the run
-summaries.py  the summaries: from a file, the newest of the repository, or a dry run
-checkout.py   what git knows about the differences
-lockfiles.py  the external packages of each workspace, from the lockfiles of npm, pnpm, yarn and bun
-redaction.py  labels in place of names
-report.py     the output: text, Markdown and JSON
+command.py     the options and the run
+summaries.py   the summaries: from a file, the newest of the repository, or a dry run
+checkout.py    what git knows about a run, and about the differences of two
+lockfiles.py   the external packages of each workspace, from the lockfiles of npm, pnpm, yarn and bun
+deployment.py  the questions to a deployment
+completion.py  what git knows about the causes that a deployment has found
+redaction.py   labels in place of names
+report.py      the output for people: text and Markdown
+history.py     what became of a hash, as text
 """

@@ -67,6 +67,11 @@ def read_checkout(root: Path, run: Summary) -> Checkout:
     )
 
 
+def committed_files(root: Path, sha: str) -> Mapping[str, str] | None:
+    """The hash of each file of a commit, by its path in `root`. None if git does not have the commit."""
+    return _Git(root).tree(sha)
+
+
 def _inputs(run: Summary) -> Iterator[FileChange]:
     """The inputs of all tasks, by their path in `root`."""
     lists = ((task.directory, task.files) for task in run.tasks.values())

@@ -15,6 +15,7 @@ from larder_cli.commands import examples, json_option
 from larder_cli.doctor.client import Client, NoRepository, read_client
 from larder_cli.output import echo, print_json
 from larder_cli.why.checkout import read_checkout, read_hints
+from larder_cli.why.completion import completed
 from larder_cli.why.deployment import deployment_of
 from larder_cli.why.history import lines_of
 from larder_cli.why.redaction import redacted
@@ -165,7 +166,12 @@ def _asked(tasks: tuple[str, ...], against: str | None) -> ComparisonJson:
     run = dry_run(client.root, Path.cwd(), tasks, is_offline=False)
     here = read_checkout(client.root, run)
     report = report_of(run, ancestors=here.ancestors, dirty=here.dirty, hints=here.hints)
-    return deployment.causes(report, against)
+    shown = deployment.causes(report, against)
+
+    def ask(other: Summary) -> ComparisonJson:
+        return deployment.causes(report_of(other), shown["baseline"]["id"])
+
+    return completed(shown, run, client.root, here.hints, ask)
 
 
 def _of_files(

@@ -1,6 +1,6 @@
 """The kinds of causes for another hash, and the advice for each."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -74,11 +74,15 @@ class Cause:
     @property
     def advice(self) -> str:
         """The key in ADVICE. docs/why.md has a heading for each."""
-        names = [hint for hint, _ in self.hints]
-        for hint in names:
-            if hint in _ADVICE_OF_HINTS:
-                return _ADVICE_OF_HINTS[hint]
-        return _ADVICE_OF_KINDS[self.kind]
+        return advice_of(self.kind, [hint for hint, _ in self.hints])
+
+
+def advice_of(kind: Kind, hints: Iterable[Hint]) -> str:
+    """The advice of a cause of this kind with these hints."""
+    for hint in hints:
+        if hint in _ADVICE_OF_HINTS:
+            return _ADVICE_OF_HINTS[hint]
+    return _ADVICE_OF_KINDS[kind]
 
 
 _ADVICE_OF_HINTS: Mapping[Hint, str] = MappingProxyType(

@@ -388,7 +388,12 @@ class _Found:
                     about[known.hint] = {}
                 reached = () if Hint.LINE_ENDINGS in about else tuple(tasks)
                 signature = (
-                    *(key.kind, key.how, reached, self._class(key)),
+                    *(
+                        key.kind,
+                        key.how,
+                        reached,
+                        class_of(key.kind, key.subject, self.hints, self._run),
+                    ),
                     tuple((hint, tuple(values)) for hint, values in about.items()),
                 )
                 alike[signature].append(key)
@@ -402,7 +407,7 @@ class _Found:
                 more=tuple(one.subject for one in others),
                 hints=self._about[first],
                 commit=commits.pop() if len(commits) == 1 else None,
-                class_=self._class(first),
+                class_=class_of(first.kind, first.subject, self.hints, self._run),
                 direct=tuple(sorted({id for one in keys for id in self._tasks[one]})),
             )
 
@@ -438,28 +443,6 @@ class _Found:
             if other.key.kind is Kind.FILE:
                 return group._replace(hints={Hint.EXAMPLE: {other.key.subject: None}})
         return group
-
-    def _class(self, key: _Key) -> Class | None:
-        """A cause is `code` if the file that has it differs between the two commits."""
-        if key.kind in (Kind.FILE, Kind.GLOBAL_FILE):
-            hint = self.hints.files.get(key.subject, FileHint()).hint
-            if hint in (Hint.UNTRACKED, Hint.IGNORED):
-                return Class.SETUP
-            files = {key.subject}
-        elif key.kind in (Kind.EXTERNAL, Kind.GLOBAL_EXTERNAL):
-            files = set(LOCKFILES)
-        elif key.kind in (Kind.DEFINITION, Kind.TURBO_JSON):
-            folders = {"", *(task.directory for task in self._run.tasks.values())}
-            files = {path_of(folder, name) for folder in folders for name in TURBO_JSON}
-        elif key.kind is Kind.ENGINES:
-            files = {MANIFEST}
-        elif key.kind in (Kind.GLOBAL_INTERNAL, Kind.EDGE, Kind.MOVED, Kind.UNKNOWN):
-            return None
-        else:
-            return Class.SETUP
-        if self.hints.committed is None:
-            return None
-        return Class.CODE if files & self.hints.committed else Class.SETUP
 
     def _reached(self, groups: Sequence[_Group], changed: Sequence[str]) -> dict[str, int]:
         """For each changed task, a bit for each group that it has of its own or by the tasks that it depends on."""
@@ -514,6 +497,29 @@ class _Found:
         if task.was_restored:
             return 0
         return (task.build_ms if task.was_run else self._base.tasks[id].build_ms) or 0
+
+
+def class_of(kind: Kind, subject: str, hints: Hints, run: Summary) -> Class | None:
+    """A cause is `code` if the file that has it differs between the two commits. None if that is not known."""
+    if kind in (Kind.FILE, Kind.GLOBAL_FILE):
+        hint = hints.files.get(subject, FileHint()).hint
+        if hint in (Hint.UNTRACKED, Hint.IGNORED):
+            return Class.SETUP
+        files = {subject}
+    elif kind in (Kind.EXTERNAL, Kind.GLOBAL_EXTERNAL):
+        files = set(LOCKFILES)
+    elif kind in (Kind.DEFINITION, Kind.TURBO_JSON):
+        folders = {"", *(task.directory for task in run.tasks.values())}
+        files = {path_of(folder, name) for folder in folders for name in TURBO_JSON}
+    elif kind is Kind.ENGINES:
+        files = {MANIFEST}
+    elif kind in (Kind.GLOBAL_INTERNAL, Kind.EDGE, Kind.MOVED, Kind.UNKNOWN):
+        return None
+    else:
+        return Class.SETUP
+    if hints.committed is None:
+        return None
+    return Class.CODE if files & hints.committed else Class.SETUP
 
 
 def _bits(mask: int) -> list[int]:
