@@ -29,7 +29,12 @@ from .stub import Stub
 TOKEN = "larder_" + "k" * 64
 LONG_KEY = "s" * 32
 GOOD = {"remoteCache": {"preflight": True}}
-VARIABLES = {"TURBO_API": "https://cache.example.com", "TURBO_TOKEN": TOKEN, "TURBO_TEAM": "acme"}
+VARIABLES = {
+    "TURBO_API": "https://cache.example.com",
+    "TURBO_TOKEN": TOKEN,
+    "TURBO_TEAM": "acme",
+    "TURBO_RUN_SUMMARY": "true",
+}
 
 
 @dataclass
@@ -398,6 +403,23 @@ def test_a_token_and_a_team_of_vercel_count_without_those_of_larder(repository: 
     settings = {one["name"]: one["where"] for one in repository.report("--offline")["settings"]}
     assert settings["token"] == "VERCEL_ARTIFACTS_TOKEN"
     assert settings["team"] == "VERCEL_ARTIFACTS_OWNER"
+
+
+@pytest.mark.parametrize("value", [None, "", "TRUE", "yes", "0"])
+def test_without_summaries_of_runs(repository: Repository, value: str | None) -> None:
+    repository.environment.delenv("TURBO_RUN_SUMMARY")
+    if value is not None:
+        repository.sets(TURBO_RUN_SUMMARY=value)
+    (found,) = repository.found(offline=True).values()
+    assert (found["id"], found["where"]) == ("summaries-off", "TURBO_RUN_SUMMARY")
+
+
+def test_summaries_of_runs_by_a_file(repository: Repository) -> None:
+    repository.environment.delenv("TURBO_RUN_SUMMARY")
+    repository.write(".turbo/config.json", {"runSummary": True})
+    assert repository.found(offline=True) == {}
+    repository.write(".turbo/config.json", {"runSummary": False})
+    assert repository.found(offline=True)["summaries-off"]["where"] == ".turbo/config.json"
 
 
 def test_turbo_jsonc_and_another_cache_folder_are_read(repository: Repository) -> None:

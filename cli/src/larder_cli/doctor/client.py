@@ -27,6 +27,7 @@ _VARIABLES = {
     "TURBO_TEAMID": "teamId",
     "TURBO_TOKEN": "token",
     "TURBO_PREFLIGHT": "preflight",
+    "TURBO_RUN_SUMMARY": "runSummary",
     "TURBO_REMOTE_CACHE_TIMEOUT": "timeout",
     "TURBO_REMOTE_CACHE_UPLOAD_TIMEOUT": "uploadTimeout",
 }
@@ -36,7 +37,8 @@ _OF_TURBO_JSON = (
     *("uploadTimeout", "enabled"),
 )
 """Not the token: turbo does not read it from turbo.json."""
-_OF_CONFIG_FILES = ("apiUrl", "loginUrl", "teamSlug", "teamId", "token")
+_OF_CONFIG_FILES = ("apiUrl", "loginUrl", "teamSlug", "teamId", "token", "runSummary")
+_SWITCH_OF_CONFIG_FILES = "runSummary"
 
 
 class NoRepository(Exception):
@@ -182,6 +184,9 @@ def _from_variable(
             yield name, Value(_FLAGS[text], variable)
         elif text:
             client.invalid.append(_invalid(variable, text, "1 or 0", f"{variable}=1"))
+    elif name == "runSummary":
+        # Every other text turns it off.
+        yield name, Value(_FLAGS.get(text, False), variable)
     elif name in SECONDS:
         if text.isascii() and text.isdigit():
             yield name, Value(int(text), variable)
@@ -208,7 +213,8 @@ def _from_file(
         return
     lower = {str(name).lower(): value for name, value in document.items()}
     for name in names:
-        if isinstance(value := lower.get(name.lower()), str):
+        kind = bool if name == _SWITCH_OF_CONFIG_FILES else str
+        if isinstance(value := lower.get(name.lower()), kind):
             yield name, Value(value, where)
 
 

@@ -138,6 +138,11 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "unknown-turbo": Rule(
             _N, "Doctor reads the version from node_modules, the lock file or package.json."
         ),
+        "summaries-off": Rule(
+            _N,
+            "With TURBO_RUN_SUMMARY=true, or 1, turbo writes what it hashed to .turbo/runs. larder why --last and "
+            "reports of runs need these files.",
+        ),
         # The deployment.
         "unreachable": Rule(_P, "turbo must reach the address. Check it, and the network between."),
         "not-larder": Rule(_P, "Set the address of Larder, without a path."),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from larder_cli.doctor.client import Client
+from larder_cli.doctor.client import DEFAULT, Client
 from larder_cli.doctor.findings import MAX_BODY_BYTES, PREFLIGHT_LINE, Finding
 from larder_cli.doctor.repository import Artifacts, Version, package_configurations
 from larder_cli.output import human_size
@@ -38,6 +38,7 @@ def findings_here(
     yield from _preflight(client, artifacts)
     yield from _timeouts(client, artifacts)
     yield from _version(version, was_offered=was_offered)
+    yield from _summaries(client)
 
 
 def is_usable(address: str | None) -> bool:
@@ -262,6 +263,14 @@ def _version(version: Version | None, *, was_offered: bool) -> Iterator[Finding]
         yield Finding(id="untested-turbo", where=version.where, found=found)
     if version.numbers < DIRECT_UPLOADS_FROM and not was_offered:
         yield old_turbo(version)
+
+
+def _summaries(client: Client) -> Iterator[Finding]:
+    where = client.value("runSummary").where
+    if not client.is_on("runSummary"):
+        where = "TURBO_RUN_SUMMARY" if where == DEFAULT else where
+        found = "turbo writes no summaries of runs."
+        yield Finding(id="summaries-off", where=where, found=found, paste="TURBO_RUN_SUMMARY=true")
 
 
 def old_turbo(version: Version) -> Finding:
