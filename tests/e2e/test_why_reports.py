@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +244,111 @@ def test_what_became_of_a_hash(team: Callable[..., Team]) -> None:
         "  stored      yes",
     ]
     assert acme.why("0" * 16).startswith(f"No reported run has {'0' * 16}.")
+
+
+def test_arguments_of_a_reported_run(team: Callable[..., Team]) -> None:
+    """A report has only a digest of them. The beginning of the id is enough."""
+    acme = team()
+    acme.reports("build")
+    run = acme.reports("build", "--", "--watch")
+    ((first, *_),) = causes(acme.why("--run", run["id"][:8]))
+    assert first.startswith("arguments: arguments after -- changed -> 4 tasks, ")
+    assert "has the id 36CC" in acme.why("--run", "36CC", status=1)
+
+
+CLOCK_SKEW_S = 6
+
+
+def built_again(acme: Team, *arguments: str, **variables: str) -> str:
+    """Build in a new checkout, report the run, and return what is said about its hashes."""
+    shutil.rmtree(acme.monorepo.root / ".turbo" / "cache", ignore_errors=True)
+    # Events of the seconds before a run count as its own, because clocks differ.
+    time.sleep(CLOCK_SKEW_S)
+    run = acme.reports("build", *arguments, **{**acme.variables, **variables})
+    (line,) = (
+        line
+        for line in acme.why("--run", run["id"]).splitlines()
+        if line.startswith("same hash, not restored: ")
+    )
+    return line.partition(": ")[2]
+
+
+def today() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d}"
+
+
+EVERY_TASK = "api#build, lib#build, ui#build, web#build"
+
+
+def test_a_forced_run(team: Callable[..., Team]) -> None:
+    acme = team()
+    acme.reports("build", **acme.variables)
+    forced = built_again(acme, "--force")
+    assert forced == f"4 tasks, the run did not ask the cache (forced): {EVERY_TASK}"
+
+
+def test_a_run_without_the_remote_cache(team: Callable[..., Team]) -> None:
+    acme = team()
+    acme.reports("build", "--cache=local:rw", **acme.variables)
+    assert built_again(acme, "--cache=local:rw") == (
+        "4 tasks, probably the run did not ask the cache (the remote cache was off, or had no token): "
+        + EVERY_TASK
+    )
+
+
+def test_another_signature_key(team: Callable[..., Team]) -> None:
+    acme = team()
+    acme.monorepo.change_turbo_json(remoteCache={"signature": True})
+    acme.monorepo.commit()
+    key = "TURBO_REMOTE_CACHE_SIGNATURE_KEY"
+    acme.reports("build", **acme.variables, **{key: "one" * 20})
+    assert built_again(acme, **{key: "two" * 20}) == (
+        "4 tasks, probably Larder had it, and turbo could not use the answer (signature, error or connection): "
+        + EVERY_TASK
+    )
+
+
+def test_a_deleted_artifact(team: Callable[..., Team]) -> None:
+    acme = team()
+    run = acme.reports("build", **acme.variables)
+    hash = next(one["hash"] for one in run["tasks"] if one["taskId"] == "lib#build")
+    reply = httpx.delete(
+        f"{acme.cloud.url}/v1/artifacts/{hash}",
+        params={"slug": acme.slug},
+        headers={"Authorization": f"Bearer {acme.session}"},
+        trust_env=False,
+    )
+    assert reply.is_success, reply.text
+    assert built_again(acme) == f"1 task, deleted on {today()}: lib#build"
+
+
+def test_an_artifact_that_is_too_large_without_preflight(team: Callable[..., Team]) -> None:
+    acme = team()
+    write = "mkdir -p dist && head -c 6000000 /dev/urandom > dist/large"
+    acme.monorepo.change_json(
+        "packages/web/package.json", lambda one: one["scripts"].update(build=write)
+    )
+    acme.monorepo.commit()
+    acme.reports("build", **acme.variables)
+    assert built_again(acme) == (
+        '1 task, too large without preflight, so never stored. Set "preflight": true: web#build'
+    )
+
+
+def test_paused_caching(team: Callable[..., Team]) -> None:
+    acme = team()
+    acme.reports("build", **acme.variables)
+    reply = httpx.put(
+        f"{acme.cloud.url}/v1/artifacts/status",
+        json={"status": "paused"},
+        params={"slug": acme.slug},
+        headers={"Authorization": f"Bearer {acme.session}"},
+        trust_env=False,
+    )
+    assert reply.is_success, reply.text
+    assert (
+        built_again(acme) == f"4 tasks, caching was paused or disabled on {today()}: {EVERY_TASK}"
+    )
 
 
 def test_without_git_the_causes_are_the_same(team: Callable[..., Team]) -> None:
