@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from larder.misses.comparison import compare
-from larder.misses.inputs import hints_of, report_of, summary_of
+from larder.misses.inputs import MAX_HINTS, hints_of, report_of, summary_of
 from larder.misses.records import record
 from larder.misses.summaries import parse_summary
 from tests.larder.misses.summaries import document, task_record
@@ -227,6 +227,23 @@ def test_line_endings_are_proven_by_the_deployment(
     assert cause["class"] == "setup"
     assert len(stub.asked) == 2
     assert parse_qs(urlsplit(stub.asked[1].path).query)["against"] == [run["id"]]
+
+
+@pytest.mark.parametrize("ending", ["", "\r"])
+def test_more_files_than_a_report_has_hints_for_are_one_cause(
+    repository: Repository, stub: Stub, ending: str
+) -> None:
+    names = [f"f{number}" for number in range(MAX_HINTS + 2)]
+    for name in names:
+        repository.write(f"packages/lib/src/{name}.js", f"{name}\n")
+    base = repository.commit()
+    compares(stub, run_of(base, "l1", **{name: f"{name}\n".encode() for name in names}))
+    contents = {name: f"{name}{ending or ' 2'}\n".encode() for name in names}
+    for name in names:
+        repository.write(f"packages/lib/src/{name}.js", contents[name])
+    (cause,) = causes_here(repository, run_of(base, "l2", **contents))
+    assert (cause["more"], cause["class"]) == (MAX_HINTS + 1, "setup")
+    assert [one["hint"] for one in cause["hints"]] == ["line_endings" if ending else "uncommitted"]
 
 
 def test_git_names_the_changed_packages(repository: Repository, stub: Stub) -> None:

@@ -19,7 +19,7 @@ from larder.misses.comparison import (
     path_of,
 )
 from larder.misses.hints import FileHint, Hint, Hints
-from larder.misses.inputs import MAX_ANCESTORS
+from larder.misses.inputs import MAX_ANCESTORS, MAX_HINTS
 from larder.misses.summaries import Summary
 from larder_cli.why.lockfiles import Lockfile, Read, changed_packages, external_packages
 
@@ -37,7 +37,7 @@ class Checkout:
     """What git knows about the run of a dry run here.
 
     `ancestors` are the commits before its own, the nearest first. `dirty` is whether tracked files differ from the
-    commit, None without git. `hints` has the inputs that are not as in the commit.
+    commit, None without git. `hints` has the inputs that are not as in the commit, as many as a report can have.
     """
 
     ancestors: Sequence[str] = ()
@@ -60,11 +60,12 @@ def read_checkout(root: Path, run: Summary) -> Checkout:
     ):
         if path not in tree and git.working_file(path) is not None:
             changes.setdefault(path, FileChange(path, "", path))
-    return Checkout(
-        ancestors=git.ancestors(),
-        dirty=git.is_dirty(),
-        hints=Hints(files=dict(_file_hints(git, changes, None, tree, "", run.sha or ""))),
-    )
+    hints = dict(_file_hints(git, changes, None, tree, "", run.sha or ""))
+    if len(hints) > MAX_HINTS:
+        # With a hint for some of them, files that changed alike would be two causes. `dirty` says the rest.
+        outside = [path for path, one in hints.items() if one.hint is not Hint.UNCOMMITTED]
+        hints = {path: hints[path] for path in outside[:MAX_HINTS]}
+    return Checkout(ancestors=git.ancestors(), dirty=git.is_dirty(), hints=Hints(files=hints))
 
 
 def committed_files(root: Path, sha: str) -> Mapping[str, str] | None:

@@ -153,9 +153,12 @@ class _Here:
             return cause
         kind, hints = Kind(cause["kind"]), cause["hints"]
         class_, commit = cause["class"], cause["commit"]
+        known = {self.hints.files.get(path, FileHint()).hint for path in paths}
         if paths and paths <= endings:
             left: list[HintJson] = [one for one in hints if one["hint"] not in _OF_FILES]
             hints = [*left, {"hint": Hint.LINE_ENDINGS, "values": []}]
+        elif not hints and known == {Hint.UNCOMMITTED}:
+            hints = [{"hint": Hint.UNCOMMITTED, "values": []}]
         elif not hints and (names := self._packages(cause)):
             hints = [{"hint": Hint.PACKAGES, "values": names[:MAX_NAMES]}]
         classes = {
