@@ -53,7 +53,7 @@ def test_archives_are_named_by_their_content_and_the_template_names_them(
     built: Path, tmp_path: Path
 ) -> None:
     package(built, tmp_path / "dist")
-    terms, functions, layer, sidecar, settings, template = names(tmp_path / "dist")
+    terms, functions, sidecar, layer, settings, template = names(tmp_path / "dist")
     assert (terms, sidecar, settings, template) == ("LICENSE", SIDECAR, SETTINGS, TEMPLATE)
     assert ZipFile(tmp_path / "dist" / functions).namelist() == ["module.py"]
     assert ZipFile(tmp_path / "dist" / layer).namelist() == ["python/larder/module.py"]
