@@ -38,14 +38,14 @@ for file; do
       exit 0
       ;;
   esac
-  case ${LARDER_INPUTS:-off} in names | values) encoding='header = "Content-Encoding: gzip"' ;; *) encoding='' ;; esac
+  # A gateway may read JSON as text, which breaks compressed bytes.
+  case ${LARDER_INPUTS:-off} in names | values) kind=application/octet-stream ;; *) kind=application/json ;; esac
   # The token comes in a file of its own, because other processes can see the arguments of a program.
   curl -sS --max-time 30 --max-filesize 1000000 -K /dev/fd/3 -o "$reply" \
     "${TURBO_API%/}/v1/runs?teamId=${TURBO_TEAMID:-}&slug=${TURBO_TEAM:-}" \
-    -H "Content-Type: application/json" -H "x-artifact-client-ci: ${LARDER_CI:-}" \
+    -H "Content-Type: $kind" -H "x-artifact-client-ci: ${LARDER_CI:-}" \
     --data-binary "@$body" 3<<LINES
 header = "Authorization: Bearer $TURBO_TOKEN"
-$encoding
 LINES
   if ! grep -q '"recorded"' "$reply"; then
     printf 'The run was not reported: %s\n' "$(plain "$(cat "$reply")")" >&2

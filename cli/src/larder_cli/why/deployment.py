@@ -110,7 +110,7 @@ class Deployment:
     ) -> dict[str, Any]:
         headers = {"User-Agent": "larder-why", "Authorization": f"Bearer {self.token}"}
         if body:
-            headers |= {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+            headers |= {"Content-Type": "application/octet-stream"}
         url = f"{self.address}{path}?{urlencode({**self.team, **query})}"
         try:
             answer = exchange(method, url, headers=headers, body=body)
