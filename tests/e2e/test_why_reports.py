@@ -30,16 +30,7 @@ pytestmark = pytest.mark.e2e
 SCRIPT = Path(__file__).resolve().parents[2] / "ci" / "report-run.sh"
 TASKS = ("build", "test", "lint")
 EVERY_ROW = os.environ.get("WHY_VERSIONS") == "all"
-SAMPLE = (
-    "a source file in a commit",
-    "a new file",
-    "a variable of env",
-    "an external package",
-    "outputs",
-    "a script",
-    "two causes of one task",
-    "the mode of a file",
-)
+SAMPLE = ("a source file in a commit", "a variable of env", "two causes of one task")
 """Rows of test_why.py that are also played here. `make proofs` plays all."""
 
 
@@ -200,6 +191,7 @@ def without_texts(cause: dict[str, Any]) -> dict[str, Any]:
     return {**cause, "values": []} if cause["kind"] == "engines" else cause
 
 
+@pytest.mark.thorough
 def test_another_baseline(team: Callable[..., Team]) -> None:
     acme = team()
     main = acme.reports(API_URL="one")
@@ -244,6 +236,7 @@ def test_what_became_of_a_hash(team: Callable[..., Team]) -> None:
     assert acme.why("0" * 16).startswith(f"No reported run has {'0' * 16}.")
 
 
+@pytest.mark.thorough
 def test_arguments_of_a_reported_run(team: Callable[..., Team]) -> None:
     """A report has only a digest of them. The beginning of the id is enough."""
     acme = team()
@@ -285,6 +278,7 @@ def test_a_forced_run(team: Callable[..., Team]) -> None:
     assert forced == f"4 tasks, the run did not ask the cache (forced): {EVERY_TASK}"
 
 
+@pytest.mark.thorough
 def test_a_run_without_the_remote_cache(team: Callable[..., Team]) -> None:
     acme = team()
     acme.reports("build", "--cache=local:rw", **acme.variables)
@@ -294,6 +288,7 @@ def test_a_run_without_the_remote_cache(team: Callable[..., Team]) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_another_signature_key(team: Callable[..., Team]) -> None:
     acme = team()
     acme.monorepo.change_turbo_json(remoteCache={"signature": True})
@@ -333,6 +328,7 @@ def test_an_artifact_that_is_too_large_without_preflight(team: Callable[..., Tea
     )
 
 
+@pytest.mark.thorough
 def test_paused_caching(team: Callable[..., Team]) -> None:
     acme = team()
     acme.reports("build", **acme.variables)
@@ -349,6 +345,7 @@ def test_paused_caching(team: Callable[..., Team]) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_without_git_the_causes_are_the_same(team: Callable[..., Team]) -> None:
     acme = team()
     acme.reports(API_URL="two")

@@ -10,7 +10,8 @@ AGAINST = matching(
     "against",
     re.compile(r"[A-Za-z0-9]{1,64}"),
     "must be main, last, ci or the id of a run",
-    "The run to compare with: `main`, `last` (your last one), `ci`, or the id of a run. Without it, Larder chooses.",
+    "The run to compare with: `main`, `last` (your last one), `ci`, or the id of a run. Without it, Larder chooses one "
+    "for a report, and shows the stored causes of a run.",
 )
 
 
