@@ -254,6 +254,23 @@ def test_a_full_spool_drops_the_upload(
     assert deployment.sent("PUT") == []
 
 
+@pytest.mark.parametrize("why", ["read-only", "no room"])
+def test_a_large_body_that_is_dropped_is_read_to_its_end(
+    tool: httpx.Client, running: Running, deployment: Deployment, why: str
+) -> None:
+    """Nx ends a build if it cannot send all of a body, whatever the answer is."""
+    if why == "no room":
+        running.sidecar.limit_spool(1_000)
+    else:
+        deployment.failing["PUT"] = [(403, "missing_permission")]
+        tool.put("/v1/cache/0", content=b"x")
+        running.uploaded()
+    for number in range(1, 3):
+        reply = tool.put(f"/v1/cache/{number}", content=b"x" * 40_000_000)
+        assert (reply.status_code, reply.headers.get("connection")) == (403, None)
+    assert deployment.artifacts == {}
+
+
 def test_nothing_is_left_in_the_spool(
     deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,22 @@ _COLLECTION = (
 _MOST_CHUNK_LINE = 1_000
 
 
+class _Sent:
+    """A body on its connection. `left` bytes are not read yet."""
+
+    def __init__(self, file: BufferedIOBase, left: int) -> None:
+        self._file, self.left = file, left
+
+    def read(self, size: int, /) -> bytes:
+        block = self._file.read(min(size, self.left))
+        self.left -= len(block)
+        return block
+
+    def drain(self) -> None:
+        while self.left and self.read(_BLOCK):
+            pass
+
+
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     """Answers the tools until `shutdown`. `port` 0 takes a free one."""
 
@@ -126,12 +142,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._drain()
             self._answer(client.dropped)
             return
-        source, size = self._body()
+        source = self._body()
         try:
-            body = self.server.spool.take(source, size)
+            body = self.server.spool.take(source, source.left)
         except SpoolFull:
-            # What is left of the body is not read.
-            self.close_connection = True
+            source.drain()
             self._answer(client.dropped)
             return
         except ValueError:
@@ -195,12 +210,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return ""
         return value.strip() if kind.lower() == "bearer" else ""
 
-    def _body(self) -> tuple[BufferedIOBase, int]:
-        """The body of an upload and its size. One in chunks is read first."""
+    def _body(self) -> _Sent:
+        """The body of a request. One in chunks is read first."""
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
             content = self._chunks()
-            return BytesIO(content), len(content)
-        return self.rfile, self._length()
+            return _Sent(BytesIO(content), len(content))
+        text = self.headers.get("content-length", "0")
+        return _Sent(self.rfile, int(text) if text.isdigit() else 0)
 
     def _chunks(self) -> bytes:
         found: list[bytes] = []
@@ -214,21 +230,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             found.append(self.rfile.read(size))
             self.rfile.readline(_MOST_CHUNK_LINE)
 
-    def _length(self) -> int:
-        text = self.headers.get("content-length", "0")
-        return int(text) if text.isdigit() else 0
-
     def _drain(self) -> None:
-        """Read a body that nobody needs, so that the connection can be used again."""
-        left = self._length()
-        if left > 64 * _BLOCK or self.headers.get("transfer-encoding"):
-            self.close_connection = True
-            return
-        while left:
-            block = self.rfile.read(min(left, _BLOCK))
-            if not block:
-                return
-            left -= len(block)
+        """Read a body that nobody needs. A tool that could not send all of it would fail, whatever the answer is."""
+        self._body().drain()
 
     def _start(self, status: int, size: int, kind: str) -> None:
         self.send_response_only(status)
