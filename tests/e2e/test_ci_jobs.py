@@ -76,6 +76,12 @@ def written(file: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in file.read_text().splitlines())
 
 
+def build_in_job(newest: turbo.Client, remote_cache: dict[str, str], root: Path) -> turbo.Run:
+    """Build with what the action gives to the steps after it."""
+    job = turbo.Client(newest.command, newest.version, remote_cache, newest.home, preflight=True)
+    return turbo.build(job, root)
+
+
 def end_github_job(cloud: LocalCloud, folder: Path, root: Path, **inputs: str) -> bytes:
     """Run what the action does at the end of the job. Returns its log."""
     state = {f"STATE_{name}": value for name, value in written(folder / "state").items()}
@@ -150,11 +156,7 @@ def test_a_job_of_github_builds_from_the_cache(
     for _ in range(2):
         remote_cache, log = github_job(server, local_cloud, tmp_path)
         assert f"::add-mask::{remote_cache['TURBO_TOKEN']}" in log
-        newest = client(turbo.NEWEST)
-        job = turbo.Client(
-            newest.command, newest.version, remote_cache, newest.home, preflight=True
-        )
-        runs.append(turbo.build(job, root))
+        runs.append(build_in_job(client(turbo.NEWEST), remote_cache, root))
         summary = tmp_path / "summary"
         assert end_github_job(local_cloud, tmp_path, root) == b""
         assert f"uses the cache of the team `{local_cloud.team}`" in summary.read_text()
@@ -191,11 +193,7 @@ def test_the_summary_of_a_job_says_why_its_tasks_missed(
     summaries = []
     for number in range(2):
         remote_cache, _ = github_job(server, local_cloud, tmp_path, repository="acme/docs")
-        newest = client(turbo.NEWEST)
-        job = turbo.Client(
-            newest.command, newest.version, remote_cache, newest.home, preflight=True
-        )
-        turbo.build(job, root)
+        build_in_job(client(turbo.NEWEST), remote_cache, root)
         assert end_github_job(local_cloud, tmp_path, root, inputs="names") == b""
         summaries.append((tmp_path / "summary").read_text())
         (next(root.glob("packages/*")) / f"new-{number}.txt").write_text("x")

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from larder_proxy.sidecar import Sidecar
+from larder_proxy.spool import LIMIT, Spool
 
 from tests.web_server import Quiet, listening
 
@@ -46,6 +47,8 @@ class Deployment:
     """How many downloads from storage end early."""
     tokens: set[str] = field(default_factory=lambda: {KEY})
     lifetime_s: int = 3_600
+    room: int = LIMIT
+    """The room of the spool of its sidecars, in bytes."""
     exchanged: int = 0
     lock: Lock = field(default_factory=Lock)
 
@@ -182,7 +185,7 @@ def sidecar(deployment: Deployment, folder: Path, **variables: str) -> Iterator[
         "TURBO_TOKEN": KEY,
         **variables,
     }
-    running = Sidecar(environment, folder, say=lines.append)
+    running = Sidecar(environment, folder, say=lines.append, spool=Spool(deployment.room))
     try:
         yield Running(running, lines)
     finally:

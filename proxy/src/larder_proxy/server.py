@@ -9,6 +9,7 @@ import json
 import shutil
 import socketserver
 import time
+from collections.abc import Iterator
 from email.utils import formatdate
 from io import BufferedIOBase, BytesIO
 
@@ -38,13 +39,17 @@ class _Sent:
     def __init__(self, file: BufferedIOBase, left: int) -> None:
         self._file, self.left = file, left
 
-    def read(self, size: int, /) -> bytes:
-        block = self._file.read(min(size, self.left))
-        self.left -= len(block)
-        return block
+    def __iter__(self) -> Iterator[bytes]:
+        """What is left, in blocks. They end early if the body is cut."""
+        while self.left:
+            block = self._file.read(min(_BLOCK, self.left))
+            if not block:
+                return
+            self.left -= len(block)
+            yield block
 
     def drain(self) -> None:
-        while self.left and self.read(_BLOCK):
+        for _ in self:
             pass
 
 

@@ -36,6 +36,7 @@ class Sidecar:
         token: str | None = None,
         id_token_command: str | None = None,
         say: Callable[[str], None] | None = None,
+        spool: Spool | None = None,
     ) -> None:
         self.target: Target = read_target(environment, folder)
         self.token = token or secrets.token_hex(16)
@@ -47,7 +48,7 @@ class Sidecar:
         self._upstream = Upstream(
             self.target, self._credentials, self._pool, say=say or print_line, ci=ci
         )
-        self._spool = Spool()
+        self._spool = spool or Spool()
         self.cache = Cache(self._upstream, self._spool)
         self._server = Server(port, self.token, self.cache, self._spool)
         self._thread = threading.Thread(
@@ -62,10 +63,6 @@ class Sidecar:
     @property
     def url(self) -> str:
         return f"http://{HOST}:{self.port}"
-
-    def limit_spool(self, size: int) -> None:
-        """Set how many bytes of bodies may be on their way."""
-        self._spool.limit(size)
 
     def variables(self) -> dict[str, str]:
         """What makes the tools use the sidecar."""

@@ -6,20 +6,14 @@ import io
 import shutil
 import tempfile
 import threading
+from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, Callable, Protocol
+from typing import BinaryIO, Callable
 
 IN_MEMORY = 64_000
 """The most bytes of a body that stay in memory: many are on their way at once."""
 
 LIMIT = 10_000_000_000
-_BLOCK = 262_144
-
-
-class Source(Protocol):
-    """What a body is read from. `read` gives fewer bytes at its end only."""
-
-    def read(self, size: int, /) -> bytes: ...
 
 
 class SpoolFull(Exception):
@@ -53,49 +47,36 @@ class Spool:
         self._left = limit
         self._lock = threading.Lock()
 
-    def limit(self, size: int) -> None:
-        """Set the room that is left."""
-        with self._lock:
-            self._left = size
-
-    def take(self, source: Source, size: int) -> Body:
-        """Read a body. Raises SpoolFull before the first byte is read, or OSError, and ValueError for a cut body."""
+    def take(self, blocks: Iterable[bytes], size: int) -> Body:
+        """Keep a body. Raises SpoolFull, before the first block is read if it can, and ValueError for a cut body."""
         with self._lock:
             if size > self._left:
                 raise SpoolFull
             self._left -= size
         try:
-            file = self._copy(source, size)
+            file = self._copy(blocks, size)
         except BaseException:
             self._free(size)
             raise
         return Body(file, size, self._free)
 
-    def _copy(self, source: Source, size: int) -> BinaryIO:
-        if size <= IN_MEMORY:
-            content = source.read(size)
-            if len(content) != size:
+    def _copy(self, blocks: Iterable[bytes], size: int) -> BinaryIO:
+        file = io.BytesIO() if size <= IN_MEMORY else self._new_file()
+        try:
+            for block in blocks:
+                _write(file, block)
+            if file.tell() != size:
                 raise ValueError("the body is cut")
-            return io.BytesIO(content)
-        try:
-            file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115  # Body closes it
-        except OSError as error:
-            raise SpoolFull from error
-        left = size
-        try:
-            while left:
-                block = source.read(min(left, _BLOCK))
-                if not block:
-                    raise ValueError("the body is cut")
-                try:
-                    file.write(block)
-                except OSError as error:
-                    raise SpoolFull from error
-                left -= len(block)
         except BaseException:
             file.close()
             raise
         return file
+
+    def _new_file(self) -> BinaryIO:
+        try:
+            return tempfile.TemporaryFile(dir=self._folder)
+        except OSError as error:
+            raise SpoolFull from error
 
     def _free(self, size: int) -> None:
         with self._lock:
@@ -103,3 +84,10 @@ class Spool:
 
     def close(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _write(file: BinaryIO, block: bytes) -> None:
+    try:
+        file.write(block)
+    except OSError as error:
+        raise SpoolFull from error

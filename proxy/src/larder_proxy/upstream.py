@@ -7,7 +7,7 @@ import io
 import json
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from enum import Enum
 from typing import BinaryIO, Callable
 from urllib.parse import quote
@@ -287,31 +287,11 @@ class Upstream:
 def fetched(download: Download, spool: Spool) -> Body | None:
     """The whole body of a download. None if it is cut, or there is no room for it."""
     try:
-        return spool.take(_Reader(download.blocks), download.size)
+        return spool.take(download.blocks, download.size)
     except (SpoolFull, ValueError, OSError):
         return None
     finally:
         download.close()
-
-
-class _Reader:
-    """Blocks as a file."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks, self._rest = blocks, b""
-
-    def read(self, size: int) -> bytes:
-        found = [self._rest]
-        count = len(self._rest)
-        while count < size:
-            block = next(self._blocks, b"")
-            if not block:
-                break
-            found.append(block)
-            count += len(block)
-        joined = b"".join(found)
-        self._rest = joined[size:]
-        return joined[:size]
 
 
 def _wait(reply: Reply | None) -> float:
