@@ -63,16 +63,7 @@ def recent_runs(
     owner: str, first: datetime, end: datetime, *, limit: int, now: datetime
 ) -> list[Run]:
     """The newest runs that started from `first` on, but before `end`, the newest first."""
-    found: list[Run] = []
-    before = None
-    for _ in range(MAX_FIGURE_PAGES):
-        most = min(_AT_ONCE, limit - len(found))
-        page = repository.read_page(owner, first, end, before=before, limit=most, now=now)
-        found += page.runs
-        before = page.before
-        if before is None or len(found) >= limit:
-            break
-    return found
+    return list(_newest(owner, first, end, most=limit, most_tasks=None, now=now).runs)
 
 
 def read_runs(
@@ -147,16 +138,37 @@ def _read_newest(
     owner: str, first: date, last: date, *, branch: str | None, now: datetime
 ) -> RunsPage:
     """The newest runs of these days, as many as the limits above allow. `before` is None if these are all."""
+    newest = _newest(
+        owner,
+        *_moments(first, last),
+        most=MAX_FIGURE_RUNS,
+        most_tasks=MAX_FIGURE_TASKS,
+        now=now,
+    )
+    return replace(newest, runs=[run for run in newest.runs if branch in (None, run.branch)])
+
+
+def _newest(
+    owner: str,
+    start: datetime,
+    end: datetime,
+    *,
+    most: int,
+    most_tasks: int | None,
+    now: datetime,
+) -> RunsPage:
+    """The newest runs of a time. `before` is None if these are all. Ends early after `most_tasks` tasks."""
     runs: list[Run] = []
-    read, tasks, before = 0, 0, None
+    tasks, before = 0, None
     for _ in range(MAX_FIGURE_PAGES):
-        most = min(_AT_ONCE, MAX_FIGURE_RUNS - read)
-        page = read_runs(owner, first, last, before=before, limit=most, now=now)
-        read += len(page.runs)
+        page = repository.read_page(
+            owner, start, end, before=before, limit=min(_AT_ONCE, most - len(runs)), now=now
+        )
+        runs += page.runs
         tasks += sum(len(run.tasks) for run in page.runs)
-        runs += [run for run in page.runs if branch in (None, run.branch)]
         before = page.before
-        if before is None or read >= MAX_FIGURE_RUNS or tasks >= MAX_FIGURE_TASKS:
+        is_enough = len(runs) >= most or (most_tasks is not None and tasks >= most_tasks)
+        if before is None or is_enough:
             break
     return RunsPage(runs=runs, before=before)
 
