@@ -62,10 +62,12 @@ class Spool:
 
     def _copy(self, blocks: Iterable[bytes], size: int) -> BinaryIO:
         file = io.BytesIO() if size <= IN_MEMORY else self._new_file()
+        written = 0
         try:
             for block in blocks:
                 _write(file, block)
-            if file.tell() != size:
+                written += len(block)
+            if written != size:
                 raise ValueError("the body is cut")
         except BaseException:
             file.close()
