@@ -24,6 +24,7 @@ from local.child_processes import ChildProcesses
 from local.cloudformation import TemplateError
 from local.cold_starts.figures import Life, figures
 from local.cold_starts.report import Run, as_json, as_page, as_table
+from local.cold_starts.tls import TlsFront
 from local.data_folder import DataFolder, open_data_folder
 from local.environment import (
     LOCAL_DEFAULTS,
@@ -48,6 +49,7 @@ BARE, NOTHING = "bare_client", "do_nothing"
 
 _CHOSEN = ("LARDER_AWS_CLIENT",)
 """Options that the caller can set, to compare their values."""
+_BEHIND_TLS = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL_S3")
 _LOOPBACK = "127.0.0.1"
 _BASELINES = Path(__file__).with_name("baselines")
 _BETWEEN_BASELINES = 8
@@ -101,7 +103,7 @@ async def _measure(
     turns = list(_turns(chosen, _baselines(template.functions[0]), options.rounds))
     with tempfile.TemporaryDirectory(prefix="larder-bench-") as temporary:
         folder = open_data_folder(Path(temporary, "data"))
-        async with _bench(folder, build, template) as bench:
+        async with _bench(folder, Path(temporary), build, template) as bench:
             return [await bench.live(function, options.warm_calls) for function in turns]
 
 
@@ -188,8 +190,10 @@ class _Bench:
 
 
 @contextlib.asynccontextmanager
-async def _bench(folder: DataFolder, build: Build, template: Template) -> AsyncIterator[_Bench]:
-    """Temporary tables and a bucket. Invocations between functions are accepted but never run."""
+async def _bench(
+    folder: DataFolder, temporary: Path, build: Build, template: Template
+) -> AsyncIterator[_Bench]:
+    """Temporary tables and a bucket behind TLS. Invocations between functions are accepted but never run."""
     children, screen = ChildProcesses(), RequestLog(sys.stderr)
     _, wake_fd = os.pipe()
     stores = describe_stores(
@@ -211,10 +215,14 @@ async def _bench(folder: DataFolder, build: Build, template: Template) -> AsyncI
     samples = WorkerPool(
         children, [], function_environment(cloud), size=1, log=log, report=screen.note
     )
+    front = TlsFront(temporary)
     try:
         await asyncio.gather(samples.start(), *(one.wait_until_ready() for one in running))
-        yield _Bench(children, build, template, cloud, samples, log, screen)
+        fronts = {name: await front.open(cloud[name]) for name in _BEHIND_TLS}
+        secured = {**cloud, **fronts, **front.variables}
+        yield _Bench(children, build, template, secured, samples, log, screen)
     finally:
+        front.close()
         await samples.stop()
         invocations.close()
         for service in running:

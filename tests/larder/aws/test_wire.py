@@ -57,6 +57,62 @@ def test_calls_share_a_connection(server: ScriptedServer, dynamodb: DynamoDb) ->
     assert {request.connection for request in server.requests} == {1}
 
 
+@pytest.fixture
+def opened(environment: pytest.MonkeyPatch) -> list[str]:
+    """The hosts that further connections are opened to. All of them are refused."""
+    hosts: list[str] = []
+
+    def refuse(address: tuple[str, int], *_: object) -> None:
+        hosts.append(address[0])
+        raise ConnectionRefusedError
+
+    environment.setattr("socket.create_connection", refuse)
+    return hosts
+
+
+def test_a_connection_from_the_start_of_an_instance_carries_its_first_call(
+    server: ScriptedServer, dynamodb: DynamoDb, request: pytest.FixtureRequest
+) -> None:
+    server.plays(FOUND)
+    dynamodb.connect()
+    opened = request.getfixturevalue("opened")
+    assert dynamodb.get_item(**KEY)["Item"] == {"pk": {"S": "a"}}
+    assert opened == []
+
+
+@pytest.fixture
+def starting(environment: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The environment of an instance that starts."""
+    environment.setenv("LARDER_AWS_CLIENT", "wire")
+    aws.reset()
+    return environment
+
+
+def test_an_instance_connects_to_its_tables_while_it_starts_and_starts_without_them(
+    starting: pytest.MonkeyPatch, opened: list[str]
+) -> None:
+    starting.delenv("AWS_ENDPOINT_URL_DYNAMODB", raising=False)
+    aws.connect()
+    assert opened == ["dynamodb.eu-central-1.amazonaws.com"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:8000"),  # workers of `make serve` fork
+        ("LARDER_AWS_CLIENT", "boto3"),
+        ("LARDER_AWS_CLIENT", "neither"),  # each request reports it
+    ],
+)
+def test_an_instance_leaves_connections_to_its_calls(
+    variable: str, value: str, starting: pytest.MonkeyPatch, opened: list[str]
+) -> None:
+    starting.setenv(variable, value)
+    settings.cache_clear()
+    aws.connect()
+    assert opened == []
+
+
 def test_a_connection_that_the_service_closed_is_replaced_without_a_retry(
     server: ScriptedServer, dynamodb: DynamoDb
 ) -> None:

@@ -14,6 +14,7 @@ client's own retries, or refuses a call because of too many requests, every call
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,17 @@ def _by_wire() -> bool:
     if not in_lambda or any(environ.get(name) for name in ONLY_BOTO3_KNOWS):
         return False
     return settings.settings().aws_client == "wire"
+
+
+def connect() -> None:
+    """Connect to DynamoDB while an instance starts. If that fails, the first call connects, and reports the error.
+
+    Lambda starts an instance with a whole processor, and calls it with a share. To load TLS and its roots, and to shake
+    hands, takes several times as long in a call (docs/decisions/cold-starts.md).
+    """
+    with suppress(OSError, settings.SettingsError):
+        if _by_wire() and _url("dynamodb").startswith("https:"):
+            _wire("dynamodb").connect()
 
 
 def dynamodb() -> "DynamoDBClient":

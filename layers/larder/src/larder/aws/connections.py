@@ -195,6 +195,10 @@ class Endpoint:
                 raise StaleConnection from error
             raise
 
+    def connect(self) -> None:
+        """Open a connection for a request that comes later. Raises OSError."""
+        self.keep(self._connection())
+
     def keep(self, connection: Connection) -> None:
         """Keep the connection of a request that has ended, unless `close` was called meanwhile."""
         connection.was_kept = True
@@ -221,7 +225,7 @@ class Endpoint:
 
 @cache
 def _tls() -> "SSLContext":
-    # Imported here, because it takes a tenth of a start and local services do without.
+    # Imported here, because local services do without.
     from ssl import create_default_context
 
     return create_default_context()

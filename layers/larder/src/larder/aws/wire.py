@@ -144,6 +144,10 @@ class _Client:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._boto(), name)
 
+    def connect(self) -> None:
+        """Open a connection for the first call. Raises OSError."""
+        self._endpoint().connect()
+
     def close(self) -> None:
         """Close the connections that no call uses."""
         for endpoint in self._endpoints.values():

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from larder import aws
 from larder.deadline import request_deadline
 from larder.errors import (
     LarderError,
@@ -124,7 +125,10 @@ _HIT_IN_OWN_SCOPE = "HitsOwnScope"
 def lambda_handler(
     app: APIGatewayHttpResolver, *, outcomes: Mapping[int, str] | None = None
 ) -> Handler:
-    """The function that Lambda calls. `outcomes` names the metrics of the route's replies, by status."""
+    """The function that Lambda calls. `outcomes` names the metrics of the route's replies, by status.
+
+    A new instance connects to its tables here.
+    """
 
     def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         log = log_of_request(event)
@@ -140,6 +144,7 @@ def lambda_handler(
         log.info("answered", extra={"status": status, **figures})
         return reply
 
+    aws.connect()
     return handler
 
 
