@@ -1274,7 +1274,7 @@ def test_data_is_retained_when_its_resource_is_replaced(logical_id: str) -> None
         ("IdentityTable", "expires_at"),
         ("ApiKeysTable", None),
         ("TeamsTable", "expires_at"),
-        ("ArtifactsTable", None),
+        ("ArtifactsTable", "expires_at"),
         ("UsageTable", "expires_at"),
         ("AuditTable", "expires_at"),
         ("OutboxTable", "expires_at"),

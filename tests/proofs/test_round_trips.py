@@ -42,6 +42,7 @@ from tests.trust.exchanging import exchange
 
 SMALL = b"small artifact"
 MEDIUM = SMALL * 200
+LARGER = SMALL * 3_000
 LARGE = SMALL * 30_000
 EVENT = valid("POST /v8/artifacts/events", hash="small").json[0]
 HASHES = [f"absent{number}" for number in range(200)]
@@ -51,7 +52,8 @@ Identity = Callable[[Cloud], Sender]
 
 REQUESTS: dict[str, Request] = {
     "GET small": valid("GET /v8/artifacts/{hash}", hash="small"),
-    "GET inline": valid("GET /v8/artifacts/{hash}", hash="medium"),
+    "GET next to the index": valid("GET /v8/artifacts/{hash}", hash="medium"),
+    "GET inline": valid("GET /v8/artifacts/{hash}", hash="larger"),
     "GET redirect": valid("GET /v8/artifacts/{hash}", hash="large"),
     "GET miss": valid("GET /v8/artifacts/{hash}", hash="absent"),
     "HEAD": valid("HEAD /v8/artifacts/{hash}", hash="small"),
@@ -84,6 +86,7 @@ parallel."""
 # request -> round trips warm, cold
 TRIPS: dict[str, tuple[int, int]] = {
     "GET small": (1, 2),
+    "GET next to the index": (1, 2),
     "GET inline": (2, 3),
     "GET redirect": (1, 2),
     "GET miss": (1, 2),
@@ -149,6 +152,7 @@ def stored(begin_with: BeginWith, cloud: Cloud) -> Cloud:
 def with_artifacts(cloud: Cloud) -> Cloud:
     put(cloud, "small", SMALL)
     put(cloud, "medium", MEDIUM)
+    put(cloud, "larger", LARGER)
     put(cloud, "large", LARGE)
     return cloud
 
@@ -404,8 +408,8 @@ EVICTING: dict[str, tuple[int, Request]] = {
     "GET redirect, first use of the day": (2, lambda send: send("GET", "/v8/artifacts/old-large")),
     "GET small": (1, lambda send: send("GET", "/v8/artifacts/small")),
     "GET small, first use of the day": (2, lambda send: send("GET", "/v8/artifacts/old-small")),
-    "GET inline": (2, lambda send: send("GET", "/v8/artifacts/medium")),
-    "GET inline, first use of the day": (2, lambda send: send("GET", "/v8/artifacts/old-medium")),
+    "GET inline": (2, lambda send: send("GET", "/v8/artifacts/larger")),
+    "GET inline, first use of the day": (2, lambda send: send("GET", "/v8/artifacts/old-larger")),
     "HEAD": (1, lambda send: send("HEAD", "/v8/artifacts/small")),
     "HEAD, first use of the day": (2, lambda send: send("HEAD", "/v8/artifacts/old-small")),
     "status": (1, lambda send: send("GET", "/v8/artifacts/status")),
@@ -427,9 +431,9 @@ def test_round_trips_of_a_deployment_that_evicts(
     name: str, stored_too: int, cloud: Cloud, option: SetOption, removal_jobs: list[object]
 ) -> None:
     option("over_quota", "evict")
-    change_state(cloud.team.id, quota_bytes=1_000_000)
+    change_state(cloud.team.id, quota_bytes=1_078_000)
     put(cloud, "old-small", SMALL, now=clock.now() - timedelta(days=2))
-    put(cloud, "old-medium", MEDIUM, now=clock.now() - timedelta(days=2))
+    put(cloud, "old-larger", LARGER, now=clock.now() - timedelta(days=2))
     put(cloud, "old-large", LARGE, now=clock.now() - timedelta(days=2))
     for number in range(stored_too):
         publish(cloud, f"other{number}")
@@ -552,7 +556,15 @@ def test_parallel_calls_count_once_and_sequential_calls_count_each(stored: Cloud
     assert calls.steps == [["BatchGetItem", "BatchGetItem"], ["BatchGetItem"]]
 
 
-ONE_BATCH = ["GET small", "GET redirect", "GET miss", "HEAD", "HEAD miss", "status"]
+ONE_BATCH = [
+    "GET small",
+    "GET next to the index",
+    "GET redirect",
+    "GET miss",
+    "HEAD",
+    "HEAD miss",
+    "status",
+]
 
 
 @pytest.mark.parametrize("identity", IDENTITIES)

@@ -52,7 +52,7 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     )
     functions = (api + 22_000) * 0.20 / MILLION + milliseconds / 1000 * 0.5 * 0.0000133334
     assert lines["functions"] == pytest.approx(functions)
-    reads = 22_000 * 6 + 11_000 * (7 + 4 + 5) + 440 * (5 + 4)
+    reads = 22_000 * 7 + 11_000 * (7 + 4 + 5) + 440 * (5 + 4)
     writes = 11_000 * (2 + 15 + 15) + 440 * 16
     stored = 11_000 * 30 / (730 / 24)
     tables = reads * 0.125 / MILLION + writes * 0.625 / MILLION + stored * 1_200 / 1e9 * 0.25
@@ -81,6 +81,23 @@ def test_renewed_artifacts_are_copied_and_stored_for_longer(book: Book) -> None:
     assert after["requests to the bucket"] - before["requests to the bucket"] == pytest.approx(
         copies
     )
+
+
+def test_small_bodies_are_written_to_and_read_from_the_tables(book: Book) -> None:
+    team = Team(engineers=1, tasks_a_day=1000, hit_share=0.5, small_share=0.5)
+    larger, held = (bill(replace(team, small_bytes=size), book).lines for size in (32_769, 10_000))
+    # 11 write units and 3 read units, of which one is for an absent item; two weeks of a month.
+    tables = 5_500 * (11 * 0.625 + 2 * 0.125) / MILLION
+    tables += 5_500 * 10_250 / 1e9 * 14 / (730 / 24) * 0.25
+    assert held["tables"] - larger["tables"] == pytest.approx(tables)
+    # No GET for a hit, and one more for an upload.
+    assert held["requests to the bucket"] == pytest.approx(larger["requests to the bucket"])
+    through_functions = replace(team, small_bytes=10_000, large_bytes=4_000_000, preflight=False)
+    saved = bill(replace(through_functions, small_bytes=32_769), book).lines[
+        "requests to the bucket"
+    ]
+    saved -= bill(through_functions, book).lines["requests to the bucket"]
+    assert saved == pytest.approx(5_500 * 0.40 / MILLION)
 
 
 def test_a_twentieth_of_many_requests_is_traced(book: Book) -> None:
@@ -128,7 +145,7 @@ def test_own_scopes_and_tokens_of_ci_add_to_the_tables(book: Book) -> None:
     team = Team(engineers=1, tasks_a_day=1000)
     plain = bill(team, book)
     scoped = bill(replace(team, untrusted_share=0.5), book)
-    assert scoped.total - plain.total == pytest.approx(11_000 * 2 * 0.125 / MILLION)
+    assert scoped.total - plain.total == pytest.approx(11_000 * 3 * 0.125 / MILLION)
     jobs = bill(replace(team, jobs_a_day=10), book)
     tables = jobs.lines["tables"] - plain.lines["tables"]
     assert tables == pytest.approx(220 * (24 * 0.625 + 4.25 * 0.125) / MILLION)

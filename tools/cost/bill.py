@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 HOURS_A_MONTH = 730
 WORKING_DAYS_A_MONTH = 22
@@ -192,17 +192,18 @@ def bill(team: Team, book: Book) -> Bill:
     runs_gb = requests["run"] * book.uses["each_run"]["bytes"] / 1e9
     stored_gb = team.stored_artifacts * team.average_bytes / 1e9
     own_scopes = team.tasks * team.untrusted_share * book.uses["own_scopes"]["reads"]
+    held = _held(team, book)
     busy = WORKING_DAYS_A_MONTH * WORKING_HOURS_A_DAY / HOURS_A_MONTH
     lines = {
         "requests to the API": book.price("api_requests", api + team.further_units),
         "functions": book.price("lambda_requests", invocations)
         + book.price("lambda_gb_seconds", gb_seconds),
-        "tables": book.price("dynamodb_reads", used("reads") + own_scopes)
-        + book.price("dynamodb_writes", used("writes"))
-        + book.price("dynamodb_gb_months", index_gb + runs_gb),
+        "tables": book.price("dynamodb_reads", used("reads") + own_scopes + held.reads)
+        + book.price("dynamodb_writes", used("writes") + held.writes)
+        + book.price("dynamodb_gb_months", index_gb + runs_gb + held.gb_months),
         "requests to the bucket": book.price("s3_puts", used("s3_puts"))
         + book.price("s3_lists", used("s3_lists"))
-        + book.price("s3_gets", used("s3_gets"))
+        + book.price("s3_gets", used("s3_gets") - held.s3_gets)
         + book.price("s3_events", used("s3_events")),
         "stored artifacts": book.price("s3_gb_months", stored_gb),
         "logs and metrics": book.price("log_gb", log_gb)
@@ -221,6 +222,30 @@ def bill(team: Team, book: Book) -> Bill:
     traffic_gb = team.tasks * team.hit_share * team.average_bytes / 1e9 - by_edge_gb
     traffic = book.price("traffic_gb", traffic_gb) + book.price("edge_traffic_gb", by_edge_gb)
     return Bill({**lines, **idle.lines}, traffic=traffic)
+
+
+class _Held(NamedTuple):
+    """What small bodies next to the index use, and the requests to the bucket that they save, per month."""
+
+    reads: float = 0.0
+    writes: float = 0.0
+    gb_months: float = 0.0
+    s3_gets: float = 0.0
+
+
+def _held(team: Team, book: Book) -> _Held:
+    each = book.uses["each_held_body"]
+    if team.small_bytes > each["most_bytes"]:
+        return _Held()
+    size = team.small_bytes + each["item_bytes"]
+    hits, stored = team.requests["small_hit"], team.requests["offer"] * team.small_share
+    return _Held(
+        reads=hits * (math.ceil(size / each["read_bytes"]) - 1),
+        writes=stored * math.ceil(size / each["write_bytes"]),
+        gb_months=stored * size / 1e9 * each["days"] / DAYS_A_MONTH,
+        # One to find out whether an upload is complete is as before, and one more reads its body.
+        s3_gets=hits - (stored if team.preflight else 0),
+    )
 
 
 def _edge(team: Team, book: Book) -> float:

@@ -46,7 +46,16 @@ IDLE = "idle"
     type=size_bytes,
     default="20MB",
     show_default=True,
-    help="Average size of the largest tenth of the artifacts; the others are 50 kB.",
+    help="Average size of the largest tenth of the artifacts.",
+)
+@click.option(
+    "--small",
+    "small_bytes",
+    metavar="SIZE",
+    type=size_bytes,
+    default="50kB",
+    show_default=True,
+    help="Size of the others. Larder also keeps those up to 32 KiB next to its index.",
 )
 @click.option(
     "--renewed",
@@ -102,6 +111,7 @@ def cost(
     tasks: int,
     hits: int,
     large_bytes: int,
+    small_bytes: int,
     renewed: int,
     preflight: bool,
     runs: bool,
@@ -128,6 +138,7 @@ def cost(
             tasks_a_day=tasks,
             hit_share=hits / 100,
             large_bytes=large_bytes,
+            small_bytes=small_bytes,
             renewed_share=renewed / 100,
             preflight=preflight,
             runs=runs,

@@ -7,7 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from larder import aws, clock
+from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import (
+    HELD_BODY_BYTES,
     INDEXED_BODY_BYTES,
     MAX_CI_LENGTH,
     MAX_HASH_LENGTH,
@@ -15,9 +17,11 @@ from larder.artifacts.models import (
     ArtifactHash,
     Totals,
 )
-from larder.artifacts.repository.index import read_entry
+from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
+from larder.artifacts.sweep import sweep
 from larder.settings import settings
+from larder.teams.protection import ProtectionChange, change_protection
 from tests.conftest import SetOption
 from tests.direct_uploads import (
     announce,
@@ -32,7 +36,7 @@ from tests.faults import answering, error
 from tests.hooks import hooked
 from tests.requests import Cloud, Sender
 
-LARGER = INDEXED_BODY_BYTES + 1
+LARGER = HELD_BODY_BYTES + 1
 """An artifact that is too large for the index, so that its body is only in the bucket."""
 
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
@@ -57,6 +61,82 @@ def test_a_small_artifact_is_served_from_the_index(cloud: Cloud) -> None:
     delete_every_object()
     reply = cloud.send("GET", "/v8/artifacts/abc")
     assert (reply.status, reply.body, reply.headers["x-artifact-tag"]) == (200, body, TAG)
+
+
+@pytest.mark.parametrize("is_protected", [False, True])
+def test_a_medium_artifact_is_served_from_next_to_the_index(
+    cloud: Cloud, is_protected: bool
+) -> None:
+    """In a protected team from the key's own scope."""
+    send = cloud.send
+    if is_protected:
+        change_protection(
+            cloud.team.id, ProtectionChange(protected=True, keep_stored=True), by=None
+        )
+    body = bytes(range(256)) * (HELD_BODY_BYTES // 256)
+    assert (
+        send("PUT", "/v8/artifacts/abc", body=body, headers={"x-artifact-tag": TAG}).status == 202
+    )
+    delete_every_object()
+    reply = send("GET", "/v8/artifacts/abc")
+    assert (reply.status, reply.body, reply.headers["x-artifact-tag"]) == (200, body, TAG)
+
+
+def test_a_medium_direct_upload_is_held_next_to_the_index_by_its_event(cloud: Cloud) -> None:
+    body = b"x" * HELD_BODY_BYTES
+    announce(upload(cloud.send, "abc", body))
+    announce(upload(cloud.send, "too-large", body + b"x"))
+    delete_every_object()
+    assert cloud.send("GET", "/v8/artifacts/abc").body == body
+    assert cloud.send("GET", "/v8/artifacts/too-large").status == 404
+
+
+def held_bodies(cloud: Cloud) -> list[str]:
+    """The artifacts whose bodies are next to the index."""
+    key = {":owner": {"S": cloud.team.id}, ":body": {"S": index.BODY}}
+    found = aws.dynamodb().query(
+        TableName=settings().artifacts_table,
+        KeyConditionExpression="#o = :owner AND begins_with(#h, :body)",
+        ExpressionAttributeNames={"#o": "owner", "#h": "hash"},
+        ExpressionAttributeValues=key,
+    )["Items"]
+    return [item["hash"]["S"].removeprefix(index.BODY) for item in found]
+
+
+def test_a_body_next_to_the_index_is_deleted_with_its_object(cloud: Cloud) -> None:
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"x" * HELD_BODY_BYTES)
+    cloud.send("PUT", "/v8/artifacts/def", body=b"x" * HELD_BODY_BYTES)
+    assert held_bodies(cloud) == ["abc", "def"]
+    abc = ArtifactHash("abc")
+    entry = index.read_entry(cloud.team.id, abc)
+    delete_artifact(cloud.team.id, abc, entry, by=cloud.writer, now=clock.now())
+    assert cloud.send("GET", "/v8/artifacts/abc").status == 404
+    sweep(now=clock.now() + timedelta(hours=2))
+    assert held_bodies(cloud) == ["def"]
+    assert cloud.send("GET", "/v8/artifacts/def").status == 200
+
+
+def test_a_body_of_another_upload_is_not_served(cloud: Cloud) -> None:
+    """As while an upload replaces an artifact, or after its function has ended in between."""
+    for body in (b"x" * HELD_BODY_BYTES, b"y" * LARGER):
+        cloud.send("PUT", "/v8/artifacts/abc", body=body)
+    assert held_bodies(cloud) == ["abc"]
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"y" * LARGER
+    sweep(now=clock.now() + timedelta(hours=2))
+    assert held_bodies(cloud) == []
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"y" * LARGER
+
+
+def test_an_upload_succeeds_if_its_body_cannot_be_kept_next_to_the_index(cloud: Cloud) -> None:
+    full = error("ThrottlingException")
+    with answering(
+        "dynamodb", "PutItem", full, only=lambda sent: index.BODY in str(sent["body"])
+    ) as calls:
+        reply = cloud.send("PUT", "/v8/artifacts/abc", body=b"x" * HELD_BODY_BYTES)
+    assert calls
+    assert reply.status == 202
+    assert held_bodies(cloud) == []
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"x" * HELD_BODY_BYTES
 
 
 def test_a_finalized_small_direct_upload_is_served_from_the_index(cloud: Cloud) -> None:
@@ -198,7 +278,7 @@ def test_an_uploaded_object_is_found_before_its_event_arrives(send: Sender) -> N
 def test_the_first_read_finalizes_the_upload_and_counts_it(cloud: Cloud) -> None:
     upload(cloud.send, "abc", b"straight to S3")
     cloud.send("GET", "/v8/artifacts/abc")
-    entry = read_entry(cloud.team.id, ArtifactHash("abc"))
+    entry = index.read_entry(cloud.team.id, ArtifactHash("abc"))
     assert entry.pending is None
     assert entry.artifact is not None
     assert entry.artifact.writer == cloud.writer
@@ -260,7 +340,7 @@ def test_404_and_a_clean_index_if_the_object_is_missing(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"x" * LARGER)
     delete_every_object()
     assert cloud.send("GET", "/v8/artifacts/abc").status == 404
-    assert read_entry(cloud.team.id, ArtifactHash("abc")).artifact is None
+    assert index.read_entry(cloud.team.id, ArtifactHash("abc")).artifact is None
     assert read_totals(cloud.team.id) == Totals()
 
 
@@ -277,7 +357,7 @@ def test_404_and_a_clean_index_if_the_object_has_another_size(cloud: Cloud) -> N
 
     with hooked("after-call.s3.GetObject", refuse_to_be_read, aws.s3()):
         assert cloud.send("GET", "/v8/artifacts/abc").status == 404
-    assert read_entry(cloud.team.id, ArtifactHash("abc")).artifact is None
+    assert index.read_entry(cloud.team.id, ArtifactHash("abc")).artifact is None
 
 
 @pytest.mark.parametrize(

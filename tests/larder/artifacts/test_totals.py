@@ -9,7 +9,7 @@ from larder import aws, clock
 from larder.artifacts import rebuild_index, removals, sweep
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import (
-    INDEXED_BODY_BYTES,
+    HELD_BODY_BYTES,
     UNPROTECTED,
     ArtifactHash,
     ArtifactMetadata,
@@ -117,7 +117,7 @@ def a_removal_by_writer(cloud: Cloud) -> None:
 
 
 def an_object_that_is_gone(cloud: Cloud) -> None:
-    put(cloud, "large", INDEXED_BODY_BYTES + 1)
+    put(cloud, "large", HELD_BODY_BYTES + 1)
     (stored,) = [one for one in versions() if "/large/" in one.key]
     aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=stored.key, VersionId=stored.id)
     assert cloud.send("GET", "/v8/artifacts/large").status == 404

@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING, TypeVar
 
 from larder.actor import Actor
-from larder.artifacts.models import ArtifactHash, RequestItems, Totals
+from larder.artifacts.models import RequestItems, Totals, Wanted
 from larder.artifacts.repository import index
 from larder.settings import settings
 from larder.teams.models import CachingStatus, OwnerState
@@ -19,33 +19,25 @@ T = TypeVar("T")
 
 
 def read_with_membership(
-    owner: str,
-    holder_id: str,
-    hash: ArtifactHash | None,
-    *,
-    own_scope: str | None = None,
-    totals: bool,
+    owner: str, holder_id: str, wanted: Wanted, *, own_scope: str | None = None
 ) -> RequestItems:
-    """The role or the rule, the owner's state, the entry of the hash, and the totals if needed: in one batch.
+    """The role or the rule, the owner's state, and what the request wants: in one batch.
 
     With `own_scope`, also the entry of the hash in that scope.
     """
-    return index.read_with_membership(owner, holder_id, hash, own_scope=own_scope, totals=totals)
+    return index.read_with_membership(owner, holder_id, wanted, own_scope=own_scope)
 
 
 def read_with_credential(
     credential: "Read[T]",
     owner: str,
     holder_id: str,
-    hash: ArtifactHash | None,
+    wanted: Wanted,
     *,
     own_scope: str | None = None,
-    totals: bool,
 ) -> tuple[T, RequestItems]:
     """The same, and the key or session of the request, in the same batch."""
-    return index.read_with_credential(
-        credential, owner, holder_id, hash, own_scope=own_scope, totals=totals
-    )
+    return index.read_with_credential(credential, owner, holder_id, wanted, own_scope=own_scope)
 
 
 def caching_status(state: OwnerState, totals: Totals) -> CachingStatus:

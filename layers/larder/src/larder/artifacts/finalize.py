@@ -13,6 +13,7 @@ from larder.actor import Actor
 from larder.artifacts import quota, storage
 from larder.artifacts.expiry import is_shown, visible
 from larder.artifacts.models import (
+    HELD_BODY_BYTES,
     INDEXED_BODY_BYTES,
     Artifact,
     Contested,
@@ -66,7 +67,8 @@ def finalize(upload: Upload, *, version: str | None = None, now: datetime) -> Ar
     Returns the artifact that readers see afterwards. Raises TryAgain if other writers come first each time.
     """
     view = view_of(read_state(upload.owner), upload.scope)
-    return _Attempt(upload, view, now, version, counted_on=now.date(), evicts=True).finalize()
+    attempt = _Attempt(upload, view, now, version, now.date(), evicts=True, holds=True)
+    return attempt.finalize()
 
 
 def finalize_again(stored: StoredUpload, *, view: View, now: datetime) -> Artifact | None:
@@ -157,7 +159,7 @@ class _Attempt(NamedTuple):
     """An attempt to finalize one upload, by this version of its object, or the latest for None.
 
     `counted_on` is the day whose uploads include it, None for an upload that is not new. With `evicts`, Larder frees
-    space for it.
+    space for it. With `holds`, it keeps the body next to the index; a reader does not wait for that.
     """
 
     upload: Upload
@@ -166,6 +168,7 @@ class _Attempt(NamedTuple):
     version: str | None = None
     counted_on: date | None = None
     evicts: bool = False
+    holds: bool = False
 
     def finalize(self) -> Artifact | None:
         """Raises EvictionInProgress and TryAgain if the upload has to wait for space."""
@@ -186,7 +189,7 @@ class _Attempt(NamedTuple):
             stored = storage.head(upload, self.version)
         if stored is None:
             return _Outcome(entry.artifact)
-        small = stored.size_bytes <= INDEXED_BODY_BYTES
+        small = stored.size_bytes <= (HELD_BODY_BYTES if self.holds else INDEXED_BODY_BYTES)
         body = storage.get(upload, stored.version, stored.size_bytes) if small else None
         in_progress = _may_be_in_progress(upload, stored, self.now)
         for attempt in attempts():
@@ -217,6 +220,8 @@ class _Attempt(NamedTuple):
                 if not reservation.granted and waits:
                     return _Outcome(current, waits=True)
                 if publish_or_discard(reservation, pending=pending, offered=True, now=self.now):
+                    if body is not None and artifact.body is None:
+                        index.hold_body(artifact, body)
                     return _Outcome(artifact if reservation.granted else current)
         raise TryAgain
 
@@ -341,7 +346,7 @@ def _make_artifact(
         version=stored.version,
         metadata=stored.metadata,
         writer=upload.writer or stored.writer or (pending.writer if pending else None),
-        body=body,
+        body=body if stored.size_bytes <= INDEXED_BODY_BYTES else None,
         sha256=stored.sha256,
         # The index was lost with the uses in it. A copy proves one.
         last_used_at=stored.renewed_at,

@@ -36,6 +36,9 @@ INDEXED_BODY_BYTES = 2000
 """Bodies up to this size are also stored in the index, so that a download needs no call to S3. The whole item stays
 below 4 KB, so reading it costs the same as without the body."""
 
+HELD_BODY_BYTES = 32_768
+"""Larger bodies up to this size are also in an item next to the index, which only downloads read."""
+
 MAX_TAG_LENGTH = 600
 MAX_CI_LENGTH = 50
 MAX_DURATION_MS = 10**10
@@ -347,6 +350,14 @@ def view_of(
         rule_version=rule_version,
         quota_bytes=quota_bytes,
     )
+
+
+class Wanted(NamedTuple):
+    """What a request reads in addition to its key or session: the entry of a hash, with its body, and the totals."""
+
+    hash: ArtifactHash | None = None
+    body: bool = False
+    totals: bool = False
 
 
 class RequestItems(NamedTuple):

@@ -145,6 +145,7 @@ def _process(
             if _keeps_published(discarded):
                 return
             storage.delete(discarded)
+            index.delete_body(discarded)
             may_arrive_until = discarded.begun_at + index.PENDING_LIFETIME
             if discarded.writer is None or now > may_arrive_until:
                 delete_discarded(discarded)

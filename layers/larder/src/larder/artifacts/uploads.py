@@ -17,6 +17,7 @@ from larder.artifacts import edge, quota, storage
 from larder.artifacts.expiry import is_shown
 from larder.artifacts.finalize import keeps, publish_or_discard, report_kept
 from larder.artifacts.models import (
+    HELD_BODY_BYTES,
     INDEXED_BODY_BYTES,
     Artifact,
     ArtifactHash,
@@ -100,7 +101,8 @@ def store(
         if not saving.exception():
             artifact = replace(artifact, version=saving.result())
             reservation.artifact = artifact
-            current = _publish(reservation, now=now)
+            with _holding(artifact, body):
+                current = _publish(reservation, now=now)
     saving.result()
     if current is None and replaces is not None:
         # The replaced artifact was deleted, so the quota has to hold all of this one.
@@ -139,6 +141,18 @@ def store_in_view(
         return
     replaces = own.artifact if scoped else entry.artifact
     store(owner, hash, body, metadata, writer=writer, replaces=replaces, view=view, now=now)
+
+
+@contextmanager
+def _holding(artifact: Artifact, body: bytes) -> Generator[None, None, None]:
+    """Store a small body next to the index while the block runs. An error in storing it does not fail the block."""
+    if not INDEXED_BODY_BYTES < len(body) <= HELD_BODY_BYTES:
+        yield
+        return
+    with running(index.hold_body, artifact, body) as holding:
+        yield
+    with suppress(TryAgain):
+        holding.result()
 
 
 def _publish(reservation: Reservation, *, now: datetime) -> Artifact | None:

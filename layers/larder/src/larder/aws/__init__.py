@@ -13,6 +13,7 @@ client's own retries, or refuses a call because of too many requests, every call
 """
 
 import os
+from base64 import b64decode
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["ClientError", "error_code"]
 
 Item = dict[str, Any]
-"""An item or a key with plain Python values: str, int, bool, None, list, dict, set of str."""
+"""An item or a key with plain Python values: str, bytes, int, bool, None, list, dict, set of str."""
 
 ONLY_BOTO3_KNOWS = (
     "AWS_CA_BUNDLE",
@@ -226,6 +227,8 @@ def _typed(value: Any) -> dict[str, Any]:
             return {"S": value}
         case int():
             return {"N": str(value)}
+        case bytes():
+            return {"B": value}
         case set() | frozenset():
             return {"SS": sorted(value)}
         case list() | tuple():
@@ -244,6 +247,8 @@ def _plain(typed: Mapping[str, Any]) -> Any:
             return set(value)
         case "N":
             return int(value)
+        case "B":
+            return value if isinstance(value, bytes) else b64decode(value)
         case "L":
             return [_plain(inner) for inner in value]
         case "M":

@@ -11,6 +11,7 @@ import os
 import random
 import time
 import zlib
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -117,6 +118,11 @@ class _Failure:
         exception = TryAgain()
         exception.__cause__ = self.cause
         return exception
+
+
+def _base64(value: bytes) -> str:
+    """Bytes in JSON. Those of a reply stay base64."""
+    return b64encode(value).decode("ascii")
 
 
 def _pause(most_s: float) -> None:
@@ -244,7 +250,7 @@ class _JsonClient(_Client):
             "content-type": self._CONTENT_TYPE,
             "x-amz-target": f"{self._TARGET}.{operation}",
         }
-        body = json.dumps(arguments).encode()
+        body = json.dumps(arguments, default=_base64).encode()
         payload_hash = sha256(body).hexdigest()
         request = _Request(self._endpoint(), "POST", "/", headers, body, payload_hash=payload_hash)
         _, content = self._call(operation, request)

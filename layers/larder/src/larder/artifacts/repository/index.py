@@ -21,6 +21,7 @@ from larder.artifacts.models import (
     PendingUpload,
     RequestItems,
     Upload,
+    Wanted,
     index_key,
     parse_index_key,
 )
@@ -66,7 +67,13 @@ T = TypeVar("T")
 PENDING_LIFETIME = timedelta(hours=24)
 """How long an offered upload can take before the sweep gives it up. Enough for 5 GB on a slow connection."""
 
+HELD_FOR = timedelta(days=14)
+"""How long a body is held next to the index. Most artifacts are fetched within days."""
+
 DISCARDED = "#discarded#"
+
+BODY = "#body#"
+"""Before the key of an artifact: the item with its body."""
 
 PENDING = "#pending"
 AFTER_NOTES = "$"
@@ -78,7 +85,7 @@ _BEFORE_SHARED = timedelta(days=3650)
 
 
 def entry_keys(owner: str, key: str) -> list[Key]:
-    """The keys whose items `parse_entry` reads. `key` is an `index_key`."""
+    """The keys whose items `parse_entry` needs. `key` is an `index_key`."""
     return [(owner, key), (owner, key + PENDING)]
 
 
@@ -86,6 +93,9 @@ def parse_entry(items: Iterable[Item], key: str) -> IndexEntry:
     by_key = {item["hash"]: item for item in items}
     artifact = by_key.get(key)
     pending = by_key.get(key + PENDING)
+    held = by_key.get(BODY + key)
+    if artifact is not None and held is not None and held["upload_id"] == artifact["upload_id"]:
+        artifact["body"] = held["body"]
     return IndexEntry(
         artifact=None if artifact is None else parse_artifact(artifact),
         pending=None if pending is None else _pending(pending),
@@ -138,18 +148,12 @@ def read_for_finalizing(upload: Upload) -> tuple[IndexEntry, bool]:
 
 
 def read_with_membership(
-    owner: str,
-    holder_id: str,
-    hash: ArtifactHash | None,
-    *,
-    own_scope: str | None = None,
-    totals: bool,
+    owner: str, holder_id: str, wanted: Wanted, *, own_scope: str | None = None
 ) -> RequestItems:
     """Read all that a request needs after its key, in one consistent batch: the user's role and the
-    owner's state, the entry of the hash if the request names one, and the owner's totals if needed. With `own_scope`,
-    also the entry of the hash in that scope.
+    owner's state, and what it wants. With `own_scope`, also the entry of the hash in that scope.
     """
-    items = _request_items(owner, holder_id, hash, own_scope, totals=totals)
+    items = _request_items(owner, holder_id, wanted, own_scope)
     return items.parse(batch_get(items.keys))
 
 
@@ -157,35 +161,32 @@ def read_with_credential(
     credential: Read[T],
     owner: str,
     holder_id: str,
-    hash: ArtifactHash | None,
+    wanted: Wanted,
     *,
     own_scope: str | None = None,
-    totals: bool,
 ) -> tuple[T, RequestItems]:
     """The same batch, and the key or session of the request in it."""
-    return read_together(
-        credential, _request_items(owner, holder_id, hash, own_scope, totals=totals)
-    )
+    return read_together(credential, _request_items(owner, holder_id, wanted, own_scope))
 
 
 def _request_items(
-    owner: str, holder_id: str, hash: ArtifactHash | None, own_scope: str | None, *, totals: bool
+    owner: str, holder_id: str, wanted: Wanted, own_scope: str | None
 ) -> Read[RequestItems]:
+    scopes = (None,) if own_scope is None else (None, own_scope)
+    entries = [] if wanted.hash is None else [index_key(wanted.hash, each) for each in scopes]
     keys: list[Key] = []
-    if hash is not None:
-        keys += entry_keys(owner, hash)
-        if own_scope is not None:
-            keys += entry_keys(owner, index_key(hash, own_scope))
-    if totals:
+    for key in entries:
+        keys += entry_keys(owner, key)
+        if wanted.body:
+            keys.append((owner, BODY + key))
+    if wanted.totals:
         keys.append(totals_key(owner))
 
     def parse(found: Found) -> RequestItems:
         items = found[ARTIFACTS]
-        entry = own = IndexEntry()
-        if hash is not None:
-            entry = parse_entry(items, hash)
-            if own_scope is not None:
-                own = parse_entry(items, index_key(hash, own_scope))
+        parsed = [parse_entry(items, key) for key in entries]
+        entry = parsed[0] if parsed else IndexEntry()
+        own = parsed[1] if len(parsed) > 1 else IndexEntry()
         return RequestItems(parse_membership(found), entry, parse_totals(items), own)
 
     return Read({**membership_keys(owner, holder_id), ARTIFACTS: keys}, parse)
@@ -234,6 +235,28 @@ def publish(
     except Contention:
         # Nothing is written. The caller has added the artifact to the totals: it retries or subtracts it again.
         return False
+
+
+def hold_body(artifact: Artifact, body: bytes) -> None:
+    """Store a body next to the index, whose object is in the bucket. Readers take it once that upload is published.
+
+    It ends after HELD_FOR, which costs no write. If the object is deleted before, the sweep deletes both.
+    """
+    upload = artifact.upload
+    item = {
+        "owner": upload.owner,
+        "hash": BODY + upload.index_key,
+        "upload_id": upload.id,
+        "body": body,
+        "expires_at": to_epoch_seconds(artifact.created_at + HELD_FOR),
+    }
+    commit(ARTIFACTS.put(item))
+
+
+def delete_body(upload: Upload) -> None:
+    """Delete the body of this upload, if it is held next to the index."""
+    when = equals(upload_id=upload.id)
+    commit(ARTIFACTS.delete(upload.owner, BODY + upload.index_key, when=when))
 
 
 def discard_pending(pending: PendingUpload, *, now: datetime) -> bool:
@@ -429,12 +452,17 @@ def parse_artifact(item: Item) -> Artifact:
         metadata=ArtifactMetadata(**{name: item.get(name) for name in _METADATA}),
         writer=writer_of(item),
         last_used_at=last_used(item),
-        body=b64decode(item["body"]) if "body" in item else None,
+        body=_body(item.get("body")),
         sha256=item.get("sha256"),
         contested=_contested(item) if "contested_at" in item else None,
         renewed_at=from_ms(item["renewed_at"]) if "renewed_at" in item else None,
         former_version=item.get("former_version"),
     )
+
+
+def _body(stored: str | bytes | None) -> bytes | None:
+    """The body: text in the index, and bytes next to it."""
+    return b64decode(stored) if isinstance(stored, str) else stored
 
 
 def last_used(item: Item) -> datetime | None:

@@ -22,7 +22,7 @@ In a protected team, only trusted keys write what everyone reads. Every other cr
 from typing import Annotated
 
 from larder.api_keys.models import Permissions
-from larder.artifacts.models import ArtifactHash
+from larder.artifacts.models import Wanted
 from larder.errors import (
     OWNERS_ONLY,
     CachingDisabled,
@@ -48,11 +48,11 @@ _SWITCHED_OFF = {
 
 
 def cache_member(token: BearerToken, team: NamedTeam) -> CachePrincipal:
-    return _principal(token, team, None, {}, totals=True)
+    return _principal(token, team, Wanted(totals=True), {})
 
 
 def usage_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
-    principal = _principal(token, team, None, {}, totals=False)
+    principal = _principal(token, team, Wanted(), {})
     if not principal.artifact_actions:
         raise MissingPermission(
             "This token needs the permission artifacts: read or artifacts: write."
@@ -62,7 +62,7 @@ def usage_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
 
 def run_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
     """Raises ReadOnly, MissingPermission."""
-    principal = _principal(token, team, None, {}, totals=False)
+    principal = _principal(token, team, Wanted(), {})
     actions = principal.artifact_actions
     if "write" in actions:
         _require_writing_role(principal)
@@ -74,12 +74,12 @@ def run_reporter(token: BearerToken, team: NamedTeam) -> CachePrincipal:
 
 
 def causes_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
-    return _principal(token, team, None, {"artifacts": ("read",)}, totals=False)
+    return _principal(token, team, Wanted(), {"artifacts": ("read",)})
 
 
 def usage_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
     needs = {"artifacts": ("read",)}
-    return _principal(token, team, None, needs, totals=True, even_blocked=True)
+    return _principal(token, team, Wanted(totals=True), needs, even_blocked=True)
 
 
 def audit_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
@@ -88,7 +88,7 @@ def audit_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
     Also raises MissingRole.
     """
     needs = {"teams": ("read",)}
-    principal = _principal(token, team, None, needs, totals=False, even_blocked=True)
+    principal = _principal(token, team, Wanted(), needs, even_blocked=True)
     if principal.membership.role is not None and not principal.membership.role.manages_members:
         raise MissingRole
     if principal.team_id is None and principal.key is not None:
@@ -97,18 +97,19 @@ def audit_reader(token: BearerToken, team: NamedTeam) -> CachePrincipal:
 
 
 def cache_reader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
-    principal = _principal(
-        token, team, hash_in_path(request), {"artifacts": ("read",)}, totals=False
-    )
+    return reader(token, team, Wanted(hash_in_path(request)))
+
+
+def reader(token: Token, team: TeamQuery, wanted: Wanted) -> CachePrincipal:
+    principal = _principal(token, team, wanted, {"artifacts": ("read",)})
     _require_caching(principal)
     _require_trust(principal)
     return principal
 
 
 def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
-    principal = _principal(
-        token, team, hash_in_path(request), {"artifacts": ("write",)}, totals=True
-    )
+    wanted = Wanted(hash_in_path(request), totals=True)
+    principal = _principal(token, team, wanted, {"artifacts": ("write",)})
     _require_writing_role(principal)
     _require_caching(principal)
     _require_trust(principal)
@@ -127,16 +128,15 @@ def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> Cache
 
 
 def cache_manager(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
-    principal = _principal(
-        token, team, hash_in_path(request), {"artifacts": ("manage",)}, totals=False
-    )
+    wanted = Wanted(hash_in_path(request))
+    principal = _principal(token, team, wanted, {"artifacts": ("manage",)})
     if principal.membership.role is not None and not principal.membership.role.manages_artifacts:
         raise MissingRole
     return principal
 
 
 def caching_owner(token: BearerToken, team: NamedTeam) -> CachePrincipal:
-    principal = _principal(token, team, None, {"artifacts": ("manage",)}, totals=True)
+    principal = _principal(token, team, Wanted(totals=True), {"artifacts": ("manage",)})
     if principal.membership.role is not None and not principal.membership.role.owns_team:
         raise MissingRole(OWNERS_ONLY)
     return principal
@@ -171,15 +171,14 @@ def _require_trust(principal: CachePrincipal) -> None:
 def _principal(
     token: Token,
     team: TeamQuery,
-    hash: ArtifactHash | None,
+    wanted: Wanted,
     needs: Permissions,
     *,
-    totals: bool,
     even_blocked: bool = False,
 ) -> CachePrincipal:
-    if hash is not None:
-        logger().append_keys(hash=hash)
-    principal = prefetch(token, team, hash, needs, totals=totals)
+    if wanted.hash is not None:
+        logger().append_keys(hash=wanted.hash)
+    principal = prefetch(token, team, wanted, needs)
     if not even_blocked:
         check_not_blocked(principal.membership.state)
     return principal

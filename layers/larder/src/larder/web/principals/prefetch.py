@@ -31,11 +31,11 @@ from larder.artifacts.caching import (
     read_with_membership,
 )
 from larder.artifacts.models import (
-    ArtifactHash,
     IndexEntry,
     RequestItems,
     Totals,
     View,
+    Wanted,
     view_of,
 )
 from larder.concurrency import running
@@ -119,10 +119,8 @@ def _remembered_where(token: Token, team: TeamQuery) -> _Where | None:
     return _Where(known.holder_id, known.bound_to, *owner) if known and owner else None
 
 
-def prefetch(
-    token: Token, team: TeamQuery, hash: ArtifactHash | None, needs: Permissions, *, totals: bool
-) -> CachePrincipal:
-    """The principal of the token, with what the request's batch has read: `totals` and the artifact only if asked for.
+def prefetch(token: Token, team: TeamQuery, wanted: Wanted, needs: Permissions) -> CachePrincipal:
+    """The principal of the token, with what the request's batch has read: `totals` and the artifact only if wanted.
 
     Raises Unauthenticated, MissingPermission, ReadOnly, RateLimited, NotATeamMember.
     """
@@ -135,21 +133,19 @@ def prefetch(
             # An invalid token gets its own error.
             _verified(token, holder.key, needs, now=now)
             raise NotATeamMember
-    principal, items = _verified_with_items(
-        token, where, holder, hash, needs, totals=totals, now=now
-    )
+    principal, items = _verified_with_items(token, where, holder, wanted, needs, now=now)
     if not _is_right(where, principal, team, items):
         forget_owner(token.hash, team)
         slug_team = team_of_slug(team.slug) if team.slug and not team.team_id else None
         owner = _owner(principal.holder_id, principal.bound_to, team, slug_team)
         scope = principal.own_scope if is_team_id(owner) else None
         where = _Where(principal.holder_id, principal.bound_to, owner, scope)
-        items = _items(where, hash, totals=totals)
+        items = _items(where, wanted)
     view = _view(principal, items)
-    if hash is not None and view.scope not in (None, where.own_scope):
+    if wanted.hash is not None and view.scope not in (None, where.own_scope):
         # The team has been protected since the token was last used.
         where = where._replace(own_scope=view.scope)
-        items = _items(where, hash, totals=totals)
+        items = _items(where, wanted)
         view = _view(principal, items)
     admitted = _admitted(principal, where.owner, items, view, now)
     acts_for = KnownOwner(where.owner, view.scope)
@@ -167,10 +163,8 @@ def is_bound(token: Token) -> bool:
     return key is not None and key.team_id is not None
 
 
-def _items(where: _Where, hash: ArtifactHash | None, *, totals: bool) -> RequestItems:
-    return read_with_membership(
-        where.owner, where.holder_id, hash, own_scope=where.own_scope, totals=totals
-    )
+def _items(where: _Where, wanted: Wanted) -> RequestItems:
+    return read_with_membership(where.owner, where.holder_id, wanted, own_scope=where.own_scope)
 
 
 def _view(principal: Principal, items: RequestItems) -> View:
@@ -187,19 +181,18 @@ def _verified_with_items(
     token: Token,
     where: _Where,
     holder: _Holder | None,
-    hash: ArtifactHash | None,
+    wanted: Wanted,
     needs: Permissions,
     *,
-    totals: bool,
     now: datetime,
 ) -> tuple[Principal, RequestItems]:
     """Verify the token, and read the rest of what the request needs, by `where`.
 
     `holder` is set if this request has just looked the token up.
     """
-    place = (where.owner, where.holder_id, hash)
-    read_items = partial(_items, where, hash, totals=totals)
-    read_all = partial(read_with_credential, own_scope=where.own_scope, totals=totals)
+    place = (where.owner, where.holder_id, wanted)
+    read_items = partial(_items, where, wanted)
+    read_all = partial(read_with_credential, own_scope=where.own_scope)
     if token.is_session:
         # Imported here, because builds use keys and start faster without the account modules.
         from larder.accounts.sessions import if_valid, reading_session

@@ -9,11 +9,18 @@
 from typing import Annotated
 
 from larder.artifacts import edge
+from larder.artifacts.models import Wanted
 from larder.web.build_clients import DirectUploads, direct_uploads
 from larder.web.declared import text
-from larder.web.parameters import BearerToken, NamedTeam, bearer_token, team_query
+from larder.web.parameters import (
+    BearerToken,
+    NamedTeam,
+    bearer_token,
+    hash_in_path,
+    team_query,
+)
 from larder.web.powertools.resolver import Depends, Request
-from larder.web.principals.authorize import cache_reader, cache_writer
+from larder.web.principals.authorize import cache_writer, reader
 from larder.web.principals.prefetch import CachePrincipal, is_bound
 
 USER_AGENT = text(
@@ -30,7 +37,7 @@ ANNOUNCED = text(
 
 def downloader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
     with edge.reading_key():
-        return cache_reader(token, team, request)
+        return reader(token, team, Wanted(hash_in_path(request), body=True))
 
 
 def direct_uploads_of_client(request: Request) -> DirectUploads:
