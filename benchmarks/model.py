@@ -1,0 +1,189 @@
+"""The server of `benchmarks.paths.modelled`: Larder's functions and its storage, as their clients wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+
+from benchmarks.paths import HANDSHAKES, LOOPBACK, NONE, Latencies, Path, listen
+
+_FIRST_WINDOW = 14_480
+"""Bytes that a new connection sends before the first acknowledgement: ten segments."""
+_LARGEST_WINDOW = 4_000_000
+_REDIRECTED = 262_144
+"""Downloads of more bytes come from storage."""
+_IN_INDEX = 2_000
+"""Bodies of up to so many bytes need no storage."""
+
+
+def serve(ready: Connection) -> None:
+    asyncio.run(listen(ready, _Server().handle))
+
+
+@dataclass
+class _Answer:
+    """`seconds` is the work in AWS before the first byte."""
+
+    status: int
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+class _Server:
+    def __init__(self) -> None:
+        self.path, self.latencies = LOOPBACK, NONE
+        self.artifacts: dict[str, tuple[bytes, dict[str, str]]] = {}
+        self.seen: Counter[str] = Counter()
+        self.random = random.Random(0)  # noqa: S311  # the same delays in each run
+        self.running = 0
+        self.free_at = 0.0
+
+    def ms(self, median: float) -> float:
+        return median * self.random.lognormvariate(0, self.latencies.spread) / 1_000
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened, window = time.monotonic(), [_FIRST_WINDOW]
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                started, (line, *rest) = time.monotonic(), head.strip().split("\r\n")
+                method, target, _ = line.split(" ")
+                headers = {
+                    name.lower(): value for name, value in (one.split(": ", 1) for one in rest)
+                }
+                body = await reader.readexactly(int(headers.get("content-length", 0)))
+                path = target.partition("?")[0]
+                if path == "/model":
+                    answer = self.control(method, body)
+                    await self.send(writer, method, answer, started, [_LARGEST_WINDOW], 0)
+                    continue
+                rtt = self.path.rtt_ms / 1_000
+                # The handshakes of a new connection that are not over yet, the way there and back, and a large body.
+                begun = (
+                    max(started, opened + HANDSHAKES * rtt) + rtt + self.upload(len(body), window)
+                )
+                answer = await self.answer(method, path, headers, body)
+                await self.send(writer, method, answer, begun + answer.seconds, window, rtt)
+        writer.close()
+
+    def upload(self, size: int, window: list[int]) -> float:
+        """The seconds that a request body takes on its way."""
+        rtt, seconds, sent = self.path.rtt_ms / 1_000, 0.0, window[0]
+        while rtt and sent < size:
+            seconds, window[0] = seconds + rtt, min(window[0] * 2, _LARGEST_WINDOW)
+            sent += window[0]
+        return seconds + (size * 8 / self.path.bits_a_second if self.path.bits_a_second else 0)
+
+    async def send(
+        self,
+        writer: asyncio.StreamWriter,
+        method: str,
+        answer: _Answer,
+        at: float,
+        window: list[int],
+        rtt: float,
+    ) -> None:
+        """Send an answer so that its bytes arrive as over the path, from the time `at` on."""
+        fields = {"content-length": str(len(answer.body)), **answer.headers}
+        head = f"HTTP/1.1 {answer.status} X\r\n" + "".join(
+            f"{name}: {value}\r\n" for name, value in fields.items()
+        )
+        await _until(at)
+        writer.write(f"{head}\r\n".encode())
+        sent = len(answer.body) if method == "HEAD" else 0
+        while sent < len(answer.body):
+            block = answer.body[sent : sent + (window[0] if rtt else len(answer.body))]
+            if rtt and self.path.bits_a_second:
+                self.free_at = max(at, self.free_at) + len(block) * 8 / self.path.bits_a_second
+                await _until(self.free_at)
+            writer.write(block)
+            sent += len(block)
+            if sent < len(answer.body):
+                at, window[0] = max(time.monotonic(), at + rtt), min(window[0] * 2, _LARGEST_WINDOW)
+                await _until(at)
+        await writer.drain()
+
+    def control(self, method: str, body: bytes) -> _Answer:
+        if method == "POST":
+            told = json.loads(body)
+            self.path, self.latencies = Path(**told["path"]), Latencies(**told["latencies"])
+            self.random.seed(told["seed"])
+            self.seen.clear()
+            self.free_at = 0.0
+        return _Answer(200, json.dumps(self.seen).encode())
+
+    async def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> _Answer:
+        hash, known = path.rsplit("/", 1)[-1], self.latencies
+        if path.startswith("/storage/"):
+            self.seen[f"storage {method}"] += 1
+            return self.storage(method, hash, headers, body)
+        self.seen[method if method != "POST" else f"POST {hash}"] += 1
+        if known.at_once and self.running >= known.at_once:
+            self.seen["503"] += 1
+            return _Answer(503, seconds=self.ms(known.gateway))
+        answer = self.larder(method, hash, headers, body)
+        answer.seconds += self.ms(known.gateway) + self.ms(known.code)
+        # A function is busy without the gateway and the path.
+        self.running += 1
+        asyncio.get_running_loop().call_later(answer.seconds, self.ended)
+        return answer
+
+    def ended(self) -> None:
+        self.running -= 1
+
+    def larder(self, method: str, hash: str, headers: dict[str, str], body: bytes) -> _Answer:
+        """What a function answers, with its round trips to the tables and to storage."""
+        reads, writes = self.ms(self.latencies.tables), 2 * self.ms(self.latencies.tables)
+        storage = f"http://{headers['host']}/storage/{hash}"
+        if method == "OPTIONS":
+            if headers.get("access-control-request-method") == "PUT":
+                return _Answer(200, headers={"location": storage}, seconds=writes)
+            return _Answer(200, headers={"access-control-allow-headers": "Authorization"})
+        if method == "PUT":
+            sent = {k: v for k, v in headers.items() if k.startswith("x-artifact-")}
+            self.artifacts[hash] = body, sent
+            return _Answer(202, seconds=writes + self.ms(self.latencies.storage_put))
+        if method == "POST":
+            return _Answer(200, self.posted(hash, body), seconds=writes)
+        if hash == "status":
+            return _Answer(
+                200, b'{"status":"enabled"}', {"content-type": "application/json"}, reads
+            )
+        if hash not in self.artifacts:
+            return _Answer(404, seconds=reads)
+        content, kept = self.artifacts[hash]
+        if len(content) > _REDIRECTED:
+            return _Answer(302, headers={"location": storage}, seconds=reads)
+        if len(content) > _IN_INDEX:
+            reads += self.ms(self.latencies.storage_get)
+        return _Answer(200, content, kept, reads)
+
+    def posted(self, path: str, body: bytes) -> bytes:
+        if path != "artifacts":
+            return b"{}"
+        found = {}
+        for hash in json.loads(body)["hashes"]:
+            content, kept = self.artifacts.get(hash, (None, {}))
+            duration = int(kept.get("x-artifact-duration", 0))
+            found[hash] = content and {"size": len(content), "taskDurationMs": duration}
+        return json.dumps(found).encode()
+
+    def storage(self, method: str, hash: str, headers: dict[str, str], body: bytes) -> _Answer:
+        if method == "PUT":
+            self.artifacts[hash] = body, {}
+            return _Answer(200, seconds=self.ms(self.latencies.storage_put))
+        content = self.artifacts[hash][0]
+        first = int(headers["range"][6:-1]) if "range" in headers else 0
+        seconds = self.ms(self.latencies.storage_get)
+        return _Answer(206 if first else 200, content[first:], seconds=seconds)
+
+
+async def _until(at: float) -> None:
+    await asyncio.sleep(max(0, at - time.monotonic()))
