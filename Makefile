@@ -188,6 +188,10 @@ deployed: build $(READY) $(EMULATOR) ## deploy the build to an emulator and run 
 bench-cold: build $(READY) ## build, then measure how fast every function starts and responds: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
 	@.venv/bin/python -m local bench-cold $(ARGS)
 
+.PHONY: bench-deployed
+bench-deployed: $(READY) ## restore with real turbo over a model of the network and of AWS, and update docs/benchmarks-deployed.md (12 minutes; needs node and npm); ARGS="--rounds 1 --packages 30" is a part
+	@.venv/bin/python -m benchmarks.deployed --write docs/benchmarks-deployed.md $(ARGS)
+
 # Only this command needs matplotlib.
 .PHONY: bench
 bench: build $(READY) ## compare Larder with turborepo-remote-cache and Better Auth, and update docs/benchmarks.md (17 minutes; needs node, npm and python3.13); QUICK=1 runs a part in 4 minutes; ONLY="GET 20 MB"

@@ -18,8 +18,9 @@ _FIRST_WINDOW = 14_480
 _LARGEST_WINDOW = 4_000_000
 _REDIRECTED = 262_144
 """Downloads of more bytes come from storage."""
-_IN_INDEX = 2_000
-"""Bodies of up to so many bytes need no storage."""
+_NOT_HASHES = ("artifacts", "events", "status")
+_LARGEST_REPLY = 4_400_000
+"""Bytes of a body that a function of the peer can return."""
 
 
 def serve(ready: Connection) -> None:
@@ -43,6 +44,7 @@ class _Server:
         self.seen: Counter[str] = Counter()
         self.random = random.Random(0)  # noqa: S311  # the same delays in each run
         self.running = 0
+        self.idle: Counter[str] = Counter()
         self.free_at = 0.0
 
     def ms(self, median: float) -> float:
@@ -116,6 +118,7 @@ class _Server:
             self.path, self.latencies = Path(**told["path"]), Latencies(**told["latencies"])
             self.random.seed(told["seed"])
             self.seen.clear()
+            self.idle.clear()
             self.free_at = 0.0
         return _Answer(200, json.dumps(self.seen).encode())
 
@@ -124,19 +127,51 @@ class _Server:
         if path.startswith("/storage/"):
             self.seen[f"storage {method}"] += 1
             return self.storage(method, hash, headers, body)
-        self.seen[method if method != "POST" else f"POST {hash}"] += 1
+        kind = method if method == "OPTIONS" or hash not in _NOT_HASHES else f"{method} {hash}"
+        self.seen[kind] += 1
+        if path.startswith("/peer-"):
+            return self.peer(method, hash, body, is_function=path.startswith("/peer-function/"))
         if known.at_once and self.running >= known.at_once:
             self.seen["503"] += 1
             return _Answer(503, seconds=self.ms(known.gateway))
         answer = self.larder(method, hash, headers, body)
-        answer.seconds += self.ms(known.gateway) + self.ms(known.code)
+        answer.seconds += self.ms(known.code)
+        return self.run(kind, answer, known.start)
+
+    def run(self, function: str, answer: _Answer, start: float) -> _Answer:
+        """Run a function in an instance that is idle or, after its start, in a new one."""
+        if self.idle[function]:
+            self.idle[function] -= 1
+        else:
+            answer.seconds += self.ms(start)
         # A function is busy without the gateway and the path.
         self.running += 1
-        asyncio.get_running_loop().call_later(answer.seconds, self.ended)
+        asyncio.get_running_loop().call_later(answer.seconds, self.ended, function)
+        answer.seconds += self.ms(self.latencies.gateway)
         return answer
 
-    def ended(self) -> None:
+    def ended(self, function: str) -> None:
         self.running -= 1
+        self.idle[function] += 1
+
+    def peer(self, method: str, hash: str, body: bytes, *, is_function: bool) -> _Answer:
+        """What turborepo-remote-cache answers, as a function or as a container that is always there."""
+        known, answer = self.latencies, _Answer(200, b'{"status":"enabled"}')
+        content = self.artifacts.get(hash, (b"", {}))[0]
+        if method == "PUT":
+            self.artifacts[hash] = body, {}
+            answer.seconds = self.ms(known.storage_put)
+        elif method == "GET" and hash != "status":
+            answer = _Answer(200 if content else 404, content, seconds=self.ms(known.storage_head))
+            answer.seconds += self.ms(known.storage_get) if content else 0
+        if not is_function:
+            answer.seconds += self.ms(known.peer_balancer) + self.ms(1 if known.peer_code else 0)
+            return answer
+        if len(content) > _LARGEST_REPLY:
+            answer.status, answer.body = 502, b""
+        moved = (len(content) + len(body)) / 1e6
+        answer.seconds += self.ms(known.peer_code + known.peer_code_mb * moved)
+        return self.run("peer", answer, known.peer_start)
 
     def larder(self, method: str, hash: str, headers: dict[str, str], body: bytes) -> _Answer:
         """What a function answers, with its round trips to the tables and to storage."""
@@ -161,7 +196,7 @@ class _Server:
         content, kept = self.artifacts[hash]
         if len(content) > _REDIRECTED:
             return _Answer(302, headers={"location": storage}, seconds=reads)
-        if len(content) > _IN_INDEX:
+        if len(content) > self.latencies.in_tables:
             reads += self.ms(self.latencies.storage_get)
         return _Answer(200, content, kept, reads)
 

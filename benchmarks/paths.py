@@ -34,25 +34,36 @@ class Path:
 
 @dataclass(frozen=True)
 class Latencies:
-    """Assumed medians of AWS within its region, and of Larder's code, in ms, with a lognormal spread.
+    """Assumed medians of AWS within its region, and of code, in ms, with a lognormal spread.
 
-    `at_once` is how many functions run, 0 for any number.
+    `at_once` is how many functions run, 0 for any number. `start` is what a new instance adds to its first request.
+    Bodies of up to `in_tables` bytes need no storage.
+
+    turborepo-remote-cache (`/peer-function` and `/peer-container` as the base of the address) asks storage for each
+    artifact twice, and passes it through.
     """
 
     gateway: float = 8
     tables: float = 4
     storage_get: float = 20
+    storage_head: float = 12
     storage_put: float = 30
     code: float = 2
     spread: float = 0.25
     at_once: int = 0
+    start: float = 0
+    in_tables: int = 32_768
+    peer_balancer: float = 2
+    peer_code: float = 6
+    peer_code_mb: float = 45
+    peer_start: float = 0
 
 
 LOOPBACK = Path("loopback", 0, 0)
 CI = Path("CI", 5, 1e9)
 LAPTOP = Path("laptop", 40, 2e8)
 FAR = Path("far", 150, 1e8)
-NONE = Latencies(0, 0, 0, 0, 0, 0)
+NONE = Latencies(0, 0, 0, 0, 0, 0, 0, peer_balancer=0, peer_code=0, peer_code_mb=0)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,70 @@
+"""`make bench-deployed`: its repositories, the peer's answers in the model, and the page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from benchmarks.deployed import repositories
+from benchmarks.deployed.report import page
+from benchmarks.deployed.restores import DIRECT, PEER_CONTAINER, PEER_FUNCTION, WAYS, Restores
+from benchmarks.paths import LOOPBACK, NONE, Model, modelled
+
+
+def test_a_repository_has_packages_in_layers_and_outputs_of_its_mix(tmp_path: Path) -> None:
+    repositories.make(tmp_path / "mixed", 12, "mixed")
+    described = [
+        json.loads(file.read_text())
+        for file in sorted((tmp_path / "mixed" / "packages").glob("*/package.json"))
+    ]
+    assert [len(one["dependencies"]) for one in described] == [0, 0, *[2] * 10]
+    sizes = [repositories.size(number, "mixed") for number in range(100)]
+    assert [sizes.count(size) for size in (10_000, 300_000, 5_000_000)] == [72, 25, 3]
+    assert {repositories.size(number, "small") for number in range(100)} == {10_000}
+
+
+@pytest.mark.parametrize(("size", "by_function"), [(10_000, 200), (4_500_000, 502)])
+def test_the_peer_passes_artifacts_through_and_its_function_only_small_ones(
+    size: int, by_function: int
+) -> None:
+    with modelled() as model:
+        model.set(LOOPBACK, NONE)
+        with httpx.Client(base_url=model.url, trust_env=False) as client:
+            client.put("/v8/artifacts/0123456789abcdef", content=b"x" * size)
+            path = "/v8/artifacts/0123456789abcdef"
+            assert client.get(f"/peer-function{path}").status_code == by_function
+            found = client.get(f"/peer-container{path}")
+            assert (found.status_code, len(found.content)) == (200, size)
+            assert client.get("/peer-container/v8/artifacts/status").json() == {"status": "enabled"}
+
+
+def test_each_request_at_once_starts_an_instance_and_the_next_uses_it() -> None:
+    with modelled() as model:
+        assert _seconds(model, start=400) > 0.35
+        assert _seconds(model, start=None) < 0.3
+
+
+def _seconds(model: Model, start: int | None) -> float:
+    if start is not None:
+        model.set(LOOPBACK, replace(NONE, start=start))
+    reply = httpx.get(f"{model.url}/v8/artifacts/status", trust_env=False)
+    return reply.elapsed.total_seconds()
+
+
+def restores(ours: float, container: float) -> Restores:
+    seconds = {way: [ours] for way in WAYS} | {PEER_CONTAINER: [container], PEER_FUNCTION: [1.0]}
+    return Restores(
+        300, "small", "CI", False, seconds, dict.fromkeys(WAYS, 300) | {PEER_FUNCTION: 291}
+    )
+
+
+def test_the_page_says_which_goals_are_met_and_who_did_not_restore_all() -> None:
+    met = page([restores(0.5, 1.0)], {}, rounds=1, seconds=60)
+    assert "| small, direct, CI | peer, container | 0.50 | 0.65 | yes |" in met
+    assert "1.00, 291 restored" in met
+    assert "| 0.50 | 0.65 | yes |" not in page([restores(0.8, 1.0)], {}, rounds=1, seconds=60)
+    assert restores(0.8, 1.0).ratio(DIRECT, PEER_CONTAINER) == 0.8
