@@ -41,6 +41,9 @@ class Deployment:
 
     url: str = ""
     artifacts: dict[str, bytes] = field(default_factory=dict)
+    headers: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The headers with which an artifact was uploaded through a function, or through the edge."""
+    has_edge: bool = False
     asked: list[Asked] = field(default_factory=list)
     failing: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     cuts: int = 0
@@ -94,7 +97,7 @@ def deployed() -> Iterator[Deployment]:
             else:
                 self.artifact(parts.path.removeprefix("/v8/artifacts/"), body)
 
-        do_GET = do_PUT = do_POST = do_OPTIONS = handle_one  # noqa: N815  # names of http.server
+        do_GET = do_HEAD = do_PUT = do_POST = do_OPTIONS = handle_one  # noqa: N815  # names of http.server
 
         def exchange(self) -> None:
             with deployment.lock:
@@ -105,10 +108,14 @@ def deployed() -> Iterator[Deployment]:
             self.answer(200, json.dumps(reply).encode())
 
         def artifact(self, hash: str, body: bytes) -> None:
-            if self.command == "POST":
+            if self.command == "POST" and hash == "/v8/artifacts":
+                self.answer(200, self.query(json.loads(body)["hashes"]))
+            elif self.command == "POST":
                 self.answer(200, b"{}")
+            elif hash == "status":
+                self.answer(200, b'{"status":"over_limit"}')
             elif self.command == "PUT":
-                deployment.artifacts[hash] = body
+                self.keep(hash, body)
                 self.answer(202, b'{"urls": []}')
             elif self.command == "OPTIONS":
                 self.answer(200, location=f"{deployment.url}/storage/{hash}?signature=s")
@@ -117,7 +124,23 @@ def deployed() -> Iterator[Deployment]:
             elif len(deployment.artifacts[hash]) > DIRECT:
                 self.answer(302, location=f"{deployment.url}/storage/{hash}?signature=s")
             else:
-                self.answer(200, deployment.artifacts[hash])
+                self.answer(200, deployment.artifacts[hash], **deployment.headers.get(hash, {}))
+
+        def query(self, hashes: list[str]) -> bytes:
+            found = {
+                hash: {"size": len(deployment.artifacts[hash]), "taskDurationMs": 7}
+                if hash in deployment.artifacts
+                else None
+                for hash in hashes
+            }
+            return json.dumps(found).encode()
+
+        def keep(self, hash: str, body: bytes) -> None:
+            deployment.artifacts[hash] = body
+            sent = {name.lower(): value for name, value in self.headers.items()}
+            deployment.headers[hash] = {
+                name: value for name, value in sent.items() if name.startswith("x-artifact-")
+            }
 
         def storage(self, hash: str, body: bytes) -> None:
             # S3 refuses a second credential.
@@ -125,17 +148,21 @@ def deployed() -> Iterator[Deployment]:
                 self.answer(400)
             elif self.command == "PUT":
                 deployment.artifacts[hash] = body
+                if deployment.has_edge:
+                    self.keep(hash, body)
                 self.answer(200)
             else:
-                self.send_stored(deployment.artifacts[hash])
+                self.send_stored(hash, deployment.artifacts[hash])
 
-        def send_stored(self, content: bytes) -> None:
+        def send_stored(self, hash: str, content: bytes) -> None:
             start = int((self.headers.get("range") or "bytes=0-")[6:-1])
             with deployment.lock:
                 is_cut = deployment.cuts > 0
                 deployment.cuts -= is_cut
             self.send_response(206 if start else 200)
             self.send_header("content-length", str(len(content) - start))
+            for name, value in deployment.headers.get(hash, {}).items():
+                self.send_header(name, value)
             self.end_headers()
             rest = content[start:]
             if is_cut:
@@ -150,7 +177,8 @@ def deployed() -> Iterator[Deployment]:
                 self.send_header(name, value)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
     with listening(Handler) as url:
         deployment.url = url

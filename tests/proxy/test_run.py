@@ -97,10 +97,21 @@ def test_the_build_gets_a_token_of_this_computer_only(
 
 def test_variables_that_are_set_stay(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     env = variables(deployment, tmp_path, CCACHE_REMOTE_STORAGE="redis://own")
-    _, output, _ = run(larder, env, "run", "--hide-token", "--", sys.executable, "-c", SHOW)
+    _, output, _ = run(larder, env, "run", "--", sys.executable, "-c", SHOW)
+    assert json.loads(output)["CCACHE_REMOTE_STORAGE"] == "redis://own"
+
+
+def test_turbo_gets_the_address_and_the_token_of_the_sidecar(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    """They are set already, for the sidecar."""
+    env = variables(deployment, tmp_path)
+    _, output, _ = run(larder, env, "run", "--", sys.executable, "-c", SHOW)
     seen = json.loads(output)
-    assert seen["CCACHE_REMOTE_STORAGE"] == "redis://own"
-    assert "TURBO_TOKEN" not in seen
+    assert KEY not in output
+    assert seen["TURBO_API"] == seen["LARDER_PROXY"]
+    assert seen["TURBO_TOKEN"] == seen["LARDER_PROXY_TOKEN"]
+    assert seen["TURBO_TEAM"] == "acme"
 
 
 @pytest.mark.parametrize(

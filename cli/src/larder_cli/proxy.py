@@ -27,6 +27,7 @@ def _known(work: Callable[[], T]) -> T:
     "run",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog=examples(
+        "larder run -- npx turbo run build",
         "larder run -- npx nx run-many -t build",
         "larder run -- cargo build --release",
         'larder run -- make CC="ccache gcc"',
@@ -46,24 +47,20 @@ def _known(work: Callable[[], T]) -> T:
     metavar="COMMAND",
     help="A command that prints the id token of this CI job.",
 )
-@click.option("--hide-token", is_flag=True, help="Keep TURBO_TOKEN from the build.")
 @click.pass_context
 def run(
     ctx: click.Context,
     build: tuple[str, ...],
     wait: float,
     id_token_command: str | None,
-    hide_token: bool,
 ) -> None:
     """Run a build with Larder as the cache of its tools.
 
-    Nx, Gradle, sccache, ccache, moon and Rush use it. TURBO_API, TURBO_TEAM or TURBO_TEAMID, and TURBO_TOKEN are those
-    of turbo. A job of a CI with an id token needs no key, nor does a computer with `turbo login`. Without a cache, the
-    build runs all the same. The exit status is that of the build.
+    turbo, Nx, Gradle, sccache, ccache, moon and Rush use it. TURBO_API, TURBO_TEAM or TURBO_TEAMID, and TURBO_TOKEN are
+    those of turbo. A job of a CI with an id token needs no key, nor does a computer with `turbo login`. Without a
+    cache, the build runs all the same. The exit status is that of the build.
     """
-    ctx.exit(
-        run_build(list(build), wait=wait, id_token_command=id_token_command, hides_token=hide_token)
-    )
+    ctx.exit(run_build(list(build), wait=wait, id_token_command=id_token_command))
 
 
 @click.group(

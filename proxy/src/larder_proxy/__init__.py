@@ -1,4 +1,4 @@
-"""A sidecar that lets other build tools use Larder: it speaks their protocols on loopback.
+"""A sidecar that brings Larder to build tools: it speaks their protocols on loopback.
 
 The package imports nothing outside the standard library and runs on Python 3.9, so `larder.pyz` needs no installation.
 
@@ -7,8 +7,11 @@ credentials.py  the token: a key, that of a CI job, or that of `turbo login`
 spool.py        bodies on their way, in a private folder
 connections.py  kept connections, certificates and proxies of companies
 upstream.py     the requests to Larder and its storage, with retries
+transfers.py    what these requests give back
 cache.py        lookups and uploads: misses are remembered, and uploads run behind the build
+bodies.py       the bodies that tools send
 server.py       the listener
+turbo.py        the remote cache API of turbo, on the listener
 reports.py      the runs that Nx and turbo describe
 sidecar.py      all of it, with its start and end
 run.py          `larder run`

@@ -8,16 +8,18 @@ import queue
 import threading
 import time
 import uuid
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from larder_proxy.clients import Entry
 from larder_proxy.spool import Body, Spool
-from larder_proxy.upstream import Download, Upload, Upstream, fetched
+from larder_proxy.transfers import Answer, Download, Upload, fetched
+from larder_proxy.upstream import Upstream
 
 REMEMBERED_SECONDS = 60
 """How long a miss is remembered. Some tools ask for the same entry hundreds of times."""
 
 UPLOADERS = 8
+EVENTS = "/v8/artifacts/events"
 EVENTS_AT_ONCE = 80
 _MOST_REMEMBERED = 100_000
 
@@ -45,7 +47,7 @@ class Counts:
 class _Upload(NamedTuple):
     entry: Entry
     body: Body
-    seconds: float | None
+    headers: dict[str, str]
 
 
 class Cache:
@@ -55,9 +57,10 @@ class Cache:
         self._upstream, self._spool = upstream, spool
         self.counts = Counts()
         self._lock = threading.Lock()
-        self._missed: dict[str, float] = {}
+        self._missed: dict[tuple[str, str], float] = {}
         self._queue: queue.Queue[_Upload | None] = queue.Queue()
         self._events: list[dict[str, object]] = []
+        self._sending: list[threading.Thread] = []
         self._session = str(uuid.uuid4())
         self._threads = [
             threading.Thread(target=self._upload_each, daemon=True) for _ in range(UPLOADERS)
@@ -71,11 +74,18 @@ class Cache:
 
     def find(self, entry: Entry) -> Download | None:
         """The entry, or None. Call `hit` or `miss` when the tool has its answer."""
-        with self._lock:
-            at = self._missed.get(entry.hash)
-        if at is not None and time.monotonic() - at < REMEMBERED_SECONDS:
+        if self._is_missed(entry):
             return None
-        return self._upstream.find(entry.hash)
+        return self._upstream.find(entry.hash, entry.query)
+
+    def size(self, entry: Entry) -> int | None:
+        """The size of an entry in bytes, None if it is not there. Counts as no lookup."""
+        return None if self._is_missed(entry) else self._upstream.size(entry.hash, entry.query)
+
+    def _is_missed(self, entry: Entry) -> bool:
+        with self._lock:
+            at = self._missed.get((entry.hash, entry.query))
+        return at is not None and time.monotonic() - at < REMEMBERED_SECONDS
 
     def whole(self, download: Download, entry: Entry) -> Body | None:
         """The body of a download, if it is whole and the right one."""
@@ -91,32 +101,36 @@ class Cache:
 
     def miss(self, entry: Entry) -> None:
         with self._lock:
-            is_new = entry.hash not in self._missed
+            key = (entry.hash, entry.query)
+            is_new = key not in self._missed
             if len(self._missed) > _MOST_REMEMBERED:
                 self._missed.clear()
-            self._missed[entry.hash] = time.monotonic()
+            self._missed[key] = time.monotonic()
         if is_new:
             self.counts.add(misses=1)
             self._note("MISS", entry)
 
-    def store(self, entry: Entry, body: Body) -> bool:
-        """Upload a body behind the build, and close it. False, without an upload, for other bytes than the entry's."""
+    def store(self, entry: Entry, body: Body, headers: dict[str, str]) -> bool:
+        """Upload a body behind the build, and close it. False, without an upload, for other bytes than the entry's.
+
+        `headers` are those with which the tool describes it.
+        """
         if entry.digest is not None and not _has_digest(body, entry.digest):
             body.close()
             return False
         with self._lock:
-            missed_at = self._missed.pop(entry.hash, None)
-        seconds = None
+            missed_at = self._missed.pop((entry.hash, entry.query), None)
         if entry.client.times_tasks and missed_at is not None:
-            seconds = time.monotonic() - missed_at
-        self._queue.put(_Upload(entry, body, seconds))
+            ms = round((time.monotonic() - missed_at) * 1_000)
+            headers = {"x-artifact-duration": str(ms), **headers}
+        self._queue.put(_Upload(entry, body, headers))
         return True
 
     def _upload_each(self) -> None:
         for upload in iter(self._queue.get, None):
             try:
                 entry, body = upload.entry, upload.body
-                outcome = self._upstream.store(entry.hash, body, seconds=upload.seconds)
+                outcome = self._upstream.store(entry.hash, body, upload.headers, entry.query)
                 if outcome is Upload.STORED:
                     self.counts.add(stored=1, stored_bytes=body.size)
                 elif outcome is Upload.REFUSED:
@@ -142,10 +156,34 @@ class Cache:
         for _ in self._threads:
             self._queue.put(None)
         self._send_events()
+        with self._lock:
+            sending = list(self._sending)
+        for thread in sending:
+            thread.join(max(0, ends - time.monotonic()))
         return is_done
+
+    def pass_on(self, method: str, path: str, content: bytes | None, query: str) -> Answer | None:
+        """Larder's own answer to a request of turbo. None without one."""
+        return self._upstream.pass_on(method, path, content, query=query)
+
+    def forward_events(self, content: bytes, headers: dict[str, str], query: str) -> None:
+        """Send what turbo counts, behind the build."""
+
+        def send() -> None:
+            self._upstream.pass_on("POST", EVENTS, content, headers=headers, query=query)
+
+        self._behind(send)
+
+    def _behind(self, work: Callable[[], None]) -> None:
+        thread = threading.Thread(target=work, daemon=True)
+        with self._lock:
+            self._sending.append(thread)
+        thread.start()
 
     def _note(self, what: str, entry: Entry) -> None:
         """Events as turbo sends them, so that usage has the hits of every tool."""
+        if entry.client.name == "turbo":
+            return
         event = {
             "sessionId": self._session,
             "source": "REMOTE",
@@ -157,14 +195,14 @@ class Cache:
             self._events.append(event)
             is_full = len(self._events) == EVENTS_AT_ONCE
         if is_full:
-            threading.Thread(target=self._send_events, daemon=True).start()
+            self._behind(self._send_events)
 
     def _send_events(self) -> None:
         with self._lock:
             events, self._events = self._events, []
         for at in range(0, len(events), EVENTS_AT_ONCE):
             content = json.dumps(events[at : at + EVENTS_AT_ONCE]).encode()
-            self._upstream.post("/v8/artifacts/events", content)
+            self._upstream.pass_on("POST", EVENTS, content)
 
 
 def _has_digest(body: Body, digest: str) -> bool:

@@ -101,11 +101,15 @@ _PATHS = [(re.compile(path), client) for client in CLIENTS for path in client.pa
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of a tool's cache. `hash` is its name in Larder, and `digest` the SHA-256 that its bytes must have."""
+    """An entry of a tool's cache. `hash` is its name in Larder, and `digest` the SHA-256 that its bytes must have.
+
+    `query` names the team, `""` for that of the sidecar.
+    """
 
     client: Client
     hash: str
     digest: str | None = None
+    query: str = ""
 
 
 def find_entry(path: str) -> Entry | None:

@@ -11,8 +11,9 @@ from larder_proxy.clients import TOOLS
 from larder_proxy.run import WAIT_SECONDS, run
 
 _RUN = """\
-Run a build with Larder as the cache of its tools: Nx, Gradle, sccache, ccache, moon, Rush.
+Run a build with Larder as the cache of its tools: turbo, Nx, Gradle, sccache, ccache, moon, Rush.
 
+  larder run -- npx turbo run build
   larder run -- npx nx run-many -t build
   larder run -- cargo build --release
   larder run -- make CC="ccache gcc"
@@ -44,7 +45,6 @@ def main(arguments: list[str] | None = None) -> int:
     one.add_argument(
         "--id-token-command", metavar="COMMAND", help="prints the id token of this job"
     )
-    one.add_argument("--hide-token", action="store_true", help="keep TURBO_TOKEN from the build")
     one.add_argument("build", nargs=argparse.REMAINDER, metavar="-- BUILD ...")
     proxy = commands.add_parser(
         "proxy", help="a process of its own", description=_PROXY, formatter_class=raw
@@ -67,7 +67,6 @@ def main(arguments: list[str] | None = None) -> int:
         build,
         wait=asked.wait,
         id_token_command=asked.id_token_command,
-        hides_token=asked.hide_token,
     )
 
 

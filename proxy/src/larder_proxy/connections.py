@@ -40,6 +40,11 @@ class Reply:
     def header(self, name: str) -> str:
         return self._answer.getheader(name) or ""
 
+    def headers(self, prefix: str) -> dict[str, str]:
+        """The headers whose names begin with a prefix in lower case."""
+        found = ((name.lower(), value) for name, value in self._answer.getheaders())
+        return {name: value for name, value in found if name.startswith(prefix)}
+
     def read(self, size: int) -> bytes:
         """Raises OSError or http.client.HTTPException if the answer is cut."""
         return self._answer.read(size)
@@ -158,10 +163,12 @@ class Pool:
         return connection
 
     def _tls(self) -> ssl.SSLContext:
-        if self._context is None:
-            # Also reads SSL_CERT_FILE and SSL_CERT_DIR.
-            self._context = ssl.create_default_context()
-        return self._context
+        # Reading the certificates takes 20 ms, once.
+        with self._lock:
+            if self._context is None:
+                # Also reads SSL_CERT_FILE and SSL_CERT_DIR.
+                self._context = ssl.create_default_context()
+            return self._context
 
     def close(self) -> None:
         with self._lock:

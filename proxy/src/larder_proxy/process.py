@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from larder_proxy.clients import CLIENTS
 from larder_proxy.credentials import NoCredential
-from larder_proxy.run import WAIT_SECONDS, end
+from larder_proxy.run import SIGNAL_SECONDS, WAIT_SECONDS, end
 from larder_proxy.server import HOST, STATUS
 from larder_proxy.sidecar import Sidecar, print_line, variables_for
 
@@ -86,7 +86,7 @@ def serve(port: int) -> int:
     signal.signal(signal.SIGTERM, interrupt)
     try:
         while True:
-            time.sleep(3_600)
+            time.sleep(SIGNAL_SECONDS)
     except KeyboardInterrupt:
         end(sidecar, WAIT_SECONDS)
     finally:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,9 @@ from larder_proxy.reports import new_reports
 from larder_proxy.sidecar import Sidecar, print_line
 
 WAIT_SECONDS = 120.0
+SIGNAL_SECONDS = 0.2
+"""How long a signal may wait. The system can give it to another thread, which does not wake the main one."""
+
 _SECRETS = ("LARDER_TOKEN", "LARDER_ID_TOKEN")
 """Variables that the build does not get."""
 
@@ -24,7 +28,6 @@ def run(
     *,
     wait: float = WAIT_SECONDS,
     id_token_command: str | None = None,
-    hides_token: bool = False,
 ) -> int:
     """Run a build, wait for its uploads, and print one line. Returns the status of the build.
 
@@ -37,11 +40,11 @@ def run(
     except (NoCredential, OSError) as error:
         print_line(f"no cache: {error}")
     kept = {name: value for name, value in environment.items() if name not in _SECRETS}
-    if hides_token:
-        kept.pop("TURBO_TOKEN", None)
     began = time.time()
     try:
-        return _run(build, {**(sidecar.variables() if sidecar else {}), **kept})
+        if sidecar is None:
+            return _run(build, kept)
+        return _run(build, {**sidecar.variables(), **kept, **sidecar.turbo_variables()})
     finally:
         if sidecar is not None:
             sidecar.report(new_reports(Path.cwd(), environment, began))
@@ -58,12 +61,17 @@ def _run(build: list[str], environment: Mapping[str, str]) -> int:
         for one in started:
             one.send_signal(number)
 
-    former = {
-        signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, pass_on),
-    }
+    former = {signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None)}
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None:
+            former[number] = signal.signal(number, pass_on)
     try:
         started.append(subprocess.Popen(build, env=dict(environment)))
+        waiting = threading.Thread(target=started[0].wait, daemon=True)
+        waiting.start()
+        while waiting.is_alive():
+            waiting.join(SIGNAL_SECONDS)
         status = started[0].wait()
     except OSError as error:
         print(f"larder run: {build[0]}: {error.strerror}", file=sys.stderr)

@@ -9,14 +9,15 @@ import json
 import shutil
 import socketserver
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping
 from email.utils import formatdate
-from io import BufferedIOBase, BytesIO
 
-from larder_proxy.cache import Cache
+from larder_proxy import turbo
+from larder_proxy.bodies import Sent
+from larder_proxy.cache import EVENTS, Cache
 from larder_proxy.clients import Entry, find_entry
 from larder_proxy.spool import Spool, SpoolFull
-from larder_proxy.upstream import Download
+from larder_proxy.transfers import Download
 
 HOST = "127.0.0.1"
 STATUS = "/larder/status"
@@ -30,27 +31,7 @@ _COLLECTION = (
     "<D:resourcetype><D:collection/></D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat>"
     "</D:response></D:multistatus>"
 )
-_MOST_CHUNK_LINE = 1_000
-
-
-class _Sent:
-    """A body on its connection. `left` bytes are not read yet."""
-
-    def __init__(self, file: BufferedIOBase, left: int) -> None:
-        self._file, self.left = file, left
-
-    def __iter__(self) -> Iterator[bytes]:
-        """What is left, in blocks. They end early if the body is cut."""
-        while self.left:
-            block = self._file.read(min(_BLOCK, self.left))
-            if not block:
-                return
-            self.left -= len(block)
-            yield block
-
-    def drain(self) -> None:
-        for _ in self:
-            pass
+_MOST_JSON = 20_000_000
 
 
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
@@ -60,9 +41,11 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     # Nx opens a hundred connections at once.
     request_queue_size = 512
 
-    def __init__(self, port: int, token: str, cache: Cache, spool: Spool) -> None:
+    def __init__(
+        self, port: int, token: str, cache: Cache, spool: Spool, *, team: str = ""
+    ) -> None:
         super().__init__((HOST, port), Handler)
-        self.token, self.cache, self.spool = token, cache, spool
+        self.token, self.cache, self.spool, self.team = token, cache, spool, team
 
     @property
     def port(self) -> int:
@@ -85,12 +68,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path.endswith(_CHECK):
             self._answer(404)
             return
+        if self.command == "HEAD":
+            self._head(entry)
+            return
         started = time.monotonic()
         download = self.server.cache.find(entry)
         if download is None:
             self._miss(entry)
-        elif self.command == "HEAD":
-            self._head(download)
         elif entry.client.streams_from is None or download.size < entry.client.streams_from:
             self._send_whole(entry, download, started)
         else:
@@ -98,9 +82,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     do_HEAD = do_GET  # noqa: N815  # the name of http.server
 
-    def _head(self, download: Download) -> None:
-        download.close()
-        self._start(200, download.size, _BINARY)
+    def _head(self, entry: Entry) -> None:
+        size = self.server.cache.size(entry)
+        if size is None:
+            self._answer(404)
+        else:
+            self._start(200, size, _BINARY)
 
     def _send_whole(self, entry: Entry, download: Download, started: float) -> None:
         """The status follows the whole body, so that a cut download is a miss."""
@@ -109,7 +96,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._miss(entry)
             return
         try:
-            self._start(200, body.size, _BINARY)
+            self._start(200, body.size, _BINARY, download.headers)
             shutil.copyfileobj(body.open(), self.wfile, _BLOCK)
             self.server.cache.hit(entry)
         finally:
@@ -117,7 +104,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _stream(self, entry: Entry, download: Download) -> None:
         """For tools with a time limit for the first byte. A cut ends the connection."""
-        self._start(200, download.size, _BINARY)
+        self._start(200, download.size, _BINARY, download.headers)
         sent = 0
         try:
             for block in download.blocks:
@@ -157,7 +144,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except ValueError:
             self.close_connection = True
             return
-        self._answer(client.stored if cache.store(entry, body) else 400)
+        is_stored = cache.store(entry, body, turbo.sent_with(self.headers.items()))
+        self._answer(client.stored if is_stored else 400)
 
     def do_PROPFIND(self) -> None:
         """sccache looks for the folder of each entry before it stores it."""
@@ -174,20 +162,61 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._answer(201)
 
     def do_POST(self) -> None:
-        if self._is_allowed():
+        if not self._is_allowed():
+            return
+        path, _, query = self.path.partition("?")
+        if path == EVENTS:
+            content = self._json()
+            headers = turbo.sent_with(self.headers.items())
+            self.server.cache.forward_events(content, headers, self._other_team(query))
+            self._answer(200)
+        elif turbo.is_passed("POST", path):
+            self._pass_on(path, query, self._json())
+        else:
             self._drain()
             self._answer(404)
+
+    def do_OPTIONS(self) -> None:
+        """turbo asks where to send each request. It is here, for every size."""
+        if self._is_allowed():
+            self._drain()
+            self._start(200, 0, _PLAIN, {"Access-Control-Allow-Headers": turbo.ALLOWED_HEADERS})
+
+    def _json(self) -> bytes:
+        blocks, size = [], 0
+        for block in self._body():
+            size += len(block)
+            if size <= _MOST_JSON:
+                blocks.append(block)
+        return b"".join(blocks)
+
+    def _pass_on(self, path: str, query: str, content: bytes | None) -> None:
+        if path in (turbo.STATUS, turbo.QUERY):
+            query = self._other_team(query)
+        answer = self.server.cache.pass_on(self.command, path, content, query)
+        if path in (turbo.STATUS, turbo.QUERY) and (answer is None or answer.status != 200):
+            answer = turbo.without_larder(path, content or b"")
+        answer = answer or turbo.without_larder(path, content or b"")
+        self._answer(answer.status, answer.content, "application/json")
+
+    def _other_team(self, query: str) -> str:
+        return turbo.other_team(query, self.server.team)
 
     def _entry(self) -> Entry | None:
         """The entry of the path. None if the request is answered already."""
         if not self._is_allowed():
             return None
-        path = self.path.partition("?")[0]
+        path, _, query = self.path.partition("?")
+        if self.command == "GET" and turbo.is_passed("GET", path):
+            self._pass_on(path, query, None)
+            return None
         if path in ("/moon/status", STATUS):
             counts = vars(self.server.cache.counts) if path == STATUS else {}
             self._answer(200, json.dumps(counts).encode(), "application/json")
             return None
-        entry = find_entry("/sccache/check" if path.endswith(_CHECK) else path)
+        entry = turbo.find_entry(path, query, self.server.team) or find_entry(
+            "/sccache/check" if path.endswith(_CHECK) else path
+        )
         if entry is None:
             self._drain()
             self._answer(404)
@@ -215,34 +244,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return ""
         return value.strip() if kind.lower() == "bearer" else ""
 
-    def _body(self) -> _Sent:
-        """The body of a request. One in chunks is read first."""
+    def _body(self) -> Sent:
+        """The body of a request."""
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
-            content = self._chunks()
-            return _Sent(BytesIO(content), len(content))
+            return Sent(self.rfile, None)
         text = self.headers.get("content-length", "0")
-        return _Sent(self.rfile, int(text) if text.isdigit() else 0)
-
-    def _chunks(self) -> bytes:
-        found: list[bytes] = []
-        while True:
-            line = self.rfile.readline(_MOST_CHUNK_LINE)
-            size = int(line.split(b";")[0] or b"0", 16)
-            if size == 0:
-                while self.rfile.readline(_MOST_CHUNK_LINE).strip():
-                    pass
-                return b"".join(found)
-            found.append(self.rfile.read(size))
-            self.rfile.readline(_MOST_CHUNK_LINE)
+        return Sent(self.rfile, int(text) if text.isdigit() else 0)
 
     def _drain(self) -> None:
         """Read a body that nobody needs. A tool that could not send all of it would fail, whatever the answer is."""
         self._body().drain()
 
-    def _start(self, status: int, size: int, kind: str) -> None:
+    def _start(
+        self, status: int, size: int, kind: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.send_response_only(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(size))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()

@@ -8,10 +8,11 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Callable
 
+from larder_proxy import turbo
 from larder_proxy.cache import Cache
 from larder_proxy.clients import CLIENTS
 from larder_proxy.connections import Pool
@@ -50,7 +51,7 @@ class Sidecar:
         )
         self._spool = spool or Spool()
         self.cache = Cache(self._upstream, self._spool)
-        self._server = Server(port, self.token, self.cache, self._spool)
+        self._server = Server(port, self.token, self.cache, self._spool, team=self.target.query)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.05,), daemon=True
         )
@@ -65,13 +66,17 @@ class Sidecar:
         return f"http://{HOST}:{self.port}"
 
     def variables(self) -> dict[str, str]:
-        """What makes the tools use the sidecar."""
+        """What makes the tools use the sidecar, unless the user has set it."""
         return variables_for(self.port, self.token)
+
+    def turbo_variables(self) -> dict[str, str]:
+        """What replaces the variables of turbo, which are also those of the sidecar."""
+        return turbo.variables(self.url, self.token)
 
     def report(self, runs: list[dict[str, Any]]) -> None:
         """Report runs of tasks, which Larder shows by package and task."""
         for run in runs:
-            self._upstream.post("/v1/runs", json.dumps(run).encode())
+            self._upstream.pass_on("POST", "/v1/runs", json.dumps(run).encode())
 
     def close(self, seconds: float) -> bool:
         """Wait for uploads, revoke the token of a job, and leave no file. False if uploads were lost."""
@@ -92,10 +97,10 @@ def variables_for(port: int, token: str) -> dict[str, str]:
         "token": token,
         "free_port": str(_free_port()),
     }
-    # turbo does not need the sidecar. It describes its runs, which are reported.
     found = {
         "LARDER_PROXY": known["url"],
         "LARDER_PROXY_TOKEN": token,
+        # turbo then describes its runs, which are reported.
         "TURBO_RUN_SUMMARY": "true",
     }
     for client in CLIENTS:
@@ -105,7 +110,9 @@ def variables_for(port: int, token: str) -> dict[str, str]:
 
 def print_line(line: str) -> None:
     shown = "".join(char if char.isprintable() else "?" for char in line)
-    print(f"Larder: {shown}", file=sys.stderr, flush=True)
+    # A terminal that was closed takes no line.
+    with suppress(OSError):
+        print(f"Larder: {shown}", file=sys.stderr, flush=True)
 
 
 def _free_port() -> int:

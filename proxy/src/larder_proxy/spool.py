@@ -47,32 +47,38 @@ class Spool:
         self._left = limit
         self._lock = threading.Lock()
 
-    def take(self, blocks: Iterable[bytes], size: int) -> Body:
-        """Keep a body. Raises SpoolFull, before the first block is read if it can, and ValueError for a cut body."""
+    def take(self, blocks: Iterable[bytes], size: int | None) -> Body:
+        """Keep a body. `size` is None if only its end tells.
+
+        Raises SpoolFull, before the first block is read if it can, and ValueError for a cut body.
+        """
+        reserved, written = 0, 0
+        file: BinaryIO | None = None
+        try:
+            if size is not None:
+                self._reserve(size)
+                reserved = size
+            file = self._new_file() if size is None or size > IN_MEMORY else io.BytesIO()
+            for block in blocks:
+                if size is None:
+                    self._reserve(len(block))
+                    reserved += len(block)
+                _write(file, block)
+                written += len(block)
+            if written != reserved:
+                raise ValueError("the body is cut")
+        except BaseException:
+            self._free(reserved)
+            if file is not None:
+                file.close()
+            raise
+        return Body(file, written, self._free)
+
+    def _reserve(self, size: int) -> None:
         with self._lock:
             if size > self._left:
                 raise SpoolFull
             self._left -= size
-        try:
-            file = self._copy(blocks, size)
-        except BaseException:
-            self._free(size)
-            raise
-        return Body(file, size, self._free)
-
-    def _copy(self, blocks: Iterable[bytes], size: int) -> BinaryIO:
-        file = io.BytesIO() if size <= IN_MEMORY else self._new_file()
-        written = 0
-        try:
-            for block in blocks:
-                _write(file, block)
-                written += len(block)
-            if written != size:
-                raise ValueError("the body is cut")
-        except BaseException:
-            file.close()
-            raise
-        return file
 
     def _new_file(self) -> BinaryIO:
         try:

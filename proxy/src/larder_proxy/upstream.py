@@ -8,17 +8,17 @@ import json
 import threading
 import time
 from collections.abc import Generator, Mapping
-from enum import Enum
 from typing import BinaryIO, Callable
 from urllib.parse import quote
 
 from larder_proxy import __version__
 from larder_proxy.connections import Pool, Reply
 from larder_proxy.credentials import Credentials, NoCredential, Target
-from larder_proxy.spool import Body, Spool, SpoolFull
+from larder_proxy.spool import Body
+from larder_proxy.transfers import Answer, Download, Upload
 
-INLINE = 4_000_000
-"""The most bytes of an upload through a function. The gateway refuses more than 4.5 MB."""
+INLINE = 4_500_000
+"""The most bytes of an upload through a function, which keeps a signature. In base64, 6 MB are the limit."""
 
 AT_ONCE = 32
 """Requests at a time. A new AWS account runs ten functions at once."""
@@ -30,28 +30,11 @@ _FAILURES = 3
 _PAUSE_SECONDS = 30
 _READ_ONLY = {"read_only", "missing_permission"}
 _MOST_WAIT_SECONDS = 2.0
+_MOST_JSON = 20_000_000
+_DESCRIBING = "x-artifact-"
+"""The headers that turbo stores with an artifact and reads again."""
 
 USER_AGENT = f"larder-proxy/{__version__}"
-
-
-class Upload(Enum):
-    """What became of an upload."""
-
-    STORED = "stored"
-    REFUSED = "refused"
-    FAILED = "failed"
-
-
-class Download:
-    """A hit. `size` bytes come from `blocks`, which ends early if the answer is cut for good. Close it at the end."""
-
-    def __init__(self, reply: Reply, size: int, blocks: Generator[bytes, None, None]) -> None:
-        self._reply, self.size, self.blocks = reply, size, blocks
-
-    def close(self) -> None:
-        self.blocks.close()
-        # A generator that has not started closes nothing.
-        self._reply.close()
 
 
 class Upstream:
@@ -82,17 +65,33 @@ class Upstream:
     def is_read_only(self) -> bool:
         return self._is_off or self._is_read_only
 
-    def find(self, hash: str) -> Download | None:
-        """The artifact, or None: it is not there, or could not be read."""
+    def size(self, hash: str, query: str = "") -> int | None:
+        """The size of an artifact in bytes. None if it is not there, or nobody answers."""
         if not self._may_ask():
             return None
-        url = None
         with self._places:
-            reply = self._ask("GET", self._artifact(hash))
+            reply = self._ask("HEAD", self._artifact(hash, query))
+        if reply is None:
+            return None
+        if reply.status == 200:
+            reply.read(1)
+            reply.close()
+            return reply.length
+        self._give_up(reply, "a lookup")
+        return None
+
+    def find(self, hash: str, query: str = "") -> Download | None:
+        """The artifact, or None: it is not there, or could not be read. `query` names another team."""
+        if not self._may_ask():
+            return None
+        url, headers = None, {}
+        with self._places:
+            reply = self._ask("GET", self._artifact(hash, query))
             if reply is None:
                 return None
             if reply.status in (302, 307):
-                url = reply.header("location")
+                url, headers = reply.header("location"), reply.headers(_DESCRIBING)
+                reply.read(1)
                 reply.close()
                 # Storage checks the signature in the address, and refuses a second credential.
                 reply = self._send("GET", url, {"User-Agent": USER_AGENT})
@@ -104,20 +103,20 @@ class Upstream:
         if reply.status != 200 or reply.length is None:
             self._give_up(reply, "a lookup")
             return None
-        return Download(reply, reply.length, self._blocks(reply, url))
+        headers.update(reply.headers(_DESCRIBING))
+        return Download(reply, reply.length, self._blocks(reply, url), headers)
 
-    def store(self, hash: str, body: Body, *, seconds: float | None = None) -> Upload:
-        """Upload an artifact. `seconds` is how long the task took, if it is known."""
+    def store(self, hash: str, body: Body, described: Mapping[str, str], query: str = "") -> Upload:
+        """Upload an artifact. `described` has the headers for its duration, its signature and its commit."""
         if self.is_read_only or not self._may_ask():
             return Upload.REFUSED if self.is_read_only else Upload.FAILED
-        headers = {"Content-Type": "application/octet-stream"}
-        if seconds is not None:
-            headers["x-artifact-duration"] = str(round(seconds * 1_000))
+        url = self._artifact(hash, query)
+        headers = {"Content-Type": "application/octet-stream", **described}
         with self._places:
             if body.size <= INLINE:
-                reply = self._ask("PUT", self._artifact(hash), headers, body)
+                reply = self._ask("PUT", url, headers, body)
             else:
-                reply = self._store_directly(hash, headers, body)
+                reply = self._store_directly(url, headers, body)
         if reply is None:
             return Upload.FAILED
         if 200 <= reply.status < 300:
@@ -130,14 +129,14 @@ class Upstream:
         reply.close()
         return Upload.FAILED
 
-    def _store_directly(self, hash: str, headers: Mapping[str, str], body: Body) -> Reply | None:
-        """Upload to storage, at the address that Larder gives for it."""
+    def _store_directly(self, at: str, headers: Mapping[str, str], body: Body) -> Reply | None:
+        """Upload to storage, at the address that Larder gives for it. The edge keeps the headers, and S3 does not."""
         asked = {
             **headers,
             "Access-Control-Request-Method": "PUT",
             "Access-Control-Request-Headers": "Authorization, Content-Type, User-Agent",
         }
-        offer = self._ask("OPTIONS", self._artifact(hash), asked)
+        offer = self._ask("OPTIONS", at, asked)
         if offer is None or offer.status >= 300:
             return offer
         url = offer.header("location")
@@ -148,23 +147,40 @@ class Upstream:
                 "direct", f"an upload of {body.size} bytes needs direct uploads, which are off"
             )
             return None
-        return self._send("PUT", url, {"Content-Type": headers["Content-Type"]}, body)
+        return self._send("PUT", url, headers, body)
 
-    def post(self, path: str, content: bytes) -> int:
-        """Post JSON, such as events. The status, 0 without an answer."""
+    def pass_on(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        query: str = "",
+    ) -> Answer | None:
+        """The answer to a request with JSON, such as a query. None without one."""
         if not self._may_ask():
-            return 0
-        body = Body(io.BytesIO(content), len(content), lambda _: None)
-        url = f"{self._target.url}{path}?{self._target.query}"
-        reply = self._ask("POST", url, {"Content-Type": "application/json"}, body)
-        if reply is None:
-            return 0
-        reply.read(1)
-        reply.close()
-        return reply.status
+            return None
+        body = None
+        sent = dict(headers or {})
+        if content is not None:
+            body = Body(io.BytesIO(content), len(content), lambda _: None)
+            sent["Content-Type"] = "application/json"
+        url = f"{self._target.url}{path}?{query or self._target.query}"
+        with self._places:
+            reply = self._ask(method, url, sent, body)
+            if reply is None:
+                return None
+            try:
+                return Answer(reply.status, reply.read(_MOST_JSON))
+            except (OSError, http.client.HTTPException):
+                return None
+            finally:
+                reply.close()
 
-    def _artifact(self, hash: str) -> str:
-        return f"{self._target.url}/v8/artifacts/{quote(hash, safe='')}?{self._target.query}"
+    def _artifact(self, hash: str, query: str) -> str:
+        team = query or self._target.query
+        return f"{self._target.url}/v8/artifacts/{quote(hash, safe='')}?{team}"
 
     def _ask(
         self,
@@ -282,16 +298,6 @@ class Upstream:
             self._said.add(key)
         if is_new:
             self._say(line)
-
-
-def fetched(download: Download, spool: Spool) -> Body | None:
-    """The whole body of a download. None if it is cut, or there is no room for it."""
-    try:
-        return spool.take(download.blocks, download.size)
-    except (SpoolFull, ValueError, OSError):
-        return None
-    finally:
-        download.close()
 
 
 def _wait(reply: Reply | None) -> float:
