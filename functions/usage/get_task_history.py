@@ -25,7 +25,7 @@ def get_task_history(
     owner, now = principal.owner, clock.now()
     history = service.read_history(owner, wanted, reader=reader, now=now)
     hashes = [one.hash for one in history.hashes]
-    stored = search.stored_artifacts(owner, hashes, view=principal.view, now=now)
+    stored = search.known_artifacts(owner, hashes, view=principal.view, now=now).artifacts
     return json_response(history_json(history, stored))
 
 

@@ -14,9 +14,11 @@ from larder.artifacts.records import Unused
 from larder.artifacts.repository import index
 from larder.artifacts.repository.eviction import evict, read_eviction
 from larder.clock import to_ms
-from larder.teams.models import CachingStatus
+from larder.teams.models import CachingStatus, Unsigned
+from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.state import change_state
 from tests.conftest import SetOption
+from tests.direct_uploads import offer
 from tests.larder.misses.summaries import task_record
 from tests.requests import Cloud, Sender
 from tests.trust.scene import Scene, make_scene, new_key, protected, session
@@ -177,6 +179,61 @@ def test_it_is_too_large_without_preflight(first: Cloud) -> None:
         looked_up(first.send, LOCAL, REMOTE)
         found = built(first.send, bytes=5_000_000)
     assert reason(found) == ("too_large", True, ["remote_miss", "bytes", "not_stored"])
+
+
+def test_the_quota_is_full(first: Cloud, option: SetOption) -> None:
+    option("over_quota", "refuse")
+    store(first.send, "other")
+    with later():
+        looked_up(first.send, LOCAL, REMOTE)
+        change_state(first.team.id, quota_bytes=len("artifact"))
+        found = built(first.send)
+    assert reason(found) == ("refused", False, ["remote_miss", "not_stored", "quota_full"])
+    assert found["at"]
+
+
+def test_the_quota_is_too_small_for_the_artifact(first: Cloud, option: SetOption) -> None:
+    option("over_quota", "refuse")
+    store(first.send, "other")
+    change_state(first.team.id, quota_bytes=1_000)
+    with later():
+        looked_up(first.send, LOCAL, REMOTE)
+        assert built(first.send, bytes=992)["reason"] == "unknown"
+    with later(2):
+        looked_up(first.send, LOCAL, REMOTE)
+        assert built(first.send, bytes=993)["evidence"][-1] == "quota_full"
+    with later(3):
+        looked_up(first.send, LOCAL, REMOTE)
+        store(first.send)
+        assert built(first.send, bytes=993)["reason"] == "unknown", "it is stored"
+
+
+def test_no_eviction_makes_space_for_an_artifact_above_the_quota(first: Cloud) -> None:
+    store(first.send, "other")
+    change_state(first.team.id, quota_bytes=1_000)
+    with later():
+        looked_up(first.send, LOCAL, REMOTE)
+        assert built(first.send, bytes=1_000)["reason"] == "unknown"
+    with later(2):
+        looked_up(first.send, LOCAL, REMOTE)
+        assert built(first.send, bytes=1_001)["evidence"][-1] == "quota_full"
+
+
+def test_an_upload_that_was_offered_is_not_refused(first: Cloud) -> None:
+    offer(first.send, HASH)
+    with later():
+        looked_up(first.send, LOCAL, REMOTE)
+        change_state(first.team.id, quota_bytes=1)
+        assert built(first.send)["reason"] == "unknown"
+
+
+def test_the_team_requires_signatures(first: Cloud) -> None:
+    change = ProtectionChange(protected=False, unsigned=Unsigned.REFUSE)
+    change_protection(first.team.id, change, by=None)
+    with later():
+        looked_up(first.send, LOCAL, REMOTE)
+        found = built(first.send)
+    assert reason(found) == ("refused", False, ["remote_miss", "not_stored", "signature_required"])
 
 
 def test_without_another_reason_it_is_unknown(first: Cloud) -> None:

@@ -75,8 +75,13 @@ _REASONS: Mapping[str, str] = {
     Reason.EXPIRED: "expired",
     Reason.EVICTED: "evicted",
     Reason.REFUSED: "the upload was refused",
-    Reason.NEVER_ARRIVED: "the upload did not arrive",
     Reason.UNKNOWN: "for an unknown reason",
+}
+
+_REFUSALS: Mapping[str, str] = {
+    Evidence.READ_ONLY: "the job only reads",
+    Evidence.QUOTA_FULL: "the quota is full",
+    Evidence.SIGNATURE_REQUIRED: "the team requires signatures",
 }
 
 NOTHING = "nothing changed: every hash is that of the baseline"
@@ -272,6 +277,9 @@ def _reason(one: SameHashJson) -> str:
     text = reason_text(reason)
     if reason == Reason.NOT_ASKED and Evidence.UPLOADED in one["evidence"]:
         text = "the run did not ask the cache (forced)"
+    for evidence, why in _REFUSALS.items():
+        if reason == Reason.REFUSED and evidence in one["evidence"]:
+            text += f" ({why})"
     if reason == Reason.UNKNOWN and one["evidence"]:
         text += f" ({', '.join(one['evidence'])})"
     day = f" on {from_ms(one['at']):%Y-%m-%d}" if one["at"] is not None else ""

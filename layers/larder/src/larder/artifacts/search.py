@@ -1,8 +1,9 @@
 """List artifacts, for members who manage them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from larder.artifacts import expiry
 from larder.artifacts.models import (
@@ -126,16 +127,24 @@ def list_scopes_of(
     )
 
 
-def stored_artifacts(
-    owner: str, hashes: Sequence[str], *, view: View, now: datetime
-) -> dict[str, Artifact]:
-    """The artifacts of these hashes that readers with this view see. Direct uploads count once they are published."""
+class Known(NamedTuple):
+    """What the index has of some hashes: the artifacts that readers see, and the hashes with an offered upload."""
+
+    artifacts: Mapping[str, Artifact]
+    offered: Set[str]
+
+
+def known_artifacts(owner: str, hashes: Sequence[str], *, view: View, now: datetime) -> Known:
+    """What the index has of these hashes for this view. Direct uploads are offered until they are published."""
     valid = [ArtifactHash(hash) for hash in dict.fromkeys(hashes) if is_hash(hash)]
     scopes = (None,) if view.scope is None else (None, view.scope)
     keys = {index_key(hash, scope): hash for hash in valid for scope in scopes}
     entries, _ = index.read_entries(owner, list(keys))
-    return {
-        keys[key]: entry.artifact
-        for key, entry in reversed(entries.items())
-        if entry.artifact is not None and expiry.is_shown(entry.artifact, view, now)
-    }
+    return Known(
+        artifacts={
+            keys[key]: entry.artifact
+            for key, entry in reversed(entries.items())
+            if entry.artifact is not None and expiry.is_shown(entry.artifact, view, now)
+        },
+        offered={keys[key] for key, entry in entries.items() if entry.pending is not None},
+    )

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from larder.artifacts import eviction, search
-from larder.artifacts.models import Artifact
+from larder.artifacts import eviction, quota, search
+from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import Action, Entry
 from larder.audit.service import read_entries
 from larder.clock import to_ms
@@ -119,9 +119,8 @@ class _Scene:
 
     def __init__(self, caller: Caller, run: Run, hashes: Sequence[str], now: datetime) -> None:
         self._caller, self._run, self._now = caller, run, now
-        self._stored: Mapping[str, Artifact] = search.stored_artifacts(
-            caller.owner, hashes, view=caller.view, now=now
-        )
+        known = search.known_artifacts(caller.owner, hashes, view=caller.view, now=now)
+        self._stored, self._offered = known
         self._lookups: Mapping[str, Collection[tuple[str, str]]] = read_lookups(
             caller.owner, caller.actor.credential_id, run.started_at - _CLOCK_SKEW, now
         )
@@ -132,6 +131,12 @@ class _Scene:
         return read_entries(
             self._caller.owner, limit=MAX_ENTRIES, actions=actions, now=self._now
         ).entries
+
+    @cached_property
+    def _free_bytes(self) -> int:
+        """The size of the largest artifact that still fits into the quota."""
+        totals = read_totals(self._caller.owner)
+        return quota.free_bytes(totals, replaces=None, view=self._caller.view)
 
     def reason(self, one: Built) -> Found:
         looked_up = self._lookups.get(one.hash, ())
@@ -152,7 +157,9 @@ class _Scene:
         if any(earlier.ended_at > self._run.started_at for earlier in one.had):
             return Found(reason=Reason.AT_ONCE, certain=True, evidence=(*asked, Evidence.OVERLAP))
         if one.refused:
-            return Found(reason=Reason.REFUSED, certain=True, evidence=(*asked, Evidence.REFUSED))
+            evidence = (*asked, Evidence.READ_ONLY)
+            at = one.had[0].ended_at
+            return Found(reason=Reason.REFUSED, certain=True, at=at, evidence=evidence)
         readable = [
             earlier for earlier in one.had if earlier.scope in (None, self._caller.own_scope)
         ]
@@ -168,6 +175,7 @@ class _Scene:
             or self._expired(last)
             or self._evicted(last)
             or self._too_large(one)
+            or self._refused(one)
             or Found(reason=Reason.UNKNOWN, evidence=asked)
         )
 
@@ -206,6 +214,22 @@ class _Scene:
             return None
         evidence = (Evidence.REMOTE_MISS, Evidence.BYTES, Evidence.NOT_STORED)
         return Found(reason=Reason.TOO_LARGE, certain=True, evidence=evidence)
+
+    def _refused(self, one: Built) -> Found | None:
+        """The run itself built it and did not store it. If its upload would be refused now, it was before, too.
+
+        An upload that was offered may still arrive.
+        """
+        if self._caller.only_reads or one.hash in self._stored or one.hash in self._offered:
+            return None
+        if self._caller.view.requires_tag:
+            why = Evidence.SIGNATURE_REQUIRED
+        elif (one.size_bytes or 1) > self._free_bytes:
+            why = Evidence.QUOTA_FULL
+        else:
+            return None
+        evidence = (Evidence.REMOTE_MISS, Evidence.NOT_STORED, why)
+        return Found(reason=Reason.REFUSED, at=self._run.ended_at, evidence=evidence)
 
     def _unanswered(self, one: Built) -> Found:
         """turbo found it in no local cache, and reports nothing of the remote one."""

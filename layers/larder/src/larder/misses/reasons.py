@@ -26,9 +26,7 @@ class Reason(StrEnum):
     EXPIRED = "expired"
     EVICTED = "evicted"
     REFUSED = "refused"
-    """The upload was refused."""
-    NEVER_ARRIVED = "never_arrived"
-    """The upload was offered, and did not arrive."""
+    """The upload was refused: the credential only reads, the quota is full, or the team requires signatures."""
     UNKNOWN = "unknown"
 
 
@@ -49,5 +47,6 @@ class Evidence(StrEnum):
     AUDIT = "audit"
     RETENTION = "retention"
     EVICTED_BEFORE = "evicted_before"
-    REFUSED = "refused"
-    OFFER_EXPIRED = "offer_expired"
+    READ_ONLY = "read_only"
+    QUOTA_FULL = "quota_full"
+    SIGNATURE_REQUIRED = "signature_required"

@@ -82,7 +82,6 @@ const REASONS = {
   expired: ["expired", "Ask the operator for a longer retention."],
   evicted: ["evicted, because the quota was full", "Ask the operator for a larger quota."],
   refused: ["the upload was refused", "Check the permissions of the key and the quota."],
-  never_arrived: ["the upload did not arrive", "Check the connection to S3, and turbo's time-out for uploads."],
   unknown: ["not known why"],
 };
 
