@@ -80,10 +80,15 @@ def test_a_forced_run_uploads_and_asks_for_nothing(first: Cloud) -> None:
 
 
 def test_without_an_event_and_an_upload_nothing_is_certain(first: Cloud) -> None:
+    store(first.send)
     with later():
-        assert reason(built(first.send)) == ("unknown", False, ["no_event"])
-        looked_up(first.send, LOCAL, hash="other")
         assert reason(built(first.send)) == ("not_asked", False, ["no_event"])
+
+
+def test_turbo_had_another_credential_than_the_report(first: Cloud) -> None:
+    with later():
+        store(new_key(first))
+        assert reason(built(first.send)) == ("unknown", False, ["no_event", "uploaded"])
 
 
 def test_events_of_another_credential_and_of_another_time_do_not_count(first: Cloud) -> None:
@@ -169,6 +174,24 @@ def test_it_was_evicted(first: Cloud, option: SetOption) -> None:
         looked_up(first.send, LOCAL, REMOTE)
         after = built(first.send)
     assert after["reason"] == "unknown", "the run before used it after the eviction"
+
+
+def test_what_an_eviction_took_was_used_while_the_run_ran(cloud: Cloud, option: SetOption) -> None:
+    """turbo uploads before a run ends, so the last use alone does not say which of its artifacts are gone."""
+    option("over_quota", "evict")
+    keep(cloud)
+    started = to_ms(clock.now())
+    times = {"startTime": started, "endTime": started + 30_000, "exitCode": 0}
+    store(cloud.send)
+    send(cloud.send, report(LIB, execution=times))
+    with later():
+        change_state(cloud.team.id, quota_bytes=20)
+        assert cloud.send("PUT", "/v8/artifacts/other", body=b"a" * 18).status == 202
+    with later(2):
+        looked_up(cloud.send, LOCAL, REMOTE)
+        found = built(cloud.send)
+    assert reason(found) == ("evicted", False, ["remote_miss", "evicted_before"])
+    assert found["at"]
 
 
 def test_it_is_too_large_without_preflight(first: Cloud) -> None:

@@ -4,7 +4,7 @@ The evidence is what turbo reported in its events, the artifact that is stored n
 first reason that has its evidence is returned. Without evidence, it is unknown, with what was found.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -22,8 +22,8 @@ from larder.settings import settings
 from larder.teams.models import CachingStatus
 from larder.usage.service import read_lookups
 
-MAX_AGE = timedelta(days=30)
-"""How old a run can be that had the hash."""
+MAX_AGE = timedelta(days=60)
+"""How old a run can be that had the hash. Longer than artifacts are usually kept, so that expired ones are named."""
 
 MAX_ENTRIES = 100
 """The most entries of the audit that are looked through."""
@@ -32,6 +32,10 @@ MAX_FUNCTION_BYTES = 4_500_000
 """A larger artifact is only stored if turbo announces its upload (preflight)."""
 
 _CLOCK_SKEW = timedelta(seconds=5)
+
+_USE_NOTED_AFTER = timedelta(days=1)
+"""A use of an artifact is recorded once in this time."""
+
 _LOCAL, _REMOTE = ("LOCAL", "MISS"), ("REMOTE", "MISS")
 _DELETIONS = (Action.ARTIFACT_DELETED, Action.REMOVAL_DONE)
 
@@ -121,9 +125,7 @@ class _Scene:
         self._caller, self._run, self._now = caller, run, now
         known = search.known_artifacts(caller.owner, hashes, view=caller.view, now=now)
         self._stored, self._offered = known
-        self._lookups: Mapping[str, Collection[tuple[str, str]]] = read_lookups(
-            caller.owner, caller.actor.credential_id, run.started_at - _CLOCK_SKEW, now
-        )
+        self._lookups = read_lookups(caller.owner, run.started_at - _CLOCK_SKEW, now)
 
     @cached_property
     def _entries(self) -> Sequence[Entry]:
@@ -139,12 +141,13 @@ class _Scene:
         return quota.free_bytes(totals, replaces=None, view=self._caller.view)
 
     def reason(self, one: Built) -> Found:
-        looked_up = self._lookups.get(one.hash, ())
+        of_hash = self._lookups.get(one.hash, {})
+        looked_up = of_hash.get(self._caller.actor.credential_id, ())
         if _REMOTE in looked_up:
             return self._missing(one)
         if _LOCAL in looked_up:
             return self._unanswered(one)
-        return self._unasked(one)
+        return self._unasked(one, by_others=bool(of_hash))
 
     def _uploaded(self, hash: str) -> bool:
         """Whether the run has stored the artifact."""
@@ -201,11 +204,15 @@ class _Scene:
         return Found(reason=Reason.EXPIRED, certain=True, at=at, evidence=evidence)
 
     def _evicted(self, last: Run) -> Found | None:
+        """Certain if artifacts were evicted that were used after the last run. That run uses its own before it ends."""
         found = eviction.last_eviction(self._caller.owner, scoped=last.scope is not None)
-        if found is None or found.before < last.ended_at:
+        if found is None or found.at < last.started_at:
             return None
+        if found.before < last.started_at - _USE_NOTED_AFTER:
+            return None
+        certain = found.before >= last.ended_at
         evidence = (Evidence.REMOTE_MISS, Evidence.EVICTED_BEFORE)
-        return Found(reason=Reason.EVICTED, certain=True, at=found.at, evidence=evidence)
+        return Found(reason=Reason.EVICTED, certain=certain, at=found.at, evidence=evidence)
 
     def _too_large(self, one: Built) -> Found | None:
         if one.size_bytes is None or one.size_bytes <= MAX_FUNCTION_BYTES:
@@ -243,13 +250,16 @@ class _Scene:
             return Found(reason=Reason.UNUSABLE, evidence=(Evidence.LOCAL_MISS, Evidence.STORED))
         return Found(reason=Reason.NOT_ASKED, evidence=(Evidence.LOCAL_MISS, Evidence.NOT_STORED))
 
-    def _unasked(self, one: Built) -> Found:
-        """turbo reports no look-up. If it uploads nevertheless, the run was forced."""
-        artifact = self._stored.get(one.hash)
-        writer = artifact.writer if artifact is not None and self._uploaded(one.hash) else None
-        if writer is not None and writer.credential_id == self._caller.actor.credential_id:
-            evidence = (Evidence.NO_EVENT, Evidence.UPLOADED)
-            return Found(reason=Reason.NOT_ASKED, certain=True, evidence=evidence)
-        # Without any event of this credential, turbo may have used another one.
-        reason = Reason.NOT_ASKED if self._lookups else Reason.UNKNOWN
-        return Found(reason=reason, evidence=(Evidence.NO_EVENT,))
+    def _unasked(self, one: Built, *, by_others: bool) -> Found:
+        """This credential reports no look-up. If it uploads nevertheless, the run was forced.
+
+        With events or an upload of others, turbo may have used another credential than the report.
+        """
+        if not self._uploaded(one.hash):
+            reason = Reason.UNKNOWN if by_others else Reason.NOT_ASKED
+            return Found(reason=reason, evidence=(Evidence.NO_EVENT,))
+        writer = self._stored[one.hash].writer
+        evidence = (Evidence.NO_EVENT, Evidence.UPLOADED)
+        if writer is None or writer.credential_id != self._caller.actor.credential_id:
+            return Found(reason=Reason.UNKNOWN, evidence=evidence)
+        return Found(reason=Reason.NOT_ASKED, certain=True, evidence=evidence)

@@ -23,14 +23,14 @@ def record(owner: str, events: Sequence[UsageEvent], reporter: Reporter, *, now:
 
 
 def read_lookups(
-    owner: str, key_id: str, first: datetime, end: datetime
-) -> dict[str, set[tuple[str, str]]]:
-    """The look-ups that a credential reported in a time: the source and the event of each, by hash."""
-    found: dict[str, set[tuple[str, str]]] = {}
+    owner: str, first: datetime, end: datetime
+) -> dict[str, dict[str, set[tuple[str, str]]]]:
+    """The look-ups that were reported in a time: the source and the event of each, by hash and credential."""
+    found: dict[str, dict[str, set[tuple[str, str]]]] = {}
     for reporter, events in repository.read_batches(owner, first, end, most=MAX_BATCHES):
-        if reporter == key_id:
-            for event in events:
-                found.setdefault(event["hash"], set()).add((event["source"], event["event"]))
+        for event in events:
+            of_hash = found.setdefault(event["hash"], {})
+            of_hash.setdefault(reporter, set()).add((event["source"], event["event"]))
     return found
 
 
