@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from click.testing import CliRunner
 from larder_cli.main import cli
 
 from . import turbo, twelve_tasks
-from .cloud import LocalCloud
+from .cloud import COUNTS_AFTER_S, LocalCloud
+from .front import Fault, Passing, front
 from .outbox import link_to
 from .test_why import PLAYED, ROWS, VERSIONS, Row, causes
 from .twelve_tasks import Monorepo
@@ -29,6 +31,7 @@ pytestmark = pytest.mark.e2e
 
 SCRIPT = Path(__file__).resolve().parents[2] / "ci" / "report-run.sh"
 TASKS = ("build", "test", "lint")
+OWNER = "ada@acme.example"
 EVERY_ROW = os.environ.get("WHY_VERSIONS") == "all"
 SAMPLE = ("a source file in a commit", "a variable of env", "two causes of one task")
 """Rows of test_why.py that are also played here. `make proofs` plays all."""
@@ -62,6 +65,10 @@ class Team:
     def reports(self, *tasks: str, inputs: str = "values", **variables: str) -> dict[str, Any]:
         """Run the tasks in CI and report the run. Returns the summary of turbo."""
         file = self.monorepo.summarize(*(tasks or TASKS), **variables)
+        self.report(file, inputs=inputs)
+        return dict(json.loads(file.read_text()))
+
+    def report(self, file: Path, *, inputs: str = "values") -> None:
         done = subprocess.run(
             ["sh", str(SCRIPT), str(file)],
             cwd=self.monorepo.root,
@@ -71,7 +78,6 @@ class Team:
             timeout=60,
         )
         assert (done.returncode, done.stderr) == (0, "")
-        return dict(json.loads(file.read_text()))
 
     def why(self, *arguments: str, status: int = 0, **variables: str) -> str:
         """What `larder why` prints on a laptop."""
@@ -92,7 +98,7 @@ def commands(request: pytest.FixtureRequest) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def owner(local_cloud: LocalCloud) -> tuple[str, str]:
     """The address and the session of a user who has proven the address."""
-    person = {"email": "ada@acme.example", "name": "Ada", "password": os.urandom(12).hex()}
+    person = {"email": OWNER, "name": "Ada", "password": os.urandom(12).hex()}
     with httpx.Client(base_url=local_cloud.url, trust_env=False, follow_redirects=True) as client:
         signed_up = client.post("/api/auth/sign-up/email", json=person)
         # Only who has signed up with an address can prove it.
@@ -256,12 +262,14 @@ def built_again(acme: Team, *arguments: str, **variables: str) -> str:
     # Events of the seconds before a run count as its own, because clocks differ.
     time.sleep(CLOCK_SKEW_S)
     run = acme.reports("build", *arguments, **{**acme.variables, **variables})
-    (line,) = (
-        line
-        for line in acme.why("--run", run["id"]).splitlines()
-        if line.startswith("same hash, not restored: ")
-    )
-    return line.partition(": ")[2]
+    (line,) = same_hash(acme.why("--run", run["id"]))
+    return line
+
+
+def same_hash(output: str) -> list[str]:
+    """What `larder why` says about tasks with a known hash."""
+    start = "same hash, not restored: "
+    return [line.removeprefix(start) for line in output.splitlines() if line.startswith(start)]
 
 
 def today() -> str:
@@ -305,13 +313,7 @@ def test_a_deleted_artifact(team: Callable[..., Team]) -> None:
     acme = team()
     run = acme.reports("build", **acme.variables)
     hash = next(one["hash"] for one in run["tasks"] if one["taskId"] == "lib#build")
-    reply = httpx.delete(
-        f"{acme.cloud.url}/v1/artifacts/{hash}",
-        params={"slug": acme.slug},
-        headers={"Authorization": f"Bearer {acme.session}"},
-        trust_env=False,
-    )
-    assert reply.is_success, reply.text
+    manage(acme, "DELETE", f"/v1/artifacts/{hash}")
     assert built_again(acme) == f"1 task, deleted on {today()}: lib#build"
 
 
@@ -342,6 +344,215 @@ def test_paused_caching(team: Callable[..., Team]) -> None:
     assert reply.is_success, reply.text
     assert (
         built_again(acme) == f"4 tasks, caching was paused or disabled on {today()}: {EVERY_TASK}"
+    )
+
+
+# The other reasons of docs/usage.md#same-hash-built-again ------------------------------------------
+
+
+@pytest.mark.thorough
+def test_no_token(team: Callable[..., Team]) -> None:
+    acme = team()
+    acme.reports("build", **acme.variables)
+    assert built_again(acme, TURBO_TOKEN="") == (
+        "4 tasks, probably the run did not ask the cache (the remote cache was off, or had no token): "
+        + EVERY_TASK
+    )
+
+
+UNUSABLE = "4 tasks, probably Larder had it, and turbo could not use the answer (signature, error or connection): "
+
+
+def failing(passing: Passing) -> None:
+    passing.status, passing.body = 500, b"{}"
+    passing.drop(b"content-length")
+
+
+def cut(passing: Passing) -> None:
+    """Half of the body, and the end of the connection as the end of the body."""
+    passing.body = passing.body[: len(passing.body) // 2]
+    passing.drop(b"content-length")
+
+
+@pytest.mark.parametrize("change", [pytest.param(failing, marks=pytest.mark.thorough), cut])
+def test_an_answer_that_turbo_cannot_use(
+    team: Callable[..., Team], change: Callable[[Passing], None]
+) -> None:
+    acme = team()
+    acme.reports("build", **acme.variables)
+
+    def back(passing: Passing) -> None:
+        is_artifact = passing.method == "GET" and passing.path.startswith("/v8/artifacts/")
+        if is_artifact and passing.status in (200, 302):
+            change(passing)
+
+    with front(acme.cloud.url, Fault(back=back, follows_redirects=True)) as url:
+        assert built_again(acme, TURBO_API=url) == UNUSABLE + EVERY_TASK
+
+
+@pytest.mark.thorough
+def test_two_jobs_at_once(team: Callable[..., Team]) -> None:
+    acme = team()
+    slow = "sleep 3 && mkdir -p dist && echo built > dist/a"
+    acme.monorepo.change_json(
+        "packages/lib/package.json", lambda one: one["scripts"].update(build=slow)
+    )
+    acme.monorepo.commit()
+    # Runs are compared with one that began before.
+    acme.reports("build", API_URL="zero")
+    copy = acme.monorepo.root.with_name("other-job")
+    shutil.copytree(acme.monorepo.root, copy, symlinks=True)
+    other = replace(acme, monorepo=replace(acme.monorepo, root=copy))
+    with ThreadPoolExecutor() as pool:
+        jobs = [
+            pool.submit(job.monorepo.summarize, "build", **job.variables) for job in (acme, other)
+        ]
+        files = [job.result() for job in jobs]
+    runs = sorted(
+        ((json.loads(file.read_text()), file) for file in files),
+        key=lambda one: one[0]["execution"]["startTime"],
+    )
+    for _, file in runs:
+        acme.report(file)
+    run, _ = runs[1]
+    (line,) = same_hash(acme.why("--run", run["id"]))
+    assert line.endswith(f", another run built it at the same time: {EVERY_TASK}")
+
+
+def manage(acme: Team, method: str, path: str, **query: str | int) -> None:
+    reply = httpx.request(
+        method,
+        f"{acme.cloud.url}{path}",
+        params={"slug": acme.slug, **query},
+        headers={"Authorization": f"Bearer {acme.session}"},
+        trust_env=False,
+    )
+    assert reply.is_success, reply.text
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("which", ["writer", "time", "all"])
+def test_a_removal(team: Callable[..., Team], which: str) -> None:
+    acme = team()
+    run = acme.reports("build", **acme.variables)
+    query: dict[str, str | int] = {"all": acme.slug}
+    if which == "writer":
+        listed = acme.cloud.larder("keys", "list", "--user", OWNER)
+        query = {"writer": next(one["id"] for one in listed if acme.token.startswith(one["start"]))}
+    if which == "time":
+        query = {"from": run["execution"]["startTime"], "until": round(time.time() * 1_000)}
+    manage(acme, "DELETE", "/v1/artifacts", **query)
+    assert built_again(acme) == f"4 tasks, probably deleted on {today()}: {EVERY_TASK}"
+
+
+@pytest.mark.thorough
+def test_an_eviction(team: Callable[..., Team]) -> None:
+    acme = team()
+    acme.reports("build", **acme.variables)
+    acme.cloud.larder("teams", "set", acme.slug, "--quota", "1MB")
+    reply = httpx.put(
+        f"{acme.cloud.url}/v8/artifacts/{'e' * 16}",
+        content=b"a" * 999_900,
+        params={"slug": acme.slug},
+        headers={"Authorization": f"Bearer {acme.token}"},
+        trust_env=False,
+    )
+    assert reply.status_code == 202, reply.text
+    # turbo may or may not end before its last upload. That decides whether it is certain.
+    found = built_again(acme).replace("probably ", "")
+    assert found == f"4 tasks, evicted on {today()}: {EVERY_TASK}"
+
+
+@pytest.mark.thorough
+def test_expired_artifacts(team: Callable[..., Team]) -> None:
+    """The clock of the local cloud cannot be set, so the run and what it stored are made older.
+
+    In an own scope, artifacts have fewer days than runs.
+    """
+    acme = team()
+    acme.cloud.larder("teams", "protect", acme.slug)
+    time.sleep(COUNTS_AFTER_S)
+    file = acme.monorepo.summarize("build", **acme.variables)
+    days = timedelta(days=10)
+    ago = days // timedelta(milliseconds=1)
+    run = json.loads(file.read_text())
+    for execution in (run["execution"], *(task["execution"] for task in run["tasks"])):
+        for name in ("startTime", "endTime"):
+            execution[name] -= ago
+    file.write_text(json.dumps(run))
+    acme.report(file)
+    table = acme.cloud.table("LARDER_ARTIFACTS_TABLE")
+    hashes = {task["hash"] for task in run["tasks"]}
+    for item in acme.cloud.items("LARDER_ARTIFACTS_TABLE"):
+        if item["hash"].partition(".")[0] in hashes:
+            table.put_item(Item={**item, "created_at": item["created_at"] - ago})
+    day = datetime.now(UTC) - days + timedelta(days=7)
+    assert built_again(acme) == f"4 tasks, expired on {day:%Y-%m-%d}: {EVERY_TASK}"
+
+
+def test_a_quota_that_is_too_small(team: Callable[..., Team]) -> None:
+    acme = team()
+    write = "mkdir -p dist && head -c 300000 /dev/urandom > dist/large"
+    acme.monorepo.change_json(
+        "packages/web/package.json", lambda one: one["scripts"].update(build=write)
+    )
+    acme.monorepo.commit()
+    acme.cloud.larder("teams", "set", acme.slug, "--quota", "100kB")
+    acme.reports("build", **acme.variables)
+    assert built_again(acme) == (
+        f"1 task, probably the upload was refused (the quota is full) on {today()}: web#build"
+    )
+
+
+@pytest.mark.thorough
+def test_a_team_that_requires_signatures(team: Callable[..., Team]) -> None:
+    acme = team()
+    reply = httpx.put(
+        f"{acme.cloud.url}/v1/teams/{acme.slug}/protection",
+        json={"protected": False, "unsigned": "refuse"},
+        headers={"Authorization": f"Bearer {acme.session}"},
+        trust_env=False,
+    )
+    assert reply.is_success, reply.text
+    acme.reports("build", **acme.variables)
+    assert built_again(acme) == (
+        "4 tasks, probably the upload was refused (the team requires signatures) on "
+        f"{today()}: {EVERY_TASK}"
+    )
+
+
+@pytest.mark.thorough
+def test_what_a_pull_request_stored_is_not_for_main(team: Callable[..., Team]) -> None:
+    acme = team()
+    trusted = acme.cloud.larder(
+        *("keys", "create", "--user", OWNER, "--team", acme.slug, "--trusted")
+    )["key"]
+    acme.cloud.larder("teams", "protect", acme.slug)
+    time.sleep(COUNTS_AFTER_S)
+    pull_request, main = acme, replace(acme, token=trusted)
+    # Main has another run to compare with.
+    main.reports("lint", **main.variables)
+    pull_request.reports("build", "lint", **pull_request.variables)
+    shutil.rmtree(acme.monorepo.root / ".turbo" / "cache", ignore_errors=True)
+    time.sleep(CLOCK_SKEW_S)
+    run = main.reports("build", "lint", **main.variables)
+    assert same_hash(main.why("--run", run["id"])) == [
+        f"4 tasks, only in a scope that this credential does not read: {EVERY_TASK}"
+    ]
+
+
+@pytest.mark.thorough
+def test_what_was_stored_before_a_team_was_protected(team: Callable[..., Team]) -> None:
+    acme = team()
+    acme.reports("build", **acme.variables)
+    trusted = acme.cloud.larder(
+        *("keys", "create", "--user", OWNER, "--team", acme.slug, "--trusted")
+    )["key"]
+    acme.cloud.larder("teams", "protect", acme.slug)
+    acme.token = trusted
+    time.sleep(COUNTS_AFTER_S)
+    assert built_again(acme) == (
+        f"4 tasks, hidden as older than the protection of the team, on {today()}: {EVERY_TASK}"
     )
 
 

@@ -22,9 +22,6 @@ from larder.settings import settings
 from larder.teams.models import CachingStatus
 from larder.usage.service import read_lookups
 
-MAX_AGE = timedelta(days=60)
-"""How old a run can be that had the hash. Longer than artifacts are usually kept, so that expired ones are named."""
-
 MAX_ENTRIES = 100
 """The most entries of the audit that are looked through."""
 

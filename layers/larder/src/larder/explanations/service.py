@@ -35,6 +35,7 @@ from larder.rate_limits.service import take, take_if_counted
 from larder.runs import codes, storage
 from larder.runs import service as runs
 from larder.runs.models import Run
+from larder.settings import settings
 from larder.teams.models import RunInputs
 
 MAX_TIME = timedelta(seconds=5)
@@ -189,8 +190,9 @@ def _with_reasons(
     caller: Caller, run: Run, report: Report, summary: Summary, wanted: Wanted, *, now: datetime
 ) -> Explained:
     """The same as `_explained`, with the reasons of the tasks that an earlier run had."""
+    kept = timedelta(days=settings().run_retention_days)
     listed = runs.recent_runs(
-        caller.owner, run.started_at - same_hash.MAX_AGE, run.started_at, limit=MAX_RUNS, now=now
+        caller.owner, run.started_at - kept, run.started_at, limit=MAX_RUNS, now=now
     )
     explained = _explained(caller.owner, report, summary, wanted, listed)
     if explained.explanation is None:
