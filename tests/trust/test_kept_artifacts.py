@@ -139,6 +139,39 @@ def test_24_an_own_scope_and_a_team_that_replaces_have_the_last_one(scene: Scene
     assert read(scene.main, "abc") == CLEAN
 
 
+MANIFESTS = ["ccache-abcdef", "moon-ac-abcdef", "bazel-ac-abcdef"]
+
+
+@pytest.mark.parametrize("preflight", [False, True], ids=["PUT", "preflight"])
+@pytest.mark.parametrize("hash", MANIFESTS)
+def test_24_a_trusted_writer_replaces_manifests(
+    scene: Scene, hash: str, preflight: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(scene.main, hash, CLEAN)
+    put(trusted_key(scene.cloud), hash, CLEAN * 2, preflight=preflight)
+    assert read(scene.main, hash) == read(scene.laptop, hash) == CLEAN * 2
+    assert kept_differing(capsys) == 0
+    entries = read_entries(scene.cloud.team.id, limit=100, now=clock.now()).entries
+    assert [one.subject for one in entries if one.action == "artifact_replaced"] == [hash]
+
+
+@pytest.mark.parametrize("preflight", [False, True], ids=["PUT", "preflight"])
+@pytest.mark.parametrize("hash", MANIFESTS)
+def test_24_others_never_replace_manifests(scene: Scene, hash: str, preflight: bool) -> None:
+    put(scene.pr, hash, POISON, preflight=preflight)
+    assert read(scene.main, hash) is None
+    put(scene.main, hash, CLEAN)
+    put(scene.pr, hash, POISON, preflight=preflight)
+    assert read(scene.main, hash) == read(scene.laptop, hash) == CLEAN
+
+
+@pytest.mark.parametrize("hash", ["moon-cas-abcdef", "bazel-cas-abcdef", "sccache-abc", "nx-1"])
+def test_24_the_first_of_all_other_tools_stays(scene: Scene, hash: str) -> None:
+    put(scene.main, hash, CLEAN)
+    put(trusted_key(scene.cloud), hash, POISON)
+    assert read(scene.main, hash) == CLEAN
+
+
 @pytest.mark.parametrize("preflight", [False, True], ids=["PUT", "preflight"])
 def test_25_a_replacement_needs_the_permission_and_is_audited(
     scene: Scene, preflight: bool

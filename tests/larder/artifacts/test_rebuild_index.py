@@ -11,6 +11,7 @@ from larder.artifacts.rebuild_index import RebuildReport
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
+from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.state import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import put_object, upload
@@ -74,6 +75,17 @@ def test_of_several_uploads_of_a_hash_the_latest_is_indexed(stored: Cloud) -> No
     assert report == RebuildReport(objects=3, indexed=2, replaced=1)
     assert stored.send("GET", "/v8/artifacts/a1").body == b"newer"
     assert sweep.sweep(now=clock.now() + timedelta(hours=1)).objects_deleted == 1
+
+
+def test_of_several_manifests_of_a_protected_team_the_latest_is_indexed(cloud: Cloud) -> None:
+    for hash in ("ccache-a1", "sccache-a1"):
+        cloud.send("PUT", f"/v8/artifacts/{hash}", body=b"first")
+        cloud.send("PUT", f"/v8/artifacts/{hash}", body=b"latest")
+    change_protection(cloud.team.id, ProtectionChange(protected=True, keep_stored=True), by=None)
+    lose(items=True, totals=True)
+    rebuild_index.rebuild_index(now=clock.now(), workers=1)
+    assert cloud.send("GET", "/v8/artifacts/ccache-a1").body == b"latest"
+    assert cloud.send("GET", "/v8/artifacts/sccache-a1").body == b"first"
 
 
 def test_direct_uploads_are_restored_without_metadata_that_s3_does_not_have(cloud: Cloud) -> None:

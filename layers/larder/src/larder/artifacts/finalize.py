@@ -280,7 +280,8 @@ def _has_lost_trust(upload: Upload, writer: Actor, now: datetime) -> bool:
 
 def keeps(current: Artifact, artifact: Artifact, view: View, now: datetime) -> bool:
     """Whether the team keeps the current artifact in place of this one, which is not stored then."""
-    return view.keeps_first and artifact.upload.scope is None and is_shown(current, view, now)
+    upload = artifact.upload
+    return view.keeps_first_of(upload.hash, upload.scope) and is_shown(current, view, now)
 
 
 def report_kept(current: Artifact, artifact: Artifact, *, now: datetime) -> None:

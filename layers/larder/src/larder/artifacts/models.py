@@ -287,6 +287,10 @@ class Totals:
         )
 
 
+MANIFESTS = ("ccache-", "moon-ac-", "bazel-ac-")
+"""The hashes of build tools that store another manifest under the same hash when its headers or blobs have changed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """What a credential sees of its owner's artifacts, and where its uploads go.
@@ -294,8 +298,9 @@ class View:
     With a `scope` of its own, it writes there, and reads the shared scope first. `scope_name` is the name of its key or
     job. Without one, it reads and writes the shared scope alone. Of the shared scope, it sees only uploads that began
     at `trusted_from` or later. With `keeps_first`, an upload to the shared scope does not replace an artifact that
-    readers see, unless the uploader `may_replace`. With `requires_tag`, it stores and sees only signed artifacts.
-    `rule_version` is that of the rule of a CI job. `quota_bytes` is how much the owner can store, None for no limit.
+    readers see, unless the uploader `may_replace` or it is one of MANIFESTS. With `requires_tag`, it stores and sees
+    only signed artifacts. `rule_version` is that of the rule of a CI job. `quota_bytes` is how much the owner can
+    store, None for no limit.
     """
 
     scope: str | None = None
@@ -313,6 +318,10 @@ class View:
             return False
         upload = artifact.upload
         return upload.scope is not None or upload.begun_at >= self.trusted_from
+
+    def keeps_first_of(self, hash: str, scope: str | None) -> bool:
+        """Whether the first upload of this hash stays in this scope."""
+        return self.keeps_first and scope is None and not hash.startswith(MANIFESTS)
 
     def begins(self, now: datetime) -> datetime:
         """When an upload of this view begins. For readers, a trusted one counts as soon as the team is protected.

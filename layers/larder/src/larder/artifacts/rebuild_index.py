@@ -76,7 +76,7 @@ def _index_one(uploads: Sequence[StoredUpload], state: OwnerState, now: datetime
     *older, latest = uploads
     upload = latest.upload
     view = view_of(state, upload.scope)
-    keeps_first = view.keeps_first and upload.scope is None
+    keeps_first = view.keeps_first_of(upload.hash, upload.scope)
     before = after = index.read_entry(upload.owner, upload.hash, upload.scope).artifact
     for stored in uploads if keeps_first else [latest, *older]:
         after = finalize_again(stored, view=view, now=now)
