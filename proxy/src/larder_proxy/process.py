@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ from larder_proxy.sidecar import Sidecar, print_line, variables_for
 
 PORT = 41_237
 _START_SECONDS = 10
+_SIGNAL_SECONDS = 0.5
+"""How late a signal is noticed at most."""
 
 
 class Problem(Exception):
@@ -80,14 +83,15 @@ def serve(port: int) -> int:
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
         json.dump({"pid": os.getpid(), "port": sidecar.port, "token": sidecar.token}, output)
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
     try:
-        while True:
-            time.sleep(SIGNAL_SECONDS)
-    except KeyboardInterrupt:
+        # A signal that another thread gets, or that arrives just before the wait, does not end the wait.
+        while not ended.wait(_SIGNAL_SECONDS):
+            pass
+        # Another Ctrl-C ends the wait for uploads.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         end(sidecar, WAIT_SECONDS)
     finally:
         file.unlink()
