@@ -407,3 +407,25 @@ def test_events_count_hits_and_misses(deployment: Deployment, tmp_path: Path) ->
     }
     assert {one["source"] for one in events} == {"REMOTE"}
     assert deployment.sent("GET")[0].headers["x-artifact-client-ci"] == "GITHUB_ACTIONS"
+
+
+def test_files_that_a_result_names_count_as_no_lookups(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    """A task of moon is one lookup, however many files it has."""
+    with sidecar(deployment, tmp_path) as one:
+        headers = {"Authorization": f"Bearer {one.sidecar.token}"}
+        deployment.artifacts[f"moon-ac-{SHA}"] = b"result"
+        deployment.artifacts[f"moon-cas-{SHA}"] = b"content"
+        with httpx.Client(headers=headers, trust_env=False) as tool:
+            for path, status in (
+                (f"ac/{SHA}", 200),
+                (f"cas/{SHA}", 200),
+                (f"cas/{'0' * 64}", 404),
+            ):
+                assert tool.get(f"{one.sidecar.url}/moon/main/{path}").status_code == status
+        one.until(lambda: one.sidecar.cache.counts.hits == 1)
+        assert one.sidecar.cache.counts.misses == 0
+    assert [(one["hash"], one["event"]) for one in deployment.events()] == [
+        (f"moon-ac-{SHA}", "HIT")
+    ]

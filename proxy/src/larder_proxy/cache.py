@@ -96,6 +96,8 @@ class Cache:
         return None
 
     def hit(self, entry: Entry) -> None:
+        if not entry.is_lookup:
+            return
         self.counts.add(hits=1)
         self._note("HIT", entry)
 
@@ -105,8 +107,8 @@ class Cache:
             is_new = key not in self._missed
             if len(self._missed) > _MOST_REMEMBERED:
                 self._missed.clear()
-            self._missed[key] = time.monotonic()
-        if is_new:
+            self._missed[entry.hash] = time.monotonic()
+        if is_new and entry.is_lookup:
             self.counts.add(misses=1)
             self._note("MISS", entry)
 
