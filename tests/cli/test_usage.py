@@ -1,6 +1,7 @@
 """`larder usage`."""
 
 import uuid
+from collections.abc import Mapping
 from datetime import date, timedelta
 
 import pytest
@@ -23,7 +24,13 @@ def today() -> date:
 
 
 def reported(
-    owner: str, days_ago: int = 0, *, ci: str | None = None, time_saved_ms: int = 0, **tasks: int
+    owner: str,
+    days_ago: int = 0,
+    *,
+    ci: str | None = None,
+    by_tool: Mapping[str, Figures] | None = None,
+    time_saved_ms: int = 0,
+    **tasks: int,
 ) -> None:
     """Store what clients would report for these numbers of tasks."""
     hits = tasks.get("remote_hits", 0) + tasks.get("local_hits", 0)
@@ -31,7 +38,17 @@ def reported(
     event = UsageEvent(session_id="s", source="REMOTE", event="HIT", hash="abc", duration_ms=0)
     reporter = Reporter(key_id="key", user_id="user", ci=ci, interactive=None)
     now = clock.now() - timedelta(days=days_ago)
-    add_batch(owner, [event], figures, reporter, now=now)
+    add_batch(owner, [event], figures, reporter, by_tool=by_tool or {}, now=now)
+
+
+def test_the_tools_are_shown_once_another_than_turbo_was_used(larder: Larder, cloud: Cloud) -> None:
+    reported(cloud.team.id, remote_hits=3)
+    assert "tool" not in larder("usage", "acme").stdout
+    part = Figures(remote_hits=2, hits=2)
+    reported(cloud.team.id, by_tool={"nx": part}, remote_hits=2)
+    output = larder.json("usage", "acme")
+    assert [(part["tool"], part["hits"]) for part in output["tools"]] == [("nx", 2), ("turbo", 3)]
+    assert "nx" in larder("usage", "acme").stdout
 
 
 def report(cloud: Cloud, source: str, event: str, duration_ms: int) -> None:

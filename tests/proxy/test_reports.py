@@ -52,7 +52,54 @@ def test_a_run_of_nx(tmp_path: Path) -> None:
         ("c", "build", {"status": "MISS"}),
     ]
     assert report["tasks"][0]["hash"] == "nx-14506911707521740662"
+    assert report["client"] == "nx"
     assert len(report["id"]) == 64
+    assert "secret" not in json.dumps(report)
+
+
+def moon_action(name: str, status: str, **changed: Any) -> dict[str, Any]:
+    """An action of moon 2.5.5, as its report has it."""
+    hashed = {"meta": {"type": "hash-generation", "hash": "3759c805"}, "status": "passed"}
+    return {
+        "label": f"RunTask({name})",
+        "node": {"action": "run-task", "params": {"target": name, "args": ["--secret"]}},
+        "operations": [hashed, {"meta": {"type": "task-execution", "command": "secret"}}],
+        "startedAt": AT.replace("Z", "000000"),
+        "finishedAt": LATER.replace("Z", "000000"),
+        "status": status,
+        **changed,
+    }
+
+
+def write_moon(folder: Path, status: str, *actions: dict[str, Any]) -> None:
+    file = folder / ".moon" / "cache" / "runReport.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"actions": actions, "status": status, "context": "secret"}))
+
+
+def test_a_run_of_moon(tmp_path: Path) -> None:
+    write_moon(
+        tmp_path,
+        "aborted",
+        moon_action("", "passed", node={"action": "sync-workspace"}, operations=[]),
+        moon_action("a:build", "cached-from-remote"),
+        moon_action("b:build", "cached"),
+        moon_action("c:build", "failed"),
+        moon_action("d:build", "passed"),
+        moon_action("e:build", "skipped", startedAt=None, finishedAt=None),
+    )
+    (report,) = new_reports(tmp_path, {}, 0)
+    times = {"startTime": AT_MS, "endTime": AT_MS + 765}
+    assert report["client"] == "moon"
+    assert report["execution"] == {**times, "exitCode": 1}
+    assert [(one["package"], one["task"], one["cache"]) for one in report["tasks"]] == [
+        ("a", "build", {"status": "HIT", "source": "REMOTE"}),
+        ("b", "build", {"status": "HIT", "source": "LOCAL"}),
+        ("c", "build", {"status": "MISS"}),
+        ("d", "build", {"status": "MISS"}),
+    ]
+    assert [one["execution"]["exitCode"] for one in report["tasks"]] == [0, 0, 1, 0]
+    assert report["tasks"][0]["hash"] == "moon-ac-3759c805"
     assert "secret" not in json.dumps(report)
 
 

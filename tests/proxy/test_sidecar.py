@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +14,11 @@ from larder_proxy.clients import TOOLS, find_entry
 from larder_proxy.spool import Spool
 from larder_proxy.upstream import INLINE
 
+from larder.usage import events
+
 from .deployment import DIRECT, KEY, Deployment, Running, deployed, sidecar
 
+FORMATS = "layers/larder/src/larder/web/html/console/format.js"
 SHA = hashlib.sha256(b"content").hexdigest()
 NX = "/v1/cache/15803998449929193174"
 ENTRIES = {
@@ -73,6 +78,13 @@ def test_an_entry_is_missed_stored_and_found(
 
 def test_every_tool_has_a_path_here() -> None:
     assert {name.partition("-")[0] for name in ENTRIES} == {*TOOLS, "plain"}
+
+
+def test_usage_and_the_console_name_the_same_tools(pytestconfig: pytest.Config) -> None:
+    assert set(TOOLS) == events.TOOLS
+    script = (pytestconfig.rootpath / FORMATS).read_text()
+    (line,) = re.findall(r"^const TOOLS = (.+);$", script, re.MULTILINE)
+    assert json.loads(line) == TOOLS
 
 
 def test_a_key_that_larder_refuses_is_stored_by_its_digest() -> None:

@@ -1,6 +1,6 @@
 """`larder usage`: hits, misses and time saved."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from itertools import groupby
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from larder import clock
-from larder.usage.models import Day, Figures, Period, Usage, add_days, period_until, without_ci
+from larder.usage.models import Day, Figures, Period, Usage, add_days, period_until, without_parts
 from larder_cli.commands import TargetCommand, examples, json_option
 from larder_cli.output import (
     Bar,
@@ -126,7 +126,9 @@ def _print_one(one: _OwnerUsage, *, as_json: bool) -> None:
         as_json=False,
     )
     _print_chart(one.usage)
-    _print_ci(total)
+    _print_parts("ci", {**total.by_ci, "no CI": without_parts(total, total.by_ci)})
+    if total.by_tool:
+        _print_parts("tool", _by_tool(total))
 
 
 def _print_all(all_of_them: Sequence[_OwnerUsage], period: Period, *, as_json: bool) -> None:
@@ -160,7 +162,9 @@ def _print_all(all_of_them: Sequence[_OwnerUsage], period: Period, *, as_json: b
         as_json=False,
         legend=_legend(total),
     )
-    _print_ci(total)
+    _print_parts("ci", {**total.by_ci, "no CI": without_parts(total, total.by_ci)})
+    if total.by_tool:
+        _print_parts("tool", _by_tool(total))
 
 
 def _print_chart(usage: Usage) -> None:
@@ -207,12 +211,15 @@ def _label(unit: str, day: date) -> str:
     return str(day - timedelta(days=day.weekday()) if unit == "week_of" else day)
 
 
-def _print_ci(total: Day) -> None:
-    parts = {**total.by_ci, "no CI": without_ci(total)}
+def _by_tool(total: Day) -> dict[str, Figures]:
+    return {**total.by_tool, "turbo": without_parts(total, total.by_tool)}
+
+
+def _print_parts(what: str, parts: Mapping[str, Figures]) -> None:
     busiest_first = sorted(parts.items(), key=lambda part: -sum(_parts(part[1])))
     rows = [
         {
-            "ci": name,
+            what: name,
             "tasks": sum(_parts(figures)),
             "hits": _hit_rate(figures),
             "time_saved_ms": figures.time_saved_ms,
@@ -222,7 +229,7 @@ def _print_ci(total: Day) -> None:
     ]
     if rows:
         print_line()
-        columns = ("ci", "tasks", "hits", "time_saved_ms")
+        columns = (what, "tasks", "hits", "time_saved_ms")
         print_table(rows, columns, empty="", as_json=False)
 
 
@@ -281,7 +288,13 @@ def _owner_record(one: _OwnerUsage) -> Record:
 
 def _totals_record(total: Day) -> Record:
     by_ci = [{"ci": ci, **asdict(figures)} for ci, figures in total.by_ci.items()]
-    return {"total": _record(total), "ci": [*by_ci, {"ci": None, **asdict(without_ci(total))}]}
+    by_tool = [{"tool": tool, **asdict(figures)} for tool, figures in _by_tool(total).items()]
+    no_ci = without_parts(total, total.by_ci)
+    return {
+        "total": _record(total),
+        "ci": [*by_ci, {"ci": None, **asdict(no_ci)}],
+        "tools": by_tool,
+    }
 
 
 def _record(day: Day) -> Record:

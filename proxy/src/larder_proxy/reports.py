@@ -1,4 +1,4 @@
-"""The runs that Nx and turbo describe in files of their own, as `POST /v1/runs` takes them."""
+"""The runs that Nx, moon and turbo describe in files of their own, as `POST /v1/runs` takes them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def new_reports(folder: Path, environment: Mapping[str, str], since: float) -> l
             if file.stat().st_mtime < since or file.stat().st_size > _MOST_BYTES:
                 continue
             document = json.loads(file.read_text(encoding="utf-8"))
-            found.append(_of_nx(document) if file.name == "run.json" else _of_turbo(document))
+            found.append(_READERS.get(file.name, _of_turbo)(document))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
     return found[-MOST_RUNS:]
@@ -33,6 +33,7 @@ def new_reports(folder: Path, environment: Mapping[str, str], since: float) -> l
 def _files(folder: Path, environment: Mapping[str, str]) -> Iterator[Path]:
     own = environment.get("NX_CACHE_DIRECTORY")
     yield (folder / own if own else folder / ".nx" / "cache") / "run.json"
+    yield folder / ".moon" / "cache" / "runReport.json"
     runs = folder / ".turbo" / "runs"
     if runs.is_dir():
         yield from sorted(runs.glob("*.json"), key=os.path.getmtime)
@@ -46,6 +47,7 @@ def _of_nx(document: Mapping[str, Any]) -> dict[str, Any]:
         "id": hashlib.sha256(
             json.dumps([run, [one["hash"] for one in tasks]]).encode()
         ).hexdigest(),
+        "client": "nx",
         "execution": _times(run, failed[0] if failed else 0),
         "tasks": [
             {
@@ -79,6 +81,57 @@ def _ms(text: str) -> int:
     return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1_000)
 
 
+def _of_moon(document: Mapping[str, Any]) -> dict[str, Any]:
+    """`runReport.json` of moon. It says how long a task took only if it ran."""
+    actions = document["actions"]
+    tasks = [task for task in map(_task_of_moon, actions) if task is not None]
+    times = [_moon_times(one) for one in actions if one["startedAt"]]
+    return {
+        "id": hashlib.sha256(json.dumps(actions).encode()).hexdigest(),
+        "client": "moon",
+        "execution": {
+            "startTime": min(one["startTime"] for one in times),
+            "endTime": max(one["endTime"] for one in times),
+            "exitCode": int(document["status"] != "completed"),
+        },
+        "tasks": tasks,
+    }
+
+
+def _task_of_moon(action: Mapping[str, Any]) -> dict[str, Any] | None:
+    """None for an action that is no task, or has not run."""
+    if action["node"]["action"] != "run-task" or not action["startedAt"]:
+        return None
+    hashes = [one["meta"]["hash"] for one in action["operations"] if one["meta"].get("hash")]
+    if not hashes:
+        return None
+    project, _, task = action["node"]["params"]["target"].rpartition(":")
+    status = action["status"]
+    times = {**_moon_times(action), "exitCode": int(status in ("failed", "timed-out", "aborted"))}
+    return {
+        "package": project,
+        "task": task,
+        "hash": f"moon-ac-{hashes[0]}",
+        "cache": _MOON_HITS.get(status, {"status": "MISS"}),
+        "execution": times,
+    }
+
+
+_MOON_HITS = {
+    "cached": {"status": "HIT", "source": "LOCAL"},
+    "cached-from-remote": {"status": "HIT", "source": "REMOTE"},
+}
+
+
+def _moon_times(action: Mapping[str, Any]) -> dict[str, int]:
+    return {"startTime": _moon_ms(action["startedAt"]), "endTime": _moon_ms(action["finishedAt"])}
+
+
+def _moon_ms(text: str) -> int:
+    """moon writes UTC without a zone, with nanoseconds, which Python does not read."""
+    return _ms(f"{text[:23]}+00:00")
+
+
 def _of_turbo(document: Mapping[str, Any]) -> dict[str, Any]:
     """A file of `turbo run --summarize`, without inputs, commands and variables."""
     scm = document.get("scm") or {}
@@ -102,3 +155,6 @@ def _of_turbo(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _only(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: record[name] for name in names if record.get(name) is not None}
+
+
+_READERS = {"run.json": _of_nx, "runReport.json": _of_moon}

@@ -114,8 +114,25 @@ def test_figures_of_reported_events_and_uploads(cloud: Cloud) -> None:
         "to": day,
         "total": {**total, **uploaded},
         "ci": [{"ci": "GITHUB_ACTIONS", **by_github}, {"ci": None, **by_nobody}],
+        "tools": [{"tool": "turbo", **total}],
         "days": [{"day": day, **total, **uploaded, **stored}],
     }
+
+
+def test_each_build_tool_has_its_part(cloud: Cloud) -> None:
+    hashes = ["abc", "nx-1", "nx-2", "moon-ac-1", "metro-1", "NX-1", "-"]
+    batch = [
+        {"sessionId": SESSION, "source": "REMOTE", "event": "HIT", "hash": one, "duration": 10}
+        for one in hashes
+    ]
+    cloud.send("POST", "/v8/artifacts/events", json_body=batch)
+    cloud.send("POST", "/v8/artifacts/events", json_body=[{**batch[1], "event": "MISS"}])
+    reply = usage(cloud.send)
+    assert [
+        (part["tool"], part["hits"], part["remoteMisses"], part["timeSavedMs"])
+        for part in reply["tools"]
+    ] == [("moon", 1, 0, 10), ("nx", 2, 1, 20), ("other", 3, 0, 30), ("turbo", 1, 0, 10)]
+    assert sum(part["events"] for part in reply["tools"]) == reply["total"]["events"] == 8
 
 
 def test_what_was_stored_on_each_day(cloud: Cloud) -> None:

@@ -106,6 +106,15 @@ def test_nothing_else_of_the_file_is_stored(
     assert secret not in json.dumps(item, default=str)
 
 
+@pytest.mark.parametrize(("sent", "shown"), [({}, "turbo"), ({"client": "moon"}, "moon")])
+def test_the_client_is_turbo_unless_the_report_names_another(
+    cloud: Cloud, sent: dict[str, str], shown: str
+) -> None:
+    assert report(cloud.send, summary(**sent)).status == 200
+    (run,) = cloud.send("GET", "/v1/runs").json["runs"]
+    assert run["client"] == shown
+
+
 def test_it_expires(cloud: Cloud, option: SetOption) -> None:
     option("run_retention_days", "7")
     report(cloud.send)
@@ -124,6 +133,8 @@ def test_it_expires(cloud: Cloud, option: SetOption) -> None:
         (summary("execution.startTime", "now"), "execution.startTime: Input should be"),
         (summary("execution.endTime", -1), "execution.endTime: Input should be"),
         (summary("turboVersion", "x" * 256), "turboVersion: String should have at most"),
+        (summary("client", "a b"), "client: String should match"),
+        (summary("client", "x" * 33), "client: String should match"),
         (summary("scm.branch", 5), "scm.branch: Input should be"),
         (summary("tasks"), "tasks: Field required"),
         (summary("tasks", {}), "tasks: Input should be a valid list"),

@@ -1,5 +1,6 @@
 """Record usage events."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,7 +9,7 @@ from larder import clock
 from larder.conditions import begins_with, equals
 from larder.errors import TryAgain
 from larder.tables import USAGE, Item, commit
-from larder.usage.events import Reporter, UsageEvent
+from larder.usage.events import OTHER_TOOL, TOOLS, Reporter, UsageEvent
 from larder.usage.models import MAX_CI_VENDORS, Day, Figures
 from larder.usage.repository import PARTS, read_days
 from larder.usage.service import record
@@ -104,6 +105,19 @@ def test_a_batch_is_one_transaction_for_every_reporter(aws_in_memory: None) -> N
     with counted() as calls:
         record("team_a", [HIT] * 80, by("GITHUB_ACTIONS"), now=NOON)
     assert calls.steps == [["TransactWriteItems"]]
+
+
+def test_every_tool_and_vendor_fits_into_one_part(aws_in_memory: None) -> None:
+    hashes = [f"{tool}-{number}" for tool in (*TOOLS, "invented") for number in range(9)]
+    events = [replace(HIT, hash=hash) for hash in hashes]
+    with counted() as calls:
+        record("team_a", events, by("GITHUB_ACTIONS"), now=NOON)
+    assert calls.steps == [["TransactWriteItems"]]
+    day = day_of("team_a")
+    hits = {tool: part.hits for tool, part in day.by_tool.items()}
+    assert hits == dict.fromkeys((*TOOLS, OTHER_TOOL), 9)
+    for part in stored_parts("team_a"):
+        assert sum(len(name) for name in part) < 2_000
 
 
 @pytest.mark.thorough

@@ -30,6 +30,10 @@ MAX_NAME = 100
 """The most characters of a package's or a task's name. Longer ones are cut."""
 
 
+TURBO = "turbo"
+"""The client of a run that names none."""
+
+
 class Outcome(StrEnum):
     """What became of a task. The values are stored."""
 
@@ -71,9 +75,10 @@ class Totals(NamedTuple):
 class Run:
     """A run, without what turbo's file says beyond that: no command, variables, inputs or user.
 
-    `id` is turbo's. `ci` and the names of the branch and the commit are None if the client does not say them. `names`
-    are those of its tasks, such as `build`, and `totals` their figures. `tasks` are some of them (`kept`), and `hashes`
-    those of their artifacts, in the same order. It can have fewer, or none.
+    `id` is that of the `client`, the build tool that ran the tasks. `ci` and the names of the branch and the commit are
+    None if the client does not say them. `names` are those of its tasks, such as `build`, and `totals` their figures.
+    `tasks` are some of them (`kept`), and `hashes` those of their artifacts, in the same order. It can have fewer, or
+    none.
 
     `scope` is the scope of its reporter as for artifacts, None for the shared one. It is `trusted` if its reporter is,
     and in a team without protection if a CI reported it. `inputs` is the end of the name of its object, None without
@@ -86,6 +91,7 @@ class Run:
     duration: timedelta
     exit_code: int | None
     turbo_version: str | None
+    client: str = TURBO
     branch: str | None
     sha: str | None
     ci: str | None

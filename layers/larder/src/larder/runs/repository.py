@@ -17,6 +17,7 @@ from larder.conditions import begins_with, between, equals, exists, missing
 from larder.misses.records import ComparisonJson
 from larder.runs.models import (
     MAX_NAME,
+    TURBO,
     Run,
     RunsPage,
     RunTask,
@@ -54,6 +55,7 @@ def item_of(owner: str, run: Run, *, expires_at: datetime) -> Item:
         "duration_ms": round(run.duration / timedelta(milliseconds=1)),
         "exit_code": run.exit_code,
         "turbo_version": run.turbo_version,
+        "client": None if run.client == TURBO else run.client,
         "branch": run.branch,
         "sha": run.sha,
         "ci": run.ci,
@@ -245,6 +247,7 @@ def _run(item: Item) -> Run:
         duration=timedelta(milliseconds=item["duration_ms"]),
         exit_code=item.get("exit_code"),
         turbo_version=item.get("turbo_version"),
+        client=item.get("client", TURBO),
         branch=item.get("branch"),
         sha=item.get("sha"),
         ci=item.get("ci"),

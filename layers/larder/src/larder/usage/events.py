@@ -2,6 +2,20 @@
 
 from dataclasses import dataclass
 
+OTHER_TOOL = "other"
+"""The name for all tools that are not in TOOLS, such as those that use the sidecar's `plain` path."""
+
+TOOLS = frozenset({"bazel", "ccache", "gradle", "moon", "nx", "rush", "sccache"})
+"""The build tools that the sidecar (`proxy/`) speaks for. Clients choose the hashes, so the list is closed."""
+
+
+def tool_of(hash: str) -> str | None:
+    """The build tool of a hash such as `nx-15803998449929193174`. None for turbo, whose hashes have no prefix."""
+    name, dash, _ = hash.partition("-")
+    if not dash:
+        return None
+    return name if name in TOOLS else OTHER_TOOL
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageEvent:

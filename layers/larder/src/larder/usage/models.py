@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, timedelta
 
-from larder.usage.events import Reporter, UsageEvent
+from larder.usage.events import Reporter, UsageEvent, tool_of
 from larder.usage.uploads import Stored, Uploads
 
 MAX_EVENTS_PER_HOUR = 1_000_000
@@ -50,13 +50,16 @@ FIGURES = tuple(figure.name for figure in fields(Figures))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """A day's figures, each CI vendor's part of them, and the day's uploads. Events without a vendor are in no part.
+    """A day's figures, the parts of them by CI vendor and by build tool, and the day's uploads.
+
+    Events without a vendor are in no part by vendor, and those of turbo in no part by tool.
 
     `stored` is what the owner stored at the last check of that day, None without one.
     """
 
     total: Figures = Figures()
     by_ci: Mapping[str, Figures] = field(default_factory=dict)
+    by_tool: Mapping[str, Figures] = field(default_factory=dict)
     uploads: Uploads = field(default_factory=Uploads)
     stored: Stored | None = field(default=None, compare=False)
 
@@ -111,13 +114,10 @@ def period_until(last: date, days: int) -> Period:
 
 def add_days(days: Sequence[Day]) -> Day:
     """The sum of the days. What is stored is that of the last day which has it."""
-    vendors = sorted({vendor for day in days for vendor in day.by_ci})
     return Day(
         total=add_figures(day.total for day in days),
-        by_ci={
-            vendor: add_figures(day.by_ci[vendor] for day in days if vendor in day.by_ci)
-            for vendor in vendors
-        },
+        by_ci=_add_parts([day.by_ci for day in days]),
+        by_tool=_add_parts([day.by_tool for day in days]),
         uploads=Uploads(
             count=sum(day.uploads.count for day in days),
             size_bytes=sum(day.uploads.size_bytes for day in days),
@@ -126,9 +126,14 @@ def add_days(days: Sequence[Day]) -> Day:
     )
 
 
-def without_ci(day: Day) -> Figures:
-    """The part of a day's figures without a CI vendor."""
-    named = add_figures(day.by_ci.values())
+def _add_parts(days: Sequence[Mapping[str, Figures]]) -> dict[str, Figures]:
+    names = sorted({name for parts in days for name in parts})
+    return {name: add_figures(parts[name] for parts in days if name in parts) for name in names}
+
+
+def without_parts(day: Day, parts: Mapping[str, Figures]) -> Figures:
+    """What the parts leave of a day's figures: those without a CI vendor for `by_ci`, those of turbo for `by_tool`."""
+    named = add_figures(parts.values())
     return Figures(**{name: getattr(day.total, name) - getattr(named, name) for name in FIGURES})
 
 
@@ -155,3 +160,12 @@ def add_up(events: Sequence[UsageEvent], reporter: Reporter) -> Figures:
         time_saved_ms=round(sum(one.duration_ms for one in events if one.event == "HIT")),
         untimed_hits=sum(1 for one in events if one.event == "HIT" and not one.duration_ms),
     )
+
+
+def add_up_by_tool(events: Sequence[UsageEvent], reporter: Reporter) -> dict[str, Figures]:
+    """The figures of each build tool but turbo."""
+    by_tool: dict[str, list[UsageEvent]] = {}
+    for event in events:
+        if (tool := tool_of(event.hash)) is not None:
+            by_tool.setdefault(tool, []).append(event)
+    return {tool: add_up(its, reporter) for tool, its in by_tool.items()}

@@ -4,10 +4,13 @@ Days are UTC, written YYYY-MM-DD. Batches have a time to live; the figures stay.
 change an item, so a day has 16 parts, which readers add up: builds that end at the same moment use different ones
 (docs/decisions/usage.md). A batch counts in the part that is the last digit of its id.
 
-Each figure is an attribute with its name, and for each CI vendor another one, `ci.<vendor>.<name>`. `ci_vendors` is the
-set of these vendors, which has at most MAX_CI_VENDORS. `(owner, "<hour>#<key id>#<part>")` counts the events that a key
-has reported in an hour, and `(owner, "by#<day>#<id>#<part>")` has its figures of the day, where the id is that of the
-key, or of the rule that gave it to a job.
+Each figure is an attribute with its name, and another one for each CI vendor, `ci.<vendor>.<name>`, and for each build
+tool but turbo, `tool.<tool>.<name>`. `ci_vendors` is the set of the vendors, which has at most MAX_CI_VENDORS. The
+tools are a closed list, so old days and days of turbo alone take no more space.
+
+`(owner, "<hour>#<key id>#<part>")` counts the events that a key has reported in an hour, and
+`(owner, "by#<day>#<id>#<part>")` has its figures of the day, where the id is that of the key, or of the rule that gave
+it to a job.
 
 `(owner, "<day>")` has the day's uploads, which the sweep copies here from the owner's totals
 (artifacts/repository/totals.py), what the owner stored at the day's check of the totals, and the figures that version
@@ -15,7 +18,7 @@ key, or of the rule that gave it to a job.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -45,6 +48,7 @@ from larder.usage.vendors import OTHER_CI, ci_vendor
 
 _DAY = "day#"
 _BY = "by#"
+_TOOL = "tool."
 _DAY_LENGTH = len("YYYY-MM-DD")
 
 KEY_DAYS = 366
@@ -55,9 +59,17 @@ PARTS = 16
 
 
 def add_batch(
-    owner: str, events: Sequence[UsageEvent], figures: Figures, reporter: Reporter, *, now: datetime
+    owner: str,
+    events: Sequence[UsageEvent],
+    figures: Figures,
+    reporter: Reporter,
+    *,
+    by_tool: Mapping[str, Figures],
+    now: datetime,
 ) -> None:
     """Store the batch and add its figures to the day, in one transaction for any number of events.
+
+    `by_tool` has the parts of the figures that are not turbo's.
 
     Builds that end at the same moment can write the same items, so a write is retried on conflict. Raises TryAgain, and
     counts nothing, if every attempt fails. Raises TooManyRequests if the key has reported too many in this hour.
@@ -88,7 +100,7 @@ def add_batch(
     for counted_as in dict.fromkeys((vendor, vendor and OTHER_CI)):
         if commit(
             USAGE.put(batch),
-            _roll_up(owner, f"{_DAY}{day}#{part}", figures, counted_as),
+            _roll_up(owner, f"{_DAY}{day}#{part}", figures, counted_as, by_tool),
             _count(owner, f"{reporter.key_id}#{part}", len(events), now),
             _roll_up_key(owner, f"{_BY}{day}#{reporter.counted_as}#{part}", figures, reporter, now),
         ):
@@ -189,15 +201,18 @@ def _day(item: Item) -> Day:
     vendors = sorted(item.get("ci_vendors", ()))
     if any(name.startswith(_part_of(OTHER_CI, "")) for name in item):
         vendors.append(OTHER_CI)
+    tools = sorted({name.split(".")[1] for name in item if name.startswith(_TOOL)})
     return Day(
-        total=Figures(**{name: item.get(name, 0) for name in FIGURES}),
-        by_ci={
-            vendor: Figures(**{name: item.get(_part_of(vendor, name), 0) for name in FIGURES})
-            for vendor in vendors
-        },
+        total=_figures(item, ""),
+        by_ci={vendor: _figures(item, _part_of(vendor, "")) for vendor in vendors},
+        by_tool={tool: _figures(item, f"{_TOOL}{tool}.") for tool in tools},
         uploads=Uploads(count=item.get("uploads", 0), size_bytes=item.get("uploaded_bytes", 0)),
         stored=_stored(item) if "stored_bytes" in item else None,
     )
+
+
+def _figures(item: Item, prefix: str) -> Figures:
+    return Figures(**{name: item.get(f"{prefix}{name}", 0) for name in FIGURES})
 
 
 def _stored(item: Item) -> Stored:
@@ -208,11 +223,18 @@ def _stored(item: Item) -> Stored:
     )
 
 
-def _roll_up(owner: str, item: str, figures: Figures, vendor: str | None) -> Write:
-    """Add to the figures of a part, in total and by vendor. Fails if the vendor is new and the part has too many."""
-    added: Item = {name: number for name, number in asdict(figures).items() if number}
+def _roll_up(
+    owner: str, item: str, figures: Figures, vendor: str | None, by_tool: Mapping[str, Figures]
+) -> Write:
+    """Add to the figures of a part, in total, by vendor and by tool.
+
+    Fails if the vendor is new and the part has too many.
+    """
+    added: Item = _added(figures, "")
     if vendor is not None:
-        added |= {_part_of(vendor, name): number for name, number in added.items()}
+        added |= _added(figures, _part_of(vendor, ""))
+    for tool, part in by_tool.items():
+        added |= _added(part, f"{_TOOL}{tool}.")
     fits = None
     if vendor is not None and vendor != OTHER_CI:
         added["ci_vendors"] = {vendor}
@@ -232,7 +254,7 @@ def _roll_up_key(
     return USAGE.update(
         owner,
         item,
-        add={name: number for name, number in asdict(figures).items() if number},
+        add=_added(figures, ""),
         set={
             "user_id": reporter.user_id,
             "expires_at": to_epoch_seconds(ends_at),
@@ -254,6 +276,10 @@ def _count(owner: str, counter: str, events: int, now: datetime) -> Write:
 
 def _end_of_hour(now: datetime) -> datetime:
     return now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+
+
+def _added(figures: Figures, prefix: str) -> Item:
+    return {f"{prefix}{name}": number for name, number in asdict(figures).items() if number}
 
 
 def _part_of(vendor: str, name: str) -> str:

@@ -6,7 +6,15 @@ from datetime import date, datetime
 
 from larder.usage import repository
 from larder.usage.events import Reporter, UsageEvent
-from larder.usage.models import MAX_KEY_PARTS, Period, Usage, UsageByKey, add_figures, add_up
+from larder.usage.models import (
+    MAX_KEY_PARTS,
+    Period,
+    Usage,
+    UsageByKey,
+    add_figures,
+    add_up,
+    add_up_by_tool,
+)
 from larder.usage.uploads import Stored, Uploads
 
 MAX_BATCHES = 200
@@ -19,7 +27,8 @@ def record(owner: str, events: Sequence[UsageEvent], reporter: Reporter, *, now:
     Raises TryAgain, TooManyRequests.
     """
     if events:
-        repository.add_batch(owner, events, add_up(events, reporter), reporter, now=now)
+        figures, by_tool = add_up(events, reporter), add_up_by_tool(events, reporter)
+        repository.add_batch(owner, events, figures, reporter, by_tool=by_tool, now=now)
 
 
 def read_lookups(

@@ -12,6 +12,7 @@ from larder.clock import from_ms
 from larder.runs.models import (
     MAX_NAME,
     MAX_TASKS,
+    TURBO,
     Outcome,
     Run,
     RunTask,
@@ -73,6 +74,7 @@ class _Scm(BodyModel):
 
 
 class _Report(BodyModel):
+    client: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")] = TURBO
     turboVersion: _Text | None = None  # noqa: N815
     scm: _Scm | None = None
     tasks: Annotated[list[_Task], Field(max_length=MAX_TASKS)]
@@ -144,6 +146,7 @@ def reported_run(
         duration=timedelta(milliseconds=summary.execution.ms),
         exit_code=summary.execution.exitCode,
         turbo_version=summary.turboVersion,
+        client=summary.client,
         branch=scm.branch if scm else None,
         sha=scm.sha if scm else None,
         ci=client.ci,

@@ -111,6 +111,7 @@ class RunJson(TypedDict):
     branch: str | None
     sha: str | None
     ci: str | None
+    client: str
     turboVersion: str | None
     reporter: WriterJson
     topCauses: list[RunCauseJson]
@@ -373,6 +374,7 @@ def _run_json(run: Run, reader: Reader) -> RunJson:
         "branch": run.branch,
         "sha": run.sha,
         "ci": run.ci,
+        "client": run.client,
         "turboVersion": run.turbo_version,
         "reporter": {"id": run.reporter.credential_id, "userId": run.reporter.holder_id},
         "topCauses": [

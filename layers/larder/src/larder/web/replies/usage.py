@@ -6,7 +6,7 @@ from typing import TypedDict
 from larder.artifacts.expiry import may_hold_hidden
 from larder.clock import IsoDate, to_iso_date
 from larder.teams.models import Block, CachingStatus
-from larder.usage.models import Day, Figures, Period, Usage, UsageByKey, without_ci
+from larder.usage.models import Day, Figures, Period, Usage, UsageByKey, without_parts
 from larder.web.principals.prefetch import CachePrincipal
 
 
@@ -27,6 +27,12 @@ class CiFiguresJson(FiguresJson):
     """The part of one CI vendor; `ci` is null for events that named none."""
 
     ci: str | None
+
+
+class ToolFiguresJson(FiguresJson):
+    """The part of one build tool. `other` adds up those that Larder does not know."""
+
+    tool: str
 
 
 class TotalJson(FiguresJson):
@@ -69,6 +75,7 @@ class UsageJson(PeriodJson, TypedDict):
     quotaBytes: int | None
     total: TotalJson
     ci: list[CiFiguresJson]
+    tools: list[ToolFiguresJson]
     days: list[DayJson]
 
 
@@ -118,7 +125,11 @@ def usage_json(principal: CachePrincipal, usage: Usage, now: datetime) -> UsageJ
         "total": _total_json(total),
         "ci": [
             *(_ci_json(vendor, part) for vendor, part in total.by_ci.items()),
-            _ci_json(None, without_ci(total)),
+            _ci_json(None, without_parts(total, total.by_ci)),
+        ],
+        "tools": [
+            *(_tool_json(tool, part) for tool, part in total.by_tool.items()),
+            _tool_json("turbo", without_parts(total, total.by_tool)),
         ],
         "days": [
             {
@@ -135,6 +146,10 @@ def usage_json(principal: CachePrincipal, usage: Usage, now: datetime) -> UsageJ
 
 def _ci_json(ci: str | None, figures: Figures) -> CiFiguresJson:
     return {"ci": ci, **_figures_json(figures)}
+
+
+def _tool_json(tool: str, figures: Figures) -> ToolFiguresJson:
+    return {"tool": tool, **_figures_json(figures)}
 
 
 def _total_json(day: Day) -> TotalJson:

@@ -5,7 +5,7 @@ const PAGE_LENGTH = 20;
 /** The own scopes of a protected team. Others have none. */
 const loadScopes = ({ team }) => loadAll(`/v1/teams/${team.id}/scopes`, "scopes", "cursor");
 
-const NO_FILTER = { scope: "", prefix: "", writer: "", ci: "", hours: "", order: "uploaded" };
+const NO_FILTER = { scope: "", tool: "", prefix: "", writer: "", ci: "", hours: "", order: "uploaded" };
 const PERIODS_STORED = [
   ["", "Any time"],
   ["1", "Last hour"],
@@ -14,11 +14,11 @@ const PERIODS_STORED = [
 ];
 
 /** The query of the filter. */
-function filterQuery({ scope, prefix, writer, ci, hours, order }) {
+function filterQuery({ scope, tool, prefix, writer, ci, hours, order }) {
   const named = {
     scope: scope === "hidden" ? "" : scope,
     hidden: scope === "hidden" ? "true" : "",
-    prefix,
+    prefix: tool && !prefix.startsWith(`${tool}-`) ? `${tool}-${prefix}` : prefix,
     writer,
     ci,
     order,
@@ -84,6 +84,10 @@ function Artifacts({ scope, user }) {
 function ArtifactsFilter({ team, first, names, scopes, search }) {
   return html`<${Form} class="in-a-row" role="search" kind="second" action="Search" busy="Searching …" act=${search}>
     <${Field} label="Hash begins with" name="prefix" defaultValue=${first.prefix} type="search" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="128" />
+    <${Field} label="Tool" name="tool">
+      <option value="">Any</option>
+      ${TOOLS.map((tool) => html`<option value=${tool} selected=${tool === first.tool}>${tool}</option>`)}
+    <//>
     <${Field} label="Written by" name="writer">
       <option value="">Anyone</option>
       ${[...names].map(([id, name]) => html`<option key=${id} value=${id} selected=${id === first.writer}>${visible(name)}</option>`)}
@@ -117,6 +121,7 @@ function ArtifactsTable({ rows, scope, names, scopes, tasks, open }) {
   };
   return html`<${Table} label="Artifacts" rows=${rows} id=${({ hash, scope }) => `${hash} ${scope}`} columns=${[
     { title: "Hash", cell: (row) => html`<${Hash} of=${row.hash} />${row.hidden && html` <${Tag} kind="warn">hidden<//>`}` },
+    rows.some(({ hash }) => toolOf(hash) !== "turbo") && { title: "Tool", cell: ({ hash }) => toolOf(hash) },
     tasks.size > 0 && { title: "Task", cell: ({ hash }) => tasks.has(hash) && html`<${TaskName} of=${tasks.get(hash)} scope=${scope} />` },
     rows.some(isOwn) && { title: "Cache", cell: (row) => html`<bdi>${cacheOf(row)}</bdi>` },
     { title: "Size", number: true, cell: ({ size }) => bytesText(size) },

@@ -84,5 +84,11 @@ function ciText(ci) {
   return ci === null ? "Computers (no CI)" : (CI_NAMES[ci] ?? visible(ci).replaceAll("_", " "));
 }
 
+/** The build tools of the sidecar, as larder/usage/events.py lists them. Their hashes begin with the name. */
+const TOOLS = ["bazel", "ccache", "gradle", "moon", "nx", "rush", "sccache"];
+
+/** The build tool of a hash. Those of turbo have no prefix. */
+const toolOf = (hash) => (hash.includes("-") ? hash.slice(0, hash.indexOf("-")) : "turbo");
+
 const ROLES = { OWNER: "Owner", ADMIN: "Admin", MEMBER: "Member", DEVELOPER: "Developer", VIEWER: "Viewer" };
 

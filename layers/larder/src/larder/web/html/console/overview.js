@@ -53,7 +53,7 @@ function Overview({ scope }) {
             <div class="pair">
               <${DaysCard} title="From a cache per day (UTC)" days=${usedDays(data.days)} chart=${RateChart} table=${TasksTable} />
               <${DaysCard} title="Tasks per day (UTC)" days=${usedDays(data.days)} chart=${TasksChart} table=${TasksTable} />
-              <${Builds} scope=${scope} rows=${data.ci} period=${period} />
+              <${Builds} scope=${scope} usage=${data} period=${period} />
               <${StoredDays} days=${usedDays(data.days)} />
             </div>
             ${scope.manages && html`<${StorageParts} scope=${scope} />`}`}`} />`;
@@ -119,18 +119,23 @@ function Change({ rate, before, period }) {
   return html`<b class=${isMore ? "better" : "worse"}>${isMore ? "▲" : "▼"} ${formats.tenths.format(points)} points ${isMore ? "more" : "less"}</b> than in the ${period} days before`;
 }
 
-/** What builds did, by CI. Owners and admins also see it by key. */
-function Builds({ scope, rows, period }) {
+const PARTS_OF_BUILDS = {
+  ci: { title: "CI", cell: ({ ci }) => html`<${Name} of=${ciText(ci)} />` },
+  tools: { title: "Tool", cell: ({ tool }) => (tool === "other" ? "Others" : tool) },
+};
+
+/** What builds did, by CI or by tool. Owners and admins also see it by key. */
+function Builds({ scope, usage, period }) {
   const [way, setWay] = useState("ci");
-  const used = rows.filter(({ events }) => events > 0);
-  if (used.length === 0) return null;
-  const choice = scope.manages && html`<${Field} label="Builds" value=${way} onChange=${({ target }) => setWay(target.value)}>
+  if (usage.total.events === 0) return null;
+  const choice = html`<${Field} label="Builds" value=${way} onChange=${({ target }) => setWay(target.value)}>
     <option value="ci">By CI</option>
-    <option value="key">By key</option>
+    <option value="tools">By tool</option>
+    ${scope.manages && html`<option value="key">By key</option>`}
   <//>`;
   return html`<${Card} title="Where builds run" actions=${choice}>
-    ${way === "ci"
-      ? html`<${BuildsTable} rows=${used} id=${({ ci }) => ci} columns=${[{ title: "CI", cell: ({ ci }) => html`<${Name} of=${ciText(ci)} />` }]} />`
+    ${way !== "key"
+      ? html`<${BuildsTable} rows=${usage[way].filter(({ events }) => events > 0)} id=${({ ci, tool }) => tool ?? ci} columns=${[PARTS_OF_BUILDS[way]]} />`
       : html`<${BuildsByKey} scope=${scope} days=${Math.min(period, MOST_DAYS_BY_KEY)} />`}
   <//>`;
 }

@@ -24,7 +24,7 @@ function RunFacts({ run, scope, names }) {
     ["Commit", run.sha && html`<code title=${visible(run.sha)}>${visible(run.sha.slice(0, 12))}</code>`],
     ["Where", run.ci ? html`<${Name} of=${ciText(run.ci.toUpperCase())} />` : ciText(null)],
     ["Reported by", of && html`<${KeyName} id=${of} names=${names} scope=${scope} />`],
-    ["turbo", run.turboVersion && visible(run.turboVersion)],
+    ["Tool", `${run.client} ${visible(run.turboVersion ?? "")}`],
   ];
   return html`<dl class="figures">
       <${Figure} name="Started" value=${relativeText(run.startedAt)}>${formats.moment.format(run.startedAt)}<//>

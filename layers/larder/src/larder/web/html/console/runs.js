@@ -112,6 +112,7 @@ const RunsTable = ({ rows, scope, remove }) => html`<${Table} label="Runs" rows=
   { title: "Started", cell: (row) => html`<a href=${runPath(scope, row)}><${Time} at=${row.startedAt} /></a> ${(row.failed > 0 || row.exitCode > 0) && html`<${Tag} kind="bad">failed<//>`}` },
   { title: "Tasks", cell: ({ names }) => html`<${Name} of=${names.join(", ") || "–"} />` },
   { title: "Branch", cell: ({ branch }) => (branch === null ? "–" : html`<a href=${branchPath(scope, branch)}><${Name} of=${branch} /></a>`) },
+  rows.some(({ client }) => client !== "turbo") && { title: "Tool", cell: ({ client }) => client },
   { title: "CI", cell: ({ ci }) => (ci === null ? "–" : html`<${Name} of=${ciText(ci.toUpperCase())} />`) },
   { title: "Ran", number: true, cell: ({ tasks }) => formats.number.format(tasks) },
   { title: "From a cache", number: true, cell: (row) => rateText(hitShare({ ...row, runs: row.tasks })) },
