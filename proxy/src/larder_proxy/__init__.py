@@ -8,6 +8,9 @@ spool.py        bodies on their way, in a private folder
 connections.py  kept connections, certificates and proxies of companies
 upstream.py     the requests to Larder and its storage, with retries
 transfers.py    what these requests give back
+places.py       how many requests run at a time
+prefetch.py     what turbo is about to ask for
+lists.py        which artifacts these are
 cache.py        lookups and uploads: misses are remembered, and uploads run behind the build
 bodies.py       the bodies that tools send
 server.py       the listener

@@ -11,6 +11,7 @@ import uuid
 from typing import Callable, NamedTuple
 
 from larder_proxy.clients import Entry
+from larder_proxy.prefetch import Prefetch
 from larder_proxy.spool import Body, Spool
 from larder_proxy.transfers import Answer, Download, Upload, fetched
 from larder_proxy.upstream import Upstream
@@ -56,6 +57,9 @@ class Cache:
     def __init__(self, upstream: Upstream, spool: Spool) -> None:
         self._upstream, self._spool = upstream, spool
         self.counts = Counts()
+        self.prefetch = Prefetch(upstream, spool)
+        self.asked: list[str] = []
+        """The artifacts of turbo that it has asked for, in its order."""
         self._lock = threading.Lock()
         self._missed: dict[tuple[str, str], float] = {}
         self._queue: queue.Queue[_Upload | None] = queue.Queue()
@@ -76,6 +80,11 @@ class Cache:
         """The entry, or None. Call `hit` or `miss` when the tool has its answer."""
         if self._is_missed(entry):
             return None
+        if entry.client.name == "turbo" and not entry.query:
+            self.asked.append(entry.hash)
+            download = self.prefetch.take(entry.hash)
+            if download is not None or self.prefetch.lacks(entry.hash):
+                return download
         return self._upstream.find(entry.hash, entry.query)
 
     def size(self, entry: Entry) -> int | None:
@@ -122,6 +131,7 @@ class Cache:
             return False
         with self._lock:
             missed_at = self._missed.pop((entry.hash, entry.query), None)
+        self.prefetch.stored(entry.hash)
         if entry.client.times_tasks and missed_at is not None:
             ms = round((time.monotonic() - missed_at) * 1_000)
             headers = {"x-artifact-duration": str(ms), **headers}
@@ -150,6 +160,7 @@ class Cache:
     def finish(self, seconds: float) -> bool:
         """Wait for the uploads, and send the last events. False if time ran out."""
         ends = time.monotonic() + seconds
+        self.prefetch.close()
         while self.is_uploading and time.monotonic() < ends:
             time.sleep(0.02)
         is_done = not self.is_uploading

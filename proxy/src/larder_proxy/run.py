@@ -44,6 +44,7 @@ def run(
     try:
         if sidecar is None:
             return _run(build, kept)
+        sidecar.expect(build, environment, Path.cwd())
         return _run(build, {**sidecar.variables(), **kept, **sidecar.turbo_variables()})
     finally:
         if sidecar is not None:

@@ -17,6 +17,7 @@ from larder_proxy.cache import Cache
 from larder_proxy.clients import CLIENTS
 from larder_proxy.connections import Pool
 from larder_proxy.credentials import Credentials, Target, read_target
+from larder_proxy.lists import LastRun, dry_run, listed
 from larder_proxy.server import HOST, Server
 from larder_proxy.spool import Spool
 from larder_proxy.upstream import Upstream
@@ -56,6 +57,7 @@ class Sidecar:
             target=self._server.serve_forever, args=(0.05,), daemon=True
         )
         self._thread.start()
+        self._last_run: LastRun | None = None
 
     @property
     def port(self) -> int:
@@ -73,8 +75,25 @@ class Sidecar:
         """What replaces the variables of turbo, which are also those of the sidecar."""
         return turbo.variables(self.url, self.token)
 
+    def expect(self, build: list[str], environment: Mapping[str, str], folder: Path) -> None:
+        """Fetch what turbo is about to ask for, if that is known."""
+        self._last_run = LastRun(environment, self.target, folder, build)
+        hashes = self._last_run.read()
+        if hashes:
+            self.cache.prefetch.expect_if_asked(hashes)
+            return
+        command = dry_run(build, environment, folder)
+        if command is not None:
+            threading.Thread(
+                target=lambda: self.cache.prefetch.expect(listed(command, environment, folder)),
+                daemon=True,
+            ).start()
+
     def report(self, runs: list[dict[str, Any]]) -> None:
-        """Report runs of tasks, which Larder shows by package and task."""
+        """Report runs of tasks, which Larder shows by package and task, and keep the hashes of turbo for the next."""
+        hashes = [one["hash"] for run in runs if "turboVersion" in run for one in run["tasks"]]
+        if self._last_run is not None and (hashes or self.cache.asked):
+            self._last_run.write([*self.cache.asked, *hashes])
         for run in runs:
             self._upstream.pass_on("POST", "/v1/runs", json.dumps(run).encode())
 

@@ -29,8 +29,12 @@ class Download:
         headers: dict[str, str],
     ) -> None:
         self._reply, self.size, self.blocks, self.headers = reply, size, blocks, headers
+        self.body: Body | None = None
+        """All of it, if it was fetched already."""
 
     def close(self) -> None:
+        if self.body is not None:
+            self.body.close()
         self.blocks.close()
         # A generator that has not started closes nothing.
         self._reply.close()
@@ -45,6 +49,8 @@ class Answer(NamedTuple):
 
 def fetched(download: Download, spool: Spool) -> Body | None:
     """The whole body of a download. None if it is cut, or there is no room for it."""
+    if download.body is not None:
+        return download.body
     try:
         return spool.take(download.blocks, download.size)
     except (SpoolFull, ValueError, OSError):

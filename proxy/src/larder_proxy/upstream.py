@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import random
 import threading
 import time
 from collections.abc import Generator, Mapping
@@ -14,18 +15,19 @@ from urllib.parse import quote
 from larder_proxy import __version__
 from larder_proxy.connections import Pool, Reply
 from larder_proxy.credentials import Credentials, NoCredential, Target
+from larder_proxy.places import Places
 from larder_proxy.spool import Body
 from larder_proxy.transfers import Answer, Download, Upload
 
 INLINE = 4_500_000
 """The most bytes of an upload through a function, which keeps a signature. In base64, 6 MB are the limit."""
 
-AT_ONCE = 32
-"""Requests at a time. A new AWS account runs ten functions at once."""
-
 _TRIES = 2
 _RESUMES = 3
 _AGAIN = {429, 500, 502, 503, 504}
+_REFUSED = {429, 503}
+_REFUSED_TRIES = 5
+"""Of requests for which no function was free."""
 _FAILURES = 3
 _PAUSE_SECONDS = 30
 _READ_ONLY = {"read_only", "missing_permission"}
@@ -53,7 +55,7 @@ class Upstream:
         self._headers = {"User-Agent": USER_AGENT}
         if ci:
             self._headers["x-artifact-client-ci"] = ci
-        self._places = threading.Semaphore(AT_ONCE)
+        self._places = Places()
         self._lock = threading.Lock()
         self._failures = 0
         self._paused_until = 0.0
@@ -69,7 +71,7 @@ class Upstream:
         """The size of an artifact in bytes. None if it is not there, or nobody answers."""
         if not self._may_ask():
             return None
-        with self._places:
+        with self._places.one():
             reply = self._ask("HEAD", self._artifact(hash, query))
         if reply is None:
             return None
@@ -80,12 +82,12 @@ class Upstream:
         self._give_up(reply, "a lookup")
         return None
 
-    def find(self, hash: str, query: str = "") -> Download | None:
+    def find(self, hash: str, query: str = "", *, is_urgent: bool = True) -> Download | None:
         """The artifact, or None: it is not there, or could not be read. `query` names another team."""
         if not self._may_ask():
             return None
         url, headers = None, {}
-        with self._places:
+        with self._places.one(is_urgent=is_urgent):
             reply = self._ask("GET", self._artifact(hash, query))
             if reply is None:
                 return None
@@ -112,7 +114,7 @@ class Upstream:
             return Upload.REFUSED if self.is_read_only else Upload.FAILED
         url = self._artifact(hash, query)
         headers = {"Content-Type": "application/octet-stream", **described}
-        with self._places:
+        with self._places.one(is_urgent=False):
             if body.size <= INLINE:
                 reply = self._ask("PUT", url, headers, body)
             else:
@@ -157,6 +159,7 @@ class Upstream:
         *,
         headers: Mapping[str, str] | None = None,
         query: str = "",
+        is_urgent: bool = True,
     ) -> Answer | None:
         """The answer to a request with JSON, such as a query. None without one."""
         if not self._may_ask():
@@ -167,7 +170,7 @@ class Upstream:
             body = Body(io.BytesIO(content), len(content), lambda _: None)
             sent["Content-Type"] = "application/json"
         url = f"{self._target.url}{path}?{query or self._target.query}"
-        with self._places:
+        with self._places.one(is_urgent=is_urgent):
             reply = self._ask(method, url, sent, body)
             if reply is None:
                 return None
@@ -202,8 +205,8 @@ class Upstream:
         self, method: str, url: str, headers: Mapping[str, str], body: Body | None = None
     ) -> Reply | None:
         """The answer to a request that is repeated once. None without one."""
-        reply, reason = None, ""
-        for attempt in range(_TRIES):
+        reply, reason, attempt, tries = None, "", 0, _TRIES
+        while True:
             try:
                 file: BinaryIO | None = None if body is None else body.open()
                 reply = self._pool.request(
@@ -216,10 +219,15 @@ class Upstream:
                     self._succeeded()
                     return reply
                 reason = f"status {reply.status}"
-            if attempt + 1 < _TRIES:
-                time.sleep(_wait(reply))
-                if reply is not None:
-                    reply.close()
+                if reply.status in _REFUSED:
+                    self._places.refused()
+                    tries = _REFUSED_TRIES
+            attempt += 1
+            if attempt >= tries:
+                break
+            time.sleep(_wait(reply, attempt))
+            if reply is not None:
+                reply.close()
         self._failed(reason)
         return reply
 
@@ -264,6 +272,7 @@ class Upstream:
     def _succeeded(self) -> None:
         with self._lock:
             self._failures = 0
+        self._places.succeeded()
 
     def _failed(self, reason: str) -> None:
         with self._lock:
@@ -300,10 +309,12 @@ class Upstream:
             self._say(line)
 
 
-def _wait(reply: Reply | None) -> float:
-    """The seconds before the next try."""
+def _wait(reply: Reply | None, attempt: int) -> float:
+    """The seconds before the next try. Those that were refused together do not come back together."""
     asked = reply.header("retry-after") if reply is not None else ""
-    return min(float(asked), _MOST_WAIT_SECONDS) if asked.isdigit() else 0.3
+    if asked.isdigit():
+        return min(float(asked), _MOST_WAIT_SECONDS)
+    return 0.15 * float(2**attempt) * (0.5 + random.random())  # noqa: S311  # no secret
 
 
 def _code(text: str) -> str:

@@ -1,0 +1,123 @@
+"""Which artifacts turbo is about to ask for: those of its last run here, or those that a dry run names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from larder_proxy.credentials import Target
+
+MOST_HASHES = 3_000
+MOST_FILES = 100
+_DRY_SECONDS = 60
+_OTHER_COMMANDS = {
+    "bin",
+    "boundaries",
+    "clone",
+    "completion",
+    "config",
+    "daemon",
+    "devtools",
+    "docs",
+    "gen",
+    "generate",
+    "info",
+    "link",
+    "login",
+    "logout",
+    "ls",
+    "prune",
+    "query",
+    "scan",
+    "telemetry",
+    "unlink",
+    "watch",
+}
+
+
+class LastRun:
+    """A private file with the hashes of the last run of a command, in a folder, for a team."""
+
+    def __init__(
+        self, environment: Mapping[str, str], target: Target, folder: Path, command: list[str]
+    ) -> None:
+        base = environment.get("XDG_CACHE_HOME") or environment.get("LOCALAPPDATA")
+        home = environment.get("HOME") or str(Path.home())
+        key = json.dumps([target.url, target.query, str(folder), command])
+        name = hashlib.sha256(key.encode()).hexdigest()[:32]
+        self._folder = Path(base or Path(home) / ".cache") / "larder" / "turbo"
+        self._file = self._folder / f"{name}.json"
+
+    def read(self) -> list[str]:
+        """Its hashes, none if there was no run."""
+        try:
+            found = json.loads(self._file.read_text())
+        except (OSError, ValueError):
+            return []
+        hashes = found if isinstance(found, list) else []
+        return [hash for hash in hashes if isinstance(hash, str)][:MOST_HASHES]
+
+    def write(self, hashes: Iterable[str]) -> None:
+        """Replace the file at once, because two runs can end together. A full disk keeps the former one."""
+        kept = list(dict.fromkeys(hashes))[:MOST_HASHES]
+        part = self._file.with_suffix(f".{os.getpid()}")
+        with suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT, 0o600), "w") as output:
+                    json.dump(kept, output)
+                part.replace(self._file)
+            except OSError:
+                part.unlink()
+            files = sorted(self._folder.glob("*.json"), key=os.path.getmtime, reverse=True)
+            for file in files[MOST_FILES:]:
+                file.unlink()
+
+
+def dry_run(build: list[str], environment: Mapping[str, str], folder: Path) -> list[str] | None:
+    """The command that lists what `turbo run ...` would do. None for another build."""
+    names = [Path(word).name for word in build[:4]]
+    if "turbo" not in names:
+        return None
+    at = names.index("turbo")
+    arguments = build[at + 1 :]
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    words = [one for one in arguments[:end] if not one.startswith("-")]
+    if not words or words[0] in _OTHER_COMMANDS or any("--dry" in one for one in arguments[:end]):
+        return None
+    own = build[at] if at == 0 else None
+    for above in (folder, *folder.parents):
+        if own is None and (above / "node_modules" / ".bin" / "turbo").exists():
+            # npx and pnpm would take longer to start than turbo does.
+            own = str(above / "node_modules" / ".bin" / "turbo")
+    if own is None or shutil.which(own, path=environment.get("PATH")) is None:
+        return None
+    return [own, *arguments[:end], "--dry=json", *arguments[end:]]
+
+
+def listed(command: list[str], environment: Mapping[str, str], folder: Path) -> list[str]:
+    """The hashes of the tasks that turbo does not have in its own folder. None of them if the dry run fails."""
+    # Without a team, turbo asks no remote cache.
+    offline = {**environment, "TURBO_TOKEN": "", "TURBO_TEAM": "", "TURBO_TEAMID": ""}
+    offline.pop("TURBO_RUN_SUMMARY", None)
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=offline,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_DRY_SECONDS,
+            check=False,
+        )
+        tasks = json.loads(done.stdout)["tasks"]
+        return [str(one["hash"]) for one in tasks if not one["cache"]["local"]][:MOST_HASHES]
+    except (OSError, ValueError, KeyError, TypeError, subprocess.SubprocessError):
+        return []
