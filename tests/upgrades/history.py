@@ -15,10 +15,11 @@ from larder.accounts.service import create_user
 from larder.api_keys.changes import NewKey
 from larder.api_keys.models import TRUST, RateLimit, Refill
 from larder.api_keys.service import create_key
+from larder.clock import to_ms
 from larder.settings import settings
 from larder.teams import teams
 from larder.teams.members import add_member
-from larder.teams.models import CachingStatus, Role
+from larder.teams.models import CachingStatus, Role, RunInputs
 from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.state import change_state
 from larder.teams.teams import TeamChange, create_team
@@ -26,6 +27,8 @@ from larder.trust.models import NewRule
 from larder.trust.rules import create_rule
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, offer, upload
+from tests.functions.usage.reports import LIB, LIB_2, report
+from tests.functions.usage.reports import send as send_report
 from tests.invocations import handed_over
 from tests.issuer import ORIGIN, Issuer, github_claims
 from tests.mailbox import Mailbox
@@ -125,6 +128,8 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
     _build(_sender(credentials["ci"]))
     _tidy_up(_sender(credentials["leaked"]), _sender(credentials["managing"]), ids["leaked"])
     _build_in_scopes(_sender(credentials["main"]), _sender(credentials["pull request"]))
+    teams.change_team(acme.id, TeamChange(run_inputs=RunInputs.VALUES), by=None, now=now)
+    run_ids = _report_runs(_sender(credentials["ci"]))
     invitation = _invite(_sender(credentials["inviting"]), mailbox)
     for name in ("personal", "counted", "limited"):
         _asked({"as": name, "method": "GET", "path": "/v8/artifacts/status"}, credentials)
@@ -133,7 +138,7 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
     links = {"reset": mailbox.link(), "invitation": invitation}
     assert bob_in.post("/change-email", {"newEmail": "robert@acme.example"}).status == 200
     links["change email"] = mailbox.link()
-    return Past(credentials, _questions(ids), links, [LEAKED])
+    return Past(credentials, _questions(ids, run_ids), links, [LEAKED])
 
 
 def _signed_up(name: str, mailbox: Mailbox) -> tuple[str, Browser]:
@@ -210,6 +215,20 @@ def _build(send: Sender) -> None:
     assert send("POST", "/v8/artifacts/events", json_body=events).status == 200
 
 
+def _report_runs(send: Sender) -> dict[str, int]:
+    """A run with inputs, one that is compared with it, and one with a known hash. Returns their starts by their ids."""
+    started = {}
+    for number, task in enumerate((LIB, LIB_2, LIB)):
+        at = to_ms(clock.now()) - 10_000 + 1_000 * number
+        body = report(task, execution={"startTime": at, "endTime": at + 500, "exitCode": 0})
+        reply = send_report(send, body)
+        assert reply.status == 200, reply
+        assert number < 2 or reply.json["causes"]["sameHash"], reply
+        assert number != 1 or reply.json["causes"]["causes"], reply
+        started[str(body["id"])] = at
+    return started
+
+
 def _build_in_scopes(main: Sender, pr: Sender) -> None:
     """One hash in an own scope alone, one in both, and another upload of that, which is not stored."""
     for send, hash, body in (
@@ -222,7 +241,7 @@ def _build_in_scopes(main: Sender, pr: Sender) -> None:
     upload(pr, UNSETTLED, LARGE)
 
 
-def _questions(ids: dict[str, str]) -> list[Question]:
+def _questions(ids: dict[str, str], run_ids: dict[str, int]) -> list[Question]:
     """Every endpoint that reads, in this order, before the upgrade and after it."""
     today = clock.now().date().isoformat()
     cache: list[Question] = [
@@ -252,6 +271,24 @@ def _questions(ids: dict[str, str]) -> list[Question]:
         {"as": "expired", "method": "GET", "path": "/v8/artifacts/status"},
         {"as": "counted", "method": "GET", "path": "/v8/artifacts/status"},
         {"as": "ci", "method": "GET", "path": "/v1/usage", "query": f"from={today}&to={today}"},
+        {"as": "ci", "method": "GET", "path": "/v1/runs", "query": f"from={today}&to={today}"},
+        *(
+            {
+                "as": "ci",
+                "method": "GET",
+                "path": f"/v1/runs/{id}",
+                "query": f"startedAt={at}{asked}",
+            }
+            for id, at in run_ids.items()
+            # Compared again, from the objects with the inputs.
+            for asked in ("", "&against=ci")
+        ),
+        {
+            "as": "ci",
+            "method": "GET",
+            "path": "/v1/tasks/history",
+            "query": "package=lib&task=build",
+        },
         {"as": "job", "method": "GET", "path": "/v8/artifacts/status"},
         {"as": "job", "method": "GET", "path": f"/v8/artifacts/{SMALL}"},
         {"as": "of the team", "method": "GET", "path": "/v8/artifacts/status"},

@@ -169,7 +169,8 @@ def test_every_question_gets_the_same_reply(recording: Stored) -> None:
 def test_the_index_is_rebuilt_from_the_bucket(recording: Stored) -> None:
     empty("ArtifactsTable")
     report = rebuild_index.rebuild_index(now=clock.now(), workers=1)
-    hashes = {one["key"].rpartition("/")[0] for one in recording["stored"]["objects"]}
+    keys = [one["key"] for one in recording["stored"]["objects"]]
+    hashes = {key.rpartition("/")[0] for key in keys if key.startswith("artifacts/")}
     assert report.indexed == len(hashes)
     ask(recording, only="/v8/artifacts")
 
@@ -314,7 +315,8 @@ def test_the_sweep_deletes_expired_data(recording: Stored) -> None:
     for hours in range(3):
         report = sweep.sweep(now=later + timedelta(hours=hours))
         assert (report.failed, report.finished) == (0, True)
-    assert object_keys() == []
+    # The lifecycle of the bucket deletes the inputs of runs.
+    assert [key for key in object_keys() if not key.startswith("inputs/")] == []
     assert read_totals(team.id).size_bytes == read_totals(team.id).artifacts == 0
 
 
