@@ -67,23 +67,22 @@ def record_run(
     kept = _coded(caller, report)
     if kept is None:
         missing = NoCauses.NO_INPUTS if report is None else NoCauses.INPUTS_OFF
-        runs.admit(caller.owner, run, writer=writer, now=now)
-        return runs.store(caller.owner, run, now=now), Explained(missing=missing)
+        item = runs.admit(caller.owner, run, writer=writer, now=now)
+        return runs.store(item, run), Explained(missing=missing)
     summary = _summary(kept)
-    runs.admit(caller.owner, run, writer=writer, now=now)
+    item = runs.admit(caller.owner, run, writer=writer, now=now)
     content = storage.packed(kept)
     amount = max(len(content), LEAST_COUNTED)
     try:
         take_if_counted(f"run-inputs#{caller.owner}", INPUT_BYTES, now=now, amount=amount)
     except TooManyRequests:
-        explained = Explained(missing=NoCauses.TOO_MANY)
-        return runs.store(caller.owner, run, now=now), explained
+        return runs.store(item, run), Explained(missing=NoCauses.TOO_MANY)
     wanted = _wanted(caller, kept, started_at=run.started_at, ci=run.ci)
     explained = _safely(lambda: _with_reasons(caller, run, kept, summary, wanted, now=now))
     run = replace(run, explanation=explained.explanation)
     if not caller.only_reads:
         run = _with_object(caller.owner, run, content)
-    is_new = runs.store(caller.owner, run, now=now)
+    is_new = runs.store(item, run)
     if not is_new and run.has_inputs:
         # If this fails, the lifecycle deletes the object.
         with suppress(TryAgain):

@@ -67,10 +67,19 @@ def item_of(owner: str, run: Run, *, expires_at: datetime) -> Item:
         "hashes": _packed_hashes(run.hashes, most=MAX_PACKED - len(packed)),
         "scope": run.scope,
         "trusted": run.trusted,
-        "inputs": run.inputs,
         "only_reads": run.only_reads or None,
-        "explanation": None if run.explanation is None else _packed_explanation(run.explanation),
+        **_explained(run),
     }
+
+
+def with_explanation(item: Item, run: Run) -> Item:
+    """The item of a run that was explained since. Nothing else of it is packed again."""
+    return {**item, **_explained(run)}
+
+
+def _explained(run: Run) -> Item:
+    packed = None if run.explanation is None else _packed_explanation(run.explanation)
+    return {"inputs": run.inputs, "explanation": packed}
 
 
 def add(item: Item) -> bool:

@@ -16,6 +16,7 @@ from larder.runs.causes import Reader, built_again, causes_of
 from larder.runs.history import History, WantedHashes, hash_figures, history_of
 from larder.runs.models import DeletedRuns, Run, RunFigures, RunsPage, StoredRun, add_up, sum_of
 from larder.settings import settings
+from larder.tables import Item
 
 MAX_FIGURE_RUNS = 1_000
 """The most runs that figures are made of."""
@@ -35,8 +36,8 @@ MAX_AHEAD = timedelta(minutes=5)
 _AT_ONCE = 100
 
 
-def admit(owner: str, run: Run, *, writer: str, now: datetime) -> None:
-    """Check and count a run before it is stored.
+def admit(owner: str, run: Run, *, writer: str, now: datetime) -> Item:
+    """Check and count a run before it is stored. Returns its item for `store`.
 
     `writer` is the scope of those who report, or their credential: what they report is counted together.
 
@@ -47,16 +48,18 @@ def admit(owner: str, run: Run, *, writer: str, now: datetime) -> None:
         raise InvalidValue("execution.start_time", "must not be in the future")
     if run.started_at < now - kept:
         raise InvalidValue("execution.start_time", f"must be within the last {kept.days} days")
-    size = len(json.dumps(repository.item_of(owner, run, expires_at=now + kept)))
+    item = repository.item_of(owner, run, expires_at=now + kept)
     # First, so that one writer cannot use up what is the owner's.
-    take_if_counted(f"run-bytes#{owner}#{writer}", REPORTED_BYTES, now=now, amount=size)
+    take_if_counted(
+        f"run-bytes#{owner}#{writer}", REPORTED_BYTES, now=now, amount=len(json.dumps(item))
+    )
     take_if_counted(f"runs#{owner}", RUNS_REPORTED, now=now)
+    return item
 
 
-def store(owner: str, run: Run, *, now: datetime) -> bool:
-    """Store a run that was admitted. False if it is stored already."""
-    kept = timedelta(days=settings().run_retention_days)
-    return repository.add(repository.item_of(owner, run, expires_at=now + kept))
+def store(item: Item, run: Run) -> bool:
+    """Store a run that was admitted, with its explanation. False if it is stored already."""
+    return repository.add(repository.with_explanation(item, run))
 
 
 def recent_runs(
