@@ -22,6 +22,8 @@ from larder_proxy.sidecar import Sidecar, print_line, variables_for
 
 PORT = 41_237
 _START_SECONDS = 10
+_SIGNAL_SECONDS = 0.5
+"""How late a signal is noticed at most."""
 
 
 class Problem(Exception):
@@ -86,7 +88,7 @@ def serve(port: int) -> int:
         signal.signal(number, lambda *_: ended.set())
     try:
         # A signal that another thread gets, or that arrives just before the wait, does not end the wait.
-        while not ended.wait(SIGNAL_SECONDS):
+        while not ended.wait(_SIGNAL_SECONDS):
             pass
         # Another Ctrl-C ends the wait for uploads.
         signal.signal(signal.SIGINT, signal.default_int_handler)
