@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import secrets
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,10 +15,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tools.release.package import pack_sidecar
-
 from . import node
-from .cloud import COUNTS_AFTER_S, LocalCloud
+from .build_tools import Counts, packed, reading_key, run, settings
+from .cloud import COUNTS_AFTER_S, LocalCloud, free_port
 
 pytestmark = [
     pytest.mark.e2e,
@@ -30,75 +27,47 @@ pytestmark = [
 NX = "24.0.6"
 SIZES = {"small": 1_000, "inline": 3_900_000, "direct": 6_000_000, "large": 40_000_000}
 """Bytes that projects of Nx write: through a function, and straight to storage."""
-LINE = re.compile(r"Larder: (\d+) hits, (\d+) misses, (\d+) stored \([\d.]+ MB\), (\d+) refused")
 
 
 @pytest.fixture(scope="module")
 def larder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("larder") / "larder.pyz"
-    pack_sidecar(file)
-    return file
+    return packed(tmp_path_factory.mktemp("larder"))
 
 
 @pytest.fixture(scope="module")
 def nx_workspace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four projects that write random files, so that equal outputs come from the cache."""
     root = tmp_path_factory.mktemp("nx")
-    tools = request.config.rootpath / ".tools"
+    fill_nx(root, request.config.rootpath / ".tools", NX, SIZES)
+    return root
+
+
+def fill_nx(root: Path, tools: Path, version: str, sizes: Mapping[str, int]) -> None:
+    """Projects that write so many random bytes, so that equal outputs come from the cache."""
 
     def fill(folder: Path) -> None:
-        wanted = f"nx@{NX}"
+        wanted = f"nx@{version}"
         node.npm("install", "--prefix", str(folder), "--no-audit", "--no-fund", wanted)
 
-    modules = node.made_once(tools / "nx" / NX, fill) / "node_modules"
+    modules = node.made_once(tools / "nx" / version, fill) / "node_modules"
     (root / "node_modules").symlink_to(modules)
     (root / "package.json").write_text(json.dumps({"name": "workspace", "private": True}))
     cached = {"build": {"cache": True, "outputs": ["{projectRoot}/dist"]}}
     settings = {"neverConnectToCloud": True, "analytics": False, "targetDefaults": cached}
     (root / "nx.json").write_text(json.dumps(settings))
     (root / ".gitignore").write_text("node_modules\n.nx\ndist\n")
-    for name, size in SIZES.items():
+    for name, size in sizes.items():
         command = f"mkdir -p dist && head -c {size} /dev/urandom > dist/out.bin"
         target = {"command": command, "options": {"cwd": name}}
         project = {"name": name, "targets": {"build": target}}
         (root / name).mkdir()
         (root / name / "project.json").write_text(json.dumps(project))
     subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
-    return root
 
 
-def settings(cloud: LocalCloud, home: Path, token: str | None = None) -> dict[str, str]:
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(home),
-        "TURBO_API": cloud.url,
-        "TURBO_TEAM": cloud.team,
-        "TURBO_TOKEN": token or cloud.token,
-    }
-
-
-def run(
-    larder: Path, root: Path, env: Mapping[str, str], *build: str
-) -> tuple[tuple[int, ...], str]:
-    """Run a build that must succeed. Returns hits, misses, stored and refused entries, and the output."""
-    done = subprocess.run(
-        [sys.executable, str(larder), "run", "--", *build],
-        cwd=root,
-        env=dict(env),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    match = LINE.search(done.stderr)
-    assert match, done.stderr
-    return tuple(map(int, match.groups())), done.stdout + done.stderr
-
-
-def nx_build(larder: Path, root: Path, env: Mapping[str, str]) -> tuple[tuple[int, ...], str]:
+def nx_build(larder: Path, root: Path, env: Mapping[str, str]) -> tuple[Counts, str]:
     """Run Nx without local data of earlier builds."""
-    for name in (".nx/cache", ".nx/workspace-data", *(f"{one}/dist" for one in SIZES)):
-        shutil.rmtree(root / name, ignore_errors=True)
+    for folder in (root / ".nx/cache", root / ".nx/workspace-data", *root.glob("*/dist")):
+        shutil.rmtree(folder, ignore_errors=True)
     command = str(root / "node_modules" / ".bin" / "nx")
     return run(
         larder,
@@ -110,8 +79,8 @@ def nx_build(larder: Path, root: Path, env: Mapping[str, str]) -> tuple[tuple[in
 
 def outputs(root: Path) -> dict[str, str]:
     return {
-        name: hashlib.sha256((root / name / "dist" / "out.bin").read_bytes()).hexdigest()
-        for name in SIZES
+        file.parts[-3]: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in root.glob("*/dist/out.bin")
     }
 
 
@@ -137,14 +106,11 @@ def test_nx_restores_outputs_of_every_size_byte_for_byte(
     }
 
 
-def test_nx_builds_with_a_key_that_only_reads_and_with_a_wrong_one(
+def test_nx_builds_with_a_key_that_only_reads_with_a_wrong_one_and_without_larder(
     local_cloud: LocalCloud, larder: Path, nx_workspace: Path, tmp_path: Path
 ) -> None:
     """Nx ends a build for most errors of a cache. Here it never sees one."""
-    reader = local_cloud.larder(
-        *("keys", "create", "--owned-by-team", "--team", local_cloud.team, "--name", "reader"),
-        *("--permissions", "artifacts=read"),
-    )["key"]
+    reader = reading_key(local_cloud)
     for project in SIZES:
         (nx_workspace / project / "changed.txt").write_text(secrets.token_hex(8))
     counts, said = nx_build(larder, nx_workspace, settings(local_cloud, tmp_path, reader))
@@ -154,6 +120,44 @@ def test_nx_builds_with_a_key_that_only_reads_and_with_a_wrong_one(
     counts, said = nx_build(larder, nx_workspace, settings(local_cloud, tmp_path, wrong))
     assert (counts[0], counts[2]) == (0, 0)
     assert said.count("Larder refuses the token (401)") == 1
+    nowhere = {**settings(local_cloud, tmp_path), "TURBO_API": f"http://127.0.0.1:{free_port()}"}
+    counts, said = nx_build(larder, nx_workspace, nowhere)
+    assert (counts[0], counts[2]) == (0, 0)
+    assert said.count("Larder does not answer") == 1
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("version", ["20.8.4", "21.6.11", "22.7.12", "23.3.2"])
+def test_older_versions_of_nx_ask_once_for_each_task(
+    version: str,
+    local_cloud: LocalCloud,
+    larder: Path,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+) -> None:
+    """22.7.12 by itself asks again and again for tasks that wait: thousands of times for 120 tasks."""
+    root = tmp_path / "workspace"
+    root.mkdir()
+    sizes = dict.fromkeys((f"p{number}" for number in range(120)), 1_000)
+    fill_nx(root, request.config.rootpath / ".tools", version, sizes)
+    env = settings(local_cloud, tmp_path)
+
+    def lookups(mark: int) -> int:
+        return sum(
+            one.method == "GET" and one.path.startswith("/v8/artifacts/nx-")
+            for one in local_cloud.requests_since(mark)
+        )
+
+    mark = local_cloud.log_size()
+    cold, _ = nx_build(larder, root, env)
+    assert cold == (0, 120, 120, 0)
+    assert lookups(mark) <= 130
+    built = outputs(root)
+    mark = local_cloud.log_size()
+    warm, _ = nx_build(larder, root, env)
+    assert warm == (120, 0, 0, 0)
+    assert lookups(mark) <= 130
+    assert outputs(root) == built
 
 
 SOURCES = 6
@@ -179,13 +183,13 @@ def objects(root: Path) -> dict[str, bytes]:
 
 def compile_twice(
     larder: Path, root: Path, env: dict[str, str], folder: str, compiler: str
-) -> list[tuple[int, ...]]:
+) -> list[Counts]:
     """Compile with an empty local cache each time. Both builds give the same objects."""
     counts, built = [], []
-    for number in range(2):
+    for _ in range(2):
         for file in root.glob("*.o"):
             file.unlink()
-        own = {folder: str(root / f"cache-{number}")}
+        own = {folder: str(root / secrets.token_hex(4))}
         counts.append(run(larder, root, {**env, **own}, "sh", "-c", f"make -s CC='{compiler}'")[0])
         built.append(objects(root))
     assert built[0] == built[1]
@@ -224,10 +228,36 @@ def test_sccache_compiles_from_the_cache(
     assert (cold, warm) == ((0, SOURCES, SOURCES, 0), (SOURCES, 0, 0, 0))
 
 
-def test_a_pull_request_cannot_change_what_main_compiles(
-    local_cloud: LocalCloud, larder: Path, sources: Path, compilers: Path, tmp_path: Path
+@pytest.mark.parametrize("tool", ["ccache", "sccache"])
+def test_compilers_build_without_larder_and_with_a_key_that_only_reads(
+    tool: str,
+    local_cloud: LocalCloud,
+    larder: Path,
+    sources: Path,
+    compilers: Path,
+    tmp_path: Path,
 ) -> None:
-    """In a protected team, whatever tool it uses."""
+    program = f"{compilers}/{tool}"
+    stop = f"\n\t{program} --stop-server >/dev/null" if tool == "sccache" else ""
+    makefile = f"all: objects{stop}\n" + MAKEFILE.replace("all:", "objects:", 1)
+    (sources / "Makefile").write_text(makefile)
+    folder, command = f"{tool.upper()}_DIR", f"{program} gcc"
+    env = settings(local_cloud, tmp_path)
+    nowhere = {**env, "TURBO_API": f"http://127.0.0.1:{free_port()}"}
+    for counts in compile_twice(larder, sources, nowhere, folder, command):
+        assert (counts.hits, counts.stored) == (0, 0)
+    reader = settings(local_cloud, tmp_path, reading_key(local_cloud))
+    for counts in compile_twice(larder, sources, reader, folder, command):
+        assert (counts.hits, counts.stored) == (0, 0)
+    stored = compile_twice(larder, sources, env, folder, command)[0].stored
+    assert stored > 0
+    for counts in compile_twice(larder, sources, reader, folder, command):
+        assert counts == (stored, 0, 0, 0)
+
+
+@pytest.fixture(scope="module")
+def guarded(local_cloud: LocalCloud) -> dict[str, str]:
+    """Keys of a protected team: one that is trusted, one that is not."""
     email, team = "ada@acme.example", "guarded"
     local_cloud.larder("users", "create", "--email", email, "--name", "Ada")
     local_cloud.larder("teams", "create", "--name", "G", "--slug", team, "--owner", email)
@@ -237,11 +267,23 @@ def test_a_pull_request_cannot_change_what_main_compiles(
         "pull request": local_cloud.larder(*of_team)["key"],
     }
     time.sleep(COUNTS_AFTER_S)
+    return keys
 
-    def compile_as(job: str) -> tuple[int, ...]:
+
+def test_a_pull_request_cannot_change_what_main_compiles(
+    local_cloud: LocalCloud,
+    larder: Path,
+    sources: Path,
+    compilers: Path,
+    guarded: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """In a protected team, whatever tool it uses."""
+
+    def compile_as(job: str) -> Counts:
         for file in sources.glob("*.o"):
             file.unlink()
-        env = {**settings(local_cloud, tmp_path, keys[job]), "TURBO_TEAM": team}
+        env = {**settings(local_cloud, tmp_path, guarded[job]), "TURBO_TEAM": "guarded"}
         own = {"CCACHE_DIR": str(sources / secrets.token_hex(4))}
         build = f"make -s CC='{compilers}/ccache gcc'"
         return run(larder, sources, {**env, **own}, "sh", "-c", build)[0]
@@ -251,6 +293,39 @@ def test_a_pull_request_cannot_change_what_main_compiles(
     assert compile_as("main") == (0, both, both, 0)
     assert compile_as("pull request") == (both, 0, 0, 0)
     assert compile_as("main") == (both, 0, 0, 0)
+
+
+def test_headers_that_change_in_turns_hit_directly_in_a_protected_team(
+    local_cloud: LocalCloud,
+    larder: Path,
+    sources: Path,
+    compilers: Path,
+    guarded: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """ccache adds the second set of headers to its manifest, under the same key: a trusted writer replaces it."""
+    for file in sources.glob("*.c"):
+        file.write_text(f'#include "h.h"\n{file.read_text()}')
+    env = {**settings(local_cloud, tmp_path, guarded["main"]), "TURBO_TEAM": "guarded"}
+    ccache = f"{compilers}/ccache"
+
+    def compile_with(header: str) -> tuple[Counts, int]:
+        (sources / "h.h").write_text(header)
+        # ccache takes no header that is as new as its compile.
+        os.utime(sources / "h.h", (0, 0))
+        for file in sources.glob("*.o"):
+            file.unlink()
+        own = {"CCACHE_DIR": str(sources / secrets.token_hex(4))}
+        build = f"make -s CC='{ccache} gcc' && {ccache} --print-stats"
+        counts, said = run(larder, sources, {**env, **own}, "sh", "-c", build)
+        stats = dict(line.split("\t") for line in said.splitlines() if "\t" in line)
+        return counts, int(stats["direct_cache_hit"])
+
+    headers = ["int one;\n", "int two;\n"]
+    assert [compile_with(one)[1] for one in headers] == [0, 0]
+    for header in headers * 2:
+        counts, direct = compile_with(header)
+        assert (counts, direct) == (Counts(2 * SOURCES, 0, 0, 0), SOURCES)
 
 
 def test_usage_counts_what_the_tools_got(

@@ -1,0 +1,69 @@
+"""Builds through `larder.pyz run`."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tools.release.package import pack_sidecar
+
+from .cloud import LocalCloud
+
+LINE = re.compile(r"Larder: (\d+) hits, (\d+) misses, (\d+) stored \([\d.]+ MB\), (\d+) refused")
+SECONDS = 120
+
+
+def packed(folder: Path) -> Path:
+    """`larder.pyz` in this folder."""
+    file = folder / "larder.pyz"
+    pack_sidecar(file)
+    return file
+
+
+class Counts(NamedTuple):
+    """What `larder run` prints at its end."""
+
+    hits: int
+    misses: int
+    stored: int
+    refused: int
+
+
+def settings(cloud: LocalCloud, home: Path, token: str | None = None) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "TURBO_API": cloud.url,
+        "TURBO_TEAM": cloud.team,
+        "TURBO_TOKEN": token or cloud.token,
+    }
+
+
+def reading_key(cloud: LocalCloud) -> str:
+    """A key that can only read."""
+    created = cloud.larder(
+        *("keys", "create", "--owned-by-team", "--team", cloud.team, "--name", "reader"),
+        *("--permissions", "artifacts=read"),
+    )
+    return str(created["key"])
+
+
+def run(larder: Path, root: Path, env: Mapping[str, str], *build: str) -> tuple[Counts, str]:
+    """Run a build that must succeed. Returns the counts and the output."""
+    done = subprocess.run(
+        [sys.executable, str(larder), "run", "--", *build],
+        cwd=root,
+        env=dict(env),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    match = LINE.search(done.stderr)
+    assert match, done.stderr
+    return Counts(*map(int, match.groups())), done.stdout + done.stderr
