@@ -61,6 +61,7 @@ def fill_nx(root: Path, tools: Path, version: str, sizes: Mapping[str, int]) -> 
         project = {"name": name, "targets": {"build": target}}
         (root / name).mkdir()
         (root / name / "project.json").write_text(json.dumps(project))
+        (root / name / "unique.txt").write_text(secrets.token_hex(8))
     subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
 
 
