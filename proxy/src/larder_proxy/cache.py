@@ -116,7 +116,7 @@ class Cache:
             is_new = key not in self._missed
             if len(self._missed) > _MOST_REMEMBERED:
                 self._missed.clear()
-            self._missed[entry.hash] = time.monotonic()
+            self._missed[key] = time.monotonic()
         if is_new and entry.is_lookup:
             self.counts.add(misses=1)
             self._note("MISS", entry)

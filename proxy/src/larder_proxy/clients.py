@@ -116,11 +116,6 @@ class Entry:
         """Whether the tool counts it as a hit or a miss. Files that a result names belong to the result."""
         return not self.client.is_content_addressed
 
-    @property
-    def is_lookup(self) -> bool:
-        """Whether the tool counts it as a hit or a miss. Files that a result names belong to the result."""
-        return not self.client.is_content_addressed
-
 
 def find_entry(path: str) -> Entry | None:
     """The entry at a path without its query. None if no tool uses the path."""

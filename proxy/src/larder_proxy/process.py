@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from larder_proxy.clients import CLIENTS
 from larder_proxy.credentials import NoCredential
-from larder_proxy.run import SIGNAL_SECONDS, WAIT_SECONDS, end
+from larder_proxy.run import WAIT_SECONDS, end
 from larder_proxy.server import HOST, STATUS
 from larder_proxy.sidecar import Sidecar, print_line, variables_for
 
