@@ -153,6 +153,16 @@ function outsideGit(tasks) {
   return Object.fromEntries(outside.map((path) => [path, ignored.has(path) ? "ignored" : "untracked"]));
 }
 
+/** The changed files that differ from the commit only in their line endings: no line of theirs was added or deleted. */
+function otherLineEndings() {
+  const options = ["--raw", "--numstat", "-z", "--no-renames", "--relative", "--ignore-cr-at-eol", "--no-ext-diff", "--no-textconv"];
+  const shown = listed(git("diff", ...options, "HEAD"));
+  const changed = shown.filter((_, at) => shown[at - 1]?.startsWith(":"));
+  const byLines = new Set(shown.map((one) => one.split("\t")[2]));
+  const endings = changed.filter((path) => !byLines.has(path)).slice(0, MOST_HINTS);
+  return Object.fromEntries(endings.map((path) => [path, "line_endings"]));
+}
+
 /** The size of what turbo stored of a task, which is what it uploads. Undefined if it is not there. */
 function bytes({ hash }) {
   const file = [".turbo/cache", "node_modules/.cache/turbo"].map((folder) => `${folder}/${hash}.tar.zst`).find(existsSync);
@@ -181,7 +191,8 @@ function report(summary) {
   body.ancestors = ancestors();
   body.dirty = git("status", "--porcelain", "--untracked-files=no") !== "";
   body.inputs = inputsOf(summary, asked === "values");
-  body.hints = { files: outsideGit(tasks), packages: {} };
+  const hinted = Object.entries({ ...outsideGit(tasks), ...(body.dirty && otherLineEndings()) });
+  body.hints = { files: Object.fromEntries(hinted.slice(0, MOST_HINTS)), packages: {} };
   return process.stdout.write(gzipSync(JSON.stringify(body), { level: 9 }));
 }
 

@@ -167,6 +167,26 @@ def test_git_says_what_came_before_and_what_it_does_not_have(tmp_path: Path) -> 
     assert body_of(summary, tmp_path, "names")["dirty"] is True
 
 
+def test_git_says_which_files_have_only_other_line_endings(tmp_path: Path) -> None:
+    repository(tmp_path)
+    source = tmp_path / "packages" / "lib" / "src"
+    for name in ("b.js", "c.js", "d.js"):
+        (source / name).write_text("one\ntwo\n")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "more")
+    (source / "a.js").write_bytes(b"2\r\n")
+    (source / "b.js").write_bytes(b"one\r\ntwo\r\n")
+    (source / "c.js").write_bytes(b"one\r\nother\r\n")
+    (source / "d.js").unlink()
+    summary = document(task_record("lib#build", "1" * 16, inputs={"src/a.js": "1" * 40}))
+    body = body_of(summary, tmp_path, "names")
+    assert body["dirty"] is True
+    assert body["hints"]["files"] == {
+        "packages/lib/src/a.js": "line_endings",
+        "packages/lib/src/b.js": "line_endings",
+    }
+
+
 def test_the_event_names_the_commit_of_a_clone_without_history(tmp_path: Path) -> None:
     event = tmp_path / "event.json"
     event.write_text(json.dumps({"pull_request": {"base": {"sha": "b" * 40}}, "before": "0" * 40}))

@@ -78,6 +78,27 @@ def test_a_report_is_explained_by_the_run_before(cloud: Cloud) -> None:
     assert (cause["direct"], cause["below"], cause["class"]) == (["lib#build"], 1, "code")
 
 
+@pytest.mark.parametrize(
+    ("sha", "dirty", "expected"),
+    [
+        (MAIN, False, ([{"hint": "line_endings", "values": []}], "setup", "line-endings")),
+        (MAIN, True, ([], "setup", "source-file")),
+        (BRANCH, False, ([], None, "source-file")),
+    ],
+)
+def test_line_endings_explain_a_difference_from_a_clean_checkout_of_the_commit(
+    cloud: Cloud, sha: str, dirty: bool, expected: object
+) -> None:
+    """git compares with the commit of the run. The baseline can have another one, or another change."""
+    keep(cloud)
+    send(cloud.send, report(LIB, sha=sha, dirty=dirty))
+    hints = {"files": {"packages/lib/src/a.js": "line_endings"}, "packages": {}}
+    with later():
+        laptop = report(LIB_2, sha=MAIN, ancestors=(BRANCH,), dirty=True, hints=hints)
+        (cause,) = send(cloud.send, laptop, ci=False).json["causes"]["causes"]
+    assert (cause["hints"], cause["class"], cause["advice"]) == expected
+
+
 def test_the_explanation_is_stored_with_the_run(cloud: Cloud) -> None:
     keep(cloud)
     send(cloud.send, report(LIB))

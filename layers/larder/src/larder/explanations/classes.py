@@ -17,21 +17,29 @@ def with_committed(
 ) -> Hints:
     """The hints of the report, with the files that differ between the two commits.
 
-    These follow only if both checkouts had no uncommitted change, and both reports name every input, lockfile and
-    turbo.json that is not in git: then every other file that differs is in a commit.
+    Between the same commit, none does. Else these follow only if both checkouts had no uncommitted change, and both
+    reports name every input, lockfile and turbo.json that is not in git: then every other file that differs is in a
+    commit. Other line endings than in the commit of the run explain a difference only from a checkout of that commit.
     """
     hints, older = hints_of(report), hints_of(base_report)
     outside = _outside(hints) | _outside(older)
-    if not _is_known(base_report, older) or not _is_known(report, hints):
-        return hints
+    if base.sha is None or base.sha != run.sha or base_report.get("dirty") is not False:
+        hints = _without_line_endings(hints)
     if base.sha is None or run.sha is None:
         return hints
     if base.sha == run.sha:
         return replace(hints, committed=frozenset())
+    if not _is_known(base_report, older) or not _is_known(report, hints):
+        return hints
     folders = {"", *(task.directory for task in run.tasks.values())}
     settings = {f"{folder}/{name}".lstrip("/") for folder in folders for name in TURBO_JSON}
     others = settings | {*LOCKFILES, MANIFEST}
     return replace(hints, committed=(others | changed_files(base, run).keys()) - outside)
+
+
+def _without_line_endings(hints: Hints) -> Hints:
+    others = {path: one for path, one in hints.files.items() if one.hint is not Hint.LINE_ENDINGS}
+    return replace(hints, files=others)
 
 
 def _outside(hints: Hints) -> Set[str]:

@@ -5,6 +5,9 @@ const LEAST_RUNS = 5;
 const LEAST_SHARE = 0.01;
 const MOST_COSTLY = 5;
 
+/** Whether only computers have the cause, and have it at a commit that CI built without it: they are compared with CI. */
+const isOfComputers = ({ runs, atSameCommit, outsideCi }) => outsideCi === runs && atSameCommit > 0;
+
 /** What the figures find: `{ ms, text, advice }`. */
 const FINDINGS = [
   // A hash that was built before, by the reason why it was not restored.
@@ -16,7 +19,7 @@ const FINDINGS = [
   // A change of the source is what a build is for, unless CI has it without a commit.
   ({ causes }) => causes.filter(({ advice, atSameCommit, outsideCi }) => advice !== "source-file" || atSameCommit > outsideCi).map((cause) => ({
     ms: cause.buildMs,
-    text: html`<${CauseText} of=${cause} />: ${countText(cause.tasks, "task", "tasks")} in ${countText(cause.runs, "run", "runs")}${cause.atSameCommit > 0 && ", also at the same commit"}${cause.outsideCi > 0 && `, ${formats.number.format(cause.outsideCi)} on computers`}`,
+    text: html`${isOfComputers(cause) && "computers and CI differ: "}<${CauseText} of=${cause} />: ${countText(cause.tasks, "task", "tasks")} in ${countText(cause.runs, "run", "runs")}${cause.atSameCommit > 0 && ", also at the same commit"}${cause.outsideCi > 0 && !isOfComputers(cause) && `, ${formats.number.format(cause.outsideCi)} on computers`}`,
     advice: ADVICE[cause.advice],
   })),
   // Without inputs, only the hashes show that something other than the commit changes.
