@@ -67,7 +67,9 @@ def test_builds_at_once_and_jobs_one_after_the_other_with_ten_functions(
         if one["tool"] == "nx"
     )
     assert nx["remoteHits"] + nx["remoteMisses"] == 4 * TASKS
-    listed = small_cloud.larder("artifacts", "list", small_cloud.team, "--prefix", "nx-")
+    listed = small_cloud.larder(
+        "artifacts", "list", small_cloud.team, "--prefix", "nx-", "--limit", "1000"
+    )
     assert len(listed) == TASKS
     totals = small_cloud.larder("usage", small_cloud.team)
     assert totals["stored_bytes"] == sum(one["size_bytes"] for one in listed)
