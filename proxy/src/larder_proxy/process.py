@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 
 from larder_proxy.clients import CLIENTS
 from larder_proxy.credentials import NoCredential
-from larder_proxy.run import WAIT_SECONDS, end
+from larder_proxy.run import SIGNAL_SECONDS, WAIT_SECONDS, end
 from larder_proxy.server import HOST, STATUS
 from larder_proxy.sidecar import Sidecar, print_line, variables_for
 
 PORT = 41_237
 _START_SECONDS = 10
-_SIGNAL_SECONDS = 0.5
-"""How late a signal is noticed at most."""
 
 
 class Problem(Exception):
@@ -88,7 +86,7 @@ def serve(port: int) -> int:
         signal.signal(number, lambda *_: ended.set())
     try:
         # A signal that another thread gets, or that arrives just before the wait, does not end the wait.
-        while not ended.wait(_SIGNAL_SECONDS):
+        while not ended.wait(SIGNAL_SECONDS):
             pass
         # Another Ctrl-C ends the wait for uploads.
         signal.signal(signal.SIGINT, signal.default_int_handler)
