@@ -55,12 +55,15 @@ def run(
 def _run(build: list[str], environment: Mapping[str, str]) -> int:
     """The status of the build, 128 and the number of a signal that ended it."""
     started: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
 
     # Before the build starts, so that no signal is lost. Ctrl-C reaches the build by itself, and the build decides when
     # it ends. A handler is not inherited, as an ignored signal would be.
     def pass_on(number: int, _: object) -> None:
-        for one in started:
-            one.send_signal(number)
+        if started:
+            started[0].send_signal(number)
+        else:
+            early.append(number)
 
     former = {signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None)}
     for name in ("SIGTERM", "SIGHUP"):
@@ -69,6 +72,8 @@ def _run(build: list[str], environment: Mapping[str, str]) -> int:
             former[number] = signal.signal(number, pass_on)
     try:
         started.append(subprocess.Popen(build, env=dict(environment)))
+        for number in early:
+            started[0].send_signal(number)
         waiting = threading.Thread(target=started[0].wait, daemon=True)
         waiting.start()
         while waiting.is_alive():

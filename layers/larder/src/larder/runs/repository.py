@@ -45,6 +45,10 @@ _HASH = re.compile(r"(?!0{16})[0-9a-f]{16}")
 _NO_HASH = "0" * 16
 
 
+RunItem = Item
+"""The item of a run."""
+
+
 def item_of(owner: str, run: Run, *, expires_at: datetime) -> Item:
     packed = _packed(run.tasks)
     return {

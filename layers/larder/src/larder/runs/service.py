@@ -16,7 +16,6 @@ from larder.runs.causes import Reader, built_again, causes_of
 from larder.runs.history import History, WantedHashes, hash_figures, history_of
 from larder.runs.models import DeletedRuns, Run, RunFigures, RunsPage, StoredRun, add_up, sum_of
 from larder.settings import settings
-from larder.tables import Item
 
 MAX_FIGURE_RUNS = 1_000
 """The most runs that figures are made of."""
@@ -36,7 +35,7 @@ MAX_AHEAD = timedelta(minutes=5)
 _AT_ONCE = 100
 
 
-def admit(owner: str, run: Run, *, writer: str, now: datetime) -> Item:
+def admit(owner: str, run: Run, *, writer: str, now: datetime) -> repository.RunItem:
     """Check and count a run before it is stored. Returns its item for `store`.
 
     `writer` is the scope of those who report, or their credential: what they report is counted together.
@@ -57,7 +56,7 @@ def admit(owner: str, run: Run, *, writer: str, now: datetime) -> Item:
     return item
 
 
-def store(item: Item, run: Run) -> bool:
+def store(item: repository.RunItem, run: Run) -> bool:
     """Store a run that was admitted, with its explanation. False if it is stored already."""
     return repository.add(repository.with_explanation(item, run))
 
