@@ -22,6 +22,8 @@ REMEMBERED_SECONDS = 60
 UPLOADERS = 8
 EVENTS = "/v8/artifacts/events"
 EVENTS_AT_ONCE = 80
+EVENT_SECONDS = 5.0
+"""How long the last figures may take, also if nobody waits for uploads."""
 _MOST_REMEMBERED = 100_000
 
 
@@ -172,7 +174,7 @@ class Cache:
         with self._lock:
             sending = list(self._sending)
         for thread in sending:
-            thread.join(max(0, ends - time.monotonic()))
+            thread.join(max(EVENT_SECONDS, ends - time.monotonic()))
         return is_done
 
     def pass_on(self, method: str, path: str, content: bytes | None, query: str) -> Answer | None:
@@ -182,8 +184,15 @@ class Cache:
     def forward_events(self, content: bytes, headers: dict[str, str], query: str) -> None:
         """Send what turbo counts, behind the build."""
 
+        self.post_behind(EVENTS, content, headers, query)
+
+    def post_behind(
+        self, path: str, content: bytes, headers: dict[str, str] | None = None, query: str = ""
+    ) -> None:
+        """Send JSON behind the build. `finish` waits for it."""
+
         def send() -> None:
-            self._upstream.pass_on("POST", EVENTS, content, headers=headers, query=query)
+            self._upstream.pass_on("POST", path, content, headers=headers, query=query)
 
         self._behind(send)
 

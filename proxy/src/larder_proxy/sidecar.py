@@ -54,7 +54,7 @@ class Sidecar:
         self.cache = Cache(self._upstream, self._spool)
         self._server = Server(port, self.token, self.cache, self._spool, team=self.target.query)
         self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.05,), daemon=True
+            target=self._server.serve_forever, args=(0.01,), daemon=True
         )
         self._thread.start()
         self._last_run: LastRun | None = None
@@ -95,7 +95,7 @@ class Sidecar:
         if self._last_run is not None and (hashes or self.cache.asked):
             self._last_run.write([*self.cache.asked, *hashes])
         for run in runs:
-            self._upstream.pass_on("POST", "/v1/runs", json.dumps(run).encode())
+            self.cache.post_behind("/v1/runs", json.dumps(run).encode())
 
     def close(self, seconds: float) -> bool:
         """Wait for uploads, revoke the token of a job, and leave no file. False if uploads were lost."""

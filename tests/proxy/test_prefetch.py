@@ -1,0 +1,222 @@
+"""What `larder run` fetches before turbo asks for it, and how many requests it sends at a time."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from larder_proxy.credentials import Target
+from larder_proxy.lists import MOST_FILES, LastRun, dry_run, listed
+from larder_proxy.places import FIRST, MOST, Places
+from larder_proxy.prefetch import LARGEST
+
+from .deployment import Deployment, Running, deployed, sidecar
+
+HASHES = [f"{number:016x}" for number in range(250)]
+TARGET = Target("https://cache.example.com", team="acme")
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with deployed() as one:
+        yield one
+
+
+@pytest.fixture
+def running(deployment: Deployment, tmp_path: Path) -> Iterator[Running]:
+    with sidecar(deployment, tmp_path) as one:
+        yield one
+
+
+@pytest.fixture
+def turbo(running: Running) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {running.sidecar.token}"}
+    with httpx.Client(base_url=running.sidecar.url, headers=headers, trust_env=False) as client:
+        yield client
+
+
+def get(turbo: httpx.Client, hash: str) -> httpx.Response:
+    return turbo.get(f"/v8/artifacts/{hash}?slug=acme")
+
+
+def test_what_is_there_is_fetched_once_and_what_is_not_is_known(
+    turbo: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    there, missing = HASHES[:100], HASHES[100:]
+    for hash in there:
+        deployment.artifacts[hash] = hash.encode() * 10
+        deployment.headers[hash] = {"x-artifact-duration": "5"}
+    running.sidecar.cache.prefetch.expect(HASHES)
+    running.until(lambda: len(deployment.sent("GET")) >= len(there))
+    running.until(lambda: running.sidecar.cache.prefetch.lacks(missing[-1]))
+    for hash in there:
+        found = get(turbo, hash)
+        assert found.content == hash.encode() * 10
+        assert found.headers["x-artifact-duration"] == "5"
+    for hash in missing:
+        assert get(turbo, hash).status_code == 404
+    asked = [one.path.rpartition("/")[2] for one in deployment.sent("GET")]
+    assert len(asked) == len(set(asked))
+    assert set(there) <= set(asked)
+    # One for each hundred hashes, at most a hundred in one.
+    queries = [json.loads(one.body)["hashes"] for one in deployment.sent("POST")]
+    assert sorted(map(len, queries)) == [50, 100, 100]
+    counts = running.sidecar.cache.counts
+    running.until(lambda: (counts.hits, counts.misses) == (100, 150))
+
+
+def test_a_list_is_used_only_if_turbo_asks_for_something_on_it(
+    turbo: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    """On a computer, turbo has most of the last run in its own folder."""
+    deployment.artifacts = dict.fromkeys(HASHES, b"x")
+    running.sidecar.cache.prefetch.expect_if_asked(HASHES[:50])
+    assert get(turbo, HASHES[60]).content == b"x"
+    assert len(deployment.sent("GET")) == 1
+    assert get(turbo, HASHES[0]).content == b"x"
+    running.until(lambda: len(deployment.sent("GET")) == 51)
+
+
+def test_what_turbo_never_asks_for_is_no_hit(deployment: Deployment, tmp_path: Path) -> None:
+    deployment.artifacts = dict.fromkeys(HASHES, b"x" * 100000)
+    with sidecar(deployment, tmp_path) as one:
+        one.sidecar.cache.prefetch.expect(HASHES)
+        # As many files as one process may have open, and some on their way.
+        one.until(lambda: len(deployment.sent("GET")) >= 100)
+        counts = one.sidecar.cache.counts
+    assert (counts.hits, counts.misses) == (0, 0)
+    assert len(deployment.sent("GET")) < len(HASHES)
+    assert deployment.events() == []
+
+
+def test_a_large_artifact_waits_until_turbo_asks(
+    turbo: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    large = HASHES[-1]
+    deployment.artifacts = dict.fromkeys(HASHES, b"x")
+    deployment.artifacts[large] = b"y" * (LARGEST + 1)
+    running.sidecar.cache.prefetch.expect(HASHES)
+    running.until(lambda: len(deployment.sent("GET")) == len(HASHES) - 1)
+    assert get(turbo, large).content == b"y" * (LARGEST + 1)
+
+
+def test_an_upload_ends_a_known_miss(
+    turbo: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    prefetch = running.sidecar.cache.prefetch
+    prefetch.expect(HASHES[:1])
+    running.until(lambda: prefetch.lacks(HASHES[0]))
+    turbo.put(f"/v8/artifacts/{HASHES[0]}?slug=acme", content=b"new")
+    running.uploaded()
+    assert get(turbo, HASHES[0]).content == b"new"
+
+
+def test_a_refused_request_comes_again(
+    turbo: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    """503 is what API Gateway says if no function is free."""
+    deployment.artifacts = {HASHES[0]: b"x"}
+    deployment.failing["GET"] = [(503, "x")] * 3
+    assert get(turbo, HASHES[0]).content == b"x"
+
+
+# Places -------------------------------------------------------------------------------------------
+
+
+def test_places_grow_with_success_and_are_halved_once_a_round() -> None:
+    places = Places()
+    assert places.most == FIRST
+    for _ in range(200):
+        places.succeeded()
+    assert places.most == MOST
+    for _ in range(20):
+        places.refused()
+    assert places.most == MOST // 2
+    for _ in range(MOST // 2 + 1):
+        places.succeeded()
+    assert places.most == MOST // 2 + 1
+
+
+def test_what_a_tool_waits_for_goes_first() -> None:
+    places, order = Places(), []
+    held = [places.one() for _ in range(FIRST)]
+    for one in held:
+        one.__enter__()
+
+    def wait(name: str, *, is_urgent: bool) -> None:
+        with places.one(is_urgent=is_urgent):
+            order.append(name)
+
+    threads = [
+        threading.Thread(target=wait, args=(name,), kwargs={"is_urgent": name == "tool"})
+        for name in ("prefetch", "prefetch", "tool")
+    ]
+    for thread in threads:
+        thread.start()
+    while places._waiting == 0:
+        pass
+    held[0].__exit__(None, None, None)
+    for thread in threads:
+        thread.join(10)
+    assert order == ["tool", "prefetch", "prefetch"]
+
+
+# Lists --------------------------------------------------------------------------------------------
+
+
+def test_the_last_run_is_a_private_file_of_folder_team_and_command(tmp_path: Path) -> None:
+    environment = {"HOME": str(tmp_path)}
+    build = ["turbo", "run", "build"]
+    last = LastRun(environment, TARGET, tmp_path, build)
+    assert last.read() == []
+    last.write(["b", "a", "b"])
+    assert last.read() == ["b", "a"]
+    (file,) = (tmp_path / ".cache" / "larder" / "turbo").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    for other in (
+        LastRun(environment, Target(TARGET.url, team="other"), tmp_path, build),
+        LastRun(environment, TARGET, tmp_path / "x", build),
+        LastRun(environment, TARGET, tmp_path, [*build, "test"]),
+    ):
+        assert other.read() == []
+    file.write_text("damaged")
+    assert last.read() == []
+    for number in range(MOST_FILES + 5):
+        LastRun(environment, TARGET, tmp_path, [str(number)]).write(["a"])
+    assert len(list(file.parent.iterdir())) == MOST_FILES
+
+
+def test_a_dry_run_is_of_turbo_run_only(tmp_path: Path) -> None:
+    program = tmp_path / "node_modules" / ".bin" / "turbo"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    own, environment = str(program), {"PATH": "/usr/bin:/bin"}
+    commands = {
+        "npx turbo run build --filter=web -- --watch": "run build --filter=web --dry=json -- --watch",
+        "pnpm exec turbo build": "build --dry=json",
+        "npx turbo prune web": None,
+        "npx turbo run build --dry": None,
+        "npm run build": None,
+        "make": None,
+    }
+    for command, wanted in commands.items():
+        found = dry_run(command.split(), environment, tmp_path / "packages")
+        assert found == (None if wanted is None else [own, *wanted.split()]), command
+
+
+def test_a_dry_run_names_what_turbo_lacks_and_gets_no_token(tmp_path: Path) -> None:
+    tasks = [{"hash": "a", "cache": {"local": True}}, {"hash": "b", "cache": {"local": False}}]
+    program = tmp_path / "turbo"
+    program.write_text(
+        f"#!/bin/sh\n[ -z \"$TURBO_TOKEN$TURBO_TEAM\" ] && echo '{json.dumps({'tasks': tasks})}'\n"
+    )
+    program.chmod(0o755)
+    environment = {"PATH": "/usr/bin:/bin", "TURBO_TOKEN": "secret", "TURBO_TEAM": "acme"}
+    assert listed([str(program)], environment, tmp_path) == ["b"]
+    assert listed(["/bin/false"], environment, tmp_path) == []
+    assert listed(["/not/there"], environment, tmp_path) == []
