@@ -48,7 +48,7 @@ class Spool:
         self._lock = threading.Lock()
 
     def take(self, blocks: Iterable[bytes], size: int | None) -> Body:
-        """Keep a body. `size` is None if only its end tells.
+        """Keep a body. `size` is None if it is not known before the end.
 
         Raises SpoolFull, before the first block is read if it can, and ValueError for a cut body.
         """
