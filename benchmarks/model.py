@@ -114,9 +114,9 @@ class _Server:
 
     def control(self, method: str, body: bytes) -> _Answer:
         if method == "POST":
-            told = json.loads(body)
-            self.path, self.latencies = Path(**told["path"]), Latencies(**told["latencies"])
-            self.random.seed(told["seed"])
+            wanted = json.loads(body)
+            self.path, self.latencies = Path(**wanted["path"]), Latencies(**wanted["latencies"])
+            self.random.seed(wanted["seed"])
             self.seen.clear()
             self.idle.clear()
             self.free_at = 0.0

@@ -150,7 +150,7 @@ class Prefetch:
                 self._missing[fetch.hash] = time.monotonic()
             return None
         if download.size > LARGEST:
-            # Whoever waits for it asks again.
+            # A request that waits for it asks again.
             download.close()
             return None
         download.body = fetched(download, self._spool)
