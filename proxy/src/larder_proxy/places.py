@@ -63,8 +63,6 @@ class Places:
                 self._most = max(self._most / 2, 1)
 
     def _wake(self) -> None:
-        free = self.most - self._taken
-        if self._waiting:
-            self._urgent.notify(free)
-        if free > self._waiting:
-            self._patient.notify(free - self._waiting)
+        free = max(self.most - self._taken, 0)
+        self._urgent.notify(free)
+        self._patient.notify(max(free - self._waiting, 0))
