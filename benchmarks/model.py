@@ -114,9 +114,9 @@ class _Server:
 
     def control(self, method: str, body: bytes) -> _Answer:
         if method == "POST":
-            wanted = json.loads(body)
-            self.path, self.latencies = Path(**wanted["path"]), Latencies(**wanted["latencies"])
-            self.random.seed(wanted["seed"])
+            settings = json.loads(body)
+            self.path, self.latencies = Path(**settings["path"]), Latencies(**settings["latencies"])
+            self.random.seed(settings["seed"])
             self.seen.clear()
             self.idle.clear()
             self.free_at = 0.0
