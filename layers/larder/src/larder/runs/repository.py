@@ -45,11 +45,11 @@ _HASH = re.compile(r"(?!0{16})[0-9a-f]{16}")
 _NO_HASH = "0" * 16
 
 
-RunItem = Item
-"""The item of a run."""
+Packed = Item
+"""The item of a run that is not stored yet."""
 
 
-def item_of(owner: str, run: Run, *, expires_at: datetime) -> Item:
+def item_of(owner: str, run: Run, *, expires_at: datetime) -> Packed:
     packed = _packed(run.tasks)
     return {
         "owner": owner,
@@ -76,7 +76,7 @@ def item_of(owner: str, run: Run, *, expires_at: datetime) -> Item:
     }
 
 
-def with_explanation(item: Item, run: Run) -> Item:
+def with_explanation(item: Packed, run: Run) -> Packed:
     """The item of a run that was explained since. Nothing else of it is packed again."""
     return {**item, **_explained(run)}
 

@@ -35,7 +35,7 @@ MAX_AHEAD = timedelta(minutes=5)
 _AT_ONCE = 100
 
 
-def admit(owner: str, run: Run, *, writer: str, now: datetime) -> repository.RunItem:
+def admit(owner: str, run: Run, *, writer: str, now: datetime) -> repository.Packed:
     """Check and count a run before it is stored. Returns its item for `store`.
 
     `writer` is the scope of those who report, or their credential: what they report is counted together.
@@ -56,7 +56,7 @@ def admit(owner: str, run: Run, *, writer: str, now: datetime) -> repository.Run
     return item
 
 
-def store(item: repository.RunItem, run: Run) -> bool:
+def store(item: repository.Packed, run: Run) -> bool:
     """Store a run that was admitted, with its explanation. False if it is stored already."""
     return repository.add(repository.with_explanation(item, run))
 
