@@ -153,7 +153,7 @@ function outsideGit(tasks) {
   return Object.fromEntries(outside.map((path) => [path, ignored.has(path) ? "ignored" : "untracked"]));
 }
 
-/** The changed files that differ from the commit only in their line endings: none has an added or deleted line. */
+/** The changed files that differ from the commit only in their line endings: git shows no other line. */
 function otherLineEndings() {
   const options = ["--raw", "--numstat", "-z", "--no-renames", "--relative", "--ignore-cr-at-eol", "--no-ext-diff", "--no-textconv"];
   const shown = listed(git("diff", ...options, "HEAD"));
