@@ -92,7 +92,7 @@ def test_what_a_job_that_only_reads_built_was_refused(trusting: Trusting) -> Non
     with later(2):
         looked_up(main, LOCAL, REMOTE)
         (found,) = send(main, report(LIB, UI_2)).json["causes"]["sameHash"]
-    assert reason(found) == ("refused", True, ["remote_miss", "refused"])
+    assert reason(found) == ("refused", True, ["remote_miss", "read_only"])
     with later(3):
         looked_up(main, LOCAL, REMOTE)
         (found,) = send(main, report(LIB, UI_2 | {"hash": "5" * 16})).json["causes"]["sameHash"]
