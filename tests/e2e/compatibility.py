@@ -26,6 +26,8 @@ SIZES = {
 INTRODUCTION = """\
 # Compatibility with turbo versions
 
+[Other build tools](tools/README.md#tools) have a table of their own, with the versions that were run.
+
 Each row of the table is the result of a test with each of its versions. The client from npm builds a monorepo of
 {packages} packages with a local Larder, the test deletes the client's local cache and all outputs, and the client
 builds again. `make compatibility` updates both tables of this page.

@@ -695,7 +695,7 @@ def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: htt
     # The search is one line, with all its fields.
     tops = "[...document.querySelectorAll('form[role=search] :is(input, select, [type=submit])')]"
     tops += ".map((one) => Math.round(one.getBoundingClientRect().top))"
-    page.wait_until(f"return {tops}.length === 7")
+    page.wait_until(f"return {tops}.length === 8")
     assert page.run(f"return Math.max(...{tops}) - Math.min(...{tops})") < 10
     assert page.run(CUT_CHOICES) == []
     page.wait_for_text("main-of-web on main")

@@ -18,7 +18,10 @@ from .cloud import LocalCloud, running
 
 pytestmark = pytest.mark.e2e
 
-VERSIONS = (turbo.NEWEST, "2.3.4", "1.13.4")
+VERSIONS = (
+    turbo.NEWEST,
+    *(pytest.param(version, marks=pytest.mark.thorough) for version in ("2.3.4", "1.13.4")),
+)
 SIZES = {"100 B": 100, "4.4 MB": 4_400_000, "4.6 MB": 4_600_000, "120 MB": 120_000_000}
 LINE = re.compile(
     r"Larder: (\d+) hits, (\d+) misses, (\d+) stored \([\d.]+ MB\), (\d+) refused$", re.MULTILINE
