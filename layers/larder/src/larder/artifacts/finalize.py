@@ -143,6 +143,13 @@ def _replacement(reservation: Reservation, now: datetime) -> "Entry | None":
     )
 
 
+def hold_body(artifact: Artifact, body: bytes) -> None:
+    """Keep the body of an artifact next to the index, if it belongs there. Without it, readers take the object."""
+    if artifact.is_held:
+        with suppress(TryAgain):
+            index.hold_body(artifact, body)
+
+
 def delete_from_index(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
     """Delete an artifact from the index and the totals, and write the audit entry with it, if there is one.
 
@@ -220,8 +227,8 @@ class _Attempt(NamedTuple):
                 if not reservation.granted and waits:
                     return _Outcome(current, waits=True)
                 if publish_or_discard(reservation, pending=pending, offered=True, now=self.now):
-                    if body is not None and artifact.body is None:
-                        index.hold_body(artifact, body)
+                    if body is not None and reservation.granted:
+                        hold_body(artifact, body)
                     return _Outcome(artifact if reservation.granted else current)
         raise TryAgain
 

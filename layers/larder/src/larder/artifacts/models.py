@@ -206,8 +206,8 @@ class Artifact:
 
     Readers get `version` of the object, whatever is uploaded to the same key later. `last_used_at` is recorded once a
     day if the deployment evicts, else only for the retention; None if no use is recorded. `body` is the body of a small
-    object, which is also stored in the index; None if only the bucket has it. `sha256` is the digest of the body, for
-    an upload to the shared scope of a protected team through a function.
+    object, which is also in the index or next to it; None if only the bucket has it, or if it was not read. `sha256` is
+    the digest of the body, for an upload to the shared scope of a protected team through a function.
 
     `renewed_at` is when the sweep last copied the object, so that the bucket's lifecycle counts from then. Downloads
     that began before can still read `former_version`.
@@ -225,6 +225,11 @@ class Artifact:
     contested: "Contested | None" = None
     renewed_at: datetime | None = None
     former_version: str | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its body belongs next to the index."""
+        return INDEXED_BODY_BYTES < self.size_bytes <= HELD_BODY_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

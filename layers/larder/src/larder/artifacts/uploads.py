@@ -15,9 +15,8 @@ from hashlib import sha256
 from larder.actor import Actor
 from larder.artifacts import edge, quota, storage
 from larder.artifacts.expiry import is_shown
-from larder.artifacts.finalize import keeps, publish_or_discard, report_kept
+from larder.artifacts.finalize import hold_body, keeps, publish_or_discard, report_kept
 from larder.artifacts.models import (
-    HELD_BODY_BYTES,
     INDEXED_BODY_BYTES,
     Artifact,
     ArtifactHash,
@@ -145,14 +144,13 @@ def store_in_view(
 
 @contextmanager
 def _holding(artifact: Artifact, body: bytes) -> Generator[None, None, None]:
-    """Store a small body next to the index while the block runs. An error in storing it does not fail the block."""
-    if not INDEXED_BODY_BYTES < len(body) <= HELD_BODY_BYTES:
+    """Keep the body next to the index while the block runs, if it belongs there."""
+    if not artifact.is_held:
         yield
         return
-    with running(index.hold_body, artifact, body) as holding:
+    with running(hold_body, artifact, body) as holding:
         yield
-    with suppress(TryAgain):
-        holding.result()
+    holding.result()
 
 
 def _publish(reservation: Reservation, *, now: datetime) -> Artifact | None:
