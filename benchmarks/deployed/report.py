@@ -45,9 +45,9 @@ It is a model: no request reached AWS. So compare the columns of a row.
 
 ## Warm functions
 
-Seconds, medians of {rounds} rounds in which the ways took turns. In brackets, *direct* divided by that way. *small* is
-10 kB for each package; *mixed* 72 % of 10 kB, 25 % of 300 kB and 3 % of 5 MB. *direct, before* is version 0.2.0, with
-bodies of up to 2,000 bytes in its tables, and TLS in the first call.
+Seconds, medians of the rounds ({rounds}), in which the ways took turns. In brackets, *direct* divided by that way.
+*small* is 10 kB for each package; *mixed* 72 % of 10 kB, 25 % of 300 kB and 3 % of 5 MB. *direct, before* is version
+0.2.0, with bodies of up to 2,000 bytes in its tables, and TLS in the first call.
 
 {restores}
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import statistics
-import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -91,32 +89,24 @@ def measure(
     def restore(way: str) -> tuple[float, int]:
         monorepo.wipe_outputs(root)
         if way != OWN:
-            shutil.rmtree(root / ".turbo", ignore_errors=True)
+            monorepo.wipe_local_cache(root)
         base = {PEER_FUNCTION: "/peer-function", PEER_CONTAINER: "/peer-container"}.get(way, "")
         api = {"TURBO_API": model.url + base, "TURBO_TOKEN": "a" * 64, "TURBO_TEAM": "team_any"}
-        started = time.monotonic()
-        done = subprocess.run(
-            [str(wrapped if way == SIDECAR else program), "run", "build", "--output-logs=none"]
-            + (["--preflight"] if way == PREFLIGHT else []),
-            check=False,
-            cwd=root,
-            env={
-                "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
-                "HOME": str(home),
-                "DO_NOT_TRACK": "1",
-                "TURBO_TELEMETRY_DISABLED": "1",
-                "TURBO_NO_UPDATE_NOTIFIER": "1",
-                **(api if way != OWN else {}),
-            },
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
+        client = turbo.Client(
+            command=wrapped if way == SIDECAR else program,
+            version=turbo.NEWEST,
+            remote_cache={} if way == OWN else api,
+            home=home,
+            # With the npm of the repository.
+            ci={"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"},
         )
+        flags = ["--preflight"] if way == PREFLIGHT else []
+        started = time.monotonic()
+        text = turbo.command(client, root, "run", "build", "--output-logs=none", *flags)
         seconds = time.monotonic() - started
-        cached = turbo.CACHED.search(turbo.ANSI.sub("", done.stdout))
-        if done.returncode or cached is None:
-            raise RuntimeError(f"turbo ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        cached = turbo.CACHED.search(text)
+        if cached is None:
+            raise RuntimeError(f"turbo does not say what it restored:\n{text}")
         return seconds, int(cached[1])
 
     model.set(LOOPBACK, NONE)

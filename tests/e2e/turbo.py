@@ -21,7 +21,7 @@ SIGNATURE_KEY = "a signature key of the sample monorepo"
 # Versions whose `turbo run` starts a background process by default.
 DAEMON_VERSIONS = ("1.", "2.0.")
 
-ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 CACHED = re.compile(r"Cached:\s+(\d+) cached, (\d+) total")
 
 
@@ -55,7 +55,7 @@ def build(client: Client, monorepo: Path) -> Run:
     done = _run(client, monorepo, "--summarize")
     seconds = time.monotonic() - started
     written = set(summaries.glob("*.json")) - before
-    text = ANSI.sub("", done.stdout + done.stderr)
+    text = _ANSI.sub("", done.stdout + done.stderr)
     cached = CACHED.search(text)
     if done.returncode != 0 or cached is None or len(written) != 1:
         raise AssertionError(f"turbo run build ended with {done.returncode}:\n{text}")
@@ -82,7 +82,7 @@ def dry_run(client: Client, monorepo: Path) -> tuple[Task, ...]:
 def command(client: Client, monorepo: Path, *arguments: str) -> str:
     """Run any other command of turbo, which must succeed, and return its output."""
     done = _turbo(client, monorepo, *arguments)
-    text = ANSI.sub("", done.stdout + done.stderr)
+    text = _ANSI.sub("", done.stdout + done.stderr)
     if done.returncode != 0:
         raise AssertionError(f"turbo {' '.join(arguments)} ended with {done.returncode}:\n{text}")
     return text

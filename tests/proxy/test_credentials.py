@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -12,15 +11,9 @@ import httpx
 import pytest
 from larder_proxy.credentials import NoCredential, read_target
 
-from .deployment import KEY, Deployment, Running, deployed, sidecar
+from .deployment import KEY, Deployment, Running, sidecar
 
 GITHUB = {"TURBO_TOKEN": "", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "request"}
-
-
-@pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    with deployed() as one:
-        yield one
 
 
 def github(deployment: Deployment) -> dict[str, str]:

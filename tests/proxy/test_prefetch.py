@@ -4,39 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import pytest
 from larder_proxy.credentials import Target
 from larder_proxy.lists import MOST_FILES, LastRun, dry_run, listed
 from larder_proxy.places import FIRST, MOST, Places
 from larder_proxy.prefetch import LARGEST
 
-from .deployment import Deployment, Running, deployed, sidecar
+from .deployment import Deployment, Running, sidecar
 
 HASHES = [f"{number:016x}" for number in range(250)]
 TARGET = Target("https://cache.example.com", team="acme")
-
-
-@pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    with deployed() as one:
-        yield one
-
-
-@pytest.fixture
-def running(deployment: Deployment, tmp_path: Path) -> Iterator[Running]:
-    with sidecar(deployment, tmp_path) as one:
-        yield one
-
-
-@pytest.fixture
-def turbo(running: Running) -> Iterator[httpx.Client]:
-    headers = {"Authorization": f"Bearer {running.sidecar.token}"}
-    with httpx.Client(base_url=running.sidecar.url, headers=headers, trust_env=False) as client:
-        yield client
 
 
 def get(turbo: httpx.Client, hash: str) -> httpx.Response:

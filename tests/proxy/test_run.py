@@ -9,23 +9,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tools.release.package import pack_sidecar
 
-from .deployment import KEY, Deployment, deployed
+from .deployment import KEY, Deployment
 
 OLDEST = "3.9"
 SHOW = "import json, os; print(json.dumps(dict(os.environ)))"
-
-
-@pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    with deployed() as one:
-        yield one
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from larder_proxy.upstream import INLINE
 
 from larder.usage import events
 
-from .deployment import DIRECT, KEY, Deployment, Running, deployed, sidecar
+from .deployment import DIRECT, KEY, Deployment, Running, sidecar
 
 FORMATS = "layers/larder/src/larder/web/html/console/format.js"
 SHA = hashlib.sha256(b"content").hexdigest()
@@ -34,22 +34,6 @@ ENTRIES = {
     "plain": ("/plain/metro/key-1", "metro-key-1", 200),
 }
 """A path of each tool, the hash in Larder, and the status of an upload."""
-
-
-@pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    with deployed() as one:
-        yield one
-
-
-@pytest.fixture
-def running(
-    request: pytest.FixtureRequest, deployment: Deployment, tmp_path: Path
-) -> Iterator[Running]:
-    """A sidecar. A parameter is the room of its spool."""
-    deployment.room = getattr(request, "param", deployment.room)
-    with sidecar(deployment, tmp_path) as one:
-        yield one
 
 
 @pytest.fixture

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from larder_proxy.upstream import INLINE
 
-from .deployment import KEY, Deployment, Running, deployed, sidecar
+from .deployment import KEY, Deployment, Running, sidecar
 
 HASH = "08e4547d5347b63f"
 ARTIFACT = f"/v8/artifacts/{HASH}?slug=acme"
@@ -20,27 +19,6 @@ DESCRIBED = {
     "x-artifact-dirty-hash": "b" * 16,
     "x-artifact-client-ci": "GITHUB_ACTIONS",
 }
-
-
-@pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    with deployed() as one:
-        yield one
-
-
-@pytest.fixture
-def running(deployment: Deployment, tmp_path: Path) -> Iterator[Running]:
-    with sidecar(deployment, tmp_path) as one:
-        yield one
-
-
-@pytest.fixture
-def turbo(running: Running) -> Iterator[httpx.Client]:
-    variables = running.sidecar.turbo_variables()
-    headers = {"Authorization": f"Bearer {variables['TURBO_TOKEN']}", "User-Agent": "turbo 2.11.11"}
-    url = variables["TURBO_API"]
-    with httpx.Client(base_url=url, headers=headers, trust_env=False) as client:
-        yield client
 
 
 @pytest.mark.parametrize("size", [100, 200_000, INLINE])
