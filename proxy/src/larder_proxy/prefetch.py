@@ -137,8 +137,14 @@ class Prefetch:
                 return
             fetch.is_begun = True
         try:
-            fetch.found = self._whole(fetch)
-            if fetch.found is not None:
+            found = self._whole(fetch)
+            with self._changed:
+                # `close` closes what is found by then.
+                if not self._is_closed:
+                    fetch.found, found = found, None
+            if found is not None:
+                found.close()
+            elif fetch.found is not None:
                 self._hold(fetch.found, 1)
         finally:
             fetch.done.set()
