@@ -9,9 +9,10 @@ import random
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 
-from benchmarks.paths import HANDSHAKES, LOOPBACK, NONE, Latencies, Path, listen
+from benchmarks.paths import HANDSHAKES, LOOPBACK, NONE, Latencies, Path, listening
 
 _FIRST_WINDOW = 14_480
 """Bytes that a new connection sends before the first acknowledgement: ten segments."""
@@ -24,7 +25,17 @@ _LARGEST_REPLY = 4_400_000
 
 
 def serve(ready: Connection) -> None:
-    asyncio.run(listen(ready, _Server().handle))
+    asyncio.run(_serve(ready))
+
+
+async def _serve(ready: Connection) -> None:
+    """Storage and the edge are other hosts than the API, so clients open connections of their own to them."""
+    server = _Server()
+    api, server.storage_port, server.edge_port = [
+        await listening(partial(server.handle, edge=is_edge)) for is_edge in (False, False, True)
+    ]
+    ready.send(api)
+    await asyncio.Event().wait()
 
 
 @dataclass
@@ -46,11 +57,14 @@ class _Server:
         self.running = 0
         self.idle: Counter[str] = Counter()
         self.free_at = 0.0
+        self.storage_port = self.edge_port = 0
 
     def ms(self, median: float) -> float:
         return median * self.random.lognormvariate(0, self.latencies.spread) / 1_000
 
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, edge: bool
+    ) -> None:
         opened, window = time.monotonic(), [_FIRST_WINDOW]
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
@@ -66,18 +80,19 @@ class _Server:
                     answer = self.control(method, body)
                     await self.send(writer, method, answer, started, [_LARGEST_WINDOW], 0)
                     continue
-                rtt = self.path.rtt_ms / 1_000
+                # The edge ends connections near the client, and has open ones to storage.
+                far = self.path.rtt_ms / 1_000
+                near = min(far, self.latencies.edge_rtt / 1_000) if edge else far
                 # The handshakes of a new connection that are not over yet, the way there and back, and a large body.
-                begun = (
-                    max(started, opened + HANDSHAKES * rtt) + rtt + self.upload(len(body), window)
-                )
-                answer = await self.answer(method, path, headers, body)
-                await self.send(writer, method, answer, begun + answer.seconds, window, rtt)
+                begun = max(started, opened + HANDSHAKES * near) + far
+                begun += self.upload(len(body), window, near)
+                answer = self.answer(method, path, headers, body)
+                await self.send(writer, method, answer, begun + answer.seconds, window, near)
         writer.close()
 
-    def upload(self, size: int, window: list[int]) -> float:
+    def upload(self, size: int, window: list[int], rtt: float) -> float:
         """The seconds that a request body takes on its way."""
-        rtt, seconds, sent = self.path.rtt_ms / 1_000, 0.0, window[0]
+        seconds, sent = 0.0, window[0]
         while rtt and sent < size:
             seconds, window[0] = seconds + rtt, min(window[0] * 2, _LARGEST_WINDOW)
             sent += window[0]
@@ -122,7 +137,7 @@ class _Server:
             self.free_at = 0.0
         return _Answer(200, json.dumps(self.seen).encode())
 
-    async def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> _Answer:
+    def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> _Answer:
         hash, known = path.rsplit("/", 1)[-1], self.latencies
         if path.startswith("/storage/"):
             self.seen[f"storage {method}"] += 1
@@ -134,7 +149,8 @@ class _Server:
         if known.at_once and self.running >= known.at_once:
             self.seen["503"] += 1
             return _Answer(503, seconds=self.ms(known.gateway))
-        answer = self.larder(method, hash, headers, body)
+        by_edge = path.startswith("/edge/")
+        answer = self.larder(method, hash, headers, body, by_edge=by_edge)
         answer.seconds += self.ms(known.code)
         return self.run(kind, answer, known.start)
 
@@ -143,6 +159,7 @@ class _Server:
         if self.idle[function]:
             self.idle[function] -= 1
         else:
+            self.seen["starts"] += 1
             answer.seconds += self.ms(start)
         # A function is busy without the gateway and the path.
         self.running += 1
@@ -173,10 +190,14 @@ class _Server:
         answer.seconds += self.ms(known.peer_code + known.peer_code_mb * moved)
         return self.run("peer", answer, known.peer_start)
 
-    def larder(self, method: str, hash: str, headers: dict[str, str], body: bytes) -> _Answer:
+    def larder(
+        self, method: str, hash: str, headers: dict[str, str], body: bytes, *, by_edge: bool
+    ) -> _Answer:
         """What a function answers, with its round trips to the tables and to storage."""
         reads, writes = self.ms(self.latencies.tables), 2 * self.ms(self.latencies.tables)
-        storage = f"http://{headers['host']}/storage/{hash}"
+        storage = (
+            f"http://127.0.0.1:{self.edge_port if by_edge else self.storage_port}/storage/{hash}"
+        )
         if method == "OPTIONS":
             if headers.get("access-control-request-method") == "PUT":
                 return _Answer(200, headers={"location": storage}, seconds=writes)

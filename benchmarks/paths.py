@@ -37,7 +37,8 @@ class Latencies:
     """Assumed medians of AWS within its region, and of code, in ms, with a lognormal spread.
 
     `at_once` is how many functions run, 0 for any number. `start` is what a new instance adds to its first request.
-    Bodies of up to `in_tables` bytes need no storage.
+    Bodies of up to `in_tables` bytes need no storage. With `/edge` as the base of the address, those of storage
+    come from an edge that is `edge_rtt` ms away.
 
     turborepo-remote-cache (`/peer-function` and `/peer-container` as the base of the address) asks storage for each
     artifact twice, and passes it through.
@@ -53,6 +54,7 @@ class Latencies:
     at_once: int = 0
     start: float = 0
     in_tables: int = 32_768
+    edge_rtt: float = 15
     peer_balancer: float = 2
     peer_code: float = 6
     peer_code_mb: float = 45
@@ -124,10 +126,10 @@ def _process(serve: Callable[..., None], *arguments: object) -> Iterator[int]:
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-async def listen(ready: Connection, handle: Handle) -> None:
+async def listening(handle: Handle) -> int:
+    """Start a server, and return its port."""
     server = await asyncio.start_server(handle, "127.0.0.1", 0, limit=2**20, backlog=512)
-    ready.send(server.sockets[0].getsockname()[1])
-    await server.serve_forever()
+    return int(server.sockets[0].getsockname()[1])
 
 
 def _serve_relay(ready: Connection, port: int, rtt: float) -> None:
@@ -139,7 +141,11 @@ def _serve_relay(ready: Connection, port: int, rtt: float) -> None:
             return_exceptions=True,
         )
 
-    asyncio.run(listen(ready, handle))
+    async def serve() -> None:
+        ready.send(await listening(handle))
+        await asyncio.Event().wait()
+
+    asyncio.run(serve())
 
 
 async def _delay(

@@ -1,29 +1,31 @@
-"""Complete restores by real turbo, with each way in turn, over each path."""
+"""Complete restores, with each way in turn, over each path."""
 
 from __future__ import annotations
 
-import os
 import statistics
-import sys
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from benchmarks.deployed import repositories
-from benchmarks.paths import CI, FAR, LAPTOP, LOOPBACK, NONE, Latencies, Model
+from benchmarks.deployed.restorer import (
+    BEFORE,
+    DIRECT,
+    EDGE,
+    OWN,
+    PEER_CONTAINER,
+    PEER_FUNCTION,
+    PREFLIGHT,
+    PREFLIGHT_BEFORE,
+    SIDECAR,
+    Restorer,
+)
+from benchmarks.paths import CI, FAR, LAPTOP, Latencies
 from benchmarks.paths import Path as Route
-from tests.e2e import monorepo, turbo
 
-OWN = "own folder"
-DIRECT = "direct"
-PREFLIGHT = "preflight"
-SIDECAR = "`larder run`"
-BEFORE = "direct, before"
-PEER_FUNCTION = "peer, function"
-PEER_CONTAINER = "peer, container"
-WAYS = (OWN, DIRECT, PREFLIGHT, SIDECAR, BEFORE, PEER_FUNCTION, PEER_CONTAINER)
+_PEERS = (PEER_FUNCTION, PEER_CONTAINER)
+SMALL = (OWN, DIRECT, PREFLIGHT, SIDECAR, BEFORE, PREFLIGHT_BEFORE, *_PEERS)
+MIXED = (OWN, DIRECT, PREFLIGHT, EDGE, SIDECAR, *_PEERS)
+AFTER_IDLE = (DIRECT, PREFLIGHT, SIDECAR, BEFORE, *_PEERS)
 PATHS = (CI, LAPTOP, FAR)
 WARM = Latencies()
 
@@ -33,6 +35,8 @@ STARTS = Latencies(start=380, peer_start=1_150)
 
 FORMER_START = 540
 """When the first call loaded TLS: 143 ms of init, and 71 of CPU in the first call."""
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -46,117 +50,54 @@ class Restores:
     seconds: Mapping[str, Sequence[float]]
     restored: Mapping[str, int]
 
+    @property
+    def ways(self) -> tuple[str, ...]:
+        if self.after_idle:
+            return AFTER_IDLE
+        return SMALL if self.mix == "small" else MIXED
+
     def median(self, way: str) -> float:
         return statistics.median(self.seconds[way])
 
     def ratio(self, way: str, other: str) -> float:
-        """The median of the rounds' ratios."""
-        return statistics.median(
-            ours / theirs
-            for ours, theirs in zip(self.seconds[way], self.seconds[other], strict=True)
-        )
+        """The median of the ratios of the rounds in which both ran."""
+        both = zip(self.seconds[way], self.seconds[other], strict=False)
+        return statistics.median(ours / theirs for ours, theirs in both)
+
+    @property
+    def spread(self) -> float:
+        """Half of the range of `direct`, divided by its median."""
+        found = self.seconds[DIRECT]
+        return (max(found) - min(found)) / 2 / self.median(DIRECT)
 
 
-def native(version: str, tools: Path) -> Path:
-    """turbo's own program, without the start of node."""
-    modules = turbo.installed(version, tools).parent.parent
-    (program,) = [
-        found
-        for found in modules.glob("**/bin/turbo")
-        if found.is_file() and found.read_bytes()[:4] == b"\x7fELF"
-    ]
-    return program
+def measure(restorer: Restorer, *, rounds: int, say: Say) -> list[Restores]:
+    """Restores of one repository: warm over each path and, of small artifacts, after idle over the first two."""
+    is_small = restorer.mix == "small"
+    cases = [(path, False) for path in PATHS] + [(path, True) for path in PATHS[:2] if is_small]
+    return [_case(restorer, path, is_idle, rounds, say) for path, is_idle in cases]
 
 
-def measure(
-    model: Model,
-    folder: Path,
-    tools: Path,
-    *,
-    packages: int,
-    mix: str,
-    rounds: int,
-    say: Callable[[str], None],
-) -> list[Restores]:
-    """Restores of one repository: warm over each path, and after idle over the first two."""
-    root = folder / f"{mix}-{packages}"
-    repositories.make(root, packages, mix)
-    home = folder / "home"
-    home.mkdir(exist_ok=True)
-    program = native(turbo.NEWEST, tools)
-    wrapped = _wrapped(program, folder)
-
-    def restore(way: str) -> tuple[float, int]:
-        monorepo.wipe_outputs(root)
-        if way != OWN:
-            monorepo.wipe_local_cache(root)
-        base = {PEER_FUNCTION: "/peer-function", PEER_CONTAINER: "/peer-container"}.get(way, "")
-        api = {"TURBO_API": model.url + base, "TURBO_TOKEN": "a" * 64, "TURBO_TEAM": "team_any"}
-        client = turbo.Client(
-            command=wrapped if way == SIDECAR else program,
-            version=turbo.NEWEST,
-            remote_cache={} if way == OWN else api,
-            home=home,
-            # With the npm of the repository.
-            ci={"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"},
-        )
-        flags = ["--preflight"] if way == PREFLIGHT else []
-        started = time.monotonic()
-        text = turbo.command(client, root, "run", "build", "--output-logs=none", *flags)
-        seconds = time.monotonic() - started
-        cached = turbo.CACHED.search(text)
-        if cached is None:
-            raise RuntimeError(f"turbo does not say what it restored:\n{text}")
-        return seconds, int(cached[1])
-
-    model.set(LOOPBACK, NONE)
-    restore(DIRECT)
-    # Once through the sidecar, which then knows the hashes of the last run.
-    restore(SIDECAR)
-    cases = [(path, WARM) for path in PATHS] + [(path, STARTS) for path in PATHS[:2]]
-    return [_case(model, restore, packages, mix, *case, rounds, say) for case in cases]
-
-
-def _case(
-    model: Model,
-    restore: Callable[[str], tuple[float, int]],
-    packages: int,
-    mix: str,
-    path: Route,
-    latencies: Latencies,
-    rounds: int,
-    say: Callable[[str], None],
-) -> Restores:
+def _case(restorer: Restorer, path: Route, after_idle: bool, rounds: int, say: Say) -> Restores:
     seconds: dict[str, list[float]] = defaultdict(list)
     restored: dict[str, int] = {}
-    after_idle = latencies is STARTS
+    latencies = STARTS if after_idle else WARM
+    case = Restores(restorer.packages, restorer.mix, path.name, after_idle, seconds, restored)
     for number in range(rounds):
-        for way in WAYS:
+        for way in case.ways:
+            if way == PEER_FUNCTION and restorer.mix == "mixed" and number > 0:
+                # It restores less, and takes long for that.
+                continue
             if way == OWN:
-                # Its files are those of the restore before.
-                model.set(LOOPBACK, NONE)
-                restore(DIRECT)
+                restorer.fill()
             former = replace(latencies, in_tables=2_000, start=FORMER_START if after_idle else 0)
-            model.set(path, former if way == BEFORE else latencies, seed=number)
-            took, found = restore(way)
-            if found < packages and way != PEER_FUNCTION:
-                raise RuntimeError(f"{way}: only {found} of {packages} packages were restored")
-            seconds[way].append(took)
-            restored[way] = min(found, restored.get(way, found))
-    case = Restores(packages, mix, path.name, after_idle, seconds, restored)
+            is_former = way in (BEFORE, PREFLIGHT_BEFORE)
+            restorer.model.set(path, former if is_former else latencies, seed=number)
+            took = restorer.restore(way)
+            seconds[way].append(took.seconds)
+            restored[way] = min(took.packages, restored.get(way, took.packages))
     say(
-        f"{packages} {mix}, {path.name}{', after idle' * after_idle}: "
-        + ", ".join(f"{way} {case.median(way):.2f}" for way in WAYS)
+        f"{restorer.packages} {restorer.mix}, {path.name}{', after idle' * after_idle}: "
+        + ", ".join(f"{way} {case.median(way):.2f}" for way in case.ways)
     )
     return case
-
-
-def _wrapped(program: Path, folder: Path) -> Path:
-    """A command that runs turbo by `larder run`."""
-    proxy = Path(__file__).resolve().parents[2] / "proxy" / "src"
-    command = folder / "through-larder-run"
-    command.write_text(
-        f'#!/bin/sh\nPYTHONPATH={proxy} exec {sys.executable} -m larder_proxy run -- {program} "$@"\n'
-    )
-    command.chmod(0o755)
-    return command

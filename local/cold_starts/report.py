@@ -44,9 +44,9 @@ How long every function takes to start and how much memory it uses, as `make ben
   shows the cost of the runtime itself.
 - **peak** is the peak of resident memory, with a small artifact. **Other replies** are those that are
   no success, such as a 404 for what an earlier call has deleted.
-- Tables and bucket are local servers on the same processors, without encryption in transit. In the cloud, CPU is
-  proportional to memory: 512 MB get a bit less than a third of a core. All times grow accordingly, including those of
-  `bare_client`, so the ratios stay the same.
+- Tables and bucket are local servers on the same processors, the tables behind TLS. In the cloud, CPU is proportional
+  to memory after the start: 512 MB get a bit less than a third of a core. All times grow accordingly, including those
+  of `bare_client`, so the ratios stay the same.
 """
 
 

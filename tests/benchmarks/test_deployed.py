@@ -10,8 +10,10 @@ import httpx
 import pytest
 
 from benchmarks.deployed import repositories
-from benchmarks.deployed.report import page
-from benchmarks.deployed.restores import DIRECT, PEER_CONTAINER, PEER_FUNCTION, WAYS, Restores
+from benchmarks.deployed.checks import Compared, Morning, Size
+from benchmarks.deployed.report import Results, page
+from benchmarks.deployed.restorer import DIRECT, PEER_CONTAINER, PEER_FUNCTION
+from benchmarks.deployed.restores import SMALL, Restores
 from benchmarks.paths import LOOPBACK, NONE, Model, modelled
 
 
@@ -56,15 +58,42 @@ def _seconds(model: Model, start: int | None) -> float:
 
 
 def restores(ours: float, container: float) -> Restores:
-    seconds = {way: [ours] for way in WAYS} | {PEER_CONTAINER: [container], PEER_FUNCTION: [1.0]}
+    seconds = {way: [ours] for way in SMALL} | {PEER_CONTAINER: [container], PEER_FUNCTION: [1.0]}
     return Restores(
-        300, "small", "CI", False, seconds, dict.fromkeys(WAYS, 300) | {PEER_FUNCTION: 291}
+        300, "small", "CI", False, seconds, dict.fromkeys(SMALL, 300) | {PEER_FUNCTION: 291}
     )
 
 
 def test_the_page_says_which_goals_are_met_and_who_did_not_restore_all() -> None:
-    met = page([restores(0.5, 1.0)], {}, rounds=1, seconds=60)
-    assert "| small, direct, CI | peer, container | 0.50 | 0.65 | yes |" in met
-    assert "1.00, 291 restored" in met
-    assert "| 0.50 | 0.65 | yes |" not in page([restores(0.8, 1.0)], {}, rounds=1, seconds=60)
     assert restores(0.8, 1.0).ratio(DIRECT, PEER_CONTAINER) == 0.8
+    results = Results(
+        [restores(0.5, 1.0)],
+        checked=[Compared("far", 1.0, 1.2)],
+        sizes=[Size(512, 380, 1.1)],
+        morning=[Morning(DIRECT, 2.0, 3.0, 40)],
+    )
+    met = page(results, {}, rounds=(1, 0), seconds=60)
+    assert "| small, direct, CI | peer, container | 0.50 | 0.65 | yes |" in met
+    assert "| real server, far | model, apart by | 0.20 | 0.15 | no |" in met
+    assert "1.00, 291 restored" in met
+    assert "| 512 MB | 380 ms | 1.10 s | $0.04 |" in met
+    assert "| direct | 2.00 s | 3.00 s | 40 |" in met
+    worse = page(Results([restores(0.8, 1.0)]), {}, rounds=(1, 0), seconds=60)
+    assert "| 0.50 | 0.65 | yes |" not in worse
+
+
+def test_the_edge_has_a_host_of_its_own_and_opens_connections_near_the_client() -> None:
+    with modelled() as model:
+        far = replace(LOOPBACK, rtt_ms=100)
+        with httpx.Client(base_url=model.url, trust_env=False) as client:
+            client.put("/v8/artifacts/0123456789abcdef", content=b"x" * 1_000_000)
+            places, seconds = set(), []
+            for base in ("", "/edge"):
+                found = client.get(f"{base}/v8/artifacts/0123456789abcdef")
+                places.add(found.headers["location"])
+                model.set(far, NONE)
+                reply = httpx.get(found.headers["location"], trust_env=False)
+                seconds.append(reply.elapsed.total_seconds())
+                model.set(LOOPBACK, NONE)
+    assert len({*places, model.url}) == 3
+    assert seconds[1] < seconds[0] - 0.1
