@@ -96,13 +96,21 @@ def key(local_cloud: LocalCloud, team: str) -> str:
 def test_a_local_cloud_passes_every_check_within_a_minute(local_cloud: LocalCloud) -> None:
     done = run("--local", local_cloud.data, "smoke")
     assert done.returncode == 0, done.stdout + done.stderr
-    *checks, summary = done.stdout.splitlines()[1:]
+    report, _, requests = done.stdout.partition("\n\n")
+    *checks, summary = report.splitlines()[1:]
     assert all(line.startswith("    ok  ") for line in checks)
     assert "a large artifact is uploaded straight to S3" in done.stdout
     assert "(50 MB)" in done.stdout
     passed, _, seconds = summary.removesuffix(" s").partition(" checks passed in ")
     assert passed == f"{len(checks)} of {len(checks)}"
     assert int(seconds) < AT_MOST_S
+    kinds = ("OPTIONS", "status", "PUT", "GET of 10 kB", "GET of 100 kB", "GET that", "S3, to")
+    _title, _heads, _line, *rows = requests.splitlines()
+    for kind, row in zip(kinds, rows, strict=True):
+        *_, connect, first, median = row.split()
+        assert row.startswith(kind)
+        assert 0 <= int(connect) <= int(first) + AT_MOST_S * 1_000
+        assert int(median) < AT_MOST_S * 1_000
 
 
 def test_make_smoke_takes_url_key_and_team(local_cloud: LocalCloud) -> None:
@@ -118,12 +126,12 @@ def test_make_smoke_takes_url_key_and_team(local_cloud: LocalCloud) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_only_four_bytes_remain(local_cloud: LocalCloud, key: str, team: str) -> None:
+def test_only_five_bytes_remain(local_cloud: LocalCloud, key: str, team: str) -> None:
     before = local_cloud.larder("teams", "show", team)
     assert smoke(local_cloud.url, key) == {}
     left = local_cloud.larder("teams", "show", team)
-    assert left["stored_bytes"] - before["stored_bytes"] == 4
-    assert left["artifacts"] - before["artifacts"] == 4
+    assert left["stored_bytes"] - before["stored_bytes"] == 5
+    assert left["artifacts"] - before["artifacts"] == 5
 
 
 def test_nothing_remains_if_the_key_can_delete(

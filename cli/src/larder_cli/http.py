@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import ssl
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -99,6 +100,30 @@ def exchange(
                 {name.lower(): value for name, value in response.getheaders()},
                 _digest(response) if as_digest else response.read(),
             )
+    except (OSError, HTTPException, ssl.SSLError) as error:
+        raise Unreachable(str(error) or type(error).__name__) from error
+
+
+def timed(
+    method: str, url: str, headers: Mapping[str, str], body: bytes = b"", *, times: int
+) -> list[float]:
+    """Send a request `times` times over one connection. Raises Unreachable.
+
+    Returns the seconds that it took to connect, and then those of each request until its whole response was there.
+    """
+    address = urlsplit(url)
+    sent = {"User-Agent": "larder-smoke", **headers}
+    try:
+        with contextlib.closing(_connection(address, TIMEOUT_S)) as connection:
+            began = time.monotonic()
+            connection.connect()
+            found = [time.monotonic() - began]
+            for _ in range(times):
+                began = time.monotonic()
+                connection.request(method, _target(address), body=body or None, headers=sent)
+                connection.getresponse().read()
+                found.append(time.monotonic() - began)
+            return found
     except (OSError, HTTPException, ssl.SSLError) as error:
         raise Unreachable(str(error) or type(error).__name__) from error
 

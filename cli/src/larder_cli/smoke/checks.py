@@ -46,7 +46,7 @@ class Site:
     large_bytes: int
     run: str = field(default_factory=lambda: secrets.token_hex(7))
     stored: dict[str, str] = field(default_factory=dict)
-    """Hashes by name: `small`, `tagged`, `chunked`, `large`."""
+    """Hashes by name: `small`, `tagged`, `chunked`, `large`, `timed`."""
     large_digest: str = ""
     uses_edge: bool = False
     """Whether the large artifact was uploaded to the edge, and not to S3 itself."""
@@ -70,11 +70,14 @@ class Site:
         all_headers = dict(headers or {})
         if authorization is not None:
             all_headers["Authorization"] = authorization or f"Bearer {self.key}"
+        return exchange(method, self.address(path), headers=all_headers, **more)
+
+    def address(self, path: str) -> str:
+        """The URL of a path, for the team."""
         query = {} if self.team is None else {"slug": self.team}
         if self.team is not None and self.team.startswith("team_"):
             query = {"teamId": self.team}
-        url = f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
-        return exchange(method, url, headers=all_headers, **more)
+        return f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
 
     def put(
         self,

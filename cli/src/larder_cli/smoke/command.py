@@ -1,6 +1,7 @@
 """`larder smoke`: the options, the run and the output."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -11,8 +12,9 @@ from click.core import ParameterSource
 
 from larder import clock, settings
 from larder_cli.commands import examples, json_option
+from larder_cli.http import Unreachable
 from larder_cli.outcomes import Failed, Outcome, show, tried
-from larder_cli.output import echo, print_json
+from larder_cli.output import echo, print_json, print_table
 from larder_cli.quantities import size_bytes
 from larder_cli.smoke.checks import (
     CHECKS,
@@ -22,6 +24,7 @@ from larder_cli.smoke.checks import (
     clean_up,
 )
 from larder_cli.smoke.log_lines import requests_are_logged
+from larder_cli.smoke.times import TIMES, Times, measure
 from larder_cli.target import Target, enter, stack_output
 
 
@@ -80,26 +83,43 @@ def smoke(
 ) -> None:
     """Check that a live deployment works for clients.
 
-    Takes half a minute. Stores four artifacts with new hashes, and deletes them at the end. If the key cannot delete
+    Takes half a minute. Stores five artifacts with new hashes, and deletes them at the end. If the key cannot delete
     artifacts, it replaces each with one byte. With --stack it also looks up the requests in the log, and how
-    many functions the account runs at once. Prints what to do about each failed check.
+    many functions the account runs at once. Prints what to do about each failed check and, if all pass, how long
+    each kind of request takes from here.
     """
     target = ctx.find_object(Target) or Target()
     site = _site(ctx, url, key, team, large_bytes)
     if not as_json:
         echo(site.url)
     outcomes: list[Outcome] = []
-    for outcome in _run(site, target.stack):
+    times: list[Times] = []
+    for outcome in _run(site, target.stack, times):
         outcomes.append(outcome)
         if not as_json:
             show(outcome)
     failed = sum(one.outcome != "passed" for one in outcomes)
     if as_json:
-        print_json({"url": site.url, "failed": failed, "checks": [asdict(one) for one in outcomes]})
+        checks, requests = ([asdict(one) for one in found] for found in (outcomes, times))
+        print_json({"url": site.url, "failed": failed, "checks": checks, "requests": requests})
     else:
         seconds = sum(one.seconds for one in outcomes)
         passed = len(outcomes) - failed
         echo(f"{passed} of {len(outcomes)} checks passed in {seconds:.0f} s")
+        if times:
+            echo(
+                "",
+                f"Milliseconds from here: to connect, the first request, the median of {TIMES} more",
+            )
+            shown = [
+                {"request": one.request}
+                | {
+                    name: f"{getattr(one, f'{name}_ms'):.0f}"
+                    for name in ("connect", "first", "median")
+                }
+                for one in times
+            ]
+            print_table(shown, ("request", "connect", "first", "median"), empty="", as_json=False)
     if failed:
         ctx.exit(1)
 
@@ -143,10 +163,12 @@ def _turbo_env(data: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if line.startswith("TURBO_"))
 
 
-def _run(site: Site, stack: str | None) -> Iterator[Outcome]:
-    began = clock.now()
+def _run(site: Site, stack: str | None, times: list[Times]) -> Iterator[Outcome]:
+    """The checks in order. If all pass, `times` gets how long requests take."""
+    began, all_passed = clock.now(), True
     for name, check in CHECKS:
         outcome = tried(name, partial(check, site))
+        all_passed &= outcome.outcome == "passed"
         yield outcome
         if name in ESSENTIAL and outcome.outcome == "failed":
             return
@@ -154,6 +176,10 @@ def _run(site: Site, stack: str | None) -> Iterator[Outcome]:
         name = "the account runs enough functions at once"
         yield tried(name, partial(account_runs_enough_functions, settings.region()))
         yield tried("the requests are logged", partial(requests_are_logged, site, stack, began))
+    if all_passed:
+        # The checks say what is wrong. This only measures.
+        with suppress(Unreachable):
+            times += measure(site)
     yield tried("the artifacts are deleted", partial(_cleaned_up, site))
 
 
