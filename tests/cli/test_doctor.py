@@ -220,6 +220,16 @@ CASES = (
         others=frozenset({"hidden-setting"}),
     ),
     Case(
+        *(
+            "preflight-needless",
+            "turbo.json:1",
+            "The largest of 20 artifacts in .turbo/cache has 4.0 MB",
+        ),
+        '"remoteCache": { "preflight": false }',
+        cache={"preflight": True},
+        stored=(*[100] * 19, 4_000_000),
+    ),
+    Case(
         "short-download-timeout",
         "turbo.json:1",
         "after 10 s. The largest artifact in .turbo/cache has 50.0 MB",
@@ -403,6 +413,12 @@ def test_a_token_and_a_team_of_vercel_count_without_those_of_larder(repository: 
     settings = {one["name"]: one["where"] for one in repository.report("--offline")["settings"]}
     assert settings["token"] == "VERCEL_ARTIFACTS_TOKEN"
     assert settings["team"] == "VERCEL_ARTIFACTS_OWNER"
+
+
+def test_nobody_needs_preflight_if_all_of_many_artifacts_are_small(repository: Repository) -> None:
+    repository.write("turbo.json", {"remoteCache": {**GOOD["remoteCache"], "preflight": False}})
+    repository.stores(*[100] * 20)
+    assert repository.found(offline=True) == {}
 
 
 @pytest.mark.parametrize("value", [None, "", "TRUE", "yes", "0"])

@@ -80,6 +80,11 @@ RULES: Mapping[str, Rule] = MappingProxyType(
             "Without preflight, Larder refuses artifacts over 4.5 MB (413), and turbo builds them again each time. "
             "It is fine if you always pass --preflight.",
         ),
+        "preflight-needless": Rule(
+            _N,
+            "Only artifacts over 4.5 MB need preflight. It adds a request to each download and upload, and up to "
+            "three quarters to the time of a restore.",
+        ),
         "short-download-timeout": Rule(
             _W,
             "Allow a second for every 4 MB of the largest artifact. A download that takes longer is a miss.",

@@ -16,6 +16,8 @@ DOWNLOAD_BYTES_A_SECOND = 4_000_000
 UPLOAD_BYTES_A_SECOND = 2_000_000
 DIRECT_UPLOADS_FROM = (2, 10, 13)
 """Older clients append the team to a presigned URL, which breaks its signature."""
+MANY_ARTIFACTS = 20
+"""So many artifacts in turbo's own folder show how large those of the repository are."""
 TESTED = ((1, 13, 4), (2, 11, 11))
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -222,11 +224,19 @@ def _signatures(client: Client) -> Iterator[Finding]:
 
 
 def _preflight(client: Client, artifacts: Artifacts) -> Iterator[Finding]:
-    if client.is_on("preflight"):
-        return
     where = client.value("preflight").where
-    where = client.line("remoteCache") if where not in client.environment else where
     too_large = artifacts.over(MAX_BODY_BYTES)
+    is_needless = len(artifacts.sizes) >= MANY_ARTIFACTS and not too_large
+    if client.is_on("preflight"):
+        if is_needless:
+            count, largest = len(artifacts.sizes), human_size(artifacts.largest)
+            found = f"Preflight is on. The largest of {count} artifacts in {artifacts.where} has {largest}."
+            paste = '"remoteCache": { "preflight": false }'
+            yield Finding(id="preflight-needless", where=where, found=found, paste=paste)
+        return
+    if is_needless:
+        return
+    where = client.line("remoteCache") if where not in client.environment else where
     found = "Preflight is off."
     if too_large:
         verb = "is" if too_large == 1 else "are"
