@@ -53,14 +53,18 @@ def show(operation: str, arguments: dict[str, Any]) -> None:
         watch(operation, arguments)
 
 
+Answer = Callable[[Any, bytes], tuple[int, dict[str, str], bytes]]
+
+
 @contextmanager
-def answering_wire() -> Iterator[None]:
-    """Keep connections to Amazon's hosts in this process."""
+def answering_wire(answer_tables: Answer) -> Iterator[None]:
+    """Keep connections to Amazon's hosts in this process. `answer_tables` gets DynamoDB's headers and bodies."""
     connect, wrap = socket.create_connection, ssl.SSLContext.wrap_socket
 
     def connect_to_moto(address: tuple[str, int], *args: Any, **kwargs: Any) -> Any:
         if address[0].endswith(".amazonaws.com"):
-            return _Connection(address[0])
+            tables = answer_tables if address[0].startswith("dynamodb.") else None
+            return _Connection(address[0], tables)
         return connect(address, *args, **kwargs)
 
     def leave_plain(context: ssl.SSLContext, plain: Any, *args: Any, **kwargs: Any) -> Any:
@@ -76,8 +80,8 @@ def answering_wire() -> Iterator[None]:
 class _Connection:
     """A socket, and the file that is read from it."""
 
-    def __init__(self, host: str) -> None:
-        self._host = host
+    def __init__(self, host: str, answer_tables: Answer | None) -> None:
+        self._host, self._answer_tables = host, answer_tables
         self._sent = bytearray()
         self._reply = BytesIO()
         # A descriptor that has nothing to read, for `poll`.
@@ -119,20 +123,29 @@ class _Connection:
         method, target, _ = request.readline().decode().split(" ", 2)
         headers = HTTPHeaders.from_pairs(parse_headers(request).items())
         body = request.read()
-        show(*_call(method, target, headers, body))
+        if _watches:
+            show(*_call(method, target, headers, body))
         for take in _takes:
             if (status := take(target, headers, body)) is not None:
                 self._reply = BytesIO(f"HTTP/1.1 {status} .\r\ncontent-length: 0\r\n\r\n".encode())
                 return
+        status, lines, content = self._answered(method, target, headers, body)
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        self._reply = BytesIO(f"HTTP/1.1 {status} .\r\n{head}\r\n".encode() + content)
+
+    def _answered(
+        self, method: str, target: str, headers: Any, body: bytes
+    ) -> tuple[int, dict[str, str], bytes]:
+        if self._answer_tables is not None:
+            return self._answer_tables(headers, body)
         url = f"https://{self._host}{target}"
         reply: Any = botocore_stubber("", AWSPreparedRequest(method, url, headers, body, False))
         content = b"" if method == "HEAD" else reply.content
-        lines = {**{name.lower(): value for name, value in reply.headers.items()}}
+        lines = {name.lower(): value for name, value in reply.headers.items()}
         if method != "HEAD":
             lines["content-length"] = str(len(content))
         lines.pop("transfer-encoding", None)
-        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        self._reply = BytesIO(f"HTTP/1.1 {reply.status_code} .\r\n{head}\r\n".encode() + content)
+        return reply.status_code, lines, content
 
 
 def _call(method: str, target: str, headers: Any, body: bytes) -> tuple[str, dict[str, Any]]:

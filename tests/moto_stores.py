@@ -4,6 +4,7 @@
 would have to create each table and bucket again.
 """
 
+import json
 import pickle
 from collections import defaultdict, deque
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ from moto.dynamodb.models.dynamo_type import DynamoType, LimitedSizeDict
 from moto.dynamodb.models.table import Table
 from moto.dynamodb.parsing.ast_nodes import DepthFirstTraverser, Node  # type: ignore[attr-defined]
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser  # type: ignore[attr-defined]
+from moto.dynamodb.responses import DynamoHandler
 from moto.s3.models import FakeKey, s3_backends
 from moto.secretsmanager.models import secretsmanager_backends
 
@@ -50,6 +52,9 @@ _SERVICES = {
 }
 _SIMPLE = {"S", "N", "B", "BOOL"}
 """The types of attributes that have no parts."""
+
+_LOCK = RLock()
+"""Connections are kept from one test to the next, so all tests of a process share it."""
 
 _MOTO_TRANSACT = DynamoDBBackend.transact_write_items
 _MOTO_SERIALIZE_STRUCTURE = BaseJSONSerializer._serialize_type_structure
@@ -75,16 +80,16 @@ def answering_boto3() -> Iterator[None]:
     """
     botocore_stubber.enabled = True
     _keep_no_copies()
-    lock, answer = RLock(), BotocoreStubber.__call__
+    answer = BotocoreStubber.__call__
 
     def answer_alone(stubber: BotocoreStubber, *args: Any, **kwargs: Any) -> Any:
-        with lock:
+        with _LOCK:
             put_back_waiting()
             return answer(stubber, *args, **kwargs)
 
     try:
         with (
-            answering_wire(),
+            answering_wire(_answer_tables),
             patch.object(BotocoreStubber, "__call__", answer_alone),
             patch("moto.core.responses.method_names_from_class", cache(method_names_from_class)),
             patch("moto.backend_index.backend_url_patterns", _url_patterns()),
@@ -103,6 +108,22 @@ def answering_boto3() -> Iterator[None]:
         _waiting.clear()
         BackendDict.reset()
         reset_model_data()
+
+
+def _answer_tables(headers: Any, body: bytes) -> tuple[int, dict[str, str], bytes]:
+    """moto's answer to a call of DynamoDB. It would look for the service of the URL first, and parse the body twice."""
+    handler = DynamoHandler()
+    handler.headers, handler.querystring, handler.uri_match = headers, {}, {}
+    handler.params = json.loads(body)
+    handler.region = headers["authorization"].split("/")[2]
+    handler.current_account = DEFAULT_ACCOUNT_ID
+    handler.access_key = ""
+    handler.response_headers = {}
+    with _LOCK:
+        put_back_waiting()
+        status, lines, text = handler.call_action()
+    content = text.encode() if isinstance(text, str) else text
+    return int(status), {**lines, "content-length": str(len(content))}, content
 
 
 def _keep_no_copies() -> None:

@@ -564,6 +564,7 @@ def test_a_taken_address_gets_the_same_reply_as_a_new_one(
 
 
 # It waits for two windows, so one client has to do.
+@pytest.mark.thorough
 @pytest.mark.parametrize("release", ["newest"], indirect=True)
 def test_too_many_sign_ins_get_429_with_retry_after(
     open_page: Open, local_cloud: LocalCloud, ada: Person

@@ -29,7 +29,7 @@ DAY_MS = 86_400_000
 PASSWORD = "correct horse battery"
 
 
-@pytest.fixture(params=servers.KINDS)
+@pytest.fixture(params=servers.OF_TESTS)
 def kind(request: pytest.FixtureRequest) -> str:
     """The name of a provider of the registries."""
     return str(request.param)

@@ -336,7 +336,7 @@ def test_a_login_through_the_company_gives_access_to_the_cache(
     assert (cold.cached, warm.remote_hits, warm.full_turbo) == (0, PACKAGES, True)
 
 
-@pytest.mark.parametrize("kind", servers.KINDS)
+@pytest.mark.parametrize("kind", servers.OF_TESTS)
 @pytest.mark.skipif(IS_DEPLOYED, reason="The providers are only on this computer")
 def test_a_login_for_a_team_goes_through_the_company_of_the_team(
     request: pytest.FixtureRequest,
@@ -413,6 +413,7 @@ def test_a_login_for_a_team_gets_a_key_for_only_that_team(
     assert status_of(server, token) == 401
 
 
+@pytest.mark.thorough
 def test_a_non_member_gets_no_key_and_can_sign_in_as_another_user(
     server: LocalCloud, page: Browser, ada: Person, laptop: Callable[..., Laptop]
 ) -> None:
@@ -435,6 +436,7 @@ def test_a_non_member_gets_no_key_and_can_sign_in_as_another_user(
         login.succeeds(ada)
 
 
+@pytest.mark.thorough
 def test_a_cancelled_login_creates_no_key_and_can_be_repeated(
     server: LocalCloud, page: Browser, ada: Person, laptop: Callable[..., Laptop]
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -177,3 +178,7 @@ KINDS = {
     "Canaille": Kind(_canaille, _sign_in_at_canaille, ("--verified-by", "domain")),
     "oidc-provider-mock": Kind(_mock, _sign_in_at_the_mock),
 }
+OF_TESTS = [
+    kind if kind == "oidc-provider" else pytest.param(kind, marks=pytest.mark.thorough)
+    for kind in KINDS
+]
