@@ -5,6 +5,7 @@ The package imports nothing outside the standard library and runs on Python 3.9,
 clients.py      the paths of each tool, and what each can bear as an answer
 credentials.py  the token: a key, that of a CI job, or that of `turbo login`
 spool.py        bodies on their way, in a private folder
+messages.py     HTTP/1.1, as tools and Larder speak it
 connections.py  kept connections, certificates and proxies of companies
 upstream.py     the requests to Larder and its storage, with retries
 transfers.py    what these requests give back
@@ -12,7 +13,6 @@ places.py       how many requests run at a time
 prefetch.py     what turbo is about to ask for
 lists.py        which artifacts these are
 cache.py        lookups and uploads: misses are remembered, and uploads run behind the build
-bodies.py       the bodies that tools send
 server.py       the listener
 turbo.py        the remote cache API of turbo, on the listener
 reports.py      the runs that Nx and turbo describe

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import base64
-import http.client
-import ssl
+import re
+import socket
+import sys
 import threading
 import time
-import urllib.request
-from collections.abc import Mapping
-from typing import BinaryIO
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import SplitResult, unquote, urlsplit
+
+from larder_proxy.messages import Malformed, Sent, Source, body_of, head, read_head
+
+if TYPE_CHECKING:
+    import ssl
 
 IDLE_SECONDS = 3
 """A connection that was idle for longer may be closed at the other end, which only the next request would notice."""
@@ -20,47 +25,78 @@ FIRST_BYTE_SECONDS = 15
 BYTE_SECONDS = 30
 
 _BLOCK = 262_144
+_STATUS = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: .*)?")
+_NO_TARGET = re.compile(r"[^!-~]")
+_UNTIL_CLOSED = sys.maxsize
 
-Connection = http.client.HTTPConnection
+
+class Connection:
+    """A socket, and the bytes that are read from it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.file = sock.makefile("rb")
+
+    def close(self) -> None:
+        self.file.close()
+        self.sock.close()
 
 
 class Reply:
-    """An answer. `read` gives the next bytes, and `close` must be called at the end, or before it to give up."""
+    """An answer. `close` must be called at the end, or before it to give up."""
 
     def __init__(
-        self, pool: Pool, origin: str, connection: Connection, answer: http.client.HTTPResponse
+        self,
+        pool: Pool,
+        origin: str,
+        connection: Connection,
+        status: int,
+        headers: Mapping[str, str],
+        body: Sent,
     ) -> None:
         self._pool, self._origin, self._connection = pool, origin, connection
-        self._answer = answer
+        self._headers, self._body = headers, body
         self._is_over = False
-        self.status = answer.status
-        length = answer.getheader("content-length")
-        self.length = int(length) if length and length.isdigit() else None
+        self.status = status
+        length = headers.get("content-length", "")
+        self.length = int(length) if length.isdecimal() else None
 
     def header(self, name: str) -> str:
-        return self._answer.getheader(name) or ""
+        return self._headers.get(name, "")
 
     def headers(self, prefix: str) -> dict[str, str]:
         """The headers whose names begin with a prefix in lower case."""
-        found = ((name.lower(), value) for name, value in self._answer.getheaders())
-        return {name: value for name, value in found if name.startswith(prefix)}
+        return {name: value for name, value in self._headers.items() if name.startswith(prefix)}
 
-    def read(self, size: int) -> bytes:
-        """Raises OSError or http.client.HTTPException if the answer is cut."""
-        return self._answer.read(size)
+    def blocks(self) -> Iterator[bytes]:
+        """What is left of the body. Ends early, or raises OSError or ValueError, if the answer is cut."""
+        return iter(self._body)
 
-    def text(self, most: int = 10_000) -> str:
-        return self._answer.read(most).decode(errors="replace")
+    def read(self, most: int = 10_000) -> bytes:
+        """The body, and `close`. No more than about `most` bytes.
+
+        Raises OSError or ValueError if the answer is cut.
+        """
+        found, size = [], 0
+        try:
+            for block in self._body:
+                found.append(block)
+                size += len(block)
+                if size > most:
+                    break
+            if self._body.left and self.length is not None and size <= most:
+                raise Malformed("the answer is cut")
+        finally:
+            self.close()
+        return b"".join(found)[:most]
 
     def close(self) -> None:
         if self._is_over:
             return
         self._is_over = True
-        if self._answer.isclosed() and not self._answer.will_close:
+        if self._body.left == 0 and self._headers.get("connection", "").lower() != "close":
             self._pool.keep(self._origin, self._connection)
         else:
-            # The answer has a file of its own on the socket.
-            self._answer.close()
             self._connection.close()
 
 
@@ -81,21 +117,24 @@ class Pool:
         body: BinaryIO | None = None,
         size: int = 0,
     ) -> Reply:
-        """Send a request. A kept connection that has died is replaced once.
-
-        Raises OSError or http.client.HTTPException.
-        """
+        """Send a request. A kept connection that has died is replaced once. Raises OSError or ValueError."""
         parts = urlsplit(url)
-        origin = f"{parts.scheme}://{parts.netloc}"
+        origin = _origin(parts)
         kept = self._take(origin)
         if kept is not None:
             try:
                 return self._send(kept, origin, parts, method, headers, body, size)
-            except (ConnectionError, http.client.RemoteDisconnected, ssl.SSLError):
-                kept.close()
+            except socket.timeout:
+                raise
+            except OSError:
                 if body is not None:
                     body.seek(0)
         return self._send(self._open(parts), origin, parts, method, headers, body, size)
+
+    def connect(self, url: str) -> None:
+        """Open a connection for a request that is about to come. Raises OSError or ValueError."""
+        parts = urlsplit(url)
+        self.keep(_origin(parts), self._open(parts))
 
     def _send(
         self,
@@ -110,27 +149,31 @@ class Pool:
         target = parts.path or "/"
         if parts.query:
             target += f"?{parts.query}"
+        sent = {"Host": parts.netloc.rpartition("@")[2], **headers}
+        if body is not None:
+            sent["Content-Length"] = str(size)
         try:
-            if connection.sock is not None:
-                connection.sock.settimeout(FIRST_BYTE_SECONDS)
-            connection.putrequest(method, target, skip_accept_encoding=True)
-            for name, value in headers.items():
-                connection.putheader(name, value)
-            if body is not None:
-                connection.putheader("Content-Length", str(size))
-            connection.endheaders()
-            if connection.sock is not None:
-                connection.sock.settimeout(BYTE_SECONDS if body else FIRST_BYTE_SECONDS)
-            if body is not None:
-                for block in iter(lambda: body.read(_BLOCK), b""):
-                    connection.send(block)
-            answer = connection.getresponse()
-            if connection.sock is not None:
-                connection.sock.settimeout(BYTE_SECONDS)
+            if _NO_TARGET.search(target):
+                raise Malformed("the address has characters that no address has")
+            sock = connection.sock
+            sock.settimeout(FIRST_BYTE_SECONDS if body is None else BYTE_SECONDS)
+            start = head(f"{method} {target} HTTP/1.1", sent)
+            # Small bodies share a packet with their head.
+            block = body.read(_BLOCK) if body is not None else b""
+            sock.sendall(start + block)
+            while body is not None and block:
+                block = body.read(_BLOCK)
+                sock.sendall(block)
+            status, found = _read_status(connection.file)
+            sock.settimeout(BYTE_SECONDS)
+            if method == "HEAD" or status in (204, 304):
+                answer = Sent(connection.file, 0)
+            else:
+                answer = body_of(connection.file, found, without_length=_UNTIL_CLOSED)
         except BaseException:
             connection.close()
             raise
-        return Reply(self, origin, connection, answer)
+        return Reply(self, origin, connection, status, found, answer)
 
     def _take(self, origin: str) -> Connection | None:
         with self._lock:
@@ -147,25 +190,47 @@ class Pool:
             self._idle.setdefault(origin, []).append((time.monotonic(), connection))
 
     def _open(self, parts: SplitResult) -> Connection:
-        host, port = parts.hostname or "", parts.port
+        host, is_tls = parts.hostname or "", parts.scheme == "https"
+        port = parts.port or (443 if is_tls else 80)
         # Plain HTTP is for loopback and private networks.
-        if parts.scheme != "https":
-            return http.client.HTTPConnection(host, port, timeout=CONNECT_SECONDS)
-        if not self._proxy or urllib.request.proxy_bypass(host):
-            return http.client.HTTPSConnection(
-                host, port, timeout=CONNECT_SECONDS, context=self._tls()
-            )
-        by = urlsplit(self._proxy if "//" in self._proxy else f"//{self._proxy}")
-        connection = http.client.HTTPSConnection(
-            by.hostname or "", by.port, timeout=CONNECT_SECONDS, context=self._tls()
-        )
-        connection.set_tunnel(host, port or 443, _proxy_headers(by))
-        return connection
+        if not is_tls:
+            return Connection(_connected(host, port))
+        if self._proxy:
+            # Takes as long as all other imports of the sidecar.
+            from urllib.request import proxy_bypass
+
+            sock = _connected(host, port) if proxy_bypass(host) else self._tunnel(host, port)
+        else:
+            sock = _connected(host, port)
+        try:
+            return Connection(self._tls().wrap_socket(sock, server_hostname=host))
+        except BaseException:
+            sock.close()
+            raise
+
+    def _tunnel(self, host: str, port: int) -> socket.socket:
+        proxy = self._proxy or ""
+        by = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+        sock = _connected(by.hostname or "", by.port or 443)
+        name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            sock.sendall(head(f"CONNECT {name} HTTP/1.1", {"Host": name, **_proxy_headers(by)}))
+            # Not a byte more than the answer.
+            with sock.makefile("rb", 0) as file:
+                status, _ = _read_status(file)
+            if status != 200:
+                raise Malformed(f"the proxy answers {status}")
+        except BaseException:
+            sock.close()
+            raise
+        return sock
 
     def _tls(self) -> ssl.SSLContext:
         # Reading the certificates takes 20 ms, once.
         with self._lock:
             if self._context is None:
+                import ssl
+
                 # Also reads SSL_CERT_FILE and SSL_CERT_DIR.
                 self._context = ssl.create_default_context()
             return self._context
@@ -176,6 +241,29 @@ class Pool:
                 for _, connection in kept:
                     connection.close()
             self._idle.clear()
+
+
+def _origin(parts: SplitResult) -> str:
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _connected(host: str, port: int) -> socket.socket:
+    sock = socket.create_connection((host, port), CONNECT_SECONDS)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def _read_status(file: Source) -> tuple[int, dict[str, str]]:
+    """The status and the headers of an answer, after those that only announce it. Raises OSError."""
+    while True:
+        first, headers = read_head(file)
+        match = _STATUS.fullmatch(first)
+        if match is None:
+            raise Malformed("the connection has ended, or does not speak HTTP/1.1")
+        if not match[1].startswith("1"):
+            # Before 1.1, a connection is kept only if the answer says so.
+            kept = {"connection": "close"} if first.startswith("HTTP/1.0") else {}
+            return int(match[1]), {**kept, **headers}
 
 
 def _proxy_headers(proxy: SplitResult) -> dict[str, str]:

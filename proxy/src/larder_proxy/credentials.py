@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import io
 import json
 import os
@@ -13,9 +12,8 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from larder_proxy.connections import Pool, Reply
@@ -26,14 +24,14 @@ RENEWED_AT = 0.8
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{8,4096}")
 _TRIES = 3
 _COMMAND_SECONDS = 60
+_MOST_JSON = 100_000
 
 
 class NoCredential(Exception):
     """There is no token. The message says why, and what to do."""
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """The deployment and the team. `url` has no slash at its end. Both names of the team can be empty."""
 
     url: str
@@ -46,8 +44,7 @@ class Target:
         return urlencode({name: value for name, value in named.items() if value})
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """`ends_at` is the time (time.time) of its end, None if the sidecar does not renew it."""
 
     text: str
@@ -127,7 +124,7 @@ class Credentials:
             return
         try:
             self._post("/login/oauth/token/revoke", {"token": token.text}).close()
-        except (OSError, http.client.HTTPException):
+        except (OSError, ValueError):
             # It ends by itself.
             return
 
@@ -173,10 +170,7 @@ class Credentials:
         headers = {"Authorization": f"bearer {secret}"}
         audience = quote(self._target.url, safe="")
         reply = self._pool.request("GET", f"{url}{joined}audience={audience}", headers)
-        try:
-            return str(_object(reply.text(100_000)).get("value") or "")
-        finally:
-            reply.close()
+        return str(_object(reply.read(_MOST_JSON)).get("value") or "")
 
     def _exchange(self) -> Token:
         """A new token for a new id token, because GitHub's can be used once."""
@@ -191,11 +185,8 @@ class Credentials:
                     continue
                 asked = time.time()
                 reply = self._post("/login/oauth/token", self._exchange_form(id_token))
-                try:
-                    answer = _object(reply.text(100_000))
-                finally:
-                    reply.close()
-            except (OSError, http.client.HTTPException, subprocess.SubprocessError) as error:
+                answer = _object(reply.read(_MOST_JSON))
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
                 reason = str(error)
                 continue
             token, lasts = answer.get("access_token"), answer.get("expires_in")
@@ -242,14 +233,14 @@ def _user_file(environment: Mapping[str, str]) -> Path:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        return _object(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return _object(file.read_bytes())
+    except OSError:
         return {}
 
 
-def _object(text: str) -> dict[str, Any]:
+def _object(content: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        found = json.loads(content)
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

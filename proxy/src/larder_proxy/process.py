@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import signal
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from larder_proxy.clients import CLIENTS
+from larder_proxy.connections import Pool
 from larder_proxy.credentials import NoCredential
 from larder_proxy.run import SIGNAL_SECONDS, WAIT_SECONDS, end
 from larder_proxy.server import HOST, STATUS
@@ -148,12 +148,12 @@ def _read() -> State | None:
 
 def _counts(state: State) -> dict[str, Any] | None:
     """What the process says of itself. None if it does not answer."""
-    connection = http.client.HTTPConnection(HOST, state.port, timeout=5)
+    pool = Pool({})
     try:
-        connection.request("GET", STATUS, headers={"Authorization": f"Bearer {state.token}"})
-        found = json.loads(connection.getresponse().read())
-    except (OSError, http.client.HTTPException, ValueError):
+        headers = {"Authorization": f"Bearer {state.token}"}
+        found = json.loads(pool.request("GET", f"{state.url}{STATUS}", headers).read())
+    except (OSError, ValueError):
         return None
     finally:
-        connection.close()
+        pool.close()
     return found if isinstance(found, dict) else None

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import base64
 import hmac
-import http.server
 import json
-import shutil
 import socketserver
 import time
 from collections.abc import Mapping
-from email.utils import formatdate
 
 from larder_proxy import turbo
-from larder_proxy.bodies import Sent
 from larder_proxy.cache import EVENTS, Cache
 from larder_proxy.clients import Entry, find_entry
+from larder_proxy.messages import Malformed, Sent, body_of, head, read_head
 from larder_proxy.spool import Spool, SpoolFull
 from larder_proxy.transfers import Download
 
@@ -32,11 +29,14 @@ _COLLECTION = (
     "</D:response></D:multistatus>"
 )
 _MOST_JSON = 20_000_000
+_DATE = "%a, %d %b %Y %H:%M:%S GMT"
+_REASONS = {200: "OK", 201: "Created", 202: "Accepted", 207: "Multi-Status", 404: "Not Found"}
 
 
-class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     """Answers the tools until `shutdown`. `port` 0 takes a free one."""
 
+    allow_reuse_address = True
     daemon_threads = True
     # Nx opens a hundred connections at once.
     request_queue_size = 512
@@ -55,13 +55,54 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         """A tool that went away is no error."""
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Handler(socketserver.StreamRequestHandler):
+    """A connection of a tool. Its requests come one after another."""
+
     disable_nagle_algorithm = True
+    rbufsize = 65_536
     timeout = 300
     server: Server
+    command: str
+    path: str
+    headers: dict[str, str]
+    body: Sent
 
-    def do_GET(self) -> None:
+    def handle(self) -> None:
+        answers = {
+            "GET": self.do_get,
+            "HEAD": self.do_get,
+            "PUT": self.do_put,
+            "POST": self.do_post,
+            "OPTIONS": self.do_options,
+            "PROPFIND": self.do_propfind,
+            "MKCOL": self.do_mkcol,
+        }
+        self.is_last = False
+        while not self.is_last:
+            try:
+                line, self.headers = read_head(self.rfile)
+                if not line:
+                    return
+                self.command, self.path, version = line.split(" ")
+                self.body = body_of(self.rfile, self.headers, without_length=0)
+            except (Malformed, ValueError):
+                self._refuse(400)
+                return
+            kept = self.headers.get("connection", "").lower()
+            self.is_last = kept == "close" or (version == "HTTP/1.0" and kept != "keep-alive")
+            if self.headers.get("expect", "").lower() == "100-continue":
+                self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            answer = answers.get(self.command)
+            if answer is None:
+                self._refuse(501)
+                return
+            answer()
+
+    def _refuse(self, status: int) -> None:
+        self.command, self.is_last = "", True
+        self._answer(status)
+
+    def do_get(self) -> None:
         entry = self._entry()
         if entry is None:
             return
@@ -80,14 +121,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._stream(entry, download)
 
-    do_HEAD = do_GET  # noqa: N815  # the name of http.server
-
     def _head(self, entry: Entry) -> None:
         size = self.server.cache.size(entry)
         if size is None:
             self._answer(404)
         else:
-            self._start(200, size, _BINARY)
+            self.wfile.write(self._start(200, size, _BINARY))
 
     def _send_whole(self, entry: Entry, download: Download, started: float) -> None:
         """The status follows the whole body, so that a cut download is a miss."""
@@ -96,17 +135,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._miss(entry)
             return
         try:
-            self._start(200, body.size, _BINARY, download.headers)
-            shutil.copyfileobj(body.open(), self.wfile, _BLOCK)
+            file = body.open()
+            start = self._start(200, body.size, _BINARY, download.headers)
+            # A small body shares a packet with its head.
+            self.wfile.write(start + file.read(_BLOCK))
+            for block in iter(lambda: file.read(_BLOCK), b""):
+                self.wfile.write(block)
             self.server.cache.hit(entry)
         finally:
             body.close()
 
     def _stream(self, entry: Entry, download: Download) -> None:
         """For tools with a time limit for the first byte. A cut ends the connection."""
-        self._start(200, download.size, _BINARY, download.headers)
         sent = 0
         try:
+            self.wfile.write(self._start(200, download.size, _BINARY, download.headers))
             for block in download.blocks:
                 self.wfile.write(block)
                 sent += len(block)
@@ -115,13 +158,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if sent == download.size:
             self.server.cache.hit(entry)
         else:
-            self.close_connection = True
+            self.is_last = True
 
     def _miss(self, entry: Entry) -> None:
         self.server.cache.miss(entry)
         self._answer(404)
 
-    def do_PUT(self) -> None:
+    def do_put(self) -> None:
         entry = self._entry()
         if entry is None:
             return
@@ -134,7 +177,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._drain()
             self._answer(client.dropped)
             return
-        source = self._body()
+        source = self.body
         try:
             body = self.server.spool.take(source, source.left)
         except SpoolFull:
@@ -142,26 +185,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._answer(client.dropped)
             return
         except ValueError:
-            self.close_connection = True
+            self.is_last = True
             return
         is_stored = cache.store(entry, body, turbo.sent_with(self.headers.items()))
         self._answer(client.stored if is_stored else 400)
 
-    def do_PROPFIND(self) -> None:
+    def do_propfind(self) -> None:
         """sccache looks for the folder of each entry before it stores it."""
         if not self._is_allowed():
             return
         self._drain()
         path = self.path.replace("&", "&amp;").replace("<", "&lt;")
-        text = _COLLECTION.format(path=path, date=formatdate(usegmt=True))
+        text = _COLLECTION.format(path=path, date=time.strftime(_DATE, time.gmtime()))
         self._answer(207, text.encode(), "application/xml")
 
-    def do_MKCOL(self) -> None:
+    def do_mkcol(self) -> None:
         if self._is_allowed():
             self._drain()
             self._answer(201)
 
-    def do_POST(self) -> None:
+    def do_post(self) -> None:
         if not self._is_allowed():
             return
         path, _, query = self.path.partition("?")
@@ -176,15 +219,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._drain()
             self._answer(404)
 
-    def do_OPTIONS(self) -> None:
+    def do_options(self) -> None:
         """turbo asks where to send each request. It is here, for every size."""
         if self._is_allowed():
             self._drain()
-            self._start(200, 0, _PLAIN, {"Access-Control-Allow-Headers": turbo.ALLOWED_HEADERS})
+            allowed = {"Access-Control-Allow-Headers": turbo.ALLOWED_HEADERS}
+            self.wfile.write(self._start(200, 0, _PLAIN, allowed))
 
     def _json(self) -> bytes:
         blocks, size = [], 0
-        for block in self._body():
+        for block in self.body:
             size += len(block)
             if size <= _MOST_JSON:
                 blocks.append(block)
@@ -244,33 +288,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return ""
         return value.strip() if kind.lower() == "bearer" else ""
 
-    def _body(self) -> Sent:
-        """The body of a request."""
-        if self.headers.get("transfer-encoding", "").lower() == "chunked":
-            return Sent(self.rfile, None)
-        text = self.headers.get("content-length", "0")
-        return Sent(self.rfile, int(text) if text.isdigit() else 0)
-
     def _drain(self) -> None:
         """Read a body that nobody needs. A tool that could not send all of it would fail, whatever the answer is."""
-        self._body().drain()
+        self.body.drain()
 
     def _start(
         self, status: int, size: int, kind: str, headers: Mapping[str, str] | None = None
-    ) -> None:
-        self.send_response_only(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(size))
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
+    ) -> bytes:
+        fields = {"Content-Type": kind, "Content-Length": str(size), **(headers or {})}
+        if self.is_last:
+            fields["Connection"] = "close"
+        return head(f"HTTP/1.1 {status} {_REASONS.get(status, 'Refused')}", fields)
 
     def _answer(self, status: int, content: bytes = b"", kind: str = _PLAIN) -> None:
-        self._start(status, len(content), kind)
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing is logged: the tools say what they need."""
+        start = self._start(status, len(content), kind)
+        self.wfile.write(start if self.command == "HEAD" else start + content)

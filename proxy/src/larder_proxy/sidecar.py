@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import secrets
+import os
 import socket
 import sys
 import threading
@@ -41,7 +41,7 @@ class Sidecar:
         spool: Spool | None = None,
     ) -> None:
         self.target: Target = read_target(environment, folder)
-        self.token = token or secrets.token_hex(16)
+        self.token = token or os.urandom(16).hex()
         self._pool = Pool(environment)
         self._credentials = Credentials(
             self.target, environment, self._pool, id_token_command=id_token_command

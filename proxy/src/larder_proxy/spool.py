@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import io
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterable
-from pathlib import Path
 from typing import BinaryIO, Callable
 
 IN_MEMORY = 64_000
@@ -40,10 +37,10 @@ class Body:
 
 
 class Spool:
-    """The folder. Its files have no names, so nothing is left of them after a crash."""
+    """The folder, which is made for the first file. No file has a name, so nothing is left of them after a crash."""
 
     def __init__(self, limit: int = LIMIT) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="larder-"))
+        self._folder: str | None = None
         self._left = limit
         self._lock = threading.Lock()
 
@@ -81,7 +78,13 @@ class Spool:
             self._left -= size
 
     def _new_file(self) -> BinaryIO:
+        # Not before the first file, because the module takes as long as the start of a small sidecar.
+        import tempfile
+
         try:
+            with self._lock:
+                if self._folder is None:
+                    self._folder = tempfile.mkdtemp(prefix="larder-")
             return tempfile.TemporaryFile(dir=self._folder)
         except OSError as error:
             raise SpoolFull from error
@@ -91,7 +94,10 @@ class Spool:
             self._left += size
 
     def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder is not None:
+            import shutil
+
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _write(file: BinaryIO, block: bytes) -> None:

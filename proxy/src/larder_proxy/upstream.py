@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
 import io
 import json
 import random
 import threading
 import time
 from collections.abc import Generator, Mapping
+from contextlib import suppress
 from typing import BinaryIO, Callable
 from urllib.parse import quote
 
@@ -75,12 +75,11 @@ class Upstream:
             reply = self._ask("HEAD", self._artifact(hash, query))
         if reply is None:
             return None
-        if reply.status == 200:
-            reply.read(1)
-            reply.close()
-            return reply.length
-        self._give_up(reply, "a lookup")
-        return None
+        if reply.status != 200:
+            self._give_up(reply, "a lookup")
+            return None
+        reply.close()
+        return reply.length
 
     def find(self, hash: str, query: str = "", *, is_urgent: bool = True) -> Download | None:
         """The artifact, or None: it is not there, or could not be read. `query` names another team."""
@@ -93,15 +92,11 @@ class Upstream:
                 return None
             if reply.status in (302, 307):
                 url, headers = reply.header("location"), reply.headers(_DESCRIBING)
-                reply.read(1)
-                reply.close()
+                _drop(reply)
                 # Storage checks the signature in the address, and refuses a second credential.
                 reply = self._send("GET", url, {"User-Agent": USER_AGENT})
                 if reply is None:
                     return None
-        if reply.status in _AGAIN:
-            reply.close()
-            return None
         if reply.status != 200 or reply.length is None:
             self._give_up(reply, "a lookup")
             return None
@@ -122,14 +117,10 @@ class Upstream:
         if reply is None:
             return Upload.FAILED
         if 200 <= reply.status < 300:
-            reply.read(1)
-            reply.close()
+            _drop(reply)
             return Upload.STORED
-        if reply.status not in _AGAIN:
-            self._give_up(reply, "an upload")
-            return Upload.REFUSED
-        reply.close()
-        return Upload.FAILED
+        self._give_up(reply, "an upload")
+        return Upload.FAILED if reply.status in _AGAIN else Upload.REFUSED
 
     def _store_directly(self, at: str, headers: Mapping[str, str], body: Body) -> Reply | None:
         """Upload to storage, at the address that Larder gives for it. The edge keeps the headers, and S3 does not."""
@@ -142,8 +133,7 @@ class Upstream:
         if offer is None or offer.status >= 300:
             return offer
         url = offer.header("location")
-        offer.read(1)
-        offer.close()
+        _drop(offer)
         if not url:
             self._say_once(
                 "direct", f"an upload of {body.size} bytes needs direct uploads, which are off"
@@ -176,10 +166,8 @@ class Upstream:
                 return None
             try:
                 return Answer(reply.status, reply.read(_MOST_JSON))
-            except (OSError, http.client.HTTPException):
+            except (OSError, ValueError):
                 return None
-            finally:
-                reply.close()
 
     def _artifact(self, hash: str, query: str) -> str:
         team = query or self._target.query
@@ -212,7 +200,7 @@ class Upstream:
                 reply = self._pool.request(
                     method, url, headers, file, 0 if body is None else body.size
                 )
-            except (OSError, http.client.HTTPException, ValueError) as error:
+            except (OSError, ValueError) as error:
                 reply, reason = None, type(error).__name__
             else:
                 if reply.status not in _AGAIN:
@@ -235,32 +223,25 @@ class Upstream:
         """The bytes of a download. From storage, at `url`, it goes on where it was cut."""
         at, size, resumes = 0, reply.length or 0, 0
         try:
-            while at < size:
-                try:
-                    block = reply.read(min(size - at, 262_144))
-                except (OSError, http.client.HTTPException):
-                    block = b""
-                if block:
-                    at += len(block)
-                    yield block
-                    continue
+            while True:
+                with suppress(OSError, ValueError):
+                    for block in reply.blocks():
+                        at += len(block)
+                        yield block
                 resumes += 1
-                following = None
-                if url is not None and resumes <= _RESUMES:
-                    following = self._rest(url, at)
+                if at == size or url is None or resumes > _RESUMES:
+                    return
+                following = self._rest(url, at, size)
                 if following is None:
                     return
                 reply.close()
                 reply = following
         finally:
-            if at == size:
-                # Reads the end, after which the connection is kept.
-                reply.read(1)
             reply.close()
 
-    def _rest(self, url: str, at: int) -> Reply | None:
+    def _rest(self, url: str, at: int, size: int) -> Reply | None:
         found = self._send("GET", url, {"User-Agent": USER_AGENT, "Range": f"bytes={at}-"})
-        if found is not None and found.status != 206:
+        if found is not None and (found.status, found.length) != (206, size - at):
             found.close()
             return None
         return found
@@ -284,10 +265,10 @@ class Upstream:
         self._say_once("failed", f"Larder does not answer ({reason}); the build goes on without it")
 
     def _give_up(self, reply: Reply, what: str) -> None:
-        """Remember what an answer says about all requests that follow."""
-        status, text = reply.status, reply.text() if reply.status != 404 else ""
-        reply.read(1)
-        reply.close()
+        """Remember what an answer says about all requests that follow. `_failed` has said what may pass."""
+        status, text = reply.status, _drop(reply)
+        if status in _AGAIN:
+            return
         if status == 401:
             self._turn_off("no cache: Larder refuses the token (401)")
         elif status == 403 and what == "an upload" and _code(text) in _READ_ONLY:
@@ -307,6 +288,14 @@ class Upstream:
             self._said.add(key)
         if is_new:
             self._say(line)
+
+
+def _drop(reply: Reply) -> str:
+    """The text of an answer that is over, so that its connection is kept. `""` if it is cut."""
+    try:
+        return reply.read().decode(errors="replace")
+    except (OSError, ValueError):
+        return ""
 
 
 def _wait(reply: Reply | None, attempt: int) -> float:

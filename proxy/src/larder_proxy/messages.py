@@ -1,0 +1,114 @@
+"""HTTP/1.1 messages on a connection, of tools and of Larder.
+
+The modules of the standard library parse headers as those of a mail, which takes most of the time of a small artifact.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Protocol
+
+_BLOCK = 262_144
+_MOST_LINE = 65_536
+_MOST_HEADERS = 200
+_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*\r?\n")
+
+
+class Malformed(ConnectionError):
+    """This is no HTTP/1.1, or it is cut."""
+
+
+class Source(Protocol):
+    """A connection, as it is read."""
+
+    def readline(self, most: int, /) -> bytes: ...
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def read_head(file: Source) -> tuple[str, dict[str, str]]:
+    """The first line, and the headers by their names in lower case. The line is `""` if the connection has ended.
+
+    Raises OSError.
+    """
+    first = file.readline(_MOST_LINE)
+    if not first:
+        return "", {}
+    headers: dict[str, str] = {}
+    for _ in range(_MOST_HEADERS):
+        line = file.readline(_MOST_LINE)
+        if line in (b"\r\n", b"\n"):
+            return first.decode("latin-1").rstrip("\r\n"), headers
+        match = _HEADER.fullmatch(line)
+        if match is None:
+            break
+        name, value = match[1].decode().lower(), match[2].decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    raise Malformed("the head of a message is cut or damaged")
+
+
+def head(first: str, headers: Mapping[str, str]) -> bytes:
+    """The bytes up to the body. Raises Malformed for a value that would not stay in its line."""
+    lines = [first, *[f"{name}: {value}" for name, value in headers.items()]]
+    text = "\r\n".join(lines)
+    if text.count("\n") != len(headers) or text.count("\r") != len(headers):
+        raise Malformed("a header has a line break")
+    return f"{text}\r\n\r\n".encode("latin-1", "replace")
+
+
+class Sent:
+    """A body on its connection. `left` bytes are not read yet, None if it is in chunks."""
+
+    def __init__(self, file: Source, left: int | None) -> None:
+        self._file, self.left = file, left
+
+    def __iter__(self) -> Iterator[bytes]:
+        """What is left, in blocks. They end early if the body is cut; in chunks, with ValueError."""
+        if self.left is not None:
+            yield from self._blocks()
+            return
+        while self.left is None:
+            line = self._file.readline(_MOST_LINE)
+            self.left = int(line.split(b";")[0], 16)
+            is_last = not self.left
+            yield from self._blocks()
+            if self.left:
+                raise ValueError("the body is cut")
+            while is_last and self._file.readline(_MOST_LINE).strip():
+                pass
+            if is_last:
+                return
+            self._file.readline(_MOST_LINE)
+            self.left = None
+
+    def _blocks(self) -> Iterator[bytes]:
+        while self.left:
+            block = self._file.read(min(_BLOCK, self.left))
+            if not block:
+                return
+            self.left -= len(block)
+            yield block
+
+    def drain(self) -> None:
+        with suppress(ValueError):
+            for _ in self:
+                pass
+
+
+def body_of(file: Source, headers: Mapping[str, str], *, without_length: int) -> Sent:
+    """The body that follows a head. `without_length` is the most bytes of one that names no length.
+
+    Raises Malformed.
+    """
+    if "transfer-encoding" in headers:
+        if headers["transfer-encoding"].lower() != "chunked":
+            raise Malformed("the body has an unknown coding")
+        return Sent(file, None)
+    text = headers.get("content-length")
+    if text is None:
+        return Sent(file, without_length)
+    if not text.isdecimal():
+        raise Malformed("the length of the body is no number")
+    return Sent(file, int(text))
