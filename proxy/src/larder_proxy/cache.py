@@ -7,7 +7,6 @@ import json
 import queue
 import threading
 import time
-import uuid
 from typing import Callable, NamedTuple
 
 from larder_proxy.clients import Entry
@@ -67,7 +66,7 @@ class Cache:
         self._queue: queue.Queue[_Upload | None] = queue.Queue()
         self._events: list[dict[str, object]] = []
         self._sending: list[threading.Thread] = []
-        self._session = str(uuid.uuid4())
+        self._session = ""
         self._threads = [
             threading.Thread(target=self._upload_each, daemon=True) for _ in range(UPLOADERS)
         ]
@@ -206,6 +205,11 @@ class Cache:
         """Events as turbo sends them, so that usage has the hits of every tool."""
         if entry.client.name == "turbo":
             return
+        if not self._session:
+            # turbo does not need it, and the start takes as long as its imports.
+            import uuid
+
+            self._session = str(uuid.uuid4())
         event = {
             "sessionId": self._session,
             "source": "REMOTE",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import NamedTuple
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 """A hash that Larder accepts."""
 
 
-@dataclass(frozen=True)
-class Client:
+class Client(NamedTuple):
     """A build tool. `stored` is the status of an accepted upload, and `dropped` of one that nothing will keep.
 
     An answer streams from `streams_from` bytes on. A tool that a cut answer would break gets each body whole.
@@ -27,7 +27,7 @@ class Client:
     seconds: float = 45
     times_tasks: bool = False
     is_content_addressed: bool = False
-    variables: dict[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = {}
     """What `larder run` sets. `{url}`, `{host}`, `{port}`, `{token}` and `{free_port}` are replaced."""
 
     @property
@@ -99,8 +99,7 @@ _PLAIN = re.compile(r"/plain/([a-z][a-z0-9-]{0,30})/([^/]{1,500})")
 _PATHS = [(re.compile(path), client) for client in CLIENTS for path in client.paths]
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """An entry of a tool's cache. `hash` is its name in Larder, and `digest` the SHA-256 that its bytes must have.
 
     `query` names the team, `""` for that of the sidecar.

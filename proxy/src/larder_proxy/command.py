@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import TYPE_CHECKING
 
-from larder_proxy import process
 from larder_proxy.clients import TOOLS
 from larder_proxy.run import WAIT_SECONDS, run
+
+if TYPE_CHECKING:
+    from larder_proxy import process
 
 _RUN = """\
 Run a build with Larder as the cache of its tools: turbo, Nx, Gradle, sccache, ccache, moon, Rush.
@@ -52,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     acts = proxy.add_subparsers(dest="act", required=True, metavar="ACT")
     for name, text in (("start", "start it"), ("serve", "stay in the foreground")):
         act = acts.add_parser(name, help=text)
-        act.add_argument("--port", type=int, default=process.PORT)
+        act.add_argument("--port", type=int)
     acts.add_parser("stop", help="wait for its uploads, and stop it")
     acts.add_parser("status", help="show what it has done")
     env = acts.add_parser("env", help="print the variables of the tools as lines of a shell")
@@ -71,11 +74,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _proxy(asked: argparse.Namespace) -> int:
+    # `larder run` starts sooner without it.
+    from larder_proxy import process
+
+    port = getattr(asked, "port", None) or process.PORT
     try:
         if asked.act == "serve":
-            return process.serve(asked.port)
+            return process.serve(port)
         if asked.act == "start":
-            print(started(process.start(asked.port)))
+            print(started(process.start(port)))
         elif asked.act == "stop":
             process.stop()
         elif asked.act == "status":
@@ -94,4 +101,6 @@ def started(state: process.State) -> str:
 
 def exports(tool: str | None) -> list[str]:
     """Lines for a POSIX shell. Raises Problem."""
+    from larder_proxy import process
+
     return [f"export {name}='{value}'" for name, value in process.variables(tool).items()]

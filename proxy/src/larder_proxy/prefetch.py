@@ -9,7 +9,7 @@ from collections import deque
 from functools import partial
 from typing import Callable
 
-from larder_proxy.places import MOST
+from larder_proxy.places import FIRST, MOST
 from larder_proxy.spool import IN_MEMORY, Spool
 from larder_proxy.transfers import Download, fetched
 from larder_proxy.upstream import Upstream
@@ -45,7 +45,8 @@ class Prefetch:
         self._fetches: dict[str, _Fetch] = {}
         self._work: deque[Callable[[], None]] = deque()
         self._missing: dict[str, float] = {}
-        self._unconfirmed: list[str] = []
+        self._unconfirmed: dict[str, None] = {}
+        self._connected = 0
         self._bytes = self._files = 0
         self._is_closed = False
 
@@ -58,20 +59,35 @@ class Prefetch:
                 self._work.append(partial(self._query, new[at : at + QUERIED_AT_ONCE]))
             for hash in new:
                 self._work.append(partial(self._fetch, self._fetches[hash]))
-        for _ in range(min(MOST, len(new))):
+        # As many connections as there can be places, so that none of them waits for a handshake.
+        wanted = min(MOST, len(new))
+        self._connect(wanted)
+        for _ in range(wanted):
             threading.Thread(target=self._run, daemon=True).start()
 
     def expect_if_asked(self, hashes: list[str]) -> None:
         """The same, as soon as turbo asks for one of them. Else they are in turbo's own folder, or out of date."""
         with self._changed:
-            self._unconfirmed = hashes
+            self._unconfirmed = dict.fromkeys(hashes)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Open the first connections, because turbo is about to ask for something."""
+        self._connect(FIRST)
+
+    def _connect(self, wanted: int) -> None:
+        with self._changed:
+            missing = max(wanted - self._connected, 0)
+            self._connected += missing
+        for _ in range(missing):
+            threading.Thread(target=self._upstream.connect, daemon=True).start()
 
     def take(self, hash: str) -> Download | None:
         """What was fetched. Waits for it if that has begun. None if the caller has to ask."""
         with self._changed:
             confirmed, fetch = [], self._fetches.pop(hash, None)
             if fetch is None and hash in self._unconfirmed:
-                confirmed, self._unconfirmed = self._unconfirmed, []
+                confirmed, self._unconfirmed = [*self._unconfirmed], {}
             if fetch is not None:
                 fetch.is_off = not fetch.is_begun
         if confirmed:

@@ -84,6 +84,7 @@ class Sidecar:
             return
         command = dry_run(build, environment, folder)
         if command is not None:
+            self.cache.prefetch.prepare()
             threading.Thread(
                 target=lambda: self.cache.prefetch.expect(listed(command, environment, folder)),
                 daemon=True,
@@ -95,7 +96,7 @@ class Sidecar:
         if self._last_run is not None and (hashes or self.cache.asked):
             self._last_run.write([*self.cache.asked, *hashes])
         for run in runs:
-            self.cache.post_behind("/v1/runs", json.dumps(run).encode())
+            self.cache.post_behind("/v1/runs", json.dumps(run, separators=(",", ":")).encode())
 
     def close(self, seconds: float) -> bool:
         """Wait for uploads, revoke the token of a job, and leave no file. False if uploads were lost."""

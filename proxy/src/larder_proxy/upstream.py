@@ -67,6 +67,12 @@ class Upstream:
     def is_read_only(self) -> bool:
         return self._is_off or self._is_read_only
 
+    def connect(self) -> None:
+        """Open a connection for a request that is about to come."""
+        with suppress(OSError, ValueError):
+            if self._may_ask():
+                self._pool.connect(self._target.url)
+
     def size(self, hash: str, query: str = "") -> int | None:
         """The size of an artifact in bytes. None if it is not there, or nobody answers."""
         if not self._may_ask():
