@@ -120,6 +120,13 @@ def test_places_grow_with_success_and_are_halved_once_a_round() -> None:
     assert places.most == MOST // 2 + 1
 
 
+def test_places_begin_with_those_of_the_last_run() -> None:
+    for remembered, most in ((64, 64), (10, 10), (0, 1), (1_000, MOST)):
+        places = Places()
+        places.expect(remembered)
+        assert places.most == most
+
+
 def test_what_a_tool_waits_for_goes_first() -> None:
     places, order = Places(), []
     held = [places.one() for _ in range(FIRST)]
@@ -151,9 +158,9 @@ def test_the_last_run_is_a_private_file_of_folder_team_and_command(tmp_path: Pat
     environment = {"HOME": str(tmp_path)}
     build = ["turbo", "run", "build"]
     last = LastRun(environment, TARGET, tmp_path, build)
-    assert last.read() == []
-    last.write(["b", "a", "b"])
-    assert last.read() == ["b", "a"]
+    assert last.read() == ([], FIRST)
+    last.write(["b", "a", "b"], 40)
+    assert last.read() == (["b", "a"], 40)
     (file,) = (tmp_path / ".cache" / "larder" / "turbo").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
     for other in (
@@ -161,11 +168,12 @@ def test_the_last_run_is_a_private_file_of_folder_team_and_command(tmp_path: Pat
         LastRun(environment, TARGET, tmp_path / "x", build),
         LastRun(environment, TARGET, tmp_path, [*build, "test"]),
     ):
-        assert other.read() == []
-    file.write_text("damaged")
-    assert last.read() == []
+        assert other.read() == ([], FIRST)
+    for damaged in ("damaged", "[]", '{"hashes": ["a"]}'):
+        file.write_text(damaged)
+        assert last.read() == ([], FIRST)
     for number in range(MOST_FILES + 5):
-        LastRun(environment, TARGET, tmp_path, [str(number)]).write(["a"])
+        LastRun(environment, TARGET, tmp_path, [str(number)]).write(["a"], FIRST)
     assert len(list(file.parent.iterdir())) == MOST_FILES
 
 

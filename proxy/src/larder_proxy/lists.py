@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from larder_proxy.credentials import Target
+from larder_proxy.places import FIRST
 
 MOST_HASHES = 3_000
 MOST_FILES = 100
@@ -42,7 +43,7 @@ _OTHER_COMMANDS = {
 
 
 class LastRun:
-    """A private file with the hashes of the last run of a command, in a folder, for a team."""
+    """A private file with the hashes of the last run of a command, in a folder, for a team, and its places."""
 
     def __init__(
         self, environment: Mapping[str, str], target: Target, folder: Path, command: list[str]
@@ -54,18 +55,18 @@ class LastRun:
         self._folder = Path(base or Path(home) / ".cache") / "larder" / "turbo"
         self._file = self._folder / f"{name}.json"
 
-    def read(self) -> list[str]:
-        """Its hashes, none if there was no run."""
+    def read(self) -> tuple[list[str], int]:
+        """Its hashes, none if there was no run, and how many requests ran at a time at its end."""
         try:
             found = json.loads(self._file.read_text())
-        except (OSError, ValueError):
-            return []
-        hashes = found if isinstance(found, list) else []
-        return [hash for hash in hashes if isinstance(hash, str)][:MOST_HASHES]
+            hashes, most = found["hashes"], int(found["places"])
+            return [hash for hash in hashes if isinstance(hash, str)][:MOST_HASHES], most
+        except (OSError, ValueError, KeyError, TypeError):
+            return [], FIRST
 
-    def write(self, hashes: Iterable[str]) -> None:
+    def write(self, hashes: Iterable[str], most: int) -> None:
         """Replace the file at once, because two runs can end together. A full disk keeps the former one."""
-        kept = list(dict.fromkeys(hashes))[:MOST_HASHES]
+        kept = {"hashes": list(dict.fromkeys(hashes))[:MOST_HASHES], "places": most}
         part = self._file.with_suffix(f".{os.getpid()}")
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -29,6 +29,11 @@ class Places:
     def most(self) -> int:
         return int(self._most)
 
+    def expect(self, most: int) -> None:
+        """Begin with what the deployment took at the end of another run."""
+        with self._lock:
+            self._most = float(min(max(most, 1), MOST))
+
     @contextmanager
     def one(self, *, is_urgent: bool = True) -> Iterator[None]:
         """Wait for a place. What a tool waits for goes first."""

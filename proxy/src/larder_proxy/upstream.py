@@ -55,7 +55,7 @@ class Upstream:
         self._headers = {"User-Agent": USER_AGENT}
         if ci:
             self._headers["x-artifact-client-ci"] = ci
-        self._places = Places()
+        self.places = Places()
         self._lock = threading.Lock()
         self._failures = 0
         self._paused_until = 0.0
@@ -77,7 +77,7 @@ class Upstream:
         """The size of an artifact in bytes. None if it is not there, or nobody answers."""
         if not self._may_ask():
             return None
-        with self._places.one():
+        with self.places.one():
             reply = self._ask("HEAD", self._artifact(hash, query))
         if reply is None:
             return None
@@ -92,7 +92,7 @@ class Upstream:
         if not self._may_ask():
             return None
         url, headers = None, {}
-        with self._places.one(is_urgent=is_urgent):
+        with self.places.one(is_urgent=is_urgent):
             reply = self._ask("GET", self._artifact(hash, query))
             if reply is None:
                 return None
@@ -115,7 +115,7 @@ class Upstream:
             return Upload.REFUSED if self.is_read_only else Upload.FAILED
         url = self._artifact(hash, query)
         headers = {"Content-Type": "application/octet-stream", **described}
-        with self._places.one(is_urgent=False):
+        with self.places.one(is_urgent=False):
             if body.size <= INLINE:
                 reply = self._ask("PUT", url, headers, body)
             else:
@@ -166,7 +166,7 @@ class Upstream:
             body = Body(io.BytesIO(content), len(content), lambda _: None)
             sent["Content-Type"] = "application/json"
         url = f"{self._target.url}{path}?{query or self._target.query}"
-        with self._places.one(is_urgent=is_urgent):
+        with self.places.one(is_urgent=is_urgent):
             reply = self._ask(method, url, sent, body)
             if reply is None:
                 return None
@@ -214,7 +214,7 @@ class Upstream:
                     return reply
                 reason = f"status {reply.status}"
                 if reply.status in _REFUSED:
-                    self._places.refused()
+                    self.places.refused()
                     tries = _REFUSED_TRIES
             attempt += 1
             if attempt >= tries:
@@ -259,7 +259,7 @@ class Upstream:
     def _succeeded(self) -> None:
         with self._lock:
             self._failures = 0
-        self._places.succeeded()
+        self.places.succeeded()
 
     def _failed(self, reason: str) -> None:
         with self._lock:
