@@ -56,6 +56,13 @@ def test_a_run_is_stored_once(cloud: Cloud) -> None:
     assert run["branch"] == "main"
 
 
+def test_a_run_of_a_commit_without_a_branch(cloud: Cloud) -> None:
+    """As turbo writes it in a checkout of a commit, if it does not know the CI."""
+    assert report(cloud.send, summary("scm", {"branch": "", "sha": ""})).status == 200
+    (run,) = cloud.send("GET", "/v1/runs").json["runs"]
+    assert (run["branch"], run["sha"]) == (None, None)
+
+
 def test_the_hashes_of_its_tasks_are_stored_with_the_most_time_first(cloud: Cloud) -> None:
     slow = {"startTime": SUMMARY["execution"]["startTime"], "endTime": 10**13, "exitCode": 0}
     tasks = [

@@ -192,8 +192,8 @@ def summary_of(report: Mapping[str, Any]) -> Summary:
     return Summary(
         id=report.get("id") or "",
         turbo=report.get("turboVersion") or "",
-        sha=scm.get("sha"),
-        branch=scm.get("branch"),
+        sha=scm.get("sha") or None,
+        branch=scm.get("branch") or None,
         started_at=ran.get("startTime"),
         env_mode=shared["envMode"],
         infers_frameworks=shared["frameworkInference"],

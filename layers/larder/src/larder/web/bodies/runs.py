@@ -69,8 +69,10 @@ class _Task(BodyModel):
 
 
 class _Scm(BodyModel):
-    branch: _Text | None = None
-    sha: _Text | None = None
+    """turbo's names of what it does not know are empty, such as the branch of a commit that is checked out alone."""
+
+    branch: Annotated[str, Field(max_length=_MAX_TEXT)] | None = None
+    sha: Annotated[str, Field(max_length=_MAX_TEXT)] | None = None
 
 
 class _Report(BodyModel):
@@ -147,8 +149,8 @@ def reported_run(
         exit_code=summary.execution.exitCode,
         turbo_version=summary.turboVersion,
         client=summary.client,
-        branch=scm.branch if scm else None,
-        sha=scm.sha if scm else None,
+        branch=(scm.branch or None) if scm else None,
+        sha=(scm.sha or None) if scm else None,
         ci=client.ci,
         reporter=principal.actor,
         names=names_of(tasks),
