@@ -76,13 +76,13 @@ class Team:
         self._home.mkdir(parents=True)
         self._path = f"{repository.fake_npm(folder / 'bin')}:{os.environ['PATH']}"
         self._origin = repository.create(folder, day.monorepo(), self._home)
-        self._slug = f"day-{policy.value}"
+        self.slug = f"day-{policy.value}"
         self.figures = Figures()
         self._cache = Cache(policy)
         self._tokens = self._laptop_keys(day.engineers)
         protection = () if policy is Policy.PROTECTED else ("--no-protect",)
         cloud.larder(
-            *("trust", "add", self._slug, "--github", "acme/web", "--issuer", issuer.url),
+            *("trust", "add", self.slug, "--github", "acme/web", "--issuer", issuer.url),
             *protection,
         )
         clone = Checkout.clone
@@ -113,7 +113,7 @@ class Team:
                 checkout.push(branch)
                 self._ci.restart_at_main()
                 self._ci.merge(branch)
-                self._build(self._pull_request(step.change))
+                self.build(self._pull_request(step.change))
                 return
             case Action.MERGE:
                 self._ci.restart_at_main()
@@ -121,11 +121,11 @@ class Team:
                 self._ci.git("push", "--quiet", "origin", "HEAD:main")
                 self._build_main()
                 return
-        self._build(self._laptop(step.engineer))
+        self.build(self._laptop(step.engineer))
 
     def _build_main(self) -> None:
         self._ci.restart_at_main()
-        self._build(Builder(MAIN, self._ci, self._client(self._job_token(**_MAIN))))
+        self.build(Builder(MAIN, self._ci, self._client(self._job_token(**_MAIN))))
 
     def _pull_request(self, change: int) -> Builder:
         site = pull_request(change)
@@ -137,7 +137,8 @@ class Team:
         client = self._client(self._tokens[number], **only_reads)
         return Builder(laptop(number), self._laptops[number], client)
 
-    def _build(self, builder: Builder) -> None:
+    def build(self, builder: Builder) -> None:
+        """Run turbo, and count its hits."""
         run = turbo.build(builder.client, builder.checkout.root)
         hits = [task.local or task.remote for task in run.tasks]
         expected = [self._cache.has(builder.site, task.hash) for task in run.tasks]
@@ -154,7 +155,7 @@ class Team:
             remote_cache={
                 "TURBO_API": self._cloud.url,
                 "TURBO_TOKEN": token,
-                "TURBO_TEAM": self._slug,
+                "TURBO_TEAM": self.slug,
             },
             home=self._home,
             ci={"PATH": self._path, **variables},
@@ -166,17 +167,17 @@ class Team:
             "grant_type": _GRANT,
             "subject_token_type": _ID_TOKEN,
             "subject_token": minted,
-            "team_id_or_slug": self._slug,
+            "team_id_or_slug": self.slug,
         }
         return str(self._post("/login/oauth/token", data=form)["access_token"])
 
     def _laptop_keys(self, laptops: int) -> list[str]:
         """A key for each laptop. In a protected team, each key has a scope of its own, as each user has."""
-        email = f"owner@{self._slug}.example"
+        email = f"owner@{self.slug}.example"
         body = {"name": "Owner", "email": email, "password": _PASSWORD}
         session = self._post("/api/auth/sign-up/email", json=body)["token"]
         made = self._cloud.larder(
-            *("teams", "create", "--name", self._slug, "--slug", self._slug, "--owner", email),
+            *("teams", "create", "--name", self.slug, "--slug", self.slug, "--owner", email),
             "--unverified",
         )
         key = {"name": "laptop", "teamId": made["id"]}

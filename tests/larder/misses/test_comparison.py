@@ -250,6 +250,11 @@ def test_packages_of_the_lockfile() -> None:
     assert cause.hints == ((Hint.PACKAGES, ("lodash 4.17.20 -> 4.17.21",)),)
     every = only(compare(base, summary(*others), named))
     assert (every.direct, every.advice) == (("lib#build", "ui#build"), "lockfile")
+    api = task_record("api#build", "a" * 16) | {"hashOfExternalDependencies": "3"}
+    two = only(compare(summary(*tasks, api), summary(*others, api)))
+    assert (two.subject, two.more, two.advice) == ("lib", ("ui",), "external-packages")
+    different = compare(summary(*tasks, api), summary(*others, api), named)
+    assert [(one.subject, one.more) for one in different.causes] == [("lib", ()), ("ui", ())]
     lost = summary(
         *others, shared={"hashOfExternalDependencies": "", "files": {"package.json": "1"}}
     )

@@ -178,11 +178,14 @@ class _Here:
         }
 
     def _packages(self, cause: CauseJson) -> list[str]:
-        """The changed external packages of one workspace."""
+        """The changed external packages of the workspaces of a cause, if they are the same in all."""
         if cause["kind"] == Kind.GLOBAL_EXTERNAL:
             return list(self.hints.packages.get("", ()))
-        if cause["kind"] != Kind.EXTERNAL or cause["more"]:
+        if cause["kind"] != Kind.EXTERNAL:
             return []
+        if cause["more"]:
+            changed = {names for folder, names in self.hints.packages.items() if folder}
+            return list(changed.pop()) if len(changed) == 1 else []
         folders = {
             task.directory for task in self.run.tasks.values() if task.package == cause["subject"]
         }

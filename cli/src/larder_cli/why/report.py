@@ -175,10 +175,11 @@ def _subject(cause: CauseJson, quoted: _Quote) -> str:
             return "dependencies of the root package"
         case Kind.GLOBAL_INTERNAL:
             return "workspace packages that the root package.json depends on"
-        case Kind.EXTERNAL if more:
+        case Kind.EXTERNAL if any(one["hint"] == Hint.EVERY_PACKAGE for one in cause["hints"]):
             return f"external dependencies of all {more + 1} packages"
         case Kind.EXTERNAL:
-            return f"external dependencies of {name if cause['subject'] else 'the package'}"
+            package = name if cause["subject"] else "the package"
+            return f"external dependencies of {package}{f' and {more} more' if more else ''}"
         case Kind.DEFINITION:
             return f"{name} of {quoted(cause['task'] or '')} in turbo.json"
         case Kind.ARGUMENTS:

@@ -412,7 +412,10 @@ class _Found:
             )
 
     def _with_one_lockfile(self, groups: list[_Group]) -> list[_Group]:
-        """If the packages of every workspace with external packages changed, it is one cause."""
+        """What an update of the lockfile changed is one cause: in every workspace with external packages, or alike.
+
+        Workspaces are alike if the same packages changed in them, or if it is not known which ones did.
+        """
         external = [one for one in groups if one.key.kind is Kind.EXTERNAL]
         with_any = {
             task.package
@@ -422,17 +425,14 @@ class _Found:
         others = [one for one in groups if one.key.kind is not Kind.EXTERNAL]
         if any(Hint.NO_LOCKFILE in one.hints for one in others):
             return others
+        alike: dict[tuple[str, ...], list[_Group]] = defaultdict(list)
+        for one in external:
+            alike[tuple(one.hints.get(Hint.PACKAGES, ()))].append(one)
         if len(external) < 2 or len(external) < len(with_any):
-            return groups
-        names = {tuple(one.hints.get(Hint.PACKAGES, ())) for one in external}
-        (same,) = names if len(names) == 1 else ((),)
-        hint = {Hint.PACKAGES: dict.fromkeys(same)} if same else {Hint.EVERY_PACKAGE: {}}
-        first, *rest = sorted(external, key=lambda one: one.key.subject)
-        merged = first._replace(
-            more=tuple(one.key.subject for one in rest),
-            hints=hint,
-            direct=tuple(sorted({id for one in external for id in one.direct})),
-        )
+            return [*others, *map(_merged, alike.values())]
+        merged = _merged(external)
+        if len(alike) > 1 or () in alike:
+            merged = merged._replace(hints={Hint.EVERY_PACKAGE: {}})
         return [*others, merged]
 
     def _with_example(self, group: _Group, groups: Sequence[_Group]) -> _Group:
@@ -497,6 +497,14 @@ class _Found:
         if task.was_restored:
             return 0
         return (task.build_ms if task.was_run else self._base.tasks[id].build_ms) or 0
+
+
+def _merged(external: Sequence[_Group]) -> _Group:
+    first, *rest = sorted(external, key=lambda one: one.key.subject)
+    return first._replace(
+        more=tuple(one.key.subject for one in rest),
+        direct=tuple(sorted({id for one in external for id in one.direct})),
+    )
 
 
 def class_of(kind: Kind, subject: str, hints: Hints, run: Summary) -> Class | None:

@@ -86,7 +86,8 @@ const REASONS = {
 };
 
 /** What a cause is about, such as `src/a.js and 3 more`. `name` shows a name. */
-function causeSubject({ kind, subject, task, more }, name) {
+function causeSubject({ kind, subject, task, more, advice }, name) {
+  const others = more ? ` and ${formats.number.format(more)} more` : "";
   const words = {
     "env-mode": "environment mode",
     "task-env-mode": ["environment mode of ", name(task)],
@@ -94,14 +95,14 @@ function causeSubject({ kind, subject, task, more }, name) {
     engines: "engines in package.json",
     "global-external": "dependencies of the root package",
     "global-internal": "workspace packages that the root package.json depends on",
-    external: more ? `external dependencies of all ${more + 1} packages` : ["external dependencies of ", subject ? name(subject) : "the package"],
+    external: advice === "lockfile" ? `external dependencies of all ${more + 1} packages` : ["external dependencies of ", subject ? name(subject) : "the package", others],
     definition: [name(subject), " of ", name(task), " in turbo.json"],
     arguments: "arguments after --",
     moved: ["the folder of ", name(subject)],
     edge: "dependencies between tasks",
     unknown: "something that turbo hashes and does not report",
   }[kind];
-  return words ?? [name(subject), more ? ` and ${formats.number.format(more)} more` : ""];
+  return words ?? [name(subject), others];
 }
 
 /** A cause in one line: file: src/a.js changed (not in git). */
