@@ -10,19 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.release.package import pack_sidecar
-
 from .cloud import LocalCloud
 
 LINE = re.compile(r"Larder: (\d+) hits, (\d+) misses, (\d+) stored \([\d.]+ MB\), (\d+) refused")
 SECONDS = 120
-
-
-def packed(folder: Path) -> Path:
-    """`larder.pyz` in this folder."""
-    file = folder / "larder.pyz"
-    pack_sidecar(file)
-    return file
 
 
 class Counts(NamedTuple):

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tools.release.package import pack_sidecar
+
 from . import accessibility, browser, cloud, monorepo, neighbour, turbo
 from .browser import Browser
 from .compatibility import Document
@@ -82,6 +84,20 @@ def document(request: pytest.FixtureRequest) -> Document:
         request.config.rootpath / "docs" / "compatibility.md",
         request.config.getoption("write_compatibility", default=False),
     )
+
+
+@pytest.fixture(scope="session")
+def tools(request: pytest.FixtureRequest) -> Path:
+    """The folder of clients that tests install once."""
+    return request.config.rootpath / ".tools"
+
+
+@pytest.fixture(scope="session")
+def larder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`larder.pyz`"""
+    file = tmp_path_factory.mktemp("larder") / "larder.pyz"
+    pack_sidecar(file)
+    return file
 
 
 @pytest.fixture(scope="session")

@@ -13,18 +13,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from .build_tools import Counts, packed, settings
+from .build_tools import Counts, settings
 from .cloud import LocalCloud, running
-from .test_build_tools import NX, fill_nx, nx_build, outputs
+from .workspaces import Workspace, nx, nx_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 TASKS = 300
-
-
-@pytest.fixture(scope="module")
-def larder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return packed(tmp_path_factory.mktemp("larder"))
 
 
 @pytest.fixture(scope="module")
@@ -37,28 +32,29 @@ def small_cloud(
         yield server
 
 
-def many_tasks(root: Path, tools: Path) -> Path:
-    root.mkdir()
-    fill_nx(root, tools, NX, dict.fromkeys((f"p{number}" for number in range(TASKS)), 1_000))
-    return root
+def many_tasks(root: Path, tools: Path) -> Workspace:
+    return nx(root, tools, dict.fromkeys((f"p{number}" for number in range(TASKS)), 1_000))
 
 
 def test_builds_at_once_and_jobs_one_after_the_other_with_ten_functions(
-    small_cloud: LocalCloud, larder: Path, request: pytest.FixtureRequest, tmp_path: Path
+    small_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path
 ) -> None:
     """Nx sends all lookups at once. `larder run` asks again where a function is missing, and Nx sees no error."""
-    first = many_tasks(tmp_path / "first", request.config.rootpath / ".tools")
-    second = tmp_path / "second"
-    shutil.copytree(first, second, symlinks=True)
+    first = many_tasks(tmp_path / "first", tools)
+
+    def copy(name: str) -> Workspace:
+        root = tmp_path / name
+        shutil.copytree(first.root, root, symlinks=True)
+        return nx_in(root)
+
+    second = copy("second")
     env = settings(small_cloud, tmp_path)
     with ThreadPoolExecutor() as pool:
-        for counts, _ in pool.map(lambda root: nx_build(larder, root, env), (first, second)):
+        for counts, _ in pool.map(lambda one: one.build(larder, env), (first, second)):
             assert counts.hits + counts.misses == TASKS
             assert (counts.stored, counts.refused) == (counts.misses, 0)
-    for job in ("second", "third"):
-        root = tmp_path / f"{job} job"
-        shutil.copytree(first, root, symlinks=True)
-        assert nx_build(larder, root, env)[0] == Counts(TASKS, 0, 0, 0)
+    for job in ("second job", "third job"):
+        assert copy(job).build(larder, env)[0] == Counts(TASKS, 0, 0, 0)
     headers = {"Authorization": f"Bearer {small_cloud.token}"}
     url = f"{small_cloud.url}/v1/usage?slug={small_cloud.team}"
     nx = next(
@@ -80,21 +76,17 @@ PARALLEL = 8
 
 
 def test_large_outputs_in_parallel_take_little_memory_and_leave_no_file(
-    local_cloud: LocalCloud, larder: Path, request: pytest.FixtureRequest, tmp_path: Path
+    local_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path
 ) -> None:
-    root, spool = tmp_path / "workspace", tmp_path / "spool"
-    root.mkdir()
+    spool = tmp_path / "spool"
     spool.mkdir()
-    fill_nx(
-        root,
-        request.config.rootpath / ".tools",
-        NX,
-        dict.fromkeys((f"p{number}" for number in range(PARALLEL)), LARGE),
-    )
-    env = {**settings(local_cloud, tmp_path), "NX_PARALLEL": str(PARALLEL), "TMPDIR": str(spool)}
+    sizes = dict.fromkeys((f"p{number}" for number in range(PARALLEL)), LARGE)
+    workspace = nx(tmp_path / "workspace", tools, sizes)
+    env = {**settings(local_cloud, tmp_path), **workspace.variables}
+    env |= {"NX_PARALLEL": str(PARALLEL), "TMPDIR": str(spool)}
     measured = f"""
 import re, runpy, sys
-sys.argv = {[str(larder), "run", "--", str(root / "node_modules/.bin/nx"), "run-many", "-t", "build"]!r}
+sys.argv = {[str(larder), "run", "--", *workspace.command]!r}
 try:
     runpy.run_path(sys.argv[0], run_name="__main__")
 finally:
@@ -102,12 +94,11 @@ finally:
 """
     peaks, digests, said = [], [], ""
     for _ in range(2):
-        for folder in (root / ".nx/cache", root / ".nx/workspace-data", *root.glob("*/dist")):
-            shutil.rmtree(folder, ignore_errors=True)
+        workspace.forget()
         done = subprocess.run(
             [sys.executable, "-c", measured],
-            cwd=root,
-            env={**env, "NX_DAEMON": "false", "CI": "true"},
+            cwd=workspace.root,
+            env=env,
             capture_output=True,
             text=True,
             timeout=240,
@@ -115,7 +106,7 @@ finally:
         assert done.returncode == 0, done.stdout + done.stderr
         said = done.stderr
         peaks.append(int(said.rpartition("peak ")[2]))
-        digests.append(outputs(root))
+        digests.append(workspace.digests())
     assert f"Larder: {PARALLEL} hits, 0 misses" in said
     assert digests[0] == digests[1]
     assert max(peaks) < 64_000
@@ -123,36 +114,34 @@ finally:
 
 
 def test_a_restart_of_larder_in_mid_build_costs_hits_only(
-    request: pytest.FixtureRequest, larder: Path, tmp_path: Path
+    request: pytest.FixtureRequest, larder: Path, tools: Path, tmp_path: Path
 ) -> None:
-    root = many_tasks(tmp_path / "workspace", request.config.rootpath / ".tools")
+    workspace = many_tasks(tmp_path / "workspace", tools)
     with running(request.config.rootpath, tmp_path / "data") as cloud:
         env = settings(cloud, tmp_path)
         with ThreadPoolExecutor() as pool:
-            building = pool.submit(nx_build, larder, root, env)
-            while not any(root.glob("*/dist/out.bin")):
+            building = pool.submit(workspace.build, larder, env)
+            while not workspace.outputs():
                 assert not building.done()
                 time.sleep(0.05)
             cloud.restart()
             building.result()
-        built = outputs(root)
         time.sleep(1)
-        counts, _ = nx_build(larder, root, env)
+        counts, _ = workspace.build(larder, env)
         assert counts.hits + counts.misses == TASKS
         assert counts.hits > 0
-        counts, _ = nx_build(larder, root, env)
+        built = workspace.digests()
+        counts, _ = workspace.build(larder, env)
         assert counts == (TASKS, 0, 0, 0)
-        assert outputs(root).keys() == built.keys()
+        assert workspace.digests() == built
 
 
 def test_deleted_entries_are_built_again_and_turbo_reads_none_of_nx(
-    local_cloud: LocalCloud, larder: Path, request: pytest.FixtureRequest, tmp_path: Path
+    local_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path
 ) -> None:
-    root = tmp_path / "workspace"
-    root.mkdir()
-    fill_nx(root, request.config.rootpath / ".tools", NX, {"one": 1_000, "two": 6_000_000})
+    workspace = nx(tmp_path / "workspace", tools, {"one": 1_000, "two": 6_000_000})
     env = settings(local_cloud, tmp_path)
-    assert nx_build(larder, root, env)[0] == (0, 2, 2, 0)
+    assert workspace.build(larder, env)[0] == (0, 2, 2, 0)
     (entry, _) = local_cloud.larder("artifacts", "list", local_cloud.team, "--prefix", "nx-")
     headers = {"Authorization": f"Bearer {local_cloud.token}"}
     for hash, status in ((entry["hash"].removeprefix("nx-"), 404), (entry["hash"], 200)):
@@ -160,10 +149,10 @@ def test_deleted_entries_are_built_again_and_turbo_reads_none_of_nx(
         reply = httpx.get(url, headers=headers, trust_env=False, follow_redirects=False)
         assert (reply.status_code == 404) == (status == 404)
     local_cloud.larder("artifacts", "delete", local_cloud.team, entry["hash"])
-    assert nx_build(larder, root, env)[0] == (1, 1, 1, 0)
+    assert workspace.build(larder, env)[0] == (1, 1, 1, 0)
     writer = local_cloud.larder("artifacts", "list", local_cloud.team, "--prefix", "nx-")[0]
     local_cloud.larder("artifacts", "delete", local_cloud.team, "--writer", writer["writer"])
     ends = time.monotonic() + 60
     while local_cloud.larder("artifacts", "list", local_cloud.team, "--prefix", "nx-"):
         assert time.monotonic() < ends
-    assert nx_build(larder, root, env)[0] == (0, 2, 2, 0)
+    assert workspace.build(larder, env)[0] == (0, 2, 2, 0)
