@@ -194,7 +194,7 @@ bench-deployed: $(READY) ## restore with real turbo over a model of the network 
 
 # Only this command needs matplotlib.
 .PHONY: bench
-bench: build $(READY) ## compare Larder with turborepo-remote-cache and Better Auth, and update docs/benchmarks.md (17 minutes; needs node, npm and python3.13); QUICK=1 runs a part in 4 minutes; ONLY="GET 20 MB"
+bench: build $(READY) ## compare Larder with turborepo-remote-cache and Better Auth, and update docs/benchmarks.md (about 13 minutes; needs node, npm and python3.13); QUICK=1 runs a part in 4 minutes; ONLY="GET 20 MB"
 	@uv sync --quiet --locked --inexact --group bench --python "$$(cat .tools/interpreter)"
 	@QUICK="$(QUICK)" ONLY="$(ONLY)" exec .venv/bin/python -m benchmarks $(ARGS)
 

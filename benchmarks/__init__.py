@@ -3,7 +3,6 @@
 servers.py        starts and stops Larder's local server and the peers, and reads their CPU time and memory
 load.py           the load generator, the same for every server (peers/load.mjs)
 cases.py          the requests to the servers
-turbo_builds.py   turbo builds with each cache
 handler_cpu.py    CPU time of a handler call compared with its calls to AWS alone, in this process
 memory.py         the memory of the local server while it stores and returns large artifacts
 figures.py        ratios and percentiles from the measurements

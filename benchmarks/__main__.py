@@ -1,6 +1,6 @@
 """`python -m benchmarks`: compare Larder with its peers, and write docs/benchmarks.md.
 
-QUICK=1 measures less and skips builds. ONLY measures some cases. Both write nothing.
+QUICK=1 measures less. ONLY measures some cases. Both write nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks import cases, figures, functions, handler_requests, memory, servers, turbo_builds
+from benchmarks import cases, figures, functions, handler_requests, memory, servers
 from benchmarks.environment import described
 from benchmarks.load import Generator, Outcome, Request, generator
 from benchmarks.report import Run, page, summary
@@ -36,8 +36,6 @@ class Extent:
     seconds: float
     clients: tuple[int, ...]
     largest_bytes: int
-    builds: tuple[int, ...]
-    build_rounds: int
     passing_bytes: int
     cpu_turns: int
     cpu_calls: int
@@ -45,8 +43,8 @@ class Extent:
     role_calls: int
 
 
-FULL = Extent(5, 1.0, (1, 4, 16, 64), 10**9, (30, 300), 5, 2_000_000_000, 15, 60, 5, 200)
-QUICK = Extent(2, 0.3, (1, 16), 20_000_000, (), 0, 480_000_000, 5, 40, 2, 50)
+FULL = Extent(5, 1.0, (1, 4, 16, 64), 10**9, 2_000_000_000, 15, 60, 5, 200)
+QUICK = Extent(2, 0.3, (1, 16), 20_000_000, 480_000_000, 5, 40, 2, 50)
 
 
 def main() -> int:
@@ -55,12 +53,12 @@ def main() -> int:
         "--quick",
         action="store_true",
         default=bool(os.environ.get("QUICK")),
-        help="take 4 minutes and skip builds (variable: QUICK)",
+        help="take 4 minutes (variable: QUICK)",
     )
     parser.add_argument(
         "--only",
         default=os.environ.get("ONLY", ""),
-        help="measure only cases whose name contains this text; others are functions, handlers, memory and turbo"
+        help="measure only cases whose name contains this text; others are functions, handlers and memory"
         " (variable: ONLY)",
     )
     parser.add_argument(
@@ -131,26 +129,12 @@ def _measure(extent: Extent, folder: Path, only: str) -> Run:
             )
         people = {server.name: cases.sign_up(server) for server in (ours, accounts)}
         rows += measuring.compare(cases.account_cases(people), ours, accounts)
-        built = [
-            turbo_builds.build_with_each(
-                _TOOLS,
-                folder,
-                (ours, cache),
-                packages=packages,
-                rounds=extent.build_rounds,
-                say=say,
-            )
-            for packages in extent.builds
-            if only in "turbo"
-        ]
         every = (ours, cache, accounts)
         peaks = {server.name: server.peaks_mb() for server in every}
         say("done")
         return Run(
             rows=rows,
             same_role=same_role,
-            builds=[build for builds, _ in built for build in builds],
-            restored=[restored for _, restored in built],
             cpu=cpu,
             memory=held,
             peaks=figures.peaks_by_role(peaks),

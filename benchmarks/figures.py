@@ -143,35 +143,6 @@ class SameRole:
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
-    """turbo on a monorepo: seconds of each round, Larder's and the peer's. `restored` tasks came from the cache."""
-
-    packages: int
-    heat: str
-    rounds: tuple[tuple[float, float], ...]
-
-    @property
-    def ratio(self) -> float:
-        return statistics.median(ours / theirs for ours, theirs in self.rounds)
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """Seconds of a restored build in each round: from turbo's own folder, from Larder, from Larder with preflights.
-
-    The first takes only turbo's own work, so the difference is what turbo waits for the remote cache.
-    """
-
-    packages: int
-    rounds: tuple[tuple[float, float, float], ...]
-
-    @property
-    def medians(self) -> tuple[float, float, float]:
-        own, plain, preflight = zip(*self.rounds, strict=True)
-        return statistics.median(own), statistics.median(plain), statistics.median(preflight)
-
-
-@dataclass(frozen=True, slots=True)
 class Memory:
     """Memory of the local server during uploads and downloads: pairs of MB passed and MB resident, in order."""
 

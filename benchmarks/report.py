@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from benchmarks.figures import Alone, Build, Compared, Life, Memory, Restored, SameRole
+from benchmarks.figures import Alone, Compared, Life, Memory, SameRole
 from benchmarks.handler_cpu import HandlerCpu
 from benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER, LARDER
 
@@ -17,8 +17,6 @@ class Run:
 
     rows: Sequence[Compared | Alone]
     same_role: Sequence[SameRole]
-    builds: Sequence[Build]
-    restored: Sequence[Restored]
     cpu: Sequence[HandlerCpu]
     memory: Memory | None
     peaks: Sequence[tuple[str, str, int, float]]
@@ -33,7 +31,8 @@ _PAGE = """\
 
 This page compares Larder's local server with similar servers, as one run of `make bench` measured them. The command
 rewrites this page. Only the ratios are comparable between machines; the milliseconds show what they are computed from.
-[benchmarks-cold.md](benchmarks-cold.md) shows how fast functions start.
+[benchmarks-deployed.md](benchmarks-deployed.md) shows how long turbo takes to restore, and
+[benchmarks-cold.md](benchmarks-cold.md) how fast functions start.
 
 The local server is slower for small requests. One machine does the work that AWS spreads over API Gateway, Lambda,
 DynamoDB and S3. Its gateway passes each request to a function in a separate process. The function sends one to three
@@ -75,10 +74,6 @@ reply. *Warm* is one of the next replies. A ratio is Larder's figure divided by 
 {role_rounds} rounds; *rounds* shows the lowest and the highest. Below 1 is better.
 
 {same_role}
-
-## Builds
-
-{builds}
 
 ## CPU time of handlers
 
@@ -134,7 +129,6 @@ def page(run: Run) -> str:
         accounts_table=_comparison(row for row in run.rows if row.peer == ACCOUNTS_PEER),
         same_role=_same_role(run.same_role),
         role_rounds=max((len(row.rounds) for row in run.same_role), default=0),
-        builds=_builds_text(run),
         cpu_table=_cpu(run.cpu),
         peaks_table=_peaks(run.peaks),
         memory_text=_memory(run.memory),
@@ -151,8 +145,6 @@ def summary(run: Run) -> str:
     parts = [
         _comparison(run.rows),
         _same_role(run.same_role),
-        _builds(run.builds),
-        _restored(run.restored),
         _cpu(run.cpu),
         _peaks(run.peaks),
     ]
@@ -181,15 +173,7 @@ MAX_GROWTH_MB = 25
 
 def _aims(run: Run) -> str:
     """The result of each goal. A goal is met if every figure meets it."""
-    rows = [
-        _aim(
-            f"turbo restores {build.packages} packages at least as fast",
-            [build.ratio],
-            build.ratio <= 1,
-        )
-        for build in run.builds
-        if build.heat == "warm"
-    ]
+    rows = []
     for case in (*LARGE, *ACCOUNT_CASES):
         rates = [row.rate for row in run.rows if isinstance(row, Compared) and row.case == case]
         if rates:
@@ -287,44 +271,6 @@ def _role_row(row: SameRole) -> Sequence[str]:
         *(f"{row.ratio(_WARM_CPU):.2f}", f"{least:.2f}–{most:.2f}", both(_WARM_CPU, 1)),  # noqa: RUF001
         *(f"{row.ratio(_WARM):.2f}", both(_WARM, 1)),
         both(_PEAK, 0),
-    )
-
-
-def _builds(builds: Sequence[Build]) -> str:
-    rows = [
-        (
-            str(build.packages),
-            build.heat,
-            f"{build.ratio:.2f}",
-            ", ".join(f"{ours:.1f} / {theirs:.1f}" for ours, theirs in build.rounds),
-        )
-        for build in builds
-    ]
-    return _table(("packages", "cache", "seconds x", "rounds"), rows, numbers=slice(2, 4))
-
-
-def _restored(restored: Sequence[Restored]) -> str:
-    rows = []
-    for build in restored:
-        own, plain, preflight = build.medians
-        waits = (f"{seconds - own:.2f}" for seconds in (plain, preflight))
-        rows.append((str(build.packages), f"{own:.2f}", f"{plain:.2f}", f"{preflight:.2f}", *waits))
-    headings = ("packages", "own folder s", "Larder s", "with preflights s", "waits s", "waits s")
-    return _table(headings, rows, numbers=slice(1, 6))
-
-
-def _builds_text(run: Run) -> str:
-    if not run.builds:
-        return "This run had no builds."
-    return (
-        f"The duration of `turbo run build` with Larder, divided by that with {CACHE_PEER}: below 1 is faster.\n"
-        "A *cold* build starts with an empty cache and stores everything; a *warm* build restores everything.\n\n"
-        f"{_builds(run.builds)}\n\n"
-        "What turbo waits for: the seconds of a restored build from turbo's own folder, which takes only turbo's\n"
-        "work, from Larder, and from Larder with a preflight before each request. A wait is the difference to the\n"
-        "first. turbo restores ten artifacts at a time. With preflights, each takes an `OPTIONS`, a `GET`, and a\n"
-        "`GET` from S3 if the artifact does not pass through a function.\n\n"
-        f"{_restored(run.restored)}"
     )
 
 

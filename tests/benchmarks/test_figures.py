@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.figures import (
-    Build,
     Life,
     Memory,
     SameRole,
@@ -63,10 +62,6 @@ def test_failures_are_reported_per_server() -> None:
 def test_a_request_that_the_peer_lacks_has_no_ratio() -> None:
     row = alone("query", 1, "peer", [outcome(3, 1, 2)])
     assert (row.larder_ms, row.failures) == (2, "")
-
-
-def test_a_build_is_compared_by_the_median_of_its_rounds() -> None:
-    assert Build(30, "warm", ((1.0, 2.0), (3.0, 2.0), (2.0, 2.0))).ratio == 1.0
 
 
 def test_memory_growth_compares_the_second_half_with_the_first() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from benchmarks.figures import Alone, Build, Compared, Life, Memory, Restored, SameRole
+from benchmarks.figures import Alone, Compared, Life, Memory, SameRole
 from benchmarks.handler_cpu import HandlerCpu
 from benchmarks.report import Run, page, summary
 from benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER
@@ -39,8 +39,6 @@ RUN = Run(
         replace(HEAD, case="sign-in", peer=ACCOUNTS_PEER, failures="peer: 1 x status 500"),
     ],
     same_role=[SameRole("PUT 10 KB", ((LIFE, PEER_LIFE),))],
-    builds=[Build(30, "warm", ((1.0, 2.0),))],
-    restored=[Restored(30, ((0.2, 1.2, 1.0), (0.3, 1.3, 1.5), (0.2, 1.1, 1.2)))],
     cpu=[HandlerCpu("HEAD", 1.3, 1.0, ("UpdateItem", "BatchGetItem"))],
     memory=Memory(((0, 300.0), (100, 320.0), (200, 310.0))),
     peaks=[("Larder", "S3", 1, 60.0)],
@@ -59,9 +57,8 @@ def test_each_peer_has_its_own_table() -> None:
     assert "peer: 1 x status 500 |" in accounts
 
 
-def test_the_page_shows_builds_handlers_memory_and_the_environment() -> None:
+def test_the_page_shows_handlers_memory_and_the_environment() -> None:
     text = page(RUN)
-    assert "| 30 | warm | 0.50 | 1.0 / 2.0 |" in text
     assert "| HEAD | 1.30 | 1.30 | 1.00 | UpdateItem, BatchGetItem |" in text
     assert "used 300 MB at the start and 320 MB at most" in text
     assert "the peak of the second half changed by -10 MB" in text
@@ -90,7 +87,6 @@ def test_the_page_begins_with_the_goals_and_whether_they_are_met() -> None:
     slow = replace(HEAD, case="GET 20 MB", rate=0.9)
     text = page(replace(RUN, rows=[slow, replace(slow, clients=1, rate=1.5)]))
     aims = text.partition("## Goals")[2].partition("##")[0]
-    assert "| turbo restores 30 packages at least as fast | 0.50 | yes |" in aims
     assert "| GET 20 MB: more requests per second than the peer | 0.90, 1.50 | no |" in aims
     aim = "HEAD: the handler takes no more CPU time than botocore for its calls"
     assert f"| {aim} | 1.30 | no |" in aims
@@ -109,13 +105,5 @@ def test_every_line_outside_of_tables_is_short() -> None:
     assert [line for line in lines if len(line) > 128 and not line.startswith("|")] == []
 
 
-def test_a_run_without_builds_says_so() -> None:
-    assert "This run had no builds." in page(replace(RUN, builds=[], memory=None))
-
-
 def test_the_screen_shows_the_same_tables() -> None:
     assert "| HEAD | 16 | 0.50 |" in summary(RUN)
-
-
-def test_a_wait_is_what_a_restored_build_takes_longer_than_turbos_own_work() -> None:
-    assert "| 30 | 0.20 | 1.20 | 1.20 | 1.00 | 1.00 |" in page(RUN)
