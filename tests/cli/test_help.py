@@ -122,6 +122,24 @@ def test_help_imports_no_slow_module() -> None:
     assert shown.stdout.splitlines()[-1] == "[]"
 
 
+def test_run_imports_no_other_command() -> None:
+    """A build waits for it."""
+    program = (
+        "import sys\n"
+        "from larder_cli.start import main\n"
+        "sys.argv = ['larder', 'run', '-h']\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    print([name for name in ('larder_cli.main', 'larder_cli.teams') if name in sys.modules])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert shown.stdout.startswith("Usage: larder run [OPTIONS] BUILD...")
+    assert shown.stdout.splitlines()[-1] == "[]"
+
+
 def test_the_installed_command_runs() -> None:
     larder = Path(sys.executable).with_name("larder")
     shown = subprocess.run([larder, "--help"], capture_output=True, text=True, timeout=60)

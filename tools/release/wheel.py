@@ -36,8 +36,8 @@ dependencies = {dependencies}
 edge = {edge}
 
 [project.scripts]
-larder = "larder_cli.main:main"
-larder-cache = "larder_cli.main:main"
+larder = "larder_cli.start:main"
+larder-cache = "larder_cli.start:main"
 
 [build-system]
 requires = ["uv_build>=0.9"]

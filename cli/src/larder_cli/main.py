@@ -151,8 +151,3 @@ for command in (
     edge,
 ):
     cli.add_command(command)
-
-
-def main() -> None:
-    """The entry point that the package installs."""
-    cli(prog_name="larder")

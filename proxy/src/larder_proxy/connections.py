@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -106,7 +107,7 @@ class Pool:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._proxy = environment.get("HTTPS_PROXY") or environment.get("https_proxy")
         self._lock = threading.Lock()
-        self._idle: dict[str, list[tuple[float, Connection]]] = {}
+        self._idle: dict[str, deque[tuple[float, Connection]]] = {}
         self._context: ssl.SSLContext | None = None
 
     def request(
@@ -177,9 +178,10 @@ class Pool:
 
     def _take(self, origin: str) -> Connection | None:
         with self._lock:
-            kept = self._idle.get(origin, [])
+            kept = self._idle.get(origin)
             while kept:
-                at, connection = kept.pop()
+                # The oldest, so that all are used.
+                at, connection = kept.popleft()
                 if time.monotonic() - at < IDLE_SECONDS:
                     return connection
                 connection.close()
@@ -187,7 +189,7 @@ class Pool:
 
     def keep(self, origin: str, connection: Connection) -> None:
         with self._lock:
-            self._idle.setdefault(origin, []).append((time.monotonic(), connection))
+            self._idle.setdefault(origin, deque()).append((time.monotonic(), connection))
 
     def _open(self, parts: SplitResult) -> Connection:
         host, is_tls = parts.hostname or "", parts.scheme == "https"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -97,6 +96,9 @@ def dry_run(build: list[str], environment: Mapping[str, str], folder: Path) -> l
         if own is None and (above / "node_modules" / ".bin" / "turbo").exists():
             # npx and pnpm would take longer to start than turbo does.
             own = str(above / "node_modules" / ".bin" / "turbo")
+    # Its imports take longer than those of all lists.
+    import shutil
+
     if own is None or shutil.which(own, path=environment.get("PATH")) is None:
         return None
     return [own, *arguments[:end], "--dry=json", *arguments[end:]]

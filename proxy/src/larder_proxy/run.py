@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from larder_proxy.credentials import NoCredential
-from larder_proxy.reports import new_reports
 from larder_proxy.sidecar import Sidecar, print_line
 
 WAIT_SECONDS = 120.0
@@ -48,6 +47,9 @@ def run(
         return _run(build, {**sidecar.variables(), **kept, **sidecar.turbo_variables()})
     finally:
         if sidecar is not None:
+            # The build has started without it.
+            from larder_proxy.reports import new_reports
+
             sidecar.report(new_reports(Path.cwd(), environment, began))
             end(sidecar, wait)
 

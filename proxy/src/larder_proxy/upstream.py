@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import random
+import os
 import threading
 import time
 from collections.abc import Generator, Mapping
@@ -309,7 +309,7 @@ def _wait(reply: Reply | None, attempt: int) -> float:
     asked = reply.header("retry-after") if reply is not None else ""
     if asked.isdigit():
         return min(float(asked), _MOST_WAIT_SECONDS)
-    return 0.15 * float(2**attempt) * (0.5 + random.random())  # noqa: S311  # no secret
+    return 0.15 * float(2**attempt) * (0.5 + os.urandom(1)[0] / 256)
 
 
 def _code(text: str) -> str:
