@@ -16,6 +16,7 @@ from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import TryAgain
+from larder.tables import ARTIFACTS
 from larder.teams.state import change_state
 from larder.teams.teams import create_team, delete_team, deleted_teams
 from tests.faults import just_before, unreachable
@@ -72,6 +73,9 @@ def owner(request: pytest.FixtureRequest, cloud: Cloud) -> Owner:
 def full(owner: Owner) -> Owner:
     """The owner with every kind of data."""
     fill(owner.send)
+    change_state(owner.id, quota_bytes=1)
+    assert owner.send("PUT", "/v8/artifacts/refused", body=b"too large").status == 413
+    assert any(hash.startswith("#refused#") for hash in stored_of(owner.id)[ARTIFACTS.name()])
     change_state(owner.id, quota_bytes=10**9)
     assert all(stored_of(owner.id).values())
     return owner

@@ -163,7 +163,7 @@ def explore(world: World, scenario: Scenario) -> tuple[Plan, Reply, Subject]:
             raise AssertionError("the scenario yields a third time")
     except Exception as error:
         raise Unexplained(f"{scenario} fails without a fault: {_described(error)}") from error
-    if reply.status >= 400 and not scenario.variant.startswith("not found"):
+    if reply.status >= 400 and not scenario.variant.startswith(("not found", "refused")):
         raise Unexplained(f"{scenario} without a fault: {reply}")
     return plan, reply, subject
 
@@ -422,6 +422,8 @@ def _unclean(world: World, owner: str) -> Iterator[str]:
         for key, item in items.items()
         if items.get(BODY + key, {}).get("upload_id") == item.get("upload_id")
     }
+    # They expire.
+    whole |= {key for key in items if key.startswith("#refused#")}
     notes = [key for key in items if "#" in key and key not in whole]
     if notes:
         yield f"{owner}: notes are left: {notes}"

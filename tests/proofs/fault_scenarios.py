@@ -38,6 +38,7 @@ from larder.artifacts.models import ArtifactHash
 from larder.artifacts.removals import ask_removal
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
+from larder.conditions import begins_with, equals
 from larder.errors import LarderError
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
@@ -46,6 +47,7 @@ from larder.runs.service import read_run
 from larder.settings import settings
 from larder.sso import repository as sso_store
 from larder.sso import service as sso
+from larder.tables import ARTIFACTS
 from larder.teams import members, teams
 from larder.teams.members import add_member, role_of
 from larder.teams.models import Member, Role, RunInputs
@@ -218,6 +220,24 @@ def put_with_quota(s: Subject) -> Play:
     check_artifact(s, None, artifact)
     yield None
     check_artifact(s, artifact)
+
+
+def check_refusal(s: Subject) -> None:
+    """A refused upload is noted. A fault can cost the note, and nothing else."""
+    of_owner = equals(owner=s.team.id) & begins_with(hash="#refused#")
+    noted = [item.keys() >= {"quota_full", "expires_at"} for item in ARTIFACTS.query(of_owner)]
+    assert noted == [True] or (s.disturbed and noted == [])
+
+
+@scenario(PUT, variant="refused")
+def put_past_quota(s: Subject) -> Play:
+    change_state(s.team.id, quota_bytes=1_000)
+    with option_set(s, "over_quota", "refuse", usually="refuse"):
+        yield lambda: put(s, made())
+        check_artifact(s, None)
+        yield None
+    check_artifact(s, None)
+    check_refusal(s)
 
 
 @contextmanager
@@ -1159,6 +1179,7 @@ def commit_past_quota(s: Subject) -> Play:
     assert artifacts_seen(s) is None
     yield None
     check_artifact(s, None)
+    check_refusal(s)
 
 
 def run_again_after_a_fault(s: Subject, handler: str = SWEEP) -> None:

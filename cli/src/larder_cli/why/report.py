@@ -79,9 +79,11 @@ _REASONS: Mapping[str, str] = {
 }
 
 _REFUSALS: Mapping[str, str] = {
-    Evidence.READ_ONLY: "the job only reads",
+    Evidence.READ_ONLY: "the credential only reads",
     Evidence.QUOTA_FULL: "the quota is full",
     Evidence.SIGNATURE_REQUIRED: "the team requires signatures",
+    Evidence.SCOPES_FULL: "the space for own scopes is full",
+    Evidence.STORAGE_FULL: "the deployment is full",
 }
 
 NOTHING = "nothing changed: every hash is that of the baseline"

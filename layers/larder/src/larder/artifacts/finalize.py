@@ -24,6 +24,7 @@ from larder.artifacts.models import (
     view_of,
 )
 from larder.artifacts.quota import Reservation
+from larder.artifacts.refusals import Refusal, note_refusal
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals
 from larder.artifacts.storage import StoredObject, StoredUpload
@@ -208,10 +209,14 @@ class _Attempt(NamedTuple):
             artifact = _make_artifact(upload, stored, pending, body)
             has_trust = not has_lost_trust()
             kept = self._kept(artifact, current, pending) if has_trust else None
-            if not has_trust or kept is not None or not self._is_acceptable(artifact, current):
+            refusal = self._refusal(artifact)
+            is_stored = has_trust and kept is None and refusal is None
+            if not is_stored or not self._is_acceptable(artifact, current):
                 if index.discard(upload, pending=pending, now=self.now):
                     if kept is not None:
                         report_kept(kept, artifact, now=self.now)
+                    elif has_trust and refusal is not None:
+                        self._note(artifact, refusal)
                     return _Outcome(current)
                 continue
             with quota.reservation(
@@ -227,9 +232,12 @@ class _Attempt(NamedTuple):
                 if not reservation.granted and waits:
                     return _Outcome(current, waits=True)
                 if publish_or_discard(reservation, pending=pending, offered=True, now=self.now):
-                    if body is not None and reservation.granted:
+                    if not reservation.granted:
+                        self._note(artifact, reservation.refusal)
+                        return _Outcome(current)
+                    if body is not None:
                         hold_body(artifact, body)
-                    return _Outcome(artifact if reservation.granted else current)
+                    return _Outcome(artifact)
         raise TryAgain
 
     def _kept(
@@ -243,11 +251,19 @@ class _Attempt(NamedTuple):
     def _is_acceptable(self, artifact: Artifact, current: Artifact | None) -> bool:
         return (
             0 < artifact.size_bytes <= settings().max_upload_bytes
-            and (artifact.metadata.tag is not None or not self.view.requires_tag)
             and visible(artifact, self.now)
             and (current is None or current.upload.id < artifact.upload.id)
-            and quota.can_fit(artifact, self.view)
         )
+
+    def _refusal(self, artifact: Artifact) -> Refusal | None:
+        if self.view.requires_tag and artifact.metadata.tag is None:
+            return Refusal.SIGNATURE_REQUIRED
+        return None if quota.can_fit(artifact, self.view) else Refusal.QUOTA_FULL
+
+    def _note(self, artifact: Artifact, refusal: Refusal) -> None:
+        """Note why the upload is not stored. An upload of long ago explains nothing."""
+        if self.counted_on is not None and artifact.writer is not None:
+            note_refusal(artifact.upload.owner, artifact.writer, refusal, now=self.now)
 
 
 @contextmanager

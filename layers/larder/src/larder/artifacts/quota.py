@@ -7,6 +7,7 @@ from datetime import date, datetime
 from typing import Any
 
 from larder.artifacts.models import Artifact, Totals, View
+from larder.artifacts.refusals import Refusal
 from larder.artifacts.repository.totals import (
     add_to_totals,
     scope_share,
@@ -47,6 +48,13 @@ class Reservation:
         if self.replaces is None:
             return self.artifact.size_bytes, 1
         return self.artifact.size_bytes - self.replaces.size_bytes, 0
+
+    @property
+    def refusal(self) -> Refusal:
+        """Why it is not granted."""
+        if self.storage_full:
+            return Refusal.STORAGE_FULL
+        return Refusal.SCOPES_FULL if self.scopes_full else Refusal.QUOTA_FULL
 
     @property
     def shrinks(self) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from larder.actor import Actor
 from larder.artifacts.models import ArtifactHash, Totals, Upload
+from larder.artifacts.refusals import Refusal
 from larder.usage.uploads import Stored
 
 MOST_PARTS = 50
@@ -31,6 +32,14 @@ class Eviction(NamedTuple):
 
     at: datetime
     before: datetime
+
+
+class Refused(NamedTuple):
+    """When an upload of a credential was refused, and why."""
+
+    credential_id: str
+    refusal: Refusal
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from larder.artifacts import finalize, jobs
 from larder.artifacts.jobs import JobKind, RemovalJob
 from larder.artifacts.models import Artifact, PendingUpload
 from larder.artifacts.records import Removal, RemovalPage
-from larder.artifacts.repository import checks, index, scopes
+from larder.artifacts.repository import checks, index, refusals, scopes
 from larder.artifacts.repository.allotments import delete_with_allotment
 from larder.artifacts.repository.sweep_queue import (
     add_removal,
@@ -153,7 +153,7 @@ def delete_target(
 
 def delete_owner_data(owner: str, *, now: datetime, has_time: Callable[[], bool]) -> bool:
     """Delete what a deleted team stored, or a deleted user without a team: artifacts one by one, then the records of
-    scopes, usage figures and totals.
+    scopes and refused uploads, usage figures and totals.
 
     Returns False if time ran out, or if the totals are not zero yet. Call it again then: the daily check corrects the
     totals. Safe to repeat after an interrupted call, and safe to run in parallel.
@@ -161,6 +161,7 @@ def delete_owner_data(owner: str, *, now: datetime, has_time: Callable[[], bool]
     gone = (
         delete_target(owner, EVERYTHING, now=now, has_time=has_time)
         and scopes.delete_all(owner, has_time=has_time)
+        and refusals.delete_all(owner, has_time=has_time)
         and usage.delete_usage(owner, has_time=has_time)
         and delete_with_allotment(owner)
     )

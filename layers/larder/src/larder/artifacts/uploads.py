@@ -29,6 +29,7 @@ from larder.artifacts.models import (
     same_upload,
 )
 from larder.artifacts.quota import Reservation
+from larder.artifacts.refusals import noting_refusals
 from larder.artifacts.repository import index
 from larder.concurrency import attempts, running
 from larder.errors import (
@@ -133,13 +134,14 @@ def store_in_view(
     Stores nothing in an own scope if the shared one shows an artifact with this hash, because readers get that one.
     Raises also SignatureRequired.
     """
-    if view.requires_tag and metadata.tag is None:
-        raise SignatureRequired
-    scoped = view.scope is not None
-    if scoped and is_shown(entry.artifact, view, now):
-        return
-    replaces = own.artifact if scoped else entry.artifact
-    store(owner, hash, body, metadata, writer=writer, replaces=replaces, view=view, now=now)
+    with noting_refusals(owner, writer, now=now):
+        if view.requires_tag and metadata.tag is None:
+            raise SignatureRequired
+        scoped = view.scope is not None
+        if scoped and is_shown(entry.artifact, view, now):
+            return
+        replaces = own.artifact if scoped else entry.artifact
+        store(owner, hash, body, metadata, writer=writer, replaces=replaces, view=view, now=now)
 
 
 @contextmanager

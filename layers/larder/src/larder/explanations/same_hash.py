@@ -4,12 +4,14 @@ The evidence is what turbo reported in its events, the artifact that is stored n
 first reason that has its evidence is returned. Without evidence, it is unknown, with what was found.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
 from larder.artifacts import eviction, quota, search
+from larder.artifacts.records import Refused
+from larder.artifacts.refusals import read_refusals
 from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import Action, Entry
 from larder.audit.service import read_entries
@@ -32,6 +34,14 @@ _CLOCK_SKEW = timedelta(seconds=5)
 
 _USE_NOTED_AFTER = timedelta(days=1)
 """A use of an artifact is recorded once in this time."""
+
+_NOTED_AGAIN_AFTER = timedelta(hours=1)
+
+_UPLOADS_TAKE = timedelta(minutes=5)
+"""How long after a run an upload that goes straight to S3 may be refused."""
+
+_LONGEST_RUN = timedelta(hours=6)
+"""Of a longer run, refusals in its first hours are looked for."""
 
 _LOCAL, _REMOTE = ("LOCAL", "MISS"), ("REMOTE", "MISS")
 _DELETIONS = (Action.ARTIFACT_DELETED, Action.REMOVAL_DONE)
@@ -100,8 +110,25 @@ def reasons(
     """The reason for each task, for 100 tasks at most."""
     if not built:
         return []
-    scene = _Scene(caller, run, [one.hash for one in built[:MAX_LISTED]], now)
-    return [_json(one, scene.reason(one)) for one in built[:MAX_LISTED]]
+    listed = built[:MAX_LISTED]
+    scene = _Scene(caller, run, listed, now)
+    return [_json(one, scene.reason(one)) for one in listed]
+
+
+def _builder(hash: str, runs: Iterable[Run]) -> Run | None:
+    """The run that built it last. None if a run has restored it since. `runs` are the newest first."""
+    for run in runs:
+        outcomes = {task[2] for task, of in zip(run.tasks, run.hashes, strict=False) if of == hash}
+        if Outcome.REMOTE_HIT in outcomes:
+            return None
+        if Outcome.BUILT in outcomes:
+            return run
+    return None
+
+
+def _uploading(run: Run) -> tuple[datetime, datetime]:
+    """When uploads of the run can have been refused."""
+    return run.started_at, min(run.ended_at, run.started_at + _LONGEST_RUN) + _UPLOADS_TAKE
 
 
 def _json(one: Built, found: Found) -> SameHashJson:
@@ -116,10 +143,11 @@ def _json(one: Built, found: Found) -> SameHashJson:
 
 
 class _Scene:
-    """What is known about the time of a run. The audit and the eviction are read only if a task needs them."""
+    """What is known about the time of a run. Only what a task needs is read."""
 
-    def __init__(self, caller: Caller, run: Run, hashes: Sequence[str], now: datetime) -> None:
-        self._caller, self._run, self._now = caller, run, now
+    def __init__(self, caller: Caller, run: Run, built: Sequence[Built], now: datetime) -> None:
+        self._caller, self._run, self._built, self._now = caller, run, built, now
+        hashes = [one.hash for one in built]
         known = search.known_artifacts(caller.owner, hashes, view=caller.view, now=now)
         self._stored, self._offered = known
         self._lookups = read_lookups(caller.owner, run.started_at - _CLOCK_SKEW, now)
@@ -130,6 +158,13 @@ class _Scene:
         return read_entries(
             self._caller.owner, limit=MAX_ENTRIES, actions=actions, now=self._now
         ).entries
+
+    @cached_property
+    def _refusals(self) -> Sequence[Refused]:
+        """What is noted of the runs that built the tasks."""
+        builders = [_builder(one.hash, self._readable(one)) for one in self._built]
+        times = [(run.reporter.credential_id, *_uploading(run)) for run in builders if run]
+        return read_refusals(self._caller.owner, dict.fromkeys(times))
 
     @cached_property
     def _free_bytes(self) -> int:
@@ -146,6 +181,9 @@ class _Scene:
             return self._unanswered(one)
         return self._unasked(one, by_others=bool(of_hash))
 
+    def _readable(self, one: Built) -> list[Run]:
+        return [run for run in one.had if run.scope in (None, self._caller.own_scope)]
+
     def _uploaded(self, hash: str) -> bool:
         """Whether the run has stored the artifact."""
         artifact = self._stored.get(hash)
@@ -160,9 +198,7 @@ class _Scene:
             evidence = (*asked, Evidence.READ_ONLY)
             at = one.had[0].ended_at
             return Found(reason=Reason.REFUSED, certain=True, at=at, evidence=evidence)
-        readable = [
-            earlier for earlier in one.had if earlier.scope in (None, self._caller.own_scope)
-        ]
+        readable = self._readable(one)
         if not readable:
             return Found(reason=Reason.OTHER_SCOPE, certain=True, evidence=asked)
         last = readable[0]
@@ -175,6 +211,7 @@ class _Scene:
             or self._expired(last)
             or self._evicted(last)
             or self._too_large(one)
+            or self._was_refused(one, readable)
             or self._refused(one)
             or Found(reason=Reason.UNKNOWN, evidence=asked)
         )
@@ -218,6 +255,25 @@ class _Scene:
             return None
         evidence = (Evidence.REMOTE_MISS, Evidence.BYTES, Evidence.NOT_STORED)
         return Found(reason=Reason.TOO_LARGE, certain=True, evidence=evidence)
+
+    def _was_refused(self, one: Built, readable: Sequence[Run]) -> Found | None:
+        """An upload was refused while the run built it. Not certain, because it can be that of another task."""
+        last = _builder(one.hash, readable)
+        if last is None:
+            return None
+        first, end = _uploading(last)
+        during = [
+            noted
+            for noted in self._refusals
+            if noted.credential_id == last.reporter.credential_id
+            # Only the first refusal of an hour is noted.
+            and first - _NOTED_AGAIN_AFTER < noted.at <= end
+        ]
+        if not during:
+            return None
+        noted = max(during, key=lambda each: each.at)
+        evidence = (Evidence.REMOTE_MISS, Evidence.REFUSAL, Evidence(noted.refusal.value))
+        return Found(reason=Reason.REFUSED, at=noted.at, evidence=evidence)
 
     def _refused(self, one: Built) -> Found | None:
         """The run itself built it and did not store it. If its upload would be refused now, it was before, too.

@@ -26,7 +26,7 @@ class Reason(StrEnum):
     EXPIRED = "expired"
     EVICTED = "evicted"
     REFUSED = "refused"
-    """The upload was refused: the credential only reads, the quota is full, or the team requires signatures."""
+    """The upload was refused: the credential only reads, there is no space, or the team requires signatures."""
     UNKNOWN = "unknown"
 
 
@@ -47,6 +47,9 @@ class Evidence(StrEnum):
     AUDIT = "audit"
     RETENTION = "retention"
     EVICTED_BEFORE = "evicted_before"
+    REFUSAL = "refusal"
     READ_ONLY = "read_only"
     QUOTA_FULL = "quota_full"
     SIGNATURE_REQUIRED = "signature_required"
+    SCOPES_FULL = "scopes_full"
+    STORAGE_FULL = "storage_full"

@@ -23,6 +23,7 @@ from typing import Annotated
 
 from larder.api_keys.models import Permissions
 from larder.artifacts.models import Wanted
+from larder.artifacts.refusals import noting_refusals
 from larder.errors import (
     OWNERS_ONLY,
     CachingDisabled,
@@ -110,6 +111,12 @@ def reader(token: Token, team: TeamQuery, wanted: Wanted) -> CachePrincipal:
 def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
     wanted = Wanted(hash_in_path(request), totals=True)
     principal = _principal(token, team, wanted, {"artifacts": ("write",)})
+    with noting_refusals(principal.owner, principal.actor, now=principal.asked_at):
+        _require_writer(principal)
+    return principal
+
+
+def _require_writer(principal: CachePrincipal) -> None:
     _require_writing_role(principal)
     _require_caching(principal)
     _require_trust(principal)
@@ -124,7 +131,6 @@ def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> Cache
         raise UnprovenCannotStore
     if principal.caching is CachingStatus.OVER_LIMIT:
         raise CachingOverLimit
-    return principal
 
 
 def cache_manager(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:

@@ -57,6 +57,21 @@ function Causes({ of, scope }) {
     ${!of.complete && html`<p class="soft">There are more causes.</p>`}`;
 }
 
+/** Why an upload was refused, by the last piece of evidence. */
+const REFUSALS = {
+  read_only: "the credential only reads",
+  signature_required: "the team requires signatures",
+  quota_full: "the quota is full",
+  scopes_full: "the space for own scopes is full",
+  storage_full: "the deployment is full",
+};
+
+function reasonText(reason, evidence) {
+  const [words] = REASONS[reason] ?? REASONS.unknown;
+  const refusal = reason === "refused" && REFUSALS[evidence.at(-1)];
+  return refusal ? `${words}, because ${refusal}` : words;
+}
+
 const SameHash = ({ of: { sameHash, sameHashCount }, scope }) =>
   sameHash.length > 0 && html`<${Card} title="Same hash, not restored"><${SameHashTable} rows=${sameHash} scope=${scope} />
     ${sameHashCount > sameHash.length && html`<p class="soft">These are ${formats.number.format(sameHash.length)} of ${formats.number.format(sameHashCount)} tasks.</p>`}
@@ -65,7 +80,7 @@ const SameHash = ({ of: { sameHash, sameHashCount }, scope }) =>
 const SameHashTable = ({ rows, scope }) => html`<${Table} label="Same hash, not restored" rows=${rows} id=${({ task }) => task} columns=${[
   { title: "Task", cell: ({ task }) => html`<${TaskOfId} id=${task} scope=${scope} />` },
   { title: "Hash", cell: ({ hash }) => html`<${Hash} of=${hash} scope=${scope} />` },
-  { title: "Why", cell: ({ reason, certain }) => `${(REASONS[reason] ?? REASONS.unknown)[0]}${reason && reason !== "unknown" && !certain ? " (probably)" : ""}` },
+  { title: "Why", cell: ({ reason, certain, evidence }) => `${reasonText(reason, evidence)}${reason && reason !== "unknown" && !certain ? " (probably)" : ""}` },
   { title: "When", cell: ({ at }) => html`<${Time} at=${at} none="–" />` },
 ]} />`;
 
@@ -93,6 +108,6 @@ function markdownOf({ baseline, causes, sameHash, tasks, changed }) {
     const subject = [causeSubject(cause, codeSpan)].flat().join("");
     lines.push(`| ${CAUSE_TITLES[cause.kind] ?? cause.kind}: ${subject} ${cause.how} | ${tasksIn(cause)} | ${durationText(cause.buildMs)} | ${cause.class ?? ""} |`);
   }
-  for (const { task, reason } of sameHash) lines.push("", `${codeSpan(task)}: same hash, ${(REASONS[reason] ?? REASONS.unknown)[0]}.`);
+  for (const { task, reason, evidence } of sameHash) lines.push("", `${codeSpan(task)}: same hash, ${reasonText(reason, evidence)}.`);
   return lines.join("\n");
 }
