@@ -6,6 +6,7 @@ import os
 import secrets
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -198,18 +199,30 @@ def test_headers_that_change_in_turns_hit_directly_in_a_protected_team(
         assert (counts, direct) == (Counts(2 * SOURCES, 0, 0, 0), SOURCES)
 
 
-def test_usage_counts_what_the_tools_got(
+def test_usage_counts_what_each_tool_got_and_the_time_of_compiles(
     local_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path
 ) -> None:
-    def today() -> tuple[int, int]:
+    """A compile of ccache has two entries, so it has no time."""
+
+    def used(tool: str) -> tuple[int, int, int, int]:
         headers = {"Authorization": f"Bearer {local_cloud.token}"}
         url = f"{local_cloud.url}/v1/usage?slug={local_cloud.team}"
-        total = httpx.get(url, headers=headers, trust_env=False).json()["total"]
-        return total["remoteHits"], total["remoteMisses"]
+        found = httpx.get(url, headers=headers, trust_env=False).json()["tools"]
+        one: dict[str, Any] = next((one for one in found if one["tool"] == tool), {})
+        names = ("remoteHits", "remoteMisses", "untimedHits", "timeSavedMs")
+        hits, misses, untimed, saved = (int(one.get(name, 0)) for name in names)
+        return hits, misses, untimed, saved
 
-    hits, misses = today()
     env = settings(local_cloud, tmp_path)
-    workspace = ccache(tmp_path / "sources", tools)
-    for _ in range(2):
+    for make, entries, is_timed in ((ccache, 2 * SOURCES, False), (sccache, SOURCES, True)):
+        workspace = make(tmp_path / make.__name__, tools)
+        before = used(make.__name__)
+        started = time.monotonic()
         workspace.build(larder, env)
-    assert today() == (hits + 2 * SOURCES, misses + 2 * SOURCES)
+        took_ms = (time.monotonic() - started) * 1_000
+        workspace.build(larder, env)
+        hits, misses, untimed, saved = (
+            now - former for now, former in zip(used(make.__name__), before, strict=True)
+        )
+        assert (hits, misses, untimed) == (entries, entries, 0 if is_timed else entries)
+        assert 0 < saved < took_ms if is_timed else saved == 0

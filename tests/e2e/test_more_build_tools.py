@@ -6,6 +6,7 @@ import json
 import secrets
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -97,7 +98,9 @@ def test_moon_restores_its_outputs_and_usage_and_runs_name_it(
     workspace = moon(tmp_path / "workspace", tools)
     env = settings(local_cloud, tmp_path)
     before = {one["tool"]: one for one in ask("/v1/usage")["tools"]}.get("moon", {})
+    started = time.monotonic()
     workspace.build(larder, env)
+    took_ms = (time.monotonic() - started) * 1_000
     built = workspace.digests()
     workspace.build(larder, env)
     assert workspace.digests() == built
@@ -105,11 +108,14 @@ def test_moon_restores_its_outputs_and_usage_and_runs_name_it(
     (now,) = (one for one in ask("/v1/usage")["tools"] if one["tool"] == "moon")
     for name in ("remoteHits", "remoteMisses"):
         assert now[name] == int(str(before.get(name, 0))) + 1
+    saved = int(str(now["timeSavedMs"])) - int(str(before.get("timeSavedMs", 0)))
+    assert 0 < saved < took_ms
     newest, former = ask("/v1/runs")["runs"][:2]
     assert [(one["client"], one["remoteHits"], one["built"]) for one in (former, newest)] == [
         ("moon", 0, 1),
         ("moon", 1, 0),
     ]
+    assert newest["timeSavedMs"] == saved
 
 
 RUSH_SCRIPT = "mkdir -p dist && head -c 6000000 /dev/urandom > dist/out.bin"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 from larder_proxy.sidecar import Sidecar
 from larder_proxy.spool import LIMIT, Spool
 
-from tests.web_server import Quiet, listening
+from tests.web_server import Answer, Quiet, listening
 
 KEY = "larder_" + "k" * 40
 DIRECT = 300_000
@@ -43,11 +44,15 @@ class Deployment:
     artifacts: dict[str, bytes] = field(default_factory=dict)
     headers: dict[str, dict[str, str]] = field(default_factory=dict)
     """The headers with which an artifact was uploaded through a function, or through the edge."""
+    retry_after: str = "0"
+    """What a failing answer asks for, so that tests do not wait."""
     has_edge: bool = False
     asked: list[Asked] = field(default_factory=list)
     failing: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    broken: Answer | None = None
+    """Answers every request in place of Larder."""
     cuts: int = 0
-    """How many downloads from storage end early."""
+    """How many downloads end early."""
     tokens: set[str] = field(default_factory=lambda: {KEY})
     lifetime_s: int = 3_600
     room: int = LIMIT
@@ -79,8 +84,11 @@ def deployed() -> Iterator[Deployment]:
                 deployment.asked.append(asked)
                 failing = deployment.failing.get(self.command, [])
                 fault = failing.pop(0) if failing else None
-            if fault is not None:
-                self.answer(fault[0], json.dumps({"error": {"code": fault[1]}}).encode())
+            if deployment.broken is not None:
+                deployment.broken(self)
+            elif fault is not None:
+                content = json.dumps({"error": {"code": fault[1]}}).encode()
+                self.answer(fault[0], content, **{"retry-after": deployment.retry_after})
             elif parts.path.startswith("/storage/"):
                 self.storage(parts.path.removeprefix("/storage/"), body)
             elif parts.path == "/id-token":
@@ -124,7 +132,7 @@ def deployed() -> Iterator[Deployment]:
             elif len(deployment.artifacts[hash]) > DIRECT:
                 self.answer(302, location=f"{deployment.url}/storage/{hash}?signature=s")
             else:
-                self.answer(200, deployment.artifacts[hash], **deployment.headers.get(hash, {}))
+                self.send_stored(hash, deployment.artifacts[hash])
 
         def query(self, hashes: list[str]) -> bytes:
             found = {
@@ -185,6 +193,12 @@ def deployed() -> Iterator[Deployment]:
         yield deployment
 
 
+def variables(deployment: Deployment, home: Path, **changed: str) -> dict[str, str]:
+    """The environment of `larder run`."""
+    known = {"TURBO_API": deployment.url, "TURBO_TEAM": "acme", "TURBO_TOKEN": KEY}
+    return {"PATH": os.environ["PATH"], "HOME": str(home), **known, **changed}
+
+
 @dataclass
 class Running:
     """A sidecar, and the lines that it has printed."""
@@ -204,16 +218,14 @@ class Running:
 
 
 @contextmanager
-def sidecar(deployment: Deployment, folder: Path, **variables: str) -> Iterator[Running]:
+def sidecar(deployment: Deployment, folder: Path, **changed: str) -> Iterator[Running]:
     lines: list[str] = []
-    environment = {
-        "HOME": str(folder),
-        "TURBO_API": deployment.url,
-        "TURBO_TEAM": "acme",
-        "TURBO_TOKEN": KEY,
-        **variables,
-    }
-    running = Sidecar(environment, folder, say=lines.append, spool=Spool(deployment.room))
+    running = Sidecar(
+        variables(deployment, folder, **changed),
+        folder,
+        say=lines.append,
+        spool=Spool(deployment.room),
+    )
     try:
         yield Running(running, lines)
     finally:

@@ -99,7 +99,7 @@ def test_a_refused_request_comes_again(
 ) -> None:
     """503 is what API Gateway says if no function is free."""
     deployment.artifacts = {HASHES[0]: b"x"}
-    deployment.failing["GET"] = [(503, "x")] * 3
+    deployment.failing["GET"], deployment.retry_after = [(503, "x")] * 3, ""
     assert get(turbo, HASHES[0]).content == b"x"
 
 

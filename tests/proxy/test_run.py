@@ -15,7 +15,7 @@ import pytest
 
 from tools.release.package import pack_sidecar
 
-from .deployment import KEY, Deployment
+from .deployment import KEY, Deployment, variables
 
 OLDEST = "3.9"
 SHOW = "import json, os; print(json.dumps(dict(os.environ)))"
@@ -27,11 +27,6 @@ def larder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("a folder") / "larder.pyz"
     pack_sidecar(file)
     return file
-
-
-def variables(deployment: Deployment, home: Path, **changed: str) -> dict[str, str]:
-    known = {"TURBO_API": deployment.url, "TURBO_TEAM": "acme", "TURBO_TOKEN": KEY}
-    return {"PATH": os.environ["PATH"], "HOME": str(home), **known, **changed}
 
 
 def start(larder: Path, env: dict[str, str], *arguments: str) -> subprocess.Popen[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import re
@@ -34,6 +35,9 @@ ENTRIES = {
     "plain": ("/plain/metro/key-1", "metro-key-1", 200),
 }
 """A path of each tool, the hash in Larder, and the status of an upload."""
+
+TIMED = ("gradle", "sccache", "moon-ac")
+"""The tools whose requests say how long a task took."""
 
 
 @pytest.fixture
@@ -231,18 +235,18 @@ def test_an_upload_in_chunks(tool: httpx.Client, running: Running, deployment: D
 def test_the_time_of_a_task_is_that_from_its_miss_to_its_upload(
     tool: httpx.Client, running: Running, deployment: Deployment
 ) -> None:
-    """Nx looks all tasks up first, so its times say nothing."""
-    gradle = f"/gradle/{'a' * 32}"
-    for path in (gradle, NX):
+    """Nx looks all tasks up first, so its times say nothing. A compile of ccache has two entries."""
+    for path, _, _ in ENTRIES.values():
         tool.get(path)
-        tool.put(path, content=b"x")
+        tool.put(path, content=b"content")
     running.uploaded()
     durations = {
-        one.path.partition("artifacts/")[2][:2]: one.headers["x-artifact-duration"]
-        for one in deployment.sent("PUT")
+        hash: deployment.headers[hash]["x-artifact-duration"]
+        for hash in deployment.artifacts
+        if "x-artifact-duration" in deployment.headers[hash]
     }
-    assert durations["nx"] is None
-    assert 0 <= int(durations["gr"]) < 10_000
+    assert durations.keys() == {ENTRIES[name][1] for name in TIMED}
+    assert all(0 <= int(one) < 10_000 for one in durations.values())
 
 
 @pytest.mark.parametrize("running", [10], indirect=True)
@@ -403,6 +407,32 @@ def test_events_count_hits_and_misses(deployment: Deployment, tmp_path: Path) ->
     }
     assert {one["source"] for one in events} == {"REMOTE"}
     assert deployment.sent("GET")[0].headers["x-artifact-client-ci"] == "GITHUB_ACTIONS"
+
+
+def test_a_hit_reports_how_long_its_task_took_if_that_is_known(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    hashes = {name: hash for name, (_, hash, _) in ENTRIES.items()}
+    with sidecar(deployment, tmp_path) as one:
+        headers = {"Authorization": f"Bearer {one.sidecar.token}"}
+        with httpx.Client(headers=headers, trust_env=False) as tool:
+            for path, hash, _ in ENTRIES.values():
+                deployment.artifacts[hash] = b"content"
+                deployment.headers[hash] = {"x-artifact-duration": "1500"}
+                assert tool.get(f"{one.sidecar.url}{path}").status_code == 200
+        one.until(lambda: one.sidecar.cache.counts.hits == 8)
+        moon, nx = hashes["moon-ac"], hashes["nx"]
+        tasks = [{"hash": hash, "cache": {"status": "HIT"}} for hash in (moon, nx)]
+        one.sidecar.report([{"client": "moon", "tasks": tasks}])
+    durations = {one["hash"]: one["duration"] for one in deployment.events()}
+    assert {hash for hash, ms in durations.items() if ms} == {hashes[name] for name in TIMED}
+    assert set(durations.values()) == {0, 1_500}
+    (sent,) = deployment.sent("POST", "/v1/runs")
+    run = json.loads(gzip.decompress(sent.body))
+    assert [one["cache"] for one in run["tasks"]] == [
+        {"status": "HIT", "timeSaved": 1_500},
+        {"status": "HIT"},
+    ]
 
 
 def test_files_that_a_result_names_count_as_no_lookups(

@@ -7,6 +7,7 @@ import json
 import queue
 import threading
 import time
+from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
 from larder_proxy.clients import Entry
@@ -24,6 +25,7 @@ EVENTS_AT_ONCE = 80
 EVENT_SECONDS = 5.0
 """How long the last figures may take, also if nobody waits for uploads."""
 _MOST_REMEMBERED = 100_000
+_DURATION = "x-artifact-duration"
 
 
 _COUNTING = threading.Lock()
@@ -61,6 +63,8 @@ class Cache:
         self.prefetch = Prefetch(upstream, spool)
         self.asked: list[str] = []
         """The artifacts of turbo that it has asked for, in its order."""
+        self.saved_ms: dict[str, int] = {}
+        """How long the tasks of hits took when they were built, by hash. Without those of unknown times."""
         self._lock = threading.Lock()
         self._missed: dict[tuple[str, str], float] = {}
         self._queue: queue.Queue[_Upload | None] = queue.Queue()
@@ -105,11 +109,15 @@ class Cache:
         body.close()
         return None
 
-    def hit(self, entry: Entry) -> None:
+    def hit(self, entry: Entry, headers: Mapping[str, str]) -> None:
+        """Count a hit. `headers` are those of its download."""
         if not entry.is_lookup:
             return
         self.counts.add(hits=1)
-        self._note("HIT", entry)
+        ms = _duration(headers) if entry.client.times_tasks else 0
+        if ms:
+            self.saved_ms[entry.hash] = ms
+        self._note("HIT", entry, ms)
 
     def miss(self, entry: Entry) -> None:
         with self._lock:
@@ -135,7 +143,7 @@ class Cache:
         self.prefetch.stored(entry.hash)
         if entry.client.times_tasks and missed_at is not None:
             ms = round((time.monotonic() - missed_at) * 1_000)
-            headers = {"x-artifact-duration": str(ms), **headers}
+            headers = {_DURATION: str(ms), **headers}
         self._queue.put(_Upload(entry, body, headers))
         return True
 
@@ -201,8 +209,8 @@ class Cache:
             self._sending.append(thread)
         thread.start()
 
-    def _note(self, what: str, entry: Entry) -> None:
-        """Events as turbo sends them, so that usage has the hits of every tool."""
+    def _note(self, what: str, entry: Entry, ms: int = 0) -> None:
+        """Events as turbo sends them, so that usage has the hits of every tool and the time that they saved."""
         if entry.client.name == "turbo":
             return
         if not self._session:
@@ -215,7 +223,7 @@ class Cache:
             "source": "REMOTE",
             "event": what,
             "hash": entry.hash,
-            "duration": 0,
+            "duration": ms,
         }
         with self._lock:
             self._events.append(event)
@@ -229,6 +237,11 @@ class Cache:
         for at in range(0, len(events), EVENTS_AT_ONCE):
             content = json.dumps(events[at : at + EVENTS_AT_ONCE]).encode()
             self._upstream.pass_on("POST", EVENTS, content)
+
+
+def _duration(headers: Mapping[str, str]) -> int:
+    text = headers.get(_DURATION, "")
+    return int(text) if text.isdigit() else 0
 
 
 def _has_digest(body: Body, digest: str) -> bool:

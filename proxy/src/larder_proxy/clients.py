@@ -16,7 +16,7 @@ class Client(NamedTuple):
 
     An answer streams from `streams_from` bytes on. A tool that a cut answer would break gets each body whole.
     `seconds` is how long the tool waits for an answer. `times_tasks` is whether the time from a miss to the upload of
-    the same entry is that of the task.
+    the same entry is that of the task. It is not if the tool looks all tasks up first, or has several entries for one.
     """
 
     name: str
@@ -67,7 +67,6 @@ CLIENTS: list[Client] = [
         (r"/ccache/([0-9a-z]{2})/([0-9a-z]{1,126})", r"/ccache/([0-9a-z]{1,128})"),
         # ccache gives up after ten.
         seconds=8,
-        times_tasks=True,
         variables={"CCACHE_REMOTE_STORAGE": "http://larder:{token}@{host}:{port}/ccache"},
     ),
     Client(

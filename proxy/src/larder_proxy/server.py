@@ -141,7 +141,7 @@ class Handler(socketserver.StreamRequestHandler):
             self.wfile.write(start + file.read(_BLOCK))
             for block in iter(lambda: file.read(_BLOCK), b""):
                 self.wfile.write(block)
-            self.server.cache.hit(entry)
+            self.server.cache.hit(entry, download.headers)
         finally:
             body.close()
 
@@ -156,7 +156,7 @@ class Handler(socketserver.StreamRequestHandler):
         finally:
             download.close()
         if sent == download.size:
-            self.server.cache.hit(entry)
+            self.server.cache.hit(entry, download.headers)
         else:
             self.is_last = True
 
