@@ -19,12 +19,13 @@ from larder.artifacts.models import (
     Contested,
     IndexEntry,
     PendingUpload,
+    Refusal,
     Upload,
     View,
     view_of,
 )
 from larder.artifacts.quota import Reservation
-from larder.artifacts.refusals import Refusal, note_refusal
+from larder.artifacts.refusals import note_refusal
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals
 from larder.artifacts.storage import StoredObject, StoredUpload

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from enum import StrEnum
 from typing import NamedTuple, NewType
 
 from larder.actor import Actor
@@ -271,6 +272,16 @@ class IndexEntry:
 
     artifact: Artifact | None = None
     pending: PendingUpload | None = None
+
+
+class Refusal(StrEnum):
+    """Why an upload was refused. The values are stored."""
+
+    READ_ONLY = "read_only"
+    SIGNATURE_REQUIRED = "signature_required"
+    QUOTA_FULL = "quota_full"
+    SCOPES_FULL = "scopes_full"
+    STORAGE_FULL = "storage_full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from larder.artifacts.models import Artifact, Totals, View
-from larder.artifacts.refusals import Refusal
+from larder.artifacts.models import Artifact, Refusal, Totals, View
 from larder.artifacts.repository.totals import (
     add_to_totals,
     scope_share,

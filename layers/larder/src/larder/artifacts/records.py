@@ -7,8 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from larder.actor import Actor
-from larder.artifacts.models import ArtifactHash, Totals, Upload
-from larder.artifacts.refusals import Refusal
+from larder.artifacts.models import ArtifactHash, Refusal, Totals, Upload
 from larder.usage.uploads import Stored
 
 MOST_PARTS = 50

@@ -6,10 +6,10 @@ Only a refused upload causes a call, at most one an hour for each credential, re
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from larder.actor import Actor
+from larder.artifacts.models import Refusal
 from larder.errors import (
     CachingOverLimit,
     EvictionInProgress,
@@ -25,16 +25,6 @@ from larder.instance import Remembered
 
 if TYPE_CHECKING:
     from larder.artifacts.records import Refused
-
-
-class Refusal(StrEnum):
-    """Why an upload was refused. The values are stored."""
-
-    READ_ONLY = "read_only"
-    SIGNATURE_REQUIRED = "signature_required"
-    QUOTA_FULL = "quota_full"
-    SCOPES_FULL = "scopes_full"
-    STORAGE_FULL = "storage_full"
 
 
 _REFUSALS: dict[type[LarderError], Refusal] = {

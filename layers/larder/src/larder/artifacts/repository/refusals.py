@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
+from larder.artifacts.models import Refusal
 from larder.artifacts.records import Refused
-from larder.artifacts.refusals import Refusal
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import begins_with, equals, missing
 from larder.tables import ARTIFACTS, Key, commit
