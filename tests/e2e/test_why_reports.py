@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from larder_cli.main import cli
+from tests.issuer import github_claims, serving
 
 from . import turbo, twelve_tasks
 from .cloud import COUNTS_AFTER_S, LocalCloud
@@ -508,20 +509,90 @@ def test_a_quota_that_is_too_small(team: Callable[..., Team]) -> None:
 
 
 @pytest.mark.thorough
-def test_a_team_that_requires_signatures(team: Callable[..., Team]) -> None:
+def test_a_quota_that_was_too_small(team: Callable[..., Team]) -> None:
     acme = team()
+    acme.cloud.larder("teams", "set", acme.slug, "--quota", "100B")
+    acme.reports("build", **acme.variables)
+    acme.cloud.larder("teams", "set", acme.slug, "--quota", "1MB")
+    assert built_again(acme) == (
+        f"4 tasks, probably the upload was refused (the quota is full) on {today()}: {EVERY_TASK}"
+    )
+
+
+def protect(acme: Team, **change: object) -> None:
     reply = httpx.put(
         f"{acme.cloud.url}/v1/teams/{acme.slug}/protection",
-        json={"protected": False, "unsigned": "refuse"},
+        json=change,
         headers={"Authorization": f"Bearer {acme.session}"},
         trust_env=False,
     )
     assert reply.is_success, reply.text
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("since", ["refuse", "accept"])
+def test_a_team_that_requires_signatures(team: Callable[..., Team], since: str) -> None:
+    acme = team()
+    protect(acme, protected=False, unsigned="refuse")
     acme.reports("build", **acme.variables)
+    protect(acme, protected=False, unsigned=since)
     assert built_again(acme) == (
         "4 tasks, probably the upload was refused (the team requires signatures) on "
         f"{today()}: {EVERY_TASK}"
     )
+
+
+@pytest.mark.thorough
+def test_people_who_only_read(team: Callable[..., Team]) -> None:
+    acme = team()
+    # Laptops are compared with a run of a CI.
+    acme.reports("lint", **acme.variables)
+    protect(acme, protected=True, people="read", keepStored=True)
+    time.sleep(COUNTS_AFTER_S)
+    laptop = replace(acme, token=acme.session, ci={})
+    laptop.reports("build", "lint", **laptop.variables)
+    assert built_again(laptop, "lint") == (
+        f"4 tasks, probably the upload was refused (the credential only reads) on {today()}: {EVERY_TASK}"
+    )
+
+
+@pytest.mark.thorough
+def test_jobs_that_only_read(team: Callable[..., Team]) -> None:
+    acme = team()
+    trusted = acme.cloud.larder(
+        *("keys", "create", "--user", OWNER, "--team", acme.slug, "--trusted")
+    )["key"]
+    with serving() as issuers:
+        acme.cloud.larder("issuers", "add", issuers.url)
+        acme.cloud.larder(
+            *("trust", "add", acme.slug, "--github", "acme/web", "--issuer", issuers.url),
+            *("--others", "read"),
+        )
+        time.sleep(COUNTS_AFTER_S)
+        main, job = replace(acme, token=trusted), issuers.issuer()
+        main.reports("lint", **main.variables)
+        claims = {**github_claims(**PULL_REQUEST), "aud": acme.cloud.url}
+        first, second = (replace(acme, token=exchanged(acme, job.mint(claims))) for _ in range(2))
+        first.reports("build", "lint", **first.variables)
+        assert built_again(second, "lint") == (
+            f"4 tasks, the upload was refused (the credential only reads) on {today()}: {EVERY_TASK}"
+        )
+
+
+PULL_REQUEST = {"event_name": "pull_request", "ref": "refs/pull/1/merge"}
+
+
+def exchanged(acme: Team, id_token: str) -> str:
+    """The token that a job of CI gets for its id token."""
+    form = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
+        "subject_token": id_token,
+        "team_id_or_slug": acme.slug,
+    }
+    reply = httpx.post(f"{acme.cloud.url}/login/oauth/token", data=form, trust_env=False)
+    assert reply.is_success, reply.text
+    return str(reply.json()["access_token"])
 
 
 @pytest.mark.thorough
