@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import threading
 import time
 from collections.abc import Generator, Mapping
@@ -309,7 +308,10 @@ def _wait(reply: Reply | None, attempt: int) -> float:
     asked = reply.header("retry-after") if reply is not None else ""
     if asked.isdigit():
         return min(float(asked), _MOST_WAIT_SECONDS)
-    return 0.15 * float(2**attempt) * (0.5 + os.urandom(1)[0] / 256)
+    # Not before the first failure, because builds wait for the imports.
+    import random
+
+    return 0.15 * float(2**attempt) * (0.5 + random.random())  # noqa: S311  # no secret
 
 
 def _code(text: str) -> str:
