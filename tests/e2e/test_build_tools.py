@@ -6,7 +6,6 @@ import os
 import secrets
 import time
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -208,7 +207,7 @@ def test_usage_counts_what_each_tool_got_and_the_time_of_compiles(
         headers = {"Authorization": f"Bearer {local_cloud.token}"}
         url = f"{local_cloud.url}/v1/usage?slug={local_cloud.team}"
         found = httpx.get(url, headers=headers, trust_env=False).json()["tools"]
-        one: dict[str, Any] = next((one for one in found if one["tool"] == tool), {})
+        one: dict[str, int] = next((one for one in found if one["tool"] == tool), {})
         names = ("remoteHits", "remoteMisses", "untimedHits", "timeSavedMs")
         hits, misses, untimed, saved = (int(one.get(name, 0)) for name in names)
         return hits, misses, untimed, saved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import threading
 import time
 from collections.abc import Generator, Mapping
@@ -29,6 +30,7 @@ _REFUSED_TRIES = 5
 """Of requests for which no function was free."""
 _FAILURES = 3
 _PAUSE_SECONDS = 30
+_MOST_PAUSE_SECONDS = 480
 _READ_ONLY = {"read_only", "missing_permission"}
 _MOST_WAIT_SECONDS = 2.0
 _MOST_JSON = 20_000_000
@@ -57,6 +59,8 @@ class Upstream:
         self.places = Places()
         self._lock = threading.Lock()
         self._failures = 0
+        self._answered_at = 0.0
+        self._pause_seconds = _PAUSE_SECONDS
         self._paused_until = 0.0
         self._is_off = False
         self._is_read_only = False
@@ -200,11 +204,16 @@ class Upstream:
         """The answer to a request that is repeated once. None without one."""
         reply, reason, attempt, tries = None, "", 0, _TRIES
         while True:
+            began = time.monotonic()
             try:
                 file: BinaryIO | None = None if body is None else body.open()
                 reply = self._pool.request(
                     method, url, headers, file, 0 if body is None else body.size
                 )
+            except socket.timeout:
+                # The build has waited long enough, so there is no second try.
+                self._failed("no answer in time", began)
+                return None
             except (OSError, ValueError) as error:
                 reply, reason = None, type(error).__name__
             else:
@@ -258,15 +267,24 @@ class Upstream:
     def _succeeded(self) -> None:
         with self._lock:
             self._failures = 0
+            self._answered_at = time.monotonic()
+            self._pause_seconds = _PAUSE_SECONDS
         self.places.succeeded()
 
-    def _failed(self, reason: str) -> None:
+    def _failed(self, reason: str, silent_since: float | None = None) -> None:
+        """Pause after some failures in a row, or after a time in which no request got an answer.
+
+        Each pause in a row is longer, so that a build waits for few requests in all.
+        """
         with self._lock:
+            now = time.monotonic()
             self._failures += 1
-            if self._failures < _FAILURES:
+            is_silent = silent_since is not None and self._answered_at < silent_since
+            if (self._failures < _FAILURES and not is_silent) or now < self._paused_until:
                 return
             self._failures = 0
-            self._paused_until = time.monotonic() + _PAUSE_SECONDS
+            self._paused_until = now + self._pause_seconds
+            self._pause_seconds = min(2 * self._pause_seconds, _MOST_PAUSE_SECONDS)
         self._say_once("failed", f"Larder does not answer ({reason}); the build goes on without it")
 
     def _give_up(self, reply: Reply, what: str) -> None:
