@@ -64,8 +64,8 @@ What it adds, as a multiple of *direct*, with 300 small packages. Through `larde
 
 {preflight}
 
-The OPTIONS before a GET has a constant answer, and the function gives it without a call to a table. API Gateway could
-not: it cannot tell that OPTIONS from the one before a PUT, which needs an address. The edge carries no API.
+The OPTIONS before a GET has a constant answer, and the function gives it without a call to a table. API Gateway cannot
+give it, because the same route has the OPTIONS before a PUT, which needs an address. The edge carries no API.
 
 ## After idle
 
