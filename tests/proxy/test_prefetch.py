@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 from larder_proxy.credentials import Target
-from larder_proxy.lists import MOST_FILES, LastRun, dry_run, listed
+from larder_proxy.lists import MOST_FILES, LastRun, dry_run, listed, may_have_own_artifacts
 from larder_proxy.places import FIRST, MOST, Places
 from larder_proxy.prefetch import LARGEST
 
@@ -175,6 +175,29 @@ def test_the_last_run_is_a_private_file_of_folder_team_and_command(tmp_path: Pat
     for number in range(MOST_FILES + 5):
         LastRun(environment, TARGET, tmp_path, [str(number)]).write(["a"], FIRST)
     assert len(list(file.parent.iterdir())) == MOST_FILES
+
+
+def test_a_fresh_clone_has_no_own_artifacts(tmp_path: Path) -> None:
+    root, build = tmp_path / "clone", ["turbo", "run", "build"]
+    folder = root / "packages" / "web"
+    folder.mkdir(parents=True)
+    # Without a repository, nobody knows where turbo keeps them.
+    assert may_have_own_artifacts(build, {}, folder)
+    (root / ".git").mkdir()
+    (root / "turbo.json").write_text("{}")
+    assert not may_have_own_artifacts(build, {}, folder)
+    assert may_have_own_artifacts([*build, "--cache-dir=/elsewhere"], {}, folder)
+    assert may_have_own_artifacts(build, {"TURBO_CACHE_DIR": "/elsewhere"}, folder)
+    for own in (".turbo/cache", "node_modules/.cache/turbo"):
+        (root / own).mkdir(parents=True)
+        assert may_have_own_artifacts(build, {}, folder)
+        (root / own).rmdir()
+    (root / "turbo.json").write_text('{"cacheDir": "elsewhere"}')
+    assert may_have_own_artifacts(build, {}, folder)
+    (root / "turbo.json").unlink()
+    (root / ".git").rmdir()
+    (root / ".git").write_text("gitdir: /first/.git/worktrees/clone")
+    assert may_have_own_artifacts(build, {}, folder)
 
 
 def test_a_dry_run_is_of_turbo_run_only(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from larder_proxy.places import FIRST
 MOST_HASHES = 3_000
 MOST_FILES = 100
 _DRY_SECONDS = 60
+_OWN_FOLDERS = (".turbo/cache", "node_modules/.cache/turbo")
+"""Of turbo 2, and of turbo 1."""
 _OTHER_COMMANDS = {
     "bin",
     "boundaries",
@@ -78,6 +80,23 @@ class LastRun:
             files = sorted(self._folder.glob("*.json"), key=os.path.getmtime, reverse=True)
             for file in files[MOST_FILES:]:
                 file.unlink()
+
+
+def may_have_own_artifacts(build: list[str], environment: Mapping[str, str], folder: Path) -> bool:
+    """Whether turbo can have artifacts in a folder of its own. A fresh clone has none."""
+    if environment.get("TURBO_CACHE_DIR") or any(one.startswith("--cache-dir") for one in build):
+        return True
+    for above in (folder, *folder.parents):
+        # A worktree shares the artifacts of the first one. Its .git is a file.
+        if any((above / own).exists() for own in _OWN_FOLDERS) or (above / ".git").is_file():
+            return True
+        for file in (above / "turbo.json", above / "turbo.jsonc"):
+            with suppress(OSError):
+                if b"cacheDir" in file.read_bytes():
+                    return True
+        if (above / ".git").exists():
+            return False
+    return True
 
 
 def dry_run(build: list[str], environment: Mapping[str, str], folder: Path) -> list[str] | None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Callable
 
 from larder_proxy.credentials import NoCredential
 from larder_proxy.sidecar import Sidecar, print_line
@@ -43,8 +44,12 @@ def run(
     try:
         if sidecar is None:
             return _run(build, kept)
-        sidecar.expect(build, environment, Path.cwd())
-        return _run(build, {**sidecar.variables(), **kept, **sidecar.turbo_variables()})
+        one = sidecar
+        return _run(
+            build,
+            {**one.variables(), **kept, **one.turbo_variables()},
+            lambda: one.expect(build, environment, Path.cwd()),
+        )
     finally:
         if sidecar is not None:
             # The build has started without it.
@@ -54,7 +59,9 @@ def run(
             end(sidecar, wait)
 
 
-def _run(build: list[str], environment: Mapping[str, str]) -> int:
+def _run(
+    build: list[str], environment: Mapping[str, str], has_begun: Callable[[], None] = lambda: None
+) -> int:
     """The status of the build, 128 and the number of a signal that ended it."""
     started: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
@@ -76,6 +83,7 @@ def _run(build: list[str], environment: Mapping[str, str]) -> int:
         started.append(subprocess.Popen(build, env=dict(environment)))
         for number in early:
             started[0].send_signal(number)
+        has_begun()
         waiting = threading.Thread(target=started[0].wait, daemon=True)
         waiting.start()
         while waiting.is_alive():

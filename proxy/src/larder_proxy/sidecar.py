@@ -18,7 +18,7 @@ from larder_proxy.cache import Cache
 from larder_proxy.clients import CLIENTS
 from larder_proxy.connections import Pool
 from larder_proxy.credentials import Credentials, Target, read_target
-from larder_proxy.lists import LastRun, dry_run, listed
+from larder_proxy.lists import LastRun, dry_run, listed, may_have_own_artifacts
 from larder_proxy.server import HOST, Server
 from larder_proxy.spool import Spool
 from larder_proxy.upstream import Upstream
@@ -85,7 +85,10 @@ class Sidecar:
         hashes, most = self._last_run.read()
         if hashes:
             self._upstream.places.expect(most)
-            self.cache.prefetch.expect_if_asked(hashes)
+            if may_have_own_artifacts(build, environment, folder):
+                self.cache.prefetch.expect_if_asked(hashes)
+            else:
+                self.cache.prefetch.expect(hashes)
             return
         command = dry_run(build, environment, folder)
         if command is not None:
