@@ -12,7 +12,7 @@ const NAMES_SHOWN = 20;
 const tasksIn = ({ directCount, below }) => directCount + below;
 
 const BASELINES = [
-  ["", "The run that Larder chose"],
+  ["", "The closest run"],
   ["main", "The newest run of main"],
   ["ci", "The newest run in CI"],
   ["last", "The last run of this key or job"],
