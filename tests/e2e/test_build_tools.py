@@ -44,24 +44,15 @@ def test_nx_restores_outputs_of_every_size_byte_for_byte(
     }
 
 
-def test_nx_builds_with_a_key_that_only_reads_with_a_wrong_one_and_without_larder(
+def test_nx_builds_with_a_key_that_only_reads(
     local_cloud: LocalCloud, larder: Path, nx_workspace: Workspace, tmp_path: Path
 ) -> None:
-    """Nx ends a build for most errors of a cache. Here it never sees one."""
-    reader = reading_key(local_cloud)
     for project in SIZES:
         (nx_workspace.root / project / "changed.txt").write_text(secrets.token_hex(8))
-    counts, said = nx_workspace.build(larder, settings(local_cloud, tmp_path, reader))
-    assert (counts[0], counts[2]) == (0, 0)
+    reader = settings(local_cloud, tmp_path, reading_key(local_cloud))
+    counts, said = nx_workspace.build(larder, reader)
+    assert (counts.hits, counts.stored) == (0, 0)
     assert "the token cannot store" in said
-    wrong = "larder_" + "x" * 64
-    counts, said = nx_workspace.build(larder, settings(local_cloud, tmp_path, wrong))
-    assert (counts[0], counts[2]) == (0, 0)
-    assert said.count("Larder refuses the token (401)") == 1
-    nowhere = {**settings(local_cloud, tmp_path), "TURBO_API": f"http://127.0.0.1:{free_port()}"}
-    counts, said = nx_workspace.build(larder, nowhere)
-    assert (counts[0], counts[2]) == (0, 0)
-    assert said.count("Larder does not answer") == 1
 
 
 @pytest.mark.thorough

@@ -169,6 +169,7 @@ def deployed() -> Iterator[Deployment]:
                 deployment.cuts -= is_cut
             self.send_response(206 if start else 200)
             self.send_header("content-length", str(len(content) - start))
+            self.send_header("content-type", "application/octet-stream")
             for name, value in deployment.headers.get(hash, {}).items():
                 self.send_header(name, value)
             self.end_headers()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import httpx
@@ -364,6 +366,47 @@ def test_a_refused_upload_does_not_stop_others(
     running.uploaded()
     assert deployment.artifacts == {"nx-2": b"x"}
     assert running.lines == ["Larder refuses an upload (artifact_too_large)"]
+
+
+@pytest.mark.parametrize("size", [100, 5_000_000])
+def test_a_damaged_entry_of_nx_is_a_miss(
+    tool: httpx.Client, running: Running, deployment: Deployment, size: int
+) -> None:
+    """It would end the build."""
+    hash, content = "nx-15803998449929193174", gzip.compress(os.urandom(size) * 2)
+    deployment.artifacts[hash] = content
+    assert tool.get(NX).content == content
+    at = len(content) // 2
+    for damaged in (content[:at] + b"damaged" + content[at + 7 :], content[:-1], content[:at]):
+        deployment.artifacts[hash] = damaged
+        assert tool.get(NX).status_code == 404
+        assert tool.put(NX, content=b"another format").status_code == 200
+        running.uploaded()
+        assert tool.get(NX).content == b"another format"
+    assert running.lines == ["a download is damaged; its task runs again"]
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_another_site_is_no_cache(
+    tool: httpx.Client, running: Running, deployment: Deployment, status: int
+) -> None:
+    """Its page is not taken for an artifact."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        handler.send_header("content-type", "text/html")
+        handler.send_header("content-length", "4")
+        handler.end_headers()
+        handler.wfile.write(b"page")
+
+    deployment.broken = answer
+    assert tool.get(NX).status_code == 404
+    tool.put(NX, content=b"x")
+    running.uploaded()
+    assert tool.put("/v1/cache/2", content=b"x").status_code == 403
+    assert len(running.lines) == 1
+    assert running.lines[0].startswith("no cache: TURBO_API is not the address of Larder")
+    assert running.sidecar.cache.counts.stored == 0
 
 
 def test_an_unreachable_larder_is_a_miss(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ class Client(NamedTuple):
     seconds: float = 45
     times_tasks: bool = False
     is_content_addressed: bool = False
+    checks_gzip: bool = False
+    """Whether a damaged entry of gzip is a miss, because it would end the build."""
     variables: Mapping[str, str] = {}
     """What `larder run` sets. `{url}`, `{host}`, `{port}`, `{token}` and `{free_port}` are replaced."""
 
@@ -43,6 +45,7 @@ CLIENTS: list[Client] = [
         # Nx ends the build for every other status.
         dropped=403,
         streams_from=None,
+        checks_gzip=True,
         variables={
             "NX_SELF_HOSTED_REMOTE_CACHE_SERVER": "{url}",
             "NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN": "{token}",

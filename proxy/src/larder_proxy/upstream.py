@@ -34,6 +34,8 @@ _MOST_PAUSE_SECONDS = 480
 _READ_ONLY = {"read_only", "missing_permission"}
 _MOST_WAIT_SECONDS = 2.0
 _MOST_JSON = 20_000_000
+_BYTES = "octet-stream"
+_ELSEWHERE = "no cache: TURBO_API is not the address of Larder, or a proxy answers in its place"
 _DESCRIBING = "x-artifact-"
 """The headers that turbo stores with an artifact and reads again."""
 
@@ -108,6 +110,11 @@ class Upstream:
                     return None
         if reply.status != 200 or reply.length is None:
             self._give_up(reply, "a lookup")
+            return None
+        if not reply.header("content-type").endswith(_BYTES):
+            # A page of another site, or of a proxy, would break the tool.
+            reply.close()
+            self._turn_off(_ELSEWHERE)
             return None
         headers.update(reply.headers(_DESCRIBING))
         return Download(reply, reply.length, self._blocks(reply, url), headers)
@@ -247,6 +254,7 @@ class Upstream:
                     return
                 following = self._rest(url, at, size)
                 if following is None:
+                    self._say_once("cut", "a download was cut; its task runs again")
                     return
                 reply.close()
                 reply = following
@@ -297,9 +305,15 @@ class Upstream:
         elif status == 403 and what == "an upload" and _code(text) in _READ_ONLY:
             self._is_read_only = True
             self._say_once("read only", "the token cannot store: nothing is uploaded")
-        elif status != 404:
+        elif status == 404 and what == "an upload" and not _code(text):
+            self._turn_off(_ELSEWHERE)
+        elif status != 404 or what == "an upload":
             code = _code(text) or f"status {status}"
             self._say_once(f"{what} {code}", f"Larder refuses {what} ({code})")
+
+    def tell_damaged(self) -> None:
+        """Say once that a download had other bytes than those that were stored."""
+        self._say_once("damaged", "a download is damaged; its task runs again")
 
     def _turn_off(self, reason: str) -> None:
         self._is_off = True
