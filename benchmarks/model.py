@@ -219,7 +219,8 @@ class _Server:
             return _Answer(302, headers={"location": storage}, seconds=reads)
         if len(content) > self.latencies.in_tables:
             reads += self.ms(self.latencies.storage_get)
-        return _Answer(200, content, kept, reads)
+        sent = {"content-type": "application/octet-stream", **kept}
+        return _Answer(200, content, sent, reads)
 
     def posted(self, path: str, body: bytes) -> bytes:
         if path != "artifacts":

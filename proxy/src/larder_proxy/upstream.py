@@ -111,8 +111,8 @@ class Upstream:
         if reply.status != 200 or reply.length is None:
             self._give_up(reply, "a lookup")
             return None
-        if not reply.header("content-type").endswith(_BYTES):
-            # A page of another site, or of a proxy, would break the tool.
+        if url is None and not reply.header("content-type").endswith(_BYTES):
+            # A page of another site, or of a proxy, would break the tool. Storage has the type that an uploader named.
             reply.close()
             self._turn_off(_ELSEWHERE)
             return None
