@@ -1,0 +1,288 @@
+"""turbo through `larder run` with 300 packages, and while one of its processes, the deployment or the disk fails."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from benchmarks.deployed import repositories
+from benchmarks.deployed.restorer import native
+from benchmarks.paths import LAPTOP, LOOPBACK, NONE, Latencies, Model, modelled
+
+from . import monorepo, turbo
+from .cloud import running
+
+pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
+
+PACKAGES = 300
+ROUNDS = 20
+SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Repository:
+    """Packages whose outputs are known, and the variables of a build."""
+
+    root: Path
+    turbo: Path
+    larder: Path
+    temporary: Path
+    variables: Mapping[str, str]
+
+    def command(self, *, is_through: bool) -> list[str]:
+        build = [str(self.turbo), "run", "build", "--output-logs=none"]
+        return [sys.executable, str(self.larder), "run", "--", *build] if is_through else build
+
+    def start(self, command: list[str], **variables: str) -> subprocess.Popen[str]:
+        """A session of its own, as in a terminal. Its output is a file, because a process can outlive its parent."""
+        with (self.temporary / "output").open("w") as output:
+            return subprocess.Popen(
+                command,
+                cwd=self.root,
+                env={**self.variables, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+
+    @property
+    def output(self) -> str:
+        return (self.temporary / "output").read_text()
+
+    def build(self, *, is_through: bool, **variables: str) -> tuple[float, int]:
+        """The seconds of a build that must succeed, and how many packages it restored."""
+        began = time.monotonic()
+        status = self.start(self.command(is_through=is_through), **variables).wait(SECONDS)
+        seconds = time.monotonic() - began
+        assert status == 0, self.output
+        found = turbo.CACHED.search(self.output)
+        assert found, self.output
+        self.check()
+        return seconds, int(found[1])
+
+    def wipe(self) -> None:
+        monorepo.wipe_outputs_and_local_cache(self.root)
+
+    def check(self) -> None:
+        """Every output has its bytes, and no file is left in the temporary folder."""
+        for package in (self.root / "packages").iterdir():
+            wanted = self.root.with_name(f"{self.root.name}.outputs") / package.name
+            assert (package / "dist" / "out.bin").read_bytes() == wanted.read_bytes()
+        assert [one for one in self.temporary.rglob("*") if one.is_file()] == [
+            self.temporary / "output"
+        ]
+
+    def change(self, number: int) -> None:
+        """Give some packages another hash, and the same output."""
+        (self.root / "packages" / "p000" / "changed.txt").write_text(str(number))
+
+
+def of_model(model: Model) -> dict[str, str]:
+    return {"TURBO_API": model.url, "TURBO_TOKEN": "a" * 64, "TURBO_TEAM": "team_any"}
+
+
+def made(
+    folder: Path,
+    larder: Path,
+    tools: Path,
+    variables: Mapping[str, str],
+    *,
+    packages: int,
+    build_s: float = 0,
+) -> Repository:
+    """`variables` are those of turbo's remote cache."""
+    root, temporary = folder / "repository", folder / "temporary"
+    temporary.mkdir()
+    repositories.make(root, packages, "small", build_s=build_s)
+    known = {
+        "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(folder),
+        "TMPDIR": str(temporary),
+        "DO_NOT_TRACK": "1",
+        "TURBO_TELEMETRY_DISABLED": "1",
+        "TURBO_NO_UPDATE_NOTIFIER": "1",
+        **variables,
+    }
+    program = native(turbo.NEWEST, tools)
+    return Repository(root, program, larder, temporary, known)
+
+
+@pytest.fixture
+def tools(request: pytest.FixtureRequest) -> Path:
+    return request.config.rootpath / ".tools" / "turbo"
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with modelled() as one:
+        yield one
+
+
+def test_a_build_with_an_empty_cache_is_as_fast_as_without_one(
+    tmp_path: Path, larder: Path, tools: Path
+) -> None:
+    """Misses come from one query for a hundred, and uploads run behind the build."""
+    seconds: dict[str, list[float]] = {"without": [], "larder run": []}
+    for number in range(3):
+        with modelled() as empty:
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            one = made(folder, larder, tools, of_model(empty), packages=PACKAGES, build_s=0.3)
+            empty.set(LAPTOP, Latencies(), seed=number)
+            seconds["without"].append(one.build(is_through=False, TURBO_TEAM="")[0])
+            one.wipe()
+            seconds["larder run"].append(one.build(is_through=True)[0])
+    ratios = [ours / theirs for ours, theirs in zip(*reversed(seconds.values()), strict=True)]
+    print(seconds, ratios)
+    assert statistics.median(ratios) <= 1.03
+
+
+def test_ten_functions_restore_everything_as_fast_as_turbo_alone(
+    tmp_path: Path, larder: Path, tools: Path, request: pytest.FixtureRequest
+) -> None:
+    """As many as a new AWS account has. `larder run` halves its requests when it is refused."""
+    with running(request.config.rootpath, tmp_path / "data", CONCURRENCY="10") as cloud:
+        one = made(tmp_path, larder, tools, cloud.turbo_environment, packages=PACKAGES)
+        while one.build(is_through=True)[1] < PACKAGES:
+            one.wipe()
+        seconds: dict[bool, list[float]] = {True: [], False: []}
+        for _ in range(3):
+            for is_through, measured in seconds.items():
+                one.wipe()
+                took, restored = one.build(is_through=is_through)
+                measured.append(took)
+                if is_through:
+                    assert restored == PACKAGES
+    print(seconds)
+    assert statistics.median(seconds[True]) <= statistics.median(seconds[False])
+
+
+def the_child(pid: int) -> int:
+    """The first process that another one starts."""
+    ends = time.monotonic() + SECONDS
+    while time.monotonic() < ends:
+        found = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True
+        ).stdout.split()
+        if found:
+            return int(found[0])
+        time.sleep(0.01)
+    raise AssertionError("it started no process")
+
+
+def is_over(one: Repository) -> bool:
+    return (one.root / "status").exists()
+
+
+def test_a_killed_process_fails_no_build_and_leaves_no_wrong_byte(
+    tmp_path: Path, larder: Path, tools: Path, model: Model
+) -> None:
+    """Of `larder run`, the shell between, turbo, and the deployment. Only a killed turbo itself ends its build."""
+    one = made(tmp_path, larder, tools, of_model(model), packages=40, build_s=0.05)
+    model.set(LAPTOP, Latencies())
+    one.build(is_through=True)
+    chance = random.Random(0)
+    for number in range(ROUNDS):
+        victim = ("larder run", "shell", "turbo", "deployment")[number % 4]
+        one.wipe()
+        one.change(number)
+        (one.root / "status").unlink(missing_ok=True)
+        script = f"{one.turbo} run build --output-logs=none; echo $? > status.part; mv status.part status"
+        command = [sys.executable, str(one.larder), "run", "--", "sh", "-c", script]
+        before = set(multiprocessing.active_children())
+        with modelled() as doomed:
+            (process,) = set(multiprocessing.active_children()) - before
+            url = doomed.url if victim == "deployment" else model.url
+            build = one.start(command, TURBO_API=url)
+            shell = the_child(build.pid)
+            child = the_child(shell)
+            time.sleep(chance.random())
+            if victim == "deployment":
+                process.kill()
+            else:
+                killed = {"larder run": build.pid, "shell": shell, "turbo": child}[victim]
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(killed, signal.SIGKILL)
+            status = build.wait(SECONDS)
+            ends = time.monotonic() + SECONDS
+            while victim != "shell" and not is_over(one) and time.monotonic() < ends:
+                time.sleep(0.05)
+            if victim in ("larder run", "deployment"):
+                assert (one.root / "status").read_text() == "0\n", (victim, one.output)
+                one.check()
+            if victim == "deployment":
+                assert status == 0
+            # A turbo that outlives its shell ends by itself.
+            while Path(f"/proc/{child}").exists():
+                time.sleep(0.05)
+        one.wipe()
+        one.build(is_through=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_and_a_closed_terminal_end_turbo_and_leave_nothing(
+    number: signal.Signals, tmp_path: Path, larder: Path, tools: Path, model: Model
+) -> None:
+    """Both reach every process of the terminal. turbo itself then ends its tasks, and returns 0."""
+    one = made(tmp_path, larder, tools, of_model(model), packages=40, build_s=0.5)
+    build = one.start(one.command(is_through=True))
+    while not any(one.root.glob("packages/*/dist/out.bin")):
+        time.sleep(0.01)
+    os.killpg(build.pid, number)
+    assert build.wait(20) == 0
+    assert "Shutting down" in one.output
+    assert "Larder: 0 hits" in one.output
+    with pytest.raises(ProcessLookupError):
+        os.killpg(build.pid, 0)
+    one.wipe()
+    one.build(is_through=True)
+
+
+def test_two_builds_at_once_in_one_folder_both_succeed(
+    tmp_path: Path, larder: Path, tools: Path, model: Model
+) -> None:
+    one = made(tmp_path, larder, tools, of_model(model), packages=40)
+    one.build(is_through=True)
+    for _ in range(3):
+        one.wipe()
+        builds = [one.start(one.command(is_through=True)) for _ in range(2)]
+        assert [build.wait(SECONDS) for build in builds] == [0, 0], one.output
+        one.check()
+
+
+def test_a_full_disk_loses_uploads_and_no_build(
+    tmp_path: Path, larder: Path, tools: Path, model: Model
+) -> None:
+    one = made(tmp_path, larder, tools, of_model(model), packages=10)
+    for output in (one.root.with_name(f"{one.root.name}.outputs")).iterdir():
+        output.write_bytes(os.urandom(300_000))
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("only root can mount a small disk")
+    try:
+        assert one.build(is_through=True, TMPDIR=str(disk))[1] == 0
+        one.wipe()
+        assert one.build(is_through=True, TMPDIR=str(disk))[1] == 0
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    one.wipe()
+    model.set(LOOPBACK, NONE)
+    one.build(is_through=True)
+    one.wipe()
+    assert one.build(is_through=True)[1] == 10
