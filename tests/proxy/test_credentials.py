@@ -63,6 +63,18 @@ def test_the_token_of_a_long_job_is_renewed_before_it_ends(
     assert len(id_tokens) == len({str(one) for one in id_tokens})
 
 
+@pytest.mark.parametrize("days", [-1, 1])
+def test_a_clock_that_jumps_renews_no_token(
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    with sidecar(deployment, tmp_path, **github(deployment)) as running:
+        look_up(running)
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + days * 86_400)
+        look_up(running, 2)
+    assert deployment.exchanged == 1
+
+
 def test_a_job_of_gitlab_has_its_id_token_in_a_variable(
     deployment: Deployment, tmp_path: Path
 ) -> None:

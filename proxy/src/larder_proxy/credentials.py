@@ -45,7 +45,7 @@ class Target(NamedTuple):
 
 
 class Token(NamedTuple):
-    """`ends_at` is the time (time.time) of its end, None if the sidecar does not renew it."""
+    """`ends_at` is the time (time.monotonic) of its end, None if the sidecar does not renew it."""
 
     text: str
     lives_from: float
@@ -55,7 +55,7 @@ class Token(NamedTuple):
     def is_due(self) -> bool:
         if self.ends_at is None:
             return False
-        return time.time() > self.lives_from + (self.ends_at - self.lives_from) * RENEWED_AT
+        return time.monotonic() > self.lives_from + (self.ends_at - self.lives_from) * RENEWED_AT
 
 
 def read_target(environment: Mapping[str, str], folder: Path) -> Target:
@@ -112,7 +112,7 @@ class Credentials:
                     self._token = self._exchange()
                 except NoCredential:
                     # The old one may work for a while. The next request tries again.
-                    if time.time() > (self._token.ends_at or 0):
+                    if time.monotonic() > (self._token.ends_at or 0):
                         raise
             return self._token.text
 
@@ -183,7 +183,7 @@ class Credentials:
                 id_token = get() if get is not None else ""
                 if not id_token:
                     continue
-                asked = time.time()
+                asked = time.monotonic()
                 reply = self._post("/login/oauth/token", self._exchange_form(id_token))
                 answer = _object(reply.read(_MOST_JSON))
             except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -216,7 +216,7 @@ class Credentials:
 def _checked(text: str) -> Token:
     if not _TOKEN.fullmatch(text):
         raise NoCredential("the token has characters that no token has")
-    return Token(text, time.time())
+    return Token(text, time.monotonic())
 
 
 def _user_file(environment: Mapping[str, str]) -> Path:
