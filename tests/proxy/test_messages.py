@@ -1,0 +1,154 @@
+"""HTTP/1.1 as the sidecar speaks it: with tools that send less usual messages, and with servers that do."""
+
+from __future__ import annotations
+
+import io
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import httpx
+import pytest
+from larder_proxy.connections import Pool
+from larder_proxy.messages import Malformed, head, read_head
+
+from .deployment import Deployment, Running
+
+HASH = "08e4547d5347b63f"
+
+
+def asked(running: Running, request: str) -> bytes:
+    """All that the sidecar answers to these bytes."""
+    sidecar = running.sidecar
+    known = {"HOST": f"127.0.0.1:{sidecar.port}", "TOKEN": sidecar.token}
+    with closing(socket.create_connection(("127.0.0.1", sidecar.port), 10)) as one:
+        one.sendall(request.format(**known).replace("\n", "\r\n").encode())
+        return b"".join(iter(lambda: one.recv(65_536), b""))
+
+
+START = "GET /v8/artifacts/status HTTP/1.1\nHost: {HOST}\nAuthorization: Bearer {TOKEN}\n"
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        ("no request\n\n", 400),
+        ("GET / HTTP/1.1\nno header\n\n", 400),
+        ("GET / HTTP/1.1\nname : with a space\n\n", 400),
+        ("GET / HTTP/1.1\n folded\n\n", 400),
+        ("PUT / HTTP/1.1\nContent-Length: 1\nContent-Length: 2\n\n", 400),
+        ("PUT / HTTP/1.1\nContent-Length: -1\n\n", 400),
+        ("PUT / HTTP/1.1\nTransfer-Encoding: gzip\n\n", 400),
+        ("DELETE / HTTP/1.1\n\n", 501),
+        (f"{START}Connection: close\n\n", 200),
+        (f"{START.replace('1.1', '1.0')}\n", 200),
+    ],
+)
+def test_a_damaged_request_is_refused_and_the_connection_ends(
+    running: Running, request_: str, status: int
+) -> None:
+    answer = asked(running, request_)
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert b"\r\nConnection: close\r\n" in answer
+
+
+def test_requests_follow_one_another(running: Running) -> None:
+    answer = asked(running, f"{START}\n{START}Connection: close\n\n")
+    assert answer.count(b"HTTP/1.1 200 OK") == 2
+
+
+def test_curl_waits_until_it_may_send_a_large_body(
+    running: Running, deployment: Deployment
+) -> None:
+    put = START.replace("GET", "PUT").replace("status", HASH)
+    answer = asked(
+        running, f"{put}Expect: 100-continue\nContent-Length: 3\nConnection: close\n\nabc"
+    )
+    assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 202 ")
+    running.uploaded()
+    assert deployment.artifacts == {HASH: b"abc"}
+
+
+def test_a_header_stays_in_its_line() -> None:
+    for value in ("a\nb: c", "a\rb", "a\r\nb: c"):
+        with pytest.raises(Malformed):
+            head("GET / HTTP/1.1", {"x": value})
+    assert read_head(io.BytesIO(head("GET / HTTP/1.1", {"X": " é "}))) == (
+        "GET / HTTP/1.1",
+        {"x": "é"},
+    )
+
+
+@contextmanager
+def answering(*answers: bytes) -> Iterator[str]:
+    """A server that sends these bytes for each request, whatever it is, and ends after the last one."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def serve() -> None:
+            one = server.accept()[0]
+            for answer in answers:
+                one.recv(65_536)
+                one.sendall(answer)
+            one.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200\r\ncontent-length: 3\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n2;x=y\r\nbc\r\n0\r\nx: y\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\n\r\nabc",
+    ],
+)
+def test_every_usual_answer_is_read(answer: bytes) -> None:
+    with answering(answer) as url, closing(Pool({})) as pool:
+        assert pool.request("GET", url, {}).read() == b"abc"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Len",
+        b"HTTP/2 200\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3x\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nz\r\nab",
+    ],
+)
+def test_a_cut_or_damaged_answer_is_an_error(answer: bytes) -> None:
+    with answering(answer) as url, closing(Pool({})) as pool, pytest.raises((OSError, ValueError)):
+        pool.request("GET", url, {}).read()
+
+
+def test_a_connection_is_kept_only_after_all_of_an_answer() -> None:
+    first = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"
+    with answering(first, first) as url, closing(Pool({})) as pool:
+        # The server has one connection only.
+        assert [pool.request("GET", url, {}).read() for _ in range(2)] == [b"abc"] * 2
+
+
+def test_an_address_stays_in_its_line() -> None:
+    with closing(Pool({})) as pool, answering(b"") as url:
+        socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))).close()
+        with pytest.raises(OSError, match="characters"):
+            pool.request("GET", f"{url}/a b", {})
+
+
+def test_a_5xx_is_reported_once(
+    turbo: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    """As an outage, and not as a refusal."""
+    deployment.failing["HEAD"] = [(500, "internal")] * 100
+    for number in range(5):
+        assert turbo.head(f"/v8/artifacts/{number:016x}").status_code == 404
+    (line,) = running.lines
+    assert "status 500" in line
