@@ -16,7 +16,7 @@ from larder.teams.models import People, Unsigned
 from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.state import change_state
 from tests.conftest import SetOption
-from tests.direct_uploads import announce, upload
+from tests.direct_uploads import PREFLIGHT, announce, upload
 from tests.requests import Cloud, Sender
 from tests.trust.scene import make_scene, new_key, protected, seconds_later
 
@@ -113,7 +113,8 @@ def test_people_only_read(cloud: Cloud) -> None:
     laptop = make_scene(cloud).laptop
     change_protection(cloud.team.id, ProtectionChange(protected=True, people=People.READ), by=None)
     with seconds_later():
-        refused(laptop, "read_only")
+        offer = laptop("OPTIONS", f"/v8/artifacts/{HASH}", headers=PREFLIGHT)
+        assert (offer.status, offer.code) == (403, "read_only")
         send(laptop, report(LIB))
         assert built_later(laptop)["evidence"] == [*REFUSED, "read_only"]
 
@@ -127,13 +128,19 @@ def test_a_direct_upload_was_too_large_for_the_quota(cloud: Cloud) -> None:
     assert built_later(cloud.send)["evidence"] == [*REFUSED, "quota_full"]
 
 
-def test_a_direct_upload_that_no_eviction_makes_space_for(cloud: Cloud, option: SetOption) -> None:
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_a_read_discards_a_direct_upload_that_no_eviction_makes_space_for(
+    cloud: Cloud, option: SetOption, method: str
+) -> None:
     option("over_quota", "evict")
     keep(cloud)
     change_state(cloud.team.id, quota_bytes=5)
-    key = upload(cloud.send, HASH, b"artifact")
-    assert cloud.send("HEAD", f"/v8/artifacts/{HASH}").status == 404, "a read discards it"
-    announce(key)
+    upload(cloud.send, HASH, b"artifact")
+    if method == "POST":
+        found = cloud.send("POST", "/v8/artifacts", json_body={"hashes": [HASH]})
+        assert found.json == {HASH: None}
+    else:
+        assert cloud.send(method, f"/v8/artifacts/{HASH}").status == 404
     send(cloud.send, report(LIB))
     change_state(cloud.team.id, quota_bytes=1_000)
     assert built_later(cloud.send)["evidence"] == [*REFUSED, "quota_full"]
