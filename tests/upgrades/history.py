@@ -86,7 +86,6 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
     change_state(
         create_team("Idle", "idle", owner_user_id=ada, now=now).id, caching=CachingStatus.PAUSED
     )
-    change_state(ada, quota_bytes=500_000)
     other = teams.create_team("Made", "made", owner_user_id=ada, limited=True, now=now)
     teams.change_team(other.id, TeamChange(slug="renamed"), by=None, now=now)
     safe = create_team("Safe", "safe", owner_user_id=ada, now=now)
@@ -125,6 +124,9 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
     link(dana, add_acme(domains=("company.example",)))
     end_access(dana, at=now + timedelta(days=30))
     credentials["job"] = {"authorization": f"Bearer {_exchanged(acme.id)}"}
+    change_state(ada, quota_bytes=1)
+    _be_refused(_sender(credentials["personal"]))
+    change_state(ada, quota_bytes=500_000)
     _build(_sender(credentials["ci"]))
     _tidy_up(_sender(credentials["leaked"]), _sender(credentials["managing"]), ids["leaked"])
     _build_in_scopes(_sender(credentials["main"]), _sender(credentials["pull request"]))
@@ -213,6 +215,11 @@ def _build(send: Sender) -> None:
         for event in ("HIT", "MISS")
     ]
     assert send("POST", "/v8/artifacts/events", json_body=events).status == 200
+
+
+def _be_refused(send: Sender) -> None:
+    """An upload that is noted for the explanation of later runs."""
+    assert send("PUT", f"/v8/artifacts/{NEVER_UPLOADED}", body=b"refused").status == 403
 
 
 def _report_runs(send: Sender) -> dict[str, int]:
