@@ -16,7 +16,7 @@ import pytest
 from tests.proxy.deployment import Deployment, deployed, variables
 
 from .cloud import free_port
-from .workspaces import Make, Workspace, ccache, gradle, needs, nx, sccache
+from .workspaces import MOON_FILES, Make, Workspace, ccache, gradle, moon, needs, nx, sccache
 
 pytestmark = [pytest.mark.e2e, needs("gcc")]
 
@@ -182,3 +182,31 @@ def test_a_build_succeeds_in_time_and_one_line_has_the_reason(
     else:
         assert (len(lines), counts.hits) == (1, 0)
         assert wrong.line in lines[0]
+
+
+def wrong_digest(deployment: Deployment) -> None:
+    """Of one file of moon."""
+    hash = max(deployment.artifacts, key=lambda one: one.startswith("moon-cas-"))
+    deployment.artifacts[hash] = b"other bytes"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("is_refused", [True, False], ids=["refused", "wrong digest"])
+def test_moon_restores_all_files_of_a_task_or_none(
+    is_refused: bool, deployment: Deployment, larder: Path, tools: Path, tmp_path: Path
+) -> None:
+    """Also if Larder lacks one of them, or has other bytes."""
+    workspace, env = moon(tmp_path / "workspace", tools), variables(deployment, tmp_path)
+    if is_refused:
+        deployment.failing["PUT"] = [(413, "artifact_too_large")]
+    counts, _ = workspace.build(larder, env)
+    assert counts.refused == int(is_refused)
+    built = set(workspace.digests())
+    if not is_refused:
+        wrong_digest(deployment)
+    workspace.build(larder, env)
+    digests = workspace.digests()
+    assert len(digests) == MOON_FILES + 1
+    assert not built & set(digests)
+    workspace.build(larder, env)
+    assert workspace.digests() == digests

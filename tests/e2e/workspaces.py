@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ GRADLE_LARGE = 40_000_000
 SOURCES = 6
 MOON_FILES = 200
 BAZEL_ACTIONS = 20
+CRATES = 60
 
 
 @dataclass
@@ -275,3 +277,46 @@ def sccache(root: Path, tools: Path) -> Workspace:
     program = tools / "compilers/bin/sccache"
     variables = {"SCCACHE_DIR": str(root / "local")}
     return _compilation(root, program, f"@{program} --stop-server >/dev/null", variables)
+
+
+def rust(root: Path, tools: Path) -> Workspace:
+    """A program with dependencies that come from no registry. sccache caches all of them, and not the program."""
+    program = tools / "compilers/bin/sccache"
+    assert program.exists(), "run `make .tools/compilers/.ready`"
+    unique, names = secrets.token_hex(8), [f"crate{number}" for number in range(CRATES)]
+    files = {}
+    for name in names:
+        files[f"{name}/Cargo.toml"] = (
+            f'[package]\nname = "{name}"\nversion = "1.0.0"\nedition = "2021"\n'
+        )
+        files[f"{name}/src/lib.rs"] = f'pub fn text() -> &\'static str {{ "{name} {unique}" }}\n'
+    dependencies = "\n".join(f'{name} = {{ path = "../{name}" }}' for name in names)
+    files["app/Cargo.toml"] = (
+        f'[package]\nname = "app"\nversion = "1.0.0"\nedition = "2021"\n[dependencies]\n{dependencies}\n'
+    )
+    calls = "\n".join(f'println!("{{}}", {name}::text());' for name in names)
+    files["app/src/main.rs"] = f"fn main() {{\n{calls}\n}}\n"
+    files["Cargo.toml"] = (
+        '[workspace]\nresolver = "2"\nmembers = ["*"]\nexclude = ["target", "local"]\n'
+    )
+    files["build.sh"] = f"""
+cargo build --release --offline --jobs 10
+status=$?
+{program} --show-stats --stats-format json
+{program} --stop-server >/dev/null 2>&1
+exit $status
+"""
+    write(root, files)
+    variables = {
+        "SCCACHE_DIR": str(root / "local"),
+        "RUSTC_WRAPPER": str(program),
+        "CARGO_HOME": str(root.parent / "cargo"),
+        "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup")),
+    }
+    return Workspace(
+        root,
+        ["sh", "build.sh"],
+        lambda: [*root.glob("target/release/deps/libcrate*.rlib")],
+        lambda: delete(root / "target", root / "local"),
+        variables,
+    )

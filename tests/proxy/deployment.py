@@ -51,6 +51,8 @@ class Deployment:
     failing: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     broken: Answer | None = None
     """Answers every request in place of Larder."""
+    idle_seconds: float | None = None
+    """How long a connection may be idle. Without a limit, if None."""
     cuts: int = 0
     """How many downloads end early."""
     tokens: set[str] = field(default_factory=lambda: {KEY})
@@ -75,6 +77,10 @@ def deployed() -> Iterator[Deployment]:
     class Handler(Quiet, BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
+
+        def setup(self) -> None:
+            super().setup()
+            self.connection.settimeout(deployment.idle_seconds)
 
         def handle_one(self) -> None:
             parts = urlsplit(self.path)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -226,6 +227,20 @@ def test_an_upload_is_repeated_from_the_spool(
     tool.put(NX, content=b"content")
     running.uploaded()
     assert deployment.artifacts == {"nx-15803998449929193174": b"content"}
+
+
+def test_uploads_over_connections_that_larder_has_closed_are_stored(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    """As after minutes without a request. Ten requests at once need more connections than are kept."""
+    deployment.idle_seconds = 0.2
+    for first in (0, 10):
+        for number in range(first, first + 10):
+            assert tool.put(f"/v1/cache/{number}", content=b"x" * 100_000).status_code == 200
+        running.uploaded()
+        time.sleep(2 * deployment.idle_seconds)
+    assert len(deployment.artifacts) == 20
+    assert running.lines == []
 
 
 def test_an_upload_in_chunks(tool: httpx.Client, running: Running, deployment: Deployment) -> None:
