@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import time
@@ -12,7 +13,7 @@ import pytest
 
 from .build_tools import Counts, reading_key, settings
 from .cloud import COUNTS_AFTER_S, LocalCloud, free_port
-from .workspaces import SIZES, SOURCES, Make, Workspace, ccache, needs, nx, sccache
+from .workspaces import CRATES, SIZES, SOURCES, Make, Workspace, ccache, needs, nx, rust, sccache
 
 pytestmark = [pytest.mark.e2e, needs("gcc")]
 
@@ -106,6 +107,32 @@ def test_compilers_restore_objects(
     built = workspace.digests()
     counts, _ = workspace.build(larder, env)
     assert counts == (entries, 0, 0, 0)
+    assert workspace.digests() == built
+
+
+@needs("cargo")
+@pytest.mark.thorough
+def test_sccache_restores_all_dependencies_of_a_rust_program(
+    local_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path
+) -> None:
+    """The second build does not use the server of the first. sccache counts what Larder counts."""
+
+    def counted(said: str) -> dict[str, int]:
+        stats = json.loads(next(line for line in said.splitlines() if line.startswith("{")))[
+            "stats"
+        ]
+        return {
+            name: sum(stats[name]["counts"].values()) for name in ("cache_hits", "cache_misses")
+        }
+
+    workspace, env = rust(tmp_path / "rust", tools), settings(local_cloud, tmp_path)
+    counts, said = workspace.build(larder, env)
+    assert counts == (0, CRATES, CRATES, 0)
+    assert counted(said) == {"cache_hits": 0, "cache_misses": CRATES}
+    built = workspace.digests()
+    counts, said = workspace.build(larder, env)
+    assert counts == (CRATES, 0, 0, 0)
+    assert counted(said) == {"cache_hits": CRATES, "cache_misses": 0}
     assert workspace.digests() == built
 
 

@@ -302,7 +302,7 @@ def rust(root: Path, tools: Path) -> Workspace:
     files["build.sh"] = f"""
 cargo build --release --offline --jobs 10
 status=$?
-{program} --show-stats --stats-format json
+{program} --show-stats --stats-format json && echo
 {program} --stop-server >/dev/null 2>&1
 exit $status
 """
