@@ -176,21 +176,33 @@ def test_rush_restores_from_the_proxy_of_the_user(
         delete(root / "app/.rush/temp/operation")
         return call(str(rush), "build", **variables), (root / "app/dist/out.bin").read_bytes()
 
+    def start() -> dict[str, str]:
+        """The variables of Rush."""
+        proxy("start", "--port", str(port))
+        lines = [
+            line.removeprefix("export ").split("=", 1) for line in proxy("env", "rush").splitlines()
+        ]
+        return {name: value.strip("'") for name, value in lines}
+
     call(str(rush), "update")
-    proxy("start", "--port", str(port))
     try:
-        lines = proxy("env", "rush").splitlines()
-        variables = {
-            name: value.strip("'")
-            for name, _, value in (line.removeprefix("export ").partition("=") for line in lines)
-        }
+        variables = start()
         _, built = build()
         while json.loads(proxy("status"))["stored"] != 1:
             assert json.loads(proxy("status"))["failed"] == 0
         said, restored = build()
         counts = json.loads(proxy("status"))
+        proxy("stop")
+        # Rush itself ends with 1 if an upload is refused.
+        env["TURBO_TOKEN"] = reading_key(local_cloud)
+        (root / "app/in.txt").write_text(secrets.token_hex(8))
+        variables = start()
+        _, changed = build()
+        refused = json.loads(proxy("status"))
     finally:
         proxy("stop")
     assert "restored from the build cache" in said
     assert restored == built
     assert (counts["hits"], counts["misses"], counts["stored"]) == (1, 1, 1)
+    assert changed != built
+    assert (refused["hits"], refused["misses"], refused["stored"]) == (0, 1, 0)
