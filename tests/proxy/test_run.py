@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +15,8 @@ import pytest
 from tools.release.package import pack_sidecar
 
 from .deployment import KEY, Deployment, variables
+from .interpreters import OLDEST, python
 
-OLDEST = "3.9"
 SHOW = "import json, os; print(json.dumps(dict(os.environ)))"
 
 
@@ -195,18 +194,6 @@ def test_a_port_in_use_is_an_error(larder: Path, deployment: Deployment, tmp_pat
     assert status == 1
     assert "larder proxy did not start" in errors
     assert "in use" in errors
-
-
-def python(version: str) -> str | None:
-    """An interpreter of this version that starts, also of pyenv."""
-    for candidate in (
-        f"python{version}",
-        *sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python")),
-    ):
-        found = shutil.which(str(candidate))
-        if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
-            return found
-    return None
 
 
 @pytest.mark.skipif(python(OLDEST) is None, reason=f"Python {OLDEST} is not installed")
