@@ -127,8 +127,9 @@ template-diff: $(READY) ## show what deploying template.yaml would change: BASE=
 	@.venv/bin/python -m tools.template_diff "$(or $(BASE),main)"
 
 .PHONY: compatibility
-compatibility: $(READY) ## update docs/compatibility.md from a run of the client matrix, without and with the edge
-	@CLIENT_MATRIX=full .venv/bin/python -m pytest -n 2 -o faulthandler_timeout=0 --write-compatibility tests/e2e/test_client_matrix.py tests/e2e/test_edge.py $(ARGS)
+compatibility: $(READY) $(COMPILERS) ## update docs/compatibility.md from a run of the client matrix, without and with the edge, and of other build tools
+	@CLIENT_MATRIX=full .venv/bin/python -m pytest -n 2 -o faulthandler_timeout=0 --write-compatibility tests/e2e/test_client_matrix.py tests/e2e/test_edge.py \
+		tests/e2e/test_build_tool_matrix.py $(ARGS)
 
 # Run separately, because either takes one core half a minute: `make -j2 check`.
 .PHONY: check

@@ -26,11 +26,11 @@ SIZES = {
 INTRODUCTION = """\
 # Compatibility with turbo versions
 
-[Other build tools](tools/README.md#tools) have a table of their own, with the versions that were run.
+[Other build tools](#other-build-tools) have a table of their own.
 
 Each row of the table is the result of a test with each of its versions. The client from npm builds a monorepo of
 {packages} packages with a local Larder, the test deletes the client's local cache and all outputs, and the client
-builds again. `make compatibility` updates both tables of this page.
+builds again. `make compatibility` updates the tables of this page.
 
 ## Columns
 
@@ -86,6 +86,20 @@ test, without and with it. The monorepo has a package for each of these sizes:
 
 """
 
+TOOLS = """
+## Other build tools
+
+[`larder run`](tools/README.md) lets other build tools use the cache. Each row is a test with the real client: it
+builds, the test deletes all outputs and the client's own cache, and it builds again. Rush is tested through
+`larder proxy`, so it is not in the table. Newer versions of Gradle and Bazel were only read, not run.
+
+- **Outputs** are the sizes of the files that one task writes. Entries over 4.5 MB go straight to storage.
+- **Second build** is what `larder run` counts: entries that were found, of those that the tool asked for. A compile of
+  ccache has two.
+- **Time saved** is whether [usage](usage.md#build-tools) has it.
+
+"""
+
 
 def grouped(fates: Mapping[str, str]) -> str:
     """The fate of each size, in their order: `100 B to 4.6 MB restored, 4.8 MB refused (413)`."""
@@ -128,39 +142,46 @@ class Document:
 
     def by_cell(self, kind: type[RowType]) -> dict[tuple[str, str], RowType]:
         """The rows of a table in order, by version and mode."""
-        return {(row.turbo, row.mode): row for row in read_rows(self.path, kind)}
+        return {row.cell: row for row in read_rows(self.path, kind)}
 
     def kept(self, row: RowType, *, order: Sequence[tuple[str, str]]) -> RowType | None:
         """Write the row, if this run writes the document. Returns the document's row for its version and mode."""
         if self.is_written:
             write_row(self.path, row, order=order)
-        return self.by_cell(type(row)).get((row.turbo, row.mode))
+        return self.by_cell(type(row)).get(row.cell)
 
 
-def write_row(document: Path, row: Row | EdgeRow, *, order: Sequence[tuple[str, str]]) -> None:
+def write_row(document: Path, row: AnyRow, *, order: Sequence[tuple[str, str]]) -> None:
     """Insert or replace the row, keep the others of `order`, and write the page again. Safe for parallel use."""
     folder = os.open(document.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        tables: dict[type[Row | EdgeRow], Iterable[Row | EdgeRow]] = {
+        tables: dict[type[AnyRow], Iterable[AnyRow]] = {
             Row: read_rows(document, Row),
             EdgeRow: read_rows(document, EdgeRow),
+            ToolRow: read_rows(document, ToolRow),
         }
-        known = {(one.turbo, one.mode): one for one in tables[type(row)]}
-        known[row.turbo, row.mode] = row
+        known = {one.cell: one for one in tables[type(row)]}
+        known[row.cell] = row
         tables[type(row)] = [known[cell] for cell in order if cell in known]
-        document.write_text(page(tables[Row], tables[EdgeRow]))
+        document.write_text(page(tables[Row], tables[EdgeRow], tables[ToolRow]))
     finally:
         os.close(folder)
 
 
-def page(rows: Iterable[Row | EdgeRow], of_edge: Iterable[Row | EdgeRow]) -> str:
+def page(rows: Iterable[AnyRow], of_edge: Iterable[AnyRow], of_tools: Iterable[AnyRow]) -> str:
     introduction = INTRODUCTION.format(packages=len(sample_packages()))
     edge = EDGE.format(sizes=", ".join(SIZES))
-    return introduction + _table(Row, rows) + CONCLUSIONS + edge + _table(EdgeRow, of_edge)
+    return "".join(
+        [
+            introduction + _table(Row, rows) + CONCLUSIONS,
+            edge + _table(EdgeRow, of_edge),
+            TOOLS + _table(ToolRow, of_tools),
+        ]
+    )
 
 
-def _table(kind: type[Row | EdgeRow], rows: Iterable[Row | EdgeRow]) -> str:
+def _table(kind: type[AnyRow], rows: Iterable[AnyRow]) -> str:
     """The table. Versions with the same mode and results share a row."""
     versions: dict[tuple[str, ...], list[str]] = {}
     for version, *cells in map(astuple, rows):
@@ -186,6 +207,10 @@ class Row:
     dry_run_sees: str
     asks_the_status: str
 
+    @property
+    def cell(self) -> tuple[str, str]:
+        return self.turbo, self.mode
+
 
 @dataclass(frozen=True)
 class EdgeRow:
@@ -198,8 +223,28 @@ class EdgeRow:
     with_edge: str
     time_with_edge: str
 
+    @property
+    def cell(self) -> tuple[str, str]:
+        return self.turbo, self.mode
 
-COLUMNS: dict[type[Row | EdgeRow], tuple[str, ...]] = {
+
+@dataclass(frozen=True)
+class ToolRow:
+    """One version of another build tool. The fields have the order of the columns."""
+
+    tool: str
+    outputs: str
+    second_build: str
+    restored_outputs: str
+    time_saved: str
+
+    @property
+    def cell(self) -> tuple[str, str]:
+        return self.tool, ""
+
+
+AnyRow = Row | EdgeRow | ToolRow
+COLUMNS: dict[type[AnyRow], tuple[str, ...]] = {
     Row: (
         "turbo",
         "Mode",
@@ -220,5 +265,6 @@ COLUMNS: dict[type[Row | EdgeRow], tuple[str, ...]] = {
         "With the edge",
         "Time saved with",
     ),
+    ToolRow: ("Tool", "Outputs", "Second build", "Restored outputs", "Time saved"),
 }
-RowType = TypeVar("RowType", Row, EdgeRow)
+RowType = TypeVar("RowType", Row, EdgeRow, ToolRow)

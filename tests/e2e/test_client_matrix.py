@@ -14,7 +14,7 @@ import pytest
 
 from . import turbo
 from .cloud import LocalCloud, Request
-from .compatibility import Document, EdgeRow, Row, page, read_rows
+from .compatibility import Document, EdgeRow, Row, ToolRow, page, read_rows
 from .monorepo import (
     output_digests,
     wipe_outputs_and_local_cache,
@@ -133,8 +133,11 @@ def test_the_table_has_exactly_one_row_for_each_version_and_mode(
 
 
 def test_the_page_has_the_texts_of_its_template(document: Document) -> None:
-    tables = read_rows(document.path, Row), read_rows(document.path, EdgeRow)
-    assert document.path.read_text() == page(*tables)
+    assert document.path.read_text() == page(
+        read_rows(document.path, Row),
+        read_rows(document.path, EdgeRow),
+        read_rows(document.path, ToolRow),
+    )
 
 
 def _share(hits: int, packages: int) -> str:
