@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from larder.artifacts import eviction, quota, search
-from larder.artifacts.records import Refused
+from larder.artifacts.records import Eviction, Refused
 from larder.artifacts.refusals import read_refusals
 from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import Action, Entry
@@ -151,6 +151,7 @@ class _Scene:
         known = search.known_artifacts(caller.owner, hashes, view=caller.view, now=now)
         self._stored, self._offered = known
         self._lookups = read_lookups(caller.owner, run.started_at - _CLOCK_SKEW, now)
+        self._evictions: dict[bool, Eviction | None] = {}
 
     @cached_property
     def _entries(self) -> Sequence[Entry]:
@@ -165,6 +166,11 @@ class _Scene:
         builders = [_builder(one.hash, self._readable(one)) for one in self._built]
         times = [(run.reporter.credential_id, *_uploading(run)) for run in builders if run]
         return read_refusals(self._caller.owner, dict.fromkeys(times))
+
+    def _last_eviction(self, *, scoped: bool) -> Eviction | None:
+        if scoped not in self._evictions:
+            self._evictions[scoped] = eviction.last_eviction(self._caller.owner, scoped=scoped)
+        return self._evictions[scoped]
 
     @cached_property
     def _free_bytes(self) -> int:
@@ -239,7 +245,7 @@ class _Scene:
 
     def _evicted(self, last: Run) -> Found | None:
         """Certain if artifacts were evicted that were used after the last run. That run uses its own before it ends."""
-        found = eviction.last_eviction(self._caller.owner, scoped=last.scope is not None)
+        found = self._last_eviction(scoped=last.scope is not None)
         if found is None or found.at < last.started_at:
             return None
         if found.before < last.started_at - _USE_NOTED_AFTER:
