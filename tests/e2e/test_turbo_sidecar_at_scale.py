@@ -24,7 +24,7 @@ from benchmarks.paths import LAPTOP, LOOPBACK, NONE, Latencies, Model, modelled
 from . import monorepo, turbo
 from .cloud import running
 
-pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
+pytestmark = pytest.mark.e2e
 
 PACKAGES = 300
 ROUNDS = 20
@@ -132,6 +132,7 @@ def model() -> Iterator[Model]:
         yield one
 
 
+@pytest.mark.thorough
 def test_a_build_with_an_empty_cache_is_as_fast_as_without_one(
     tmp_path: Path, larder: Path, tools: Path
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_build_with_an_empty_cache_is_as_fast_as_without_one(
     assert statistics.median(ratios) <= 1.03
 
 
+@pytest.mark.thorough
 def test_ten_functions_restore_everything_as_fast_as_turbo_alone(
     tmp_path: Path, larder: Path, tools: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -188,6 +190,7 @@ def is_over(one: Repository) -> bool:
     return (one.root / "status").exists()
 
 
+@pytest.mark.thorough
 def test_a_killed_process_fails_no_build_and_leaves_no_wrong_byte(
     tmp_path: Path, larder: Path, tools: Path, model: Model
 ) -> None:
@@ -264,6 +267,7 @@ def test_two_builds_at_once_in_one_folder_both_succeed(
         one.check()
 
 
+@pytest.mark.thorough
 def test_a_full_disk_loses_uploads_and_no_build(
     tmp_path: Path, larder: Path, tools: Path, model: Model
 ) -> None:
