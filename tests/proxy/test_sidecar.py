@@ -166,13 +166,15 @@ def test_a_cut_download_goes_on_where_it_was_cut(
     assert tool.get(path).content == content
 
 
+@pytest.mark.parametrize("size", [100, DIRECT + 1], ids=["from a function", "from storage"])
 def test_a_download_that_stays_cut_is_a_miss(
-    tool: httpx.Client, running: Running, deployment: Deployment
+    tool: httpx.Client, running: Running, deployment: Deployment, size: int
 ) -> None:
-    deployment.artifacts["nx-15803998449929193174"] = b"x" * (DIRECT + 1)
+    deployment.artifacts["nx-15803998449929193174"] = b"x" * size
     deployment.cuts = 10
     assert tool.get(NX).status_code == 404
     assert running.sidecar.cache.counts.hits == 0
+    assert running.lines == ["a download was cut; its task runs again"]
 
 
 def test_a_large_entry_streams_to_tools_that_wait_for_the_first_byte(

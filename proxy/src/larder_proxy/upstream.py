@@ -250,9 +250,11 @@ class Upstream:
                         at += len(block)
                         yield block
                 resumes += 1
-                if at == size or url is None or resumes > _RESUMES:
+                if at == size:
                     return
-                following = self._rest(url, at, size)
+                following = None
+                if url is not None and resumes <= _RESUMES:
+                    following = self._rest(url, at, size)
                 if following is None:
                     self._say_once("cut", "a download was cut; its task runs again")
                     return
