@@ -133,8 +133,12 @@ def test_a_miss_is_remembered_until_the_entry_is_stored(
     tool: httpx.Client, running: Running, deployment: Deployment
 ) -> None:
     """Nx 22 asks for each waiting task again and again."""
+    assert tool.get(NX).status_code == 404
+    since = dict(running.sidecar.cache._missed)
     for _ in range(50):
         assert tool.get(NX).status_code == 404
+    # A tool that never pauses asks Larder once a minute.
+    assert running.sidecar.cache._missed == since
     assert len(deployment.sent("GET")) == 1
     tool.put(NX, content=b"x")
     running.uploaded()

@@ -129,7 +129,10 @@ class Cache:
             is_new = key not in self._missed
             if len(self._missed) > _MOST_REMEMBERED:
                 self._missed.clear()
-            self._missed[key] = time.monotonic()
+            now = time.monotonic()
+            # Not from each answer on: a tool that keeps asking would never learn that another computer has stored it.
+            if now - self._missed.get(key, -REMEMBERED_SECONDS) >= REMEMBERED_SECONDS:
+                self._missed[key] = now
         if is_new and entry.is_lookup:
             self.counts.add(misses=1)
             self._note("MISS", entry)
