@@ -117,7 +117,8 @@ def strings(value: Any) -> Iterator[str]:
 
 def check_tables(secrets: Secrets) -> int:
     items = stolen()
-    assert secrets.found_in(json.dumps(items)) == []
+    # Small bodies are bytes.
+    assert secrets.found_in(json.dumps(items, default=lambda body: body.decode("latin-1"))) == []
     hashes = {item["key_hash"]["S"] for item in items if "key_hash" in item}
     assert {hash_key(raw) for raw, _ in secrets.raw} & hashes, "the keys are not in these tables"
     return len(items)
