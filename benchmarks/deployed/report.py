@@ -121,7 +121,8 @@ cloud has no latencies of AWS, and takes longer to compute.
 
 ## Limits
 
-No server can be faster than turbo's own folder, a round trip with a new connection, and the bytes over the line.
+The limit is the time of turbo's own folder, a request on a new connection, and the bytes over the line, one after the
+other. A client that does them at the same time can be a little faster.
 
 {limits}
 
