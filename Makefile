@@ -7,8 +7,7 @@ PORT ?= 3000
 HOST ?= 127.0.0.1
 DATA ?= .larder
 ENV  ?= default
-# Many tests wait, so there are more of them at a time than processors.
-WORKERS ?= $(shell expr `getconf _NPROCESSORS_ONLN` + 2)
+WORKERS ?= auto
 
 # Always quoted in shell commands, because the folder's name may contain spaces.
 export PATH := $(CURDIR)/.tools/uv/bin:$(PATH)
@@ -64,7 +63,7 @@ larder: $(SERVE_READY) ## run the operator's command on the local cloud: ARGS="-
 	@exec .venv/bin/larder --local "$(DATA)" $(ARGS)
 
 .PHONY: test
-test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WORKERS=4; AWS_CLIENT=boto3 runs them with boto3 for all calls
+test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WORKERS=auto; AWS_CLIENT=boto3 runs them with boto3 for all calls
 	@LARDER_AWS_CLIENT="$(AWS_CLIENT)" .venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e and not thorough" $(ARGS)
 
 # Only the folders whose tests use tables.
