@@ -101,7 +101,8 @@ def stop() -> None:
     state = running()
     os.kill(state.pid, signal.SIGTERM)
     ends = time.monotonic() + WAIT_SECONDS
-    while _counts(state) is not None and time.monotonic() < ends:
+    # The last thing that the process does is to remove its file.
+    while _read() == state and time.monotonic() < ends:
         time.sleep(0.1)
 
 
