@@ -11,8 +11,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tools.release.package import pack_sidecar
-
 from . import monorepo, turbo
 from .cloud import LocalCloud, running
 
@@ -26,14 +24,6 @@ SIZES = {"100 B": 100, "4.4 MB": 4_400_000, "4.6 MB": 4_600_000, "120 MB": 120_0
 LINE = re.compile(
     r"Larder: (\d+) hits, (\d+) misses, (\d+) stored \([\d.]+ MB\), (\d+) refused$", re.MULTILINE
 )
-
-
-@pytest.fixture(scope="module")
-def larder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A command like turbo, which runs turbo through larder.pyz."""
-    folder = tmp_path_factory.mktemp("larder")
-    pack_sidecar(folder / "larder.pyz")
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +53,8 @@ def cloud(
 
 def through(larder: Path, client: turbo.Client) -> turbo.Client:
     """The same client, started by `larder run`."""
-    script = larder / f"turbo-{client.version}"
-    script.write_text(
-        f'#!/bin/sh\nexec {sys.executable} {larder}/larder.pyz run -- {client.command} "$@"\n'
-    )
+    script = larder.with_name(f"turbo-{client.version}")
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} {larder} run -- {client.command} "$@"\n')
     script.chmod(0o755)
     return replace(client, command=script)
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
 from larder_proxy.clients import Entry
+from larder_proxy.messages import BLOCK
 from larder_proxy.prefetch import Prefetch
 from larder_proxy.spool import Body, Spool
 from larder_proxy.transfers import Answer, Download, Upload, fetched
@@ -27,8 +28,9 @@ EVENT_SECONDS = 5.0
 """How long the last figures may take, also if nobody waits for uploads."""
 _MOST_REMEMBERED = 100_000
 _DURATION = "x-artifact-duration"
-_BLOCK = 262_144
-_GZIP = b"\x1f\x8b"
+GZIP = zlib.MAX_WBITS | 16
+"""zlib's number for the format."""
+_BEGINS_GZIP = b"\x1f\x8b"
 
 
 _COUNTING = threading.Lock()
@@ -259,15 +261,15 @@ def _is_intact(body: Body, entry: Entry) -> bool:
 
 def _is_gzip_intact(body: Body) -> bool:
     """Whether the bytes have the checksum of gzip. True for another format, such as of a later version of a tool."""
-    if body.open().read(len(_GZIP)) != _GZIP:
+    if body.open().read(len(_BEGINS_GZIP)) != _BEGINS_GZIP:
         return True
-    file, stream = body.open(), zlib.decompressobj(zlib.MAX_WBITS | 16)
+    file, stream = body.open(), zlib.decompressobj(GZIP)
     try:
-        for block in iter(lambda: file.read(_BLOCK), b""):
+        for block in iter(lambda: file.read(BLOCK), b""):
             left = block
             while left and not stream.eof:
                 # Some bytes of gzip can become a thousand times as many.
-                stream.decompress(left, _BLOCK)
+                stream.decompress(left, BLOCK)
                 left = stream.unconsumed_tail
     except zlib.error:
         return False
@@ -276,6 +278,6 @@ def _is_gzip_intact(body: Body) -> bool:
 
 def _has_digest(body: Body, digest: str) -> bool:
     found, file = hashlib.sha256(), body.open()
-    for block in iter(lambda: file.read(_BLOCK), b""):
+    for block in iter(lambda: file.read(BLOCK), b""):
         found.update(block)
     return found.hexdigest() == digest

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from larder_proxy.messages import Malformed, Sent, Source, body_of, head, read_head
+from larder_proxy.messages import BLOCK, Malformed, Sent, Source, body_of, head, read_head
 
 if TYPE_CHECKING:
     import ssl
@@ -25,7 +25,6 @@ CONNECT_SECONDS = 5
 FIRST_BYTE_SECONDS = 15
 BYTE_SECONDS = 30
 
-_BLOCK = 262_144
 _STATUS = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: .*)?")
 _NO_TARGET = re.compile(r"[^!-~]")
 _UNTIL_CLOSED = sys.maxsize
@@ -160,10 +159,10 @@ class Pool:
             sock.settimeout(FIRST_BYTE_SECONDS if body is None else BYTE_SECONDS)
             start = head(f"{method} {target} HTTP/1.1", sent)
             # Small bodies share a packet with their head.
-            block = body.read(_BLOCK) if body is not None else b""
+            block = body.read(BLOCK) if body is not None else b""
             sock.sendall(start + block)
             while body is not None and block:
-                block = body.read(_BLOCK)
+                block = body.read(BLOCK)
                 sock.sendall(block)
             status, found = _read_status(connection.file)
             sock.settimeout(BYTE_SECONDS)

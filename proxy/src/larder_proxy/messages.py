@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Protocol
 
-_BLOCK = 262_144
+BLOCK = 262_144
+"""The most bytes of a body that are read at once."""
+
 _MOST_LINE = 65_536
 _MOST_HEADERS = 200
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*\r?\n")
@@ -85,7 +87,7 @@ class Sent:
 
     def _blocks(self) -> Iterator[bytes]:
         while self.left:
-            block = self._file.read(min(_BLOCK, self.left))
+            block = self._file.read(min(BLOCK, self.left))
             if not block:
                 return
             self.left -= len(block)

@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from larder_proxy import turbo
 from larder_proxy.cache import EVENTS, Cache
 from larder_proxy.clients import Entry, find_entry
-from larder_proxy.messages import Malformed, Sent, body_of, head, read_head
+from larder_proxy.messages import BLOCK, Malformed, Sent, body_of, head, read_head
 from larder_proxy.spool import Spool, SpoolFull
 from larder_proxy.transfers import Download
 
 HOST = "127.0.0.1"
 STATUS = "/larder/status"
-_BLOCK = 262_144
 _CHECK = "/.sccache_check"
 _BINARY = "application/octet-stream"
 _PLAIN = "text/plain; charset=utf-8"
@@ -138,8 +137,8 @@ class Handler(socketserver.StreamRequestHandler):
             file = body.open()
             start = self._start(200, body.size, _BINARY, download.headers)
             # A small body shares a packet with its head.
-            self.wfile.write(start + file.read(_BLOCK))
-            for block in iter(lambda: file.read(_BLOCK), b""):
+            self.wfile.write(start + file.read(BLOCK))
+            for block in iter(lambda: file.read(BLOCK), b""):
                 self.wfile.write(block)
             self.server.cache.hit(entry, download.headers)
         finally:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from larder_proxy import turbo
-from larder_proxy.cache import Cache
+from larder_proxy.cache import GZIP, Cache
 from larder_proxy.clients import CLIENTS
 from larder_proxy.connections import Pool
 from larder_proxy.credentials import Credentials, Target, read_target
@@ -25,9 +25,6 @@ from larder_proxy.upstream import Upstream
 
 _CI = {"GITHUB_ACTIONS": "GITHUB_ACTIONS", "GITLAB_CI": "GITLAB", "CIRCLECI": "CIRCLE"}
 """Variables of a CI, and turbo's names for it."""
-
-_GZIP = 31
-"""zlib's number for the format."""
 
 
 class Sidecar:
@@ -124,7 +121,7 @@ class Sidecar:
 
 def _packed(run: dict[str, Any]) -> bytes:
     """A report with gzip. One of 300 tasks has 70 kB, for which a connection needs three round trips."""
-    packer = zlib.compressobj(wbits=_GZIP)
+    packer = zlib.compressobj(wbits=GZIP)
     return packer.compress(json.dumps(run).encode()) + packer.flush()
 
 
