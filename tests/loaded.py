@@ -2,20 +2,9 @@
 
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
-
-_EACH = """
-import importlib, os, sys
-for name in sys.argv[1:]:
-    if os.fork() == 0:
-        importlib.import_module(name)
-        print(name, *sys.modules, flush=True)
-        os._exit(0)
-    assert os.wait()[1] == 0, name
-"""
 
 _DATA_CLASSES = """
 import importlib, sys
@@ -30,12 +19,6 @@ for module in [*sys.modules.values()]:
 def loaded_by(*modules: str) -> set[str]:
     """The names of all modules that are loaded after importing these modules of functions/."""
     return set(_printed(f"import sys, {', '.join(modules)}; print(*sys.modules)").split())
-
-
-def loaded_by_each(modules: Iterable[str]) -> Mapping[str, set[str]]:
-    """The same for each of the modules alone."""
-    lines = [line.split() for line in _printed(_EACH, *modules).splitlines()]
-    return {name: set(loaded) for name, *loaded in lines}
 
 
 def data_classes_of(module: str) -> set[str]:

@@ -116,6 +116,7 @@ def test_sam_uploads_it(packed: Path, bucket: Bucket, tmp_path: Path) -> None:
     assert functions == "3634956a44494ef150c09f87ad80a693", "must be the same in every release"
 
 
+@pytest.mark.thorough
 def test_a_release_changes_only_the_upload_of_the_layer(bucket: Bucket, tmp_path: Path) -> None:
     """SAM names an upload by its content, and CloudFormation replaces a function's zip only under another name.
 

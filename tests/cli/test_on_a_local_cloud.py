@@ -177,6 +177,7 @@ def test_a_terminal_shows_the_count_and_the_summary(local_cloud: LocalCloud) -> 
     assert "\x1b" not in summary
 
 
+@pytest.mark.thorough
 def test_rotating_the_signing_secret_keeps_users_signed_in(local_cloud: LocalCloud) -> None:
     def session(http: httpx.Client) -> Any:
         return http.get("/api/auth/get-session").raise_for_status().json()

@@ -93,6 +93,8 @@ class Request:
     line: str
 
 
+BANNER_END = b"stop: Ctrl-C"
+
 COUNTS_AFTER_S = 2.5
 """Longer than the two seconds after which uploads count in a team that is protected now."""
 
@@ -119,6 +121,7 @@ class LocalCloud:
         # As in a stack by default. Tests of the edge and of company sign-in turn them on.
         environment |= {"EDGE": "0", "PROVIDER": "0", **self.options}
         with self.log_path.open("ab") as log:
+            begin = self.log_path.stat().st_size
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "local", "serve"],
                 cwd=self.root,
@@ -130,7 +133,8 @@ class LocalCloud:
                 start_new_session=True,
             )
         deadline = time.monotonic() + START_SECONDS
-        while not self._answers():
+        # It answers before it prints the banner.
+        while not (self._answers() and BANNER_END in self.log_path.read_bytes()[begin:]):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
                 raise RuntimeError(f"the local cloud did not start:\n{self.log_text()}")

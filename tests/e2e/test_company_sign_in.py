@@ -193,6 +193,7 @@ def test_the_company_confirms_that_it_is_the_user(
     assert page.errors() == []
 
 
+@pytest.mark.thorough
 def test_the_console_marks_members_by_group(server: LocalCloud, page: Browser) -> None:
     """They cannot be changed there, because the next sign-in would undo it."""
 
@@ -226,6 +227,7 @@ def test_the_console_marks_members_by_group(server: LocalCloud, page: Browser) -
     assert page.errors() == []
 
 
+@pytest.mark.thorough
 def test_an_invited_person_joins_without_mail(server: LocalCloud, page: Browser, axe: str) -> None:
     """The invitation names the company of the address, which is hidden here, and the address needs no mail."""
     server.larder("teams", "invite", server.team, "bob@company.example", "--role", "DEVELOPER")
@@ -246,6 +248,7 @@ def test_an_invited_person_joins_without_mail(server: LocalCloud, page: Browser,
     assert page.errors() == []
 
 
+@pytest.mark.thorough
 def test_an_invitation_into_a_required_domain_offers_no_password(
     server: LocalCloud, page: Browser
 ) -> None:

@@ -265,6 +265,7 @@ def test_a_team_from_its_first_key_to_its_end(
     assert page.run("return location.pathname") == "/console/me"
 
 
+@pytest.mark.thorough
 def test_the_key_of_a_member_becomes_the_teams_before_they_leave(
     server: LocalCloud, page: Browser, tmp_path: Path
 ) -> None:
@@ -336,6 +337,7 @@ def test_the_key_of_a_member_becomes_the_teams_before_they_leave(
     page.wait_for_heading("Keys")
 
 
+@pytest.mark.thorough
 def test_an_account_its_sessions_and_its_end(server: LocalCloud, page: Browser) -> None:
     ada = Person()
     console.sign_up(page, server, ada)
@@ -379,6 +381,7 @@ def test_an_account_its_sessions_and_its_end(server: LocalCloud, page: Browser) 
     page.wait_for_heading("Sign in")
 
 
+@pytest.mark.thorough
 def test_an_owner_searches_deletes_and_sees_who_did_what(server: LocalCloud, page: Browser) -> None:
     ada, team = Person(), f"web-{secrets.token_hex(4)}"
     page.look(width=1280)

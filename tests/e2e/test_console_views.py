@@ -420,6 +420,7 @@ window.fetch = (path, init) =>
 """
 
 
+@pytest.mark.thorough
 def test_the_tab_key_reaches_everything_and_shows_the_focus(
     server: LocalCloud, page: Browser, team: str
 ) -> None:
@@ -538,6 +539,7 @@ def test_a_team_is_run_by_keyboard_alone(
     assert page.errors() == []
 
 
+@pytest.mark.thorough
 def test_rules_caches_and_contested_artifacts(
     server: LocalCloud, page: Browser, api: httpx.Client, axe: str
 ) -> None:

@@ -100,6 +100,7 @@ def test_the_pasted_line_lets_every_artifact_into_the_cache(
     assert turbo.build(newest, repository).full_turbo
 
 
+@pytest.mark.thorough
 def test_what_the_deployment_refuses(local_cloud: LocalCloud, repository: Path, home: Path) -> None:
     configure(repository, preflight=True)
     acme = {"TURBO_API": local_cloud.url, "TURBO_TEAM": "acme"}

@@ -84,6 +84,7 @@ def test_a_second_build_restores_all_outputs_byte_for_byte(
         assert local_cloud.token not in said
 
 
+@pytest.mark.thorough
 def test_moon_restores_its_outputs_and_usage_and_runs_name_it(
     local_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path
 ) -> None:

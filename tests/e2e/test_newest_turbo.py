@@ -60,6 +60,7 @@ def test_with_preflight_the_second_run_is_full_turbo_and_every_output_is_byte_id
     assert output_digests(root) == built
 
 
+@pytest.mark.thorough
 def test_a_key_becomes_the_teams_during_a_build_and_both_restore_it(
     client: Callable[..., turbo.Client],
     fresh_monorepo: Callable[..., Path],

@@ -250,6 +250,7 @@ def test_a_callback_to_another_computer_is_refused_before_sign_in(
     assert "No key was created" in page.text()
 
 
+@pytest.mark.thorough
 def test_a_page_redirects_to_the_base_url_before_sign_in(
     request: pytest.FixtureRequest, page: Browser, tmp_path: Path
 ) -> None:
@@ -335,6 +336,7 @@ def test_an_invited_user_signs_up_and_joins(
     page.wait_for_heading("This invitation does not work")
 
 
+@pytest.mark.thorough
 def test_an_invitation_of_another_address_is_refused_with_the_reason(
     server: LocalCloud, page: Browser, site: str, email: str
 ) -> None:

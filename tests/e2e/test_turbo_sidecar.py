@@ -102,6 +102,7 @@ def test_artifacts_of_every_size_are_restored_byte_for_byte(
     assert cloud.token not in cold.text
 
 
+@pytest.mark.thorough
 def test_builds_with_and_without_it_restore_one_another(
     larder: Path,
     client: Callable[..., turbo.Client],

@@ -219,6 +219,7 @@ def test_another_baseline(team: Callable[..., Team]) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_two_versions_of_turbo(team: Callable[..., Team], commands: dict[str, Path]) -> None:
     acme = team("2.3.4")
     acme.reports()
@@ -280,6 +281,7 @@ def today() -> str:
 EVERY_TASK = "api#build, lib#build, ui#build, web#build"
 
 
+@pytest.mark.thorough
 def test_a_forced_run(team: Callable[..., Team]) -> None:
     acme = team()
     acme.reports("build", **acme.variables)
@@ -318,6 +320,7 @@ def test_a_deleted_artifact(team: Callable[..., Team]) -> None:
     assert built_again(acme) == f"1 task, deleted on {today()}: lib#build"
 
 
+@pytest.mark.thorough
 def test_an_artifact_that_is_too_large_without_preflight(team: Callable[..., Team]) -> None:
     acme = team()
     write = "mkdir -p dist && head -c 6000000 /dev/urandom > dist/large"
@@ -494,6 +497,7 @@ def test_expired_artifacts(team: Callable[..., Team]) -> None:
     assert built_again(acme) == f"4 tasks, expired on {day:%Y-%m-%d}: {EVERY_TASK}"
 
 
+@pytest.mark.thorough
 def test_a_quota_that_is_too_small(team: Callable[..., Team]) -> None:
     acme = team()
     write = "mkdir -p dist && head -c 300000 /dev/urandom > dist/large"

@@ -120,6 +120,7 @@ ENDS_WITHIN_S = {"dynamodb": 17, "s3": 22}
 """The longest time to a reply, of a function's 25 s, if the last attempt starts just before the deadline."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", ENDS_WITHIN_S)
 def test_a_request_is_answered_in_time_while_a_store_is_silent(service: str, world: World) -> None:
     """Send an upload, or a sign-in while DynamoDB is silent: its rate limit is read first, and gives up early."""
@@ -135,6 +136,7 @@ def test_a_request_is_answered_in_time_while_a_store_is_silent(service: str, wor
     assert took_s < ENDS_WITHIN_S[service] < FUNCTION_S
 
 
+@pytest.mark.slow
 def test_a_limit_that_cannot_be_counted_costs_one_time_out(world: World) -> None:
     subject = Subject(world)
     token = subject.session()
