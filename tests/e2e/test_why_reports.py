@@ -320,14 +320,19 @@ def test_a_deleted_artifact(team: Callable[..., Team]) -> None:
     assert built_again(acme) == f"1 task, deleted on {today()}: lib#build"
 
 
-@pytest.mark.thorough
-def test_an_artifact_that_is_too_large_without_preflight(team: Callable[..., Team]) -> None:
-    acme = team()
-    write = "mkdir -p dist && head -c 6000000 /dev/urandom > dist/large"
+def make_web_write(acme: Team, size: int) -> None:
+    """Let the build of web write that much, which does not compress."""
+    write = f"mkdir -p dist && head -c {size} /dev/urandom > dist/large"
     acme.monorepo.change_json(
         "packages/web/package.json", lambda one: one["scripts"].update(build=write)
     )
     acme.monorepo.commit()
+
+
+@pytest.mark.thorough
+def test_an_artifact_that_is_too_large_without_preflight(team: Callable[..., Team]) -> None:
+    acme = team()
+    make_web_write(acme, 6_000_000)
     acme.reports("build", **acme.variables)
     assert built_again(acme) == (
         '1 task, too large without preflight, so never stored. Set "preflight": true: web#build'
@@ -500,11 +505,7 @@ def test_expired_artifacts(team: Callable[..., Team]) -> None:
 @pytest.mark.thorough
 def test_a_quota_that_is_too_small(team: Callable[..., Team]) -> None:
     acme = team()
-    write = "mkdir -p dist && head -c 300000 /dev/urandom > dist/large"
-    acme.monorepo.change_json(
-        "packages/web/package.json", lambda one: one["scripts"].update(build=write)
-    )
-    acme.monorepo.commit()
+    make_web_write(acme, 300_000)
     acme.cloud.larder("teams", "set", acme.slug, "--quota", "100kB")
     acme.reports("build", **acme.variables)
     assert built_again(acme) == (
