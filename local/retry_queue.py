@@ -12,8 +12,8 @@ from local.function_pool import FunctionFailed, FunctionPool
 from local.request_log import RequestLog
 from local.template import Function
 
-_ATTEMPTS = 3
-_PAUSE_S = 0.5
+_PAUSES_S = (1, 4)
+"""Before another attempt. Lambda waits one minute, then two. What an upload waits for, such as an eviction, ends."""
 _AT_ONCE = 2
 _LOOK_AGAIN_S = 30.0
 
@@ -65,14 +65,15 @@ async def invoke_with_retries(
     functions: FunctionPool, function: Function, payload: bytes, log: RequestLog, *, what: str
 ) -> bool:
     """Invoke a function until it succeeds, at most three times. `what` describes the payload on the screen."""
-    for attempt in range(1, _ATTEMPTS + 1):
+    attempts = len(_PAUSES_S) + 1
+    for attempt, pause_s in enumerate((*_PAUSES_S, 0), start=1):
         try:
             await functions.invoke(function, payload, str(uuid.uuid4()))
             return True
         except FunctionFailed as error:
             name = function.logical_id
-            log.note(f"{name} failed on {what}, attempt {attempt} of {_ATTEMPTS}: {error}")
-            await asyncio.sleep(_PAUSE_S * attempt)
+            log.note(f"{name} failed on {what}, attempt {attempt} of {attempts}: {error}")
+            await asyncio.sleep(pause_s)
     return False
 
 
