@@ -26,6 +26,9 @@ COMMON = {
 MAX_LISTED_PROPERTIES = 5
 """A reply with more properties is shown by its name."""
 
+TEAM = ("teamId", "slug")
+"""The parameters that name a team."""
+
 Schema = dict[str, Any]
 
 
@@ -47,12 +50,13 @@ def table(tag: str, under: str = "/") -> None:
 
 
 def parameters(method: str, path: str) -> None:
-    """The parameters of the query of one operation."""
+    """The parameters of the query of one operation. The two that name a team are one row."""
     print(table_row("Parameter", "Meaning"))
     print("|---|---|")
     for one in _document()["paths"][path][method.lower()]["parameters"]:
-        if one["in"] == "query":
+        if one["in"] == "query" and one["name"] not in TEAM:
             print(table_row(f"`{one['name']}`", sentence(one["description"])))
+    print(table_row(" or ".join(f"`{name}`" for name in TEAM), "The team."))
 
 
 @cache
