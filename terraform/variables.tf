@@ -1,7 +1,7 @@
 # Generated from template.yaml by `make generate`. Do not edit.
 
 variable "retention_days" {
-  description = "How many days an artifact is kept after its last use. A change applies to artifacts that are still stored, too."
+  description = "Days an artifact is kept after its last use. A change also applies to stored artifacts."
   type        = number
   default     = 30
   nullable    = false
@@ -13,7 +13,7 @@ variable "retention_days" {
 }
 
 variable "retention_counts_from" {
-  description = "What `RetentionDays` and `ScopedRetentionDays` count from: the last `use` of an artifact, or its `upload`."
+  description = "What `RetentionDays` and `ScopedRetentionDays` count from: an artifact's last `use`, or its `upload`."
   type        = string
   default     = "use"
   nullable    = false
@@ -25,7 +25,7 @@ variable "retention_counts_from" {
 }
 
 variable "scoped_retention_days" {
-  description = "How many days an artifact in the own scope of a credential is kept, if that is less than `RetentionDays`. Only [protected](protection.md) teams have own scopes."
+  description = "Days an artifact in a credential's own scope is kept, if less than `RetentionDays`. Only [protected](protection.md) teams have own scopes."
   type        = number
   default     = 7
   nullable    = false
@@ -37,7 +37,7 @@ variable "scoped_retention_days" {
 }
 
 variable "default_quota_bytes" {
-  description = "How many bytes a team may store. The default is 100 GB. 0 means no limit. Each further team that a user creates over HTTP has half of it. `larder teams set --quota` gives a team a quota of its own."
+  description = "Bytes a team may store (100 GB). 0 means no limit. Further teams that a user creates over HTTP have half of it. `larder teams set --quota` sets another for one team."
   type        = number
   default     = 100000000000
   nullable    = false
@@ -49,7 +49,7 @@ variable "default_quota_bytes" {
 }
 
 variable "personal_quota_bytes" {
-  description = "How many bytes a user may store without a team. The default is 5 GB. 0 means no limit. `larder users set --quota` gives a user a quota of their own."
+  description = "Bytes a user may store without a team (5 GB). 0 means no limit. `larder users set --quota` sets another for one user."
   type        = number
   default     = 5000000000
   nullable    = false
@@ -61,7 +61,7 @@ variable "personal_quota_bytes" {
 }
 
 variable "unverified_quota_bytes" {
-  description = "How many bytes a user whose email address is not proven may store without a team, if that is less than `PersonalQuotaBytes`. The default is 1 GB. 0 means that they can store nothing there. A quota of their own applies in place of it."
+  description = "The same until the user's email address is proven (1 GB), if less than `PersonalQuotaBytes`. 0 means that they can store nothing. A quota of their own replaces it."
   type        = number
   default     = 1000000000
   nullable    = false
@@ -73,7 +73,7 @@ variable "unverified_quota_bytes" {
 }
 
 variable "scoped_share" {
-  description = "How much of a team's quota all own scopes may take together, in percent."
+  description = "Percent of a team's quota that all own scopes may take together."
   type        = number
   default     = 50
   nullable    = false
@@ -85,7 +85,7 @@ variable "scoped_share" {
 }
 
 variable "max_stored_bytes" {
-  description = "How many bytes all teams and users together may store. The default is 1 TB. 0 means no limit. The last tenth is for those who store less than a thousandth of it."
+  description = "Bytes all teams and users may store together (1 TB). 0 means no limit. The last tenth is for those who store less than a thousandth of it."
   type        = number
   default     = 1000000000000
   nullable    = false
@@ -97,7 +97,7 @@ variable "max_stored_bytes" {
 }
 
 variable "over_quota" {
-  description = "What happens to an upload that does not fit into the quota: `evict` deletes the artifacts that were used longest ago until it fits, `refuse` refuses it."
+  description = "What happens to an upload over the quota: `evict` deletes the least recently used artifacts until it fits, `refuse` refuses it."
   type        = string
   default     = "evict"
   nullable    = false
@@ -109,7 +109,7 @@ variable "over_quota" {
 }
 
 variable "event_retention_days" {
-  description = "How many days single usage events are kept. Daily figures are kept for good."
+  description = "Days single usage events are kept. Daily figures stay."
   type        = number
   default     = 90
   nullable    = false
@@ -121,7 +121,7 @@ variable "event_retention_days" {
 }
 
 variable "run_retention_days" {
-  description = "How many days reported [runs](usage.md#runs) are kept."
+  description = "Days reported [runs](usage.md#runs) are kept."
   type        = number
   default     = 30
   nullable    = false
@@ -133,7 +133,7 @@ variable "run_retention_days" {
 }
 
 variable "audit_retention_days" {
-  description = "How many days audit entries are kept."
+  description = "Days audit entries are kept."
   type        = number
   default     = 365
   nullable    = false
@@ -145,7 +145,7 @@ variable "audit_retention_days" {
 }
 
 variable "upload_url_seconds" {
-  description = "How many seconds the presigned URL of a direct upload is valid. The upload must begin in this time."
+  description = "Seconds in which a direct upload must begin: the validity of its presigned URL."
   type        = number
   default     = 600
   nullable    = false
@@ -157,7 +157,7 @@ variable "upload_url_seconds" {
 }
 
 variable "download_url_seconds" {
-  description = "How many seconds the presigned URL of a redirected download is valid. The download must begin in this time."
+  description = "Seconds in which a redirected download must begin: the validity of its presigned URL."
   type        = number
   default     = 600
   nullable    = false
@@ -169,7 +169,7 @@ variable "download_url_seconds" {
 }
 
 variable "inline_download_bytes" {
-  description = "The largest artifact without a signature that a function returns itself, in bytes. Larger ones are a redirect to S3, which costs the client a round trip and costs you less."
+  description = "The largest unsigned artifact, in bytes, that a function returns itself. Larger ones redirect to S3, which costs the client a round trip and costs you less."
   type        = number
   default     = 262144
   nullable    = false
@@ -181,7 +181,7 @@ variable "inline_download_bytes" {
 }
 
 variable "inline_limit_bytes" {
-  description = "The largest signed artifact that a function returns itself, in bytes. Larger ones are a redirect to S3, which may lose the signature. Lambda allows 6 MB with base64, about 4.7 MB of artifact."
+  description = "The largest signed artifact, in bytes, that a function returns itself. Larger ones redirect to S3, which may lose the signature. Lambda allows 6 MB with base64, about 4.7 MB of artifact."
   type        = number
   default     = 4700000
   nullable    = false
@@ -193,7 +193,7 @@ variable "inline_limit_bytes" {
 }
 
 variable "edge_downloads" {
-  description = "The downloads that the [edge](edge.md) carries, if there is one: `all` redirects, or those of `tagged` artifacts, which are signed. S3 carries the others. For builds in the bucket's region, S3 is free."
+  description = "The redirects that the [edge](edge.md) carries, if there is one: `all`, or those of `tagged` (signed) artifacts. S3 carries the others, free for builds in the bucket's region."
   type        = string
   default     = "all"
   nullable    = false
@@ -205,7 +205,7 @@ variable "edge_downloads" {
 }
 
 variable "max_upload_bytes" {
-  description = "The largest artifact that is accepted, in bytes. A larger direct upload is discarded. S3 takes at most 5 GiB in one PUT."
+  description = "The largest artifact, in bytes. A larger direct upload is discarded. S3 takes at most 5 GiB in one PUT."
   type        = number
   default     = 5368709120
   nullable    = false
@@ -217,7 +217,7 @@ variable "max_upload_bytes" {
 }
 
 variable "max_events" {
-  description = "How many usage events one request may hold."
+  description = "Usage events in one request."
   type        = number
   default     = 500
   nullable    = false
@@ -229,7 +229,7 @@ variable "max_events" {
 }
 
 variable "max_query_hashes" {
-  description = "How many hashes one query may name."
+  description = "Hashes in one query."
   type        = number
   default     = 500
   nullable    = false
@@ -241,7 +241,7 @@ variable "max_query_hashes" {
 }
 
 variable "default_key_length" {
-  description = "How many characters a new key has after its prefix: random letters, and a checksum of six characters."
+  description = "Characters of a new key after its prefix: random letters, and a checksum of six."
   type        = number
   default     = 64
   nullable    = false
@@ -253,7 +253,7 @@ variable "default_key_length" {
 }
 
 variable "default_key_prefix" {
-  description = "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`. It cannot begin with `vca_`, which is reserved for tokens of Vercel. A `_` at the end reads well. Empty means no prefix."
+  description = "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, such as `acme_`. It cannot begin with `vca_`, which is reserved for tokens of Vercel."
   type        = string
   default     = ""
   nullable    = false
@@ -270,7 +270,7 @@ variable "default_key_prefix" {
 }
 
 variable "minimum_key_prefix_length" {
-  description = "The fewest characters that a prefix may have."
+  description = "The fewest characters of a prefix."
   type        = number
   default     = 1
   nullable    = false
@@ -282,7 +282,7 @@ variable "minimum_key_prefix_length" {
 }
 
 variable "maximum_key_prefix_length" {
-  description = "The most characters that a prefix may have."
+  description = "The most characters of a prefix."
   type        = number
   default     = 32
   nullable    = false
@@ -301,7 +301,7 @@ variable "require_key_name" {
 }
 
 variable "minimum_key_name_length" {
-  description = "The fewest characters that the name of a key may have."
+  description = "The fewest characters of a key's name."
   type        = number
   default     = 1
   nullable    = false
@@ -313,7 +313,7 @@ variable "minimum_key_name_length" {
 }
 
 variable "maximum_key_name_length" {
-  description = "The most characters that the name of a key may have."
+  description = "The most characters of a key's name."
   type        = number
   default     = 32
   nullable    = false
@@ -332,7 +332,7 @@ variable "enable_key_metadata" {
 }
 
 variable "default_key_expires_in_seconds" {
-  description = "How many seconds a new key is valid if the request names no lifetime. 0 means that it never expires."
+  description = "Seconds a new key is valid if the request names no lifetime. 0 means that it never expires."
   type        = number
   default     = 0
   nullable    = false
@@ -344,7 +344,7 @@ variable "default_key_expires_in_seconds" {
 }
 
 variable "disable_custom_key_expiry" {
-  description = "Whether every key gets the default lifetime. A request that names another is refused."
+  description = "Whether every key gets the default lifetime. Requests for another are refused."
   type        = bool
   default     = false
   nullable    = false
@@ -363,7 +363,7 @@ variable "minimum_key_expires_in_seconds" {
 }
 
 variable "maximum_key_expires_in_seconds" {
-  description = "The longest lifetime that a request may give a key, in seconds. The default is a year."
+  description = "The longest lifetime that a request may give a key, in seconds (a year)."
   type        = number
   default     = 31536000
   nullable    = false
@@ -382,7 +382,7 @@ variable "key_rate_limit_enabled" {
 }
 
 variable "key_rate_limit_window_ms" {
-  description = "The window of a key's rate limit if the request names none, in milliseconds. The default is a day."
+  description = "The window of a key's rate limit if the request names none, in milliseconds (a day)."
   type        = number
   default     = 86400000
   nullable    = false
@@ -394,7 +394,7 @@ variable "key_rate_limit_window_ms" {
 }
 
 variable "key_rate_limit_max" {
-  description = "How many uses a key has in each window if the request names no number."
+  description = "Uses of a key in each window if the request names no number."
   type        = number
   default     = 10
   nullable    = false
@@ -406,14 +406,14 @@ variable "key_rate_limit_max" {
 }
 
 variable "store_key_start" {
-  description = "Whether the prefix of a key and its first characters are stored, so that people can recognize it."
+  description = "Whether a key's prefix and first characters are stored, to recognize it."
   type        = bool
   default     = true
   nullable    = false
 }
 
 variable "key_start_length" {
-  description = "How many characters after the prefix are stored."
+  description = "Stored characters after the prefix."
   type        = number
   default     = 6
   nullable    = false
@@ -425,7 +425,7 @@ variable "key_start_length" {
 }
 
 variable "disable_key_hashing" {
-  description = "Whether keys are stored in plain text instead of hashed. Not recommended: everyone who can read the table can use the keys."
+  description = "Whether keys are stored in plain text, so that everyone who can read the table can use them. Not recommended."
   type        = bool
   default     = false
   nullable    = false
@@ -449,7 +449,7 @@ variable "default_key_permissions" {
 }
 
 variable "login_token_expires_in_seconds" {
-  description = "How many seconds the key is valid that `turbo login` gets. The default is 90 days. The limits on the lifetime of keys apply."
+  description = "Seconds the key of `turbo login` is valid (90 days). The limits on the lifetime of keys apply."
   type        = number
   default     = 7776000
   nullable    = false
@@ -461,7 +461,7 @@ variable "login_token_expires_in_seconds" {
 }
 
 variable "max_keys_per_user" {
-  description = "How many API keys one user may have, and how many one team may own. Expired keys do not count."
+  description = "API keys that a user may have, or a team own. Expired keys do not count."
   type        = number
   default     = 100
   nullable    = false
@@ -485,7 +485,7 @@ variable "protect_new_teams" {
 }
 
 variable "trusted_issuers" {
-  description = "The issuers whose id tokens CI jobs can exchange for a token, separated by commas. `*` stands for one label of the host or one part of the path. `larder issuers add` adds others. A team also needs a rule."
+  description = "Issuers whose id tokens CI jobs of all teams can exchange, separated by commas, if the team has a rule. `*` stands for one label of the host or one part of the path. `larder issuers add` adds others."
   type        = string
   default     = "https://token.actions.githubusercontent.com,https://token.actions.githubusercontent.com/*,https://token.actions.*.ghe.com,https://gitlab.com,https://oidc.circleci.com/org/*,https://agent.buildkite.com,https://vstoken.dev.azure.com/*,https://api.bitbucket.org/2.0/workspaces/*/pipelines-config/identity/oidc"
   nullable    = false
@@ -502,7 +502,7 @@ variable "trusted_issuers" {
 }
 
 variable "ci_token_seconds" {
-  description = "How many seconds the token of a CI job is valid, unless its rule says otherwise."
+  description = "Seconds a CI job's token is valid, unless its rule says otherwise."
   type        = number
   default     = 3600
   nullable    = false
@@ -514,7 +514,7 @@ variable "ci_token_seconds" {
 }
 
 variable "max_ci_tokens_per_hour" {
-  description = "How many tokens the trusted CI jobs of one team can get in an hour, and how many its other jobs."
+  description = "Tokens that a team's trusted CI jobs can get in an hour, and as many for its other jobs."
   type        = number
   default     = 5000
   nullable    = false
@@ -540,7 +540,7 @@ variable "disable_session_for_api_keys" {
 }
 
 variable "api_key_headers" {
-  description = "The headers that may hold such an API key, separated by commas. The first one that a request has is used."
+  description = "The headers that may hold such a key, separated by commas. The first that a request has counts."
   type        = string
   default     = "x-api-key"
   nullable    = false
@@ -574,7 +574,7 @@ variable "api_key_schema" {
 }
 
 variable "extensions" {
-  description = "A module with functions of your own, such as `company.larder`. Each has a fixed name and replaces what Larder does. Empty means none."
+  description = "A module with [functions of your own](#custom-functions), such as `company.larder`."
   type        = string
   default     = ""
   nullable    = false
@@ -591,7 +591,7 @@ variable "extensions" {
 }
 
 variable "operator_emails" {
-  description = "The email addresses of the operators, separated by commas. A user with such an address becomes an operator when the address is proven. Empty means no operators; on the local cloud, `operator@larder.local`."
+  description = "The operators' email addresses, separated by commas. A user with such an address becomes an operator when the address is proven. On the local cloud, `operator@larder.local`."
   type        = string
   default     = ""
   nullable    = false
@@ -615,7 +615,7 @@ variable "enable_email_and_password" {
 }
 
 variable "sign_up_policy" {
-  description = "The people who can sign up: `invited` means addresses with an open invitation to a team or of a domain in `AllowedEmailDomains`, `open` means everyone, and `closed` no one. The operator's command can always add users. On the local cloud, `open`."
+  description = "Who can sign up: addresses with an open invitation to a team or of a domain in `AllowedEmailDomains` (`invited`), everyone (`open`), or no one (`closed`). The operator's command can always add users. On the local cloud, `open`."
   type        = string
   default     = "invited"
   nullable    = false
@@ -627,7 +627,7 @@ variable "sign_up_policy" {
 }
 
 variable "allowed_email_domains" {
-  description = "The domains whose email addresses may sign up, separated by commas: `example.com` or `@example.com`. If it is empty, `SignUpPolicy=open` allows every domain, and `invited` only addresses with an invitation."
+  description = "Domains whose email addresses may sign up, separated by commas: `example.com` or `@example.com`. If empty, `SignUpPolicy=open` allows every domain, and `invited` only invited addresses."
   type        = string
   default     = ""
   nullable    = false
@@ -665,7 +665,7 @@ variable "enable_change_email" {
 }
 
 variable "confirm_email_change" {
-  description = "Whether a user with a verified address must confirm a new one by a link to the old address first. Only then the link to the new address is sent."
+  description = "Whether a user with a verified address must first confirm a change by a link to the old address. Then the link to the new address is sent."
   type        = bool
   default     = true
   nullable    = false
@@ -679,7 +679,7 @@ variable "enable_delete_user" {
 }
 
 variable "minimum_password_length" {
-  description = "The fewest characters that a password may have."
+  description = "The fewest characters of a password."
   type        = number
   default     = 8
   nullable    = false
@@ -691,7 +691,7 @@ variable "minimum_password_length" {
 }
 
 variable "maximum_password_length" {
-  description = "The most characters that a password may have."
+  description = "The most characters of a password."
   type        = number
   default     = 128
   nullable    = false
@@ -703,14 +703,14 @@ variable "maximum_password_length" {
 }
 
 variable "refuse_common_passwords" {
-  description = "Whether the most common passwords, such as `12345678`, cannot be set. Existing passwords stay valid."
+  description = "Whether new passwords cannot be one of the most common, such as `12345678`."
   type        = bool
   default     = false
   nullable    = false
 }
 
 variable "scrypt_cost" {
-  description = "The cost N of scrypt, which hashes passwords: a power of two. Each doubling doubles the time and the memory of a sign-in."
+  description = "The cost N of scrypt, which hashes passwords: a power of two. Each doubling doubles a sign-in's time and memory."
   type        = number
   default     = 16384
   nullable    = false
@@ -729,7 +729,7 @@ variable "revoke_sessions_on_password_reset" {
 }
 
 variable "session_expires_in_seconds" {
-  description = "How many seconds a session is valid after its last extension. The default is seven days."
+  description = "Seconds a session is valid after its last extension (seven days)."
   type        = number
   default     = 604800
   nullable    = false
@@ -741,7 +741,7 @@ variable "session_expires_in_seconds" {
 }
 
 variable "session_max_age_seconds" {
-  description = "How many seconds after its sign-in a session ends at the latest, however often it is extended. The default is 90 days."
+  description = "Seconds after sign-in when a session ends, however often it is extended (90 days)."
   type        = number
   default     = 7776000
   nullable    = false
@@ -753,7 +753,7 @@ variable "session_max_age_seconds" {
 }
 
 variable "session_update_age_seconds" {
-  description = "How many seconds after its last extension a session in use is extended again. The default is a day."
+  description = "Seconds after which a session in use is extended again (a day)."
   type        = number
   default     = 86400
   nullable    = false
@@ -765,7 +765,7 @@ variable "session_update_age_seconds" {
 }
 
 variable "session_fresh_age_seconds" {
-  description = "How many seconds after the sign-in a session may list the other sessions and, without the password, change the address, grant `turbo login` a key and delete its user. The default is a day."
+  description = "Seconds after sign-in (a day) in which a session may list other sessions and, without the password, change the address, grant `turbo login` a key and delete its user."
   type        = number
   default     = 86400
   nullable    = false
@@ -777,7 +777,7 @@ variable "session_fresh_age_seconds" {
 }
 
 variable "reset_token_expires_in_seconds" {
-  description = "How many seconds the link to reset a password is valid."
+  description = "Seconds the link to reset a password is valid."
   type        = number
   default     = 3600
   nullable    = false
@@ -789,7 +789,7 @@ variable "reset_token_expires_in_seconds" {
 }
 
 variable "verification_token_expires_in_seconds" {
-  description = "How many seconds the link to verify an email address is valid."
+  description = "Seconds the link to verify an email address is valid."
   type        = number
   default     = 3600
   nullable    = false
@@ -808,7 +808,7 @@ variable "disable_team_creation" {
 }
 
 variable "max_teams_per_user" {
-  description = "How many teams one user may create over HTTP. Deleted teams do not count. 0 means no limit."
+  description = "Teams a user may create over HTTP, not counting deleted ones. 0 means no limit."
   type        = number
   default     = 10
   nullable    = false
@@ -820,7 +820,7 @@ variable "max_teams_per_user" {
 }
 
 variable "max_open_invitations" {
-  description = "How many open invitations one team may have."
+  description = "Open invitations a team may have."
   type        = number
   default     = 50
   nullable    = false
@@ -832,7 +832,7 @@ variable "max_open_invitations" {
 }
 
 variable "product_name" {
-  description = "The name of the service in mail, on its pages and as the sender's name."
+  description = "The name of the service in mail, on pages and as the sender's name."
   type        = string
   default     = "Larder"
   nullable    = false
@@ -844,7 +844,7 @@ variable "product_name" {
 }
 
 variable "email_sender" {
-  description = "The email address that mail is sent from, without a name. SES must know the address or its domain. Empty means that mail stays in the outbox, as it always does on the local cloud."
+  description = "The address that mail is sent from, without a name. SES must know it or its domain. Empty means that mail stays in the outbox, as always on the local cloud."
   type        = string
   default     = ""
   nullable    = false
@@ -861,7 +861,7 @@ variable "email_sender" {
 }
 
 variable "outbox_retention_days" {
-  description = "How many days mail is kept in the outbox."
+  description = "Days mail is kept in the outbox."
   type        = number
   default     = 7
   nullable    = false
@@ -873,7 +873,7 @@ variable "outbox_retention_days" {
 }
 
 variable "base_url" {
-  description = "The origin that clients use for this deployment, such as `https://cache.example.com`. Set it if a domain of your own or a proxy is in front of the API: links in mail, URLs of artifacts and origin checks use it. Empty means the API's own address."
+  description = "The origin that clients use, such as `https://cache.example.com`, for links in mail, URLs of artifacts and origin checks. Set it if a domain of your own or a proxy is in front of the API. Empty means the API's own address."
   type        = string
   default     = ""
   nullable    = false
@@ -890,7 +890,7 @@ variable "base_url" {
 }
 
 variable "dual_stack" {
-  description = "Whether clients can use IPv6 as well as IPv4, for `DomainName`, which it requires, and for the presigned URLs of S3. The API's own address stays IPv4."
+  description = "Whether clients can use IPv6 as well as IPv4, for `DomainName`, which it requires, and for presigned URLs of S3. The API's own address stays IPv4."
   type        = bool
   default     = false
   nullable    = false
@@ -914,7 +914,7 @@ variable "trusted_origins" {
 }
 
 variable "trusted_proxy_hops" {
-  description = "How many proxies of your own are in front of the API, each of which adds to `X-Forwarded-For`: 1 for CloudFront. 0 means that the caller of the API is the client."
+  description = "Proxies of your own in front of the API that add to `X-Forwarded-For`: 1 for CloudFront. 0 means that the API's caller is the client."
   type        = number
   default     = 0
   nullable    = false
@@ -926,7 +926,7 @@ variable "trusted_proxy_hops" {
 }
 
 variable "proxy_secret_hash" {
-  description = "The SHA-256 of a secret, in base64. Requests without the secret in the header `X-Larder-Proxy-Secret`, which your proxy adds, get 403. Empty means that every client may call the API directly."
+  description = "The SHA-256 of a secret, in base64. Requests without the secret in the header `X-Larder-Proxy-Secret`, which your proxy adds, get 403. Empty means that clients may call the API directly."
   type        = string
   default     = ""
   nullable    = false
@@ -943,14 +943,14 @@ variable "proxy_secret_hash" {
 }
 
 variable "http_rate_limit_enabled" {
-  description = "Whether requests to `/api/auth` are limited by client address and path, wrong passwords by account, and creating teams and inviting people by user."
+  description = "Whether Larder limits requests to `/api/auth` by client address and path, wrong passwords by account, and creating teams and inviting people by user."
   type        = bool
   default     = true
   nullable    = false
 }
 
 variable "http_rate_limit_window_seconds" {
-  description = "The window of the rate limit for paths without a stricter one, in seconds."
+  description = "The window for paths without a stricter limit, in seconds."
   type        = number
   default     = 10
   nullable    = false
@@ -962,7 +962,7 @@ variable "http_rate_limit_window_seconds" {
 }
 
 variable "http_rate_limit_max" {
-  description = "How many requests one client address may send to one path in each window."
+  description = "Requests of one client address to one path in each window."
   type        = number
   default     = 100
   nullable    = false
@@ -974,7 +974,7 @@ variable "http_rate_limit_max" {
 }
 
 variable "aws_client" {
-  description = "The client for the calls to AWS that builds wait for: `wire`, which starts and runs faster, or `boto3`. All other calls use boto3."
+  description = "The client for calls to AWS that builds wait for: `wire`, which starts and runs faster, or `boto3`, which all other calls use."
   type        = string
   default     = "wire"
   nullable    = false

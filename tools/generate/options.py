@@ -163,8 +163,6 @@ def _bounds(option: Option) -> str:
     least, most = option.metadata["min"], option.metadata["max"]
     if longest := option.metadata["longest"]:
         return f"up to {longest} characters"
-    if isinstance(option.default, bool):
-        return "true or false"
     if least is not None:
         return f"from {least}" if most is None else f"{least} to {most}"
     return " or ".join(f"`{choice}`" for choice in option.metadata["choices"])

@@ -113,175 +113,172 @@ class Settings:
 
     retention_days: int = _option(
         30,
-        "How many days an artifact is kept after its last use. A change applies to artifacts that are still stored, "
-        "too.",
+        "Days an artifact is kept after its last use. A change also applies to stored artifacts.",
         group="cache",
         minimum=1,
         maximum=3650,
     )
     retention_counts_from: str = _option(
         "use",
-        "What `RetentionDays` and `ScopedRetentionDays` count from: the last `use` of an artifact, or its `upload`.",
+        "What `RetentionDays` and `ScopedRetentionDays` count from: an artifact's last `use`, or its `upload`.",
         group="cache",
         choices=("use", "upload"),
     )
     scoped_retention_days: int = _option(
         7,
-        "How many days an artifact in the own scope of a credential is kept, if that is less than `RetentionDays`. "
-        "Only [protected](protection.md) teams have own scopes.",
+        "Days an artifact in a credential's own scope is kept, if less than `RetentionDays`. Only "
+        "[protected](protection.md) teams have own scopes.",
         group="cache",
         minimum=1,
         maximum=3650,
     )
     default_quota_bytes: int = _option(
         10**11,
-        "How many bytes a team may store. The default is 100 GB. 0 means no limit. Each further team that a user "
-        "creates over HTTP has half of it. `larder teams set --quota` gives a team a quota of its own.",
+        "Bytes a team may store (100 GB). 0 means no limit. Further teams that a user creates over HTTP have half of "
+        "it. `larder teams set --quota` sets another for one team.",
         group="cache",
         minimum=0,
         maximum=10**18,
     )
     personal_quota_bytes: int = _option(
         5 * 10**9,
-        "How many bytes a user may store without a team. The default is 5 GB. 0 means no limit. "
-        "`larder users set --quota` gives a user a quota of their own.",
+        "Bytes a user may store without a team (5 GB). 0 means no limit. `larder users set --quota` sets another for "
+        "one user.",
         group="cache",
         minimum=0,
         maximum=10**18,
     )
     unverified_quota_bytes: int = _option(
         10**9,
-        "How many bytes a user whose email address is not proven may store without a team, if that is less than "
-        "`PersonalQuotaBytes`. The default is 1 GB. 0 means that they can store nothing there. A quota of their own "
-        "applies in place of it.",
+        "The same until the user's email address is proven (1 GB), if less than `PersonalQuotaBytes`. 0 means that "
+        "they can store nothing. A quota of their own replaces it.",
         group="cache",
         minimum=0,
         maximum=10**18,
     )
     scoped_share: int = _option(
         50,
-        "How much of a team's quota all own scopes may take together, in percent.",
+        "Percent of a team's quota that all own scopes may take together.",
         group="cache",
         minimum=1,
         maximum=100,
     )
     max_stored_bytes: int = _option(
         10**12,
-        "How many bytes all teams and users together may store. The default is 1 TB. 0 means no limit. The last tenth "
-        "is for those who store less than a thousandth of it.",
+        "Bytes all teams and users may store together (1 TB). 0 means no limit. The last tenth is for those who store"
+        " less than a thousandth of it.",
         group="cache",
         minimum=0,
         maximum=10**18,
     )
     over_quota: str = _option(
         "evict",
-        "What happens to an upload that does not fit into the quota: `evict` deletes the artifacts that were used "
-        "longest ago until it fits, `refuse` refuses it.",
+        "What happens to an upload over the quota: `evict` deletes the least recently used artifacts until it fits, "
+        "`refuse` refuses it.",
         group="cache",
         choices=("evict", "refuse"),
     )
     event_retention_days: int = _option(
         90,
-        "How many days single usage events are kept. Daily figures are kept for good.",
+        "Days single usage events are kept. Daily figures stay.",
         group="cache",
         minimum=1,
         maximum=3650,
     )
     run_retention_days: int = _option(
         30,
-        "How many days reported [runs](usage.md#runs) are kept.",
+        "Days reported [runs](usage.md#runs) are kept.",
         group="cache",
         minimum=1,
         maximum=3650,
     )
     audit_retention_days: int = _option(
-        365, "How many days audit entries are kept.", group="cache", minimum=1, maximum=3650
+        365, "Days audit entries are kept.", group="cache", minimum=1, maximum=3650
     )
     upload_url_seconds: int = _option(
         600,
-        "How many seconds the presigned URL of a direct upload is valid. The upload must begin in this time.",
+        "Seconds in which a direct upload must begin: the validity of its presigned URL.",
         group="cache",
         minimum=30,
         maximum=3600,
     )
     download_url_seconds: int = _option(
         600,
-        "How many seconds the presigned URL of a redirected download is valid. The download must begin in this time.",
+        "Seconds in which a redirected download must begin: the validity of its presigned URL.",
         group="cache",
         minimum=30,
         maximum=3600,
     )
     inline_download_bytes: int = _option(
         262_144,
-        "The largest artifact without a signature that a function returns itself, in bytes. Larger ones are a redirect "
-        "to S3, which costs the client a round trip and costs you less.",
+        "The largest unsigned artifact, in bytes, that a function returns itself. Larger ones redirect to S3, which "
+        "costs the client a round trip and costs you less.",
         group="cache",
         minimum=0,
         maximum=4_700_000,
     )
     inline_limit_bytes: int = _option(
         4_700_000,
-        "The largest signed artifact that a function returns itself, in bytes. Larger ones are a redirect to S3, which "
-        "may lose the signature. Lambda allows 6 MB with base64, about 4.7 MB of artifact.",
+        "The largest signed artifact, in bytes, that a function returns itself. Larger ones redirect to S3, which may"
+        " lose the signature. Lambda allows 6 MB with base64, about 4.7 MB of artifact.",
         group="cache",
         minimum=0,
         maximum=4_700_000,
     )
     edge_downloads: str = _option(
         "all",
-        "The downloads that the [edge](edge.md) carries, if there is one: `all` redirects, or those of `tagged` "
-        "artifacts, which are signed. S3 carries the others. For builds in the bucket's region, S3 is free.",
+        "The redirects that the [edge](edge.md) carries, if there is one: `all`, or those of `tagged` (signed) "
+        "artifacts. S3 carries the others, free for builds in the bucket's region.",
         group="cache",
         choices=("all", "tagged"),
     )
     max_upload_bytes: int = _option(
         5 * 1024**3,
-        "The largest artifact that is accepted, in bytes. A larger direct upload is discarded. S3 takes at most 5 GiB "
-        "in one PUT.",
+        "The largest artifact, in bytes. A larger direct upload is discarded. S3 takes at most 5 GiB in one PUT.",
         group="cache",
         minimum=1,
         maximum=5 * 1024**3,
     )
     max_events: int = _option(
-        500, "How many usage events one request may hold.", group="cache", minimum=1, maximum=1000
+        500, "Usage events in one request.", group="cache", minimum=1, maximum=1000
     )
     max_query_hashes: int = _option(
-        500, "How many hashes one query may name.", group="cache", minimum=1, maximum=1000
+        500, "Hashes in one query.", group="cache", minimum=1, maximum=1000
     )
 
     default_key_length: int = _option(
         64,
-        "How many characters a new key has after its prefix: random letters, and a checksum of six characters.",
+        "Characters of a new key after its prefix: random letters, and a checksum of six.",
         group="keys",
         minimum=64,
         maximum=128,
     )
     default_key_prefix: str = _option(
         "",
-        "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`. It cannot begin with "
-        "`vca_`, which is reserved for tokens of Vercel. A `_` at the end reads well. Empty means no prefix.",
+        "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, such as `acme_`. It "
+        "cannot begin with `vca_`, which is reserved for tokens of Vercel.",
         group="keys",
         longest=32,
         pattern="^((?!vca_)[A-Za-z0-9_.:~-]{1,32})?$",
         rule="must be up to 32 letters, digits and . _ : ~ -, and not begin with vca_",
     )
     minimum_key_prefix_length: int = _option(
-        1, "The fewest characters that a prefix may have.", group="keys", minimum=1, maximum=32
+        1, "The fewest characters of a prefix.", group="keys", minimum=1, maximum=32
     )
     maximum_key_prefix_length: int = _option(
-        32, "The most characters that a prefix may have.", group="keys", minimum=1, maximum=32
+        32, "The most characters of a prefix.", group="keys", minimum=1, maximum=32
     )
     require_key_name: bool = _option(False, "Whether a new key must have a name.", group="keys")
     minimum_key_name_length: int = _option(
         1,
-        "The fewest characters that the name of a key may have.",
+        "The fewest characters of a key's name.",
         group="keys",
         minimum=1,
         maximum=100,
     )
     maximum_key_name_length: int = _option(
         32,
-        "The most characters that the name of a key may have.",
+        "The most characters of a key's name.",
         group="keys",
         minimum=1,
         maximum=100,
@@ -289,14 +286,14 @@ class Settings:
     enable_key_metadata: bool = _option(True, "Whether a key may have metadata.", group="keys")
     default_key_expires_in_seconds: int = _option(
         0,
-        "How many seconds a new key is valid if the request names no lifetime. 0 means that it never expires.",
+        "Seconds a new key is valid if the request names no lifetime. 0 means that it never expires.",
         group="keys",
         minimum=0,
         maximum=_CENTURY_SECONDS,
     )
     disable_custom_key_expiry: bool = _option(
         False,
-        "Whether every key gets the default lifetime. A request that names another is refused.",
+        "Whether every key gets the default lifetime. Requests for another are refused.",
         group="keys",
     )
     minimum_key_expires_in_seconds: int = _option(
@@ -308,7 +305,7 @@ class Settings:
     )
     maximum_key_expires_in_seconds: int = _option(
         31_536_000,
-        "The longest lifetime that a request may give a key, in seconds. The default is a year.",
+        "The longest lifetime that a request may give a key, in seconds (a year).",
         group="keys",
         minimum=1,
         maximum=_CENTURY_SECONDS,
@@ -318,34 +315,34 @@ class Settings:
     )
     key_rate_limit_window_ms: int = _option(
         86_400_000,
-        "The window of a key's rate limit if the request names none, in milliseconds. The default is a day.",
+        "The window of a key's rate limit if the request names none, in milliseconds (a day).",
         group="keys",
         minimum=1,
         maximum=1_000_000_000_000,
     )
     key_rate_limit_max: int = _option(
         10,
-        "How many uses a key has in each window if the request names no number.",
+        "Uses of a key in each window if the request names no number.",
         group="keys",
         minimum=1,
         maximum=1_000_000_000_000,
     )
     store_key_start: bool = _option(
         True,
-        "Whether the prefix of a key and its first characters are stored, so that people can recognize it.",
+        "Whether a key's prefix and first characters are stored, to recognize it.",
         group="keys",
     )
     key_start_length: int = _option(
         6,
-        "How many characters after the prefix are stored.",
+        "Stored characters after the prefix.",
         group="keys",
         minimum=1,
         maximum=16,
     )
     disable_key_hashing: bool = _option(
         False,
-        "Whether keys are stored in plain text instead of hashed. Not recommended: everyone who can read the table can "
-        "use the keys.",
+        "Whether keys are stored in plain text, so that everyone who can read the table can use them. Not "
+        "recommended.",
         group="keys",
     )
     default_key_permissions: str = _option(
@@ -358,15 +355,14 @@ class Settings:
     )
     login_token_expires_in_seconds: int = _option(
         7_776_000,
-        "How many seconds the key is valid that `turbo login` gets. The default is 90 days. The limits on the lifetime "
-        "of keys apply.",
+        "Seconds the key of `turbo login` is valid (90 days). The limits on the lifetime of keys apply.",
         group="keys",
         minimum=60,
         maximum=31_536_000,
     )
     max_keys_per_user: int = _option(
         100,
-        "How many API keys one user may have, and how many one team may own. Expired keys do not count.",
+        "API keys that a user may have, or a team own. Expired keys do not count.",
         group="keys",
         minimum=1,
         maximum=1000,
@@ -383,22 +379,22 @@ class Settings:
         "https://token.actions.*.ghe.com,https://gitlab.com,https://oidc.circleci.com/org/*,"
         "https://agent.buildkite.com,https://vstoken.dev.azure.com/*,"
         "https://api.bitbucket.org/2.0/workspaces/*/pipelines-config/identity/oidc",
-        "The issuers whose id tokens CI jobs can exchange for a token, separated by commas. `*` stands for one label "
-        "of the host or one part of the path. `larder issuers add` adds others. A team also needs a rule.",
+        "Issuers whose id tokens CI jobs of all teams can exchange, separated by commas, if the team has a rule. `*` "
+        "stands for one label of the host or one part of the path. `larder issuers add` adds others.",
         group="keys",
         longest=800,
         pattern="^[A-Za-z0-9.:/*,_~ -]*$",
     )
     ci_token_seconds: int = _option(
         3600,
-        "How many seconds the token of a CI job is valid, unless its rule says otherwise.",
+        "Seconds a CI job's token is valid, unless its rule says otherwise.",
         group="keys",
         minimum=300,
         maximum=21_600,
     )
     max_ci_tokens_per_hour: int = _option(
         5000,
-        "How many tokens the trusted CI jobs of one team can get in an hour, and how many its other jobs.",
+        "Tokens that a team's trusted CI jobs can get in an hour, and as many for its other jobs.",
         group="keys",
         minimum=1,
         maximum=1_000_000,
@@ -415,7 +411,7 @@ class Settings:
     )
     api_key_headers: str = _option(
         "x-api-key",
-        "The headers that may hold such an API key, separated by commas. The first one that a request has is used.",
+        "The headers that may hold such a key, separated by commas. The first that a request has counts.",
         group="keys",
         longest=80,
         pattern="^( *[A-Za-z0-9_-]+ *(,|$))*$",
@@ -432,8 +428,7 @@ class Settings:
 
     extensions: str = _option(
         "",
-        "A module with functions of your own, such as `company.larder`. Each has a fixed name and replaces what Larder "
-        "does. Empty means none.",
+        "A module with [functions of your own](#custom-functions), such as `company.larder`.",
         group="extensions",
         longest=64,
         pattern=MODULE_PATTERN,
@@ -442,8 +437,8 @@ class Settings:
 
     operator_emails: str = _option(
         "",
-        "The email addresses of the operators, separated by commas. A user with such an address becomes an operator "
-        "when the address is proven. Empty means no operators; on the local cloud, `operator@larder.local`.",
+        "The operators' email addresses, separated by commas. A user with such an address becomes an operator when "
+        "the address is proven. On the local cloud, `operator@larder.local`.",
         group="accounts",
         longest=296,
         pattern=_international(r'( *[^@\s,"\\]+@[^@\s,"\\]+ *(,|$))*', most=49),
@@ -454,17 +449,17 @@ class Settings:
     )
     sign_up_policy: str = _option(
         "invited",
-        "The people who can sign up: `invited` means addresses with an open invitation to a team or of a domain in "
-        "`AllowedEmailDomains`, `open` means everyone, and `closed` no one. The operator's command can always add "
-        "users. On the local cloud, `open`.",
+        "Who can sign up: addresses with an open invitation to a team or of a domain in `AllowedEmailDomains` "
+        "(`invited`), everyone (`open`), or no one (`closed`). The operator's command can always add users. On the "
+        "local cloud, `open`.",
         group="accounts",
         choices=("invited", "open", "closed"),
     )
     # The pattern accepts letters outside ASCII, because the code converts such domains to their DNS names.
     allowed_email_domains: str = _option(
         "",
-        "The domains whose email addresses may sign up, separated by commas: `example.com` or `@example.com`. If it is "
-        "empty, `SignUpPolicy=open` allows every domain, and `invited` only addresses with an invitation.",
+        "Domains whose email addresses may sign up, separated by commas: `example.com` or `@example.com`. If empty, "
+        "`SignUpPolicy=open` allows every domain, and `invited` only invited addresses.",
         group="accounts",
         longest=512,
         pattern=_international(r'( *@?[^\s@,:/*_."\\]+(\.[^\s@,:/*_."\\]+)* *(,|$))*', most=80),
@@ -485,8 +480,8 @@ class Settings:
     )
     confirm_email_change: bool = _option(
         True,
-        "Whether a user with a verified address must confirm a new one by a link to the old address first. Only then "
-        "the link to the new address is sent.",
+        "Whether a user with a verified address must first confirm a change by a link to the old address. Then the "
+        "link to the new address is sent.",
         group="accounts",
     )
     enable_delete_user: bool = _option(
@@ -494,27 +489,27 @@ class Settings:
     )
     minimum_password_length: int = _option(
         8,
-        "The fewest characters that a password may have.",
+        "The fewest characters of a password.",
         group="accounts",
         minimum=1,
         maximum=128,
     )
     maximum_password_length: int = _option(
         128,
-        "The most characters that a password may have.",
+        "The most characters of a password.",
         group="accounts",
         minimum=8,
         maximum=1024,
     )
     refuse_common_passwords: bool = _option(
         False,
-        "Whether the most common passwords, such as `12345678`, cannot be set. Existing passwords stay valid.",
+        "Whether new passwords cannot be one of the most common, such as `12345678`.",
         group="accounts",
     )
     scrypt_cost: int = _option(
         16384,
-        "The cost N of scrypt, which hashes passwords: a power of two. Each doubling doubles the time and the memory "
-        "of a sign-in.",
+        "The cost N of scrypt, which hashes passwords: a power of two. Each doubling doubles a sign-in's time and "
+        "memory.",
         group="accounts",
         minimum=1024,
         maximum=262_144,
@@ -526,44 +521,43 @@ class Settings:
     )
     session_expires_in_seconds: int = _option(
         604_800,
-        "How many seconds a session is valid after its last extension. The default is seven days.",
+        "Seconds a session is valid after its last extension (seven days).",
         group="accounts",
         minimum=60,
         maximum=_CENTURY_SECONDS,
     )
     session_max_age_seconds: int = _option(
         7_776_000,
-        "How many seconds after its sign-in a session ends at the latest, however often it is extended. The default is "
-        "90 days.",
+        "Seconds after sign-in when a session ends, however often it is extended (90 days).",
         group="accounts",
         minimum=60,
         maximum=_CENTURY_SECONDS,
     )
     session_update_age_seconds: int = _option(
         86_400,
-        "How many seconds after its last extension a session in use is extended again. The default is a day.",
+        "Seconds after which a session in use is extended again (a day).",
         group="accounts",
         minimum=0,
         maximum=_CENTURY_SECONDS,
     )
     session_fresh_age_seconds: int = _option(
         86_400,
-        "How many seconds after the sign-in a session may list the other sessions and, without the password, change "
-        "the address, grant `turbo login` a key and delete its user. The default is a day.",
+        "Seconds after sign-in (a day) in which a session may list other sessions and, without the password, change "
+        "the address, grant `turbo login` a key and delete its user.",
         group="accounts",
         minimum=60,
         maximum=_CENTURY_SECONDS,
     )
     reset_token_expires_in_seconds: int = _option(
         3600,
-        "How many seconds the link to reset a password is valid.",
+        "Seconds the link to reset a password is valid.",
         group="accounts",
         minimum=60,
         maximum=86_400,
     )
     verification_token_expires_in_seconds: int = _option(
         3600,
-        "How many seconds the link to verify an email address is valid.",
+        "Seconds the link to verify an email address is valid.",
         group="accounts",
         minimum=60,
         maximum=604_800,
@@ -574,39 +568,39 @@ class Settings:
     )
     max_teams_per_user: int = _option(
         10,
-        "How many teams one user may create over HTTP. Deleted teams do not count. 0 means no limit.",
+        "Teams a user may create over HTTP, not counting deleted ones. 0 means no limit.",
         group="teams",
         minimum=0,
         maximum=1000,
     )
     max_open_invitations: int = _option(
-        50, "How many open invitations one team may have.", group="teams", minimum=1, maximum=500
+        50, "Open invitations a team may have.", group="teams", minimum=1, maximum=500
     )
 
     product_name: str = _option(
         "Larder",
-        "The name of the service in mail, on its pages and as the sender's name.",
+        "The name of the service in mail, on pages and as the sender's name.",
         group="mail",
         longest=64,
     )
     email_sender: str = _option(
         "",
-        "The email address that mail is sent from, without a name. SES must know the address or its domain. Empty "
-        "means that mail stays in the outbox, as it always does on the local cloud.",
+        "The address that mail is sent from, without a name. SES must know it or its domain. Empty means that mail "
+        "stays in the outbox, as always on the local cloud.",
         group="mail",
         longest=254,
         pattern="^([A-Za-z0-9.!#$%&'*+/=?^_~-]+@[A-Za-z0-9.-]+)?$",
         rule="must be an email address without a name",
     )
     outbox_retention_days: int = _option(
-        7, "How many days mail is kept in the outbox.", group="mail", minimum=1, maximum=365
+        7, "Days mail is kept in the outbox.", group="mail", minimum=1, maximum=365
     )
 
     base_url: str = _option(
         "",
-        "The origin that clients use for this deployment, such as `https://cache.example.com`. Set it if a domain of "
-        "your own or a proxy is in front of the API: links in mail, URLs of artifacts and origin checks use it. Empty "
-        "means the API's own address.",
+        "The origin that clients use, such as `https://cache.example.com`, for links in mail, URLs of artifacts and "
+        "origin checks. Set it if a domain of your own or a proxy is in front of the API. Empty means the API's own "
+        "address.",
         group="requests",
         longest=96,
         pattern="^(https?://[A-Za-z0-9_.:-]+/?)?$",
@@ -614,14 +608,14 @@ class Settings:
     )
     dual_stack: bool = _option(
         False,
-        "Whether clients can use IPv6 as well as IPv4, for `DomainName`, which it requires, and for the presigned URLs "
-        "of S3. The API's own address stays IPv4.",
+        "Whether clients can use IPv6 as well as IPv4, for `DomainName`, which it requires, and for presigned URLs of"
+        " S3. The API's own address stays IPv4.",
         group="requests",
     )
     trusted_origins: str = _option(
         "",
-        "Other origins whose pages may call `/api/auth`, sign people in and be redirected to, separated by commas. In "
-        "`https://*.example.com`, `*` stands for one part of the host name.",
+        "Other origins whose pages may call `/api/auth`, sign people in and be redirected to, separated by commas. In"
+        " `https://*.example.com`, `*` stands for one part of the host name.",
         group="requests",
         longest=256,
         pattern="^( *https?://[A-Za-z0-9_.:*-]+/? *(,|$))*$",
@@ -629,16 +623,16 @@ class Settings:
     )
     trusted_proxy_hops: int = _option(
         0,
-        "How many proxies of your own are in front of the API, each of which adds to `X-Forwarded-For`: 1 for "
-        "CloudFront. 0 means that the caller of the API is the client.",
+        "Proxies of your own in front of the API that add to `X-Forwarded-For`: 1 for CloudFront. 0 means that the "
+        "API's caller is the client.",
         group="requests",
         minimum=0,
         maximum=10,
     )
     proxy_secret_hash: str = _option(
         "",
-        "The SHA-256 of a secret, in base64. Requests without the secret in the header `X-Larder-Proxy-Secret`, which "
-        "your proxy adds, get 403. Empty means that every client may call the API directly.",
+        "The SHA-256 of a secret, in base64. Requests without the secret in the header `X-Larder-Proxy-Secret`, which"
+        " your proxy adds, get 403. Empty means that clients may call the API directly.",
         group="requests",
         longest=44,
         pattern="^([A-Za-z0-9+/]{43}=)?$",
@@ -646,20 +640,20 @@ class Settings:
     )
     http_rate_limit_enabled: bool = _option(
         True,
-        "Whether requests to `/api/auth` are limited by client address and path, wrong passwords by account, and "
+        "Whether Larder limits requests to `/api/auth` by client address and path, wrong passwords by account, and "
         "creating teams and inviting people by user.",
         group="requests",
     )
     http_rate_limit_window_seconds: int = _option(
         10,
-        "The window of the rate limit for paths without a stricter one, in seconds.",
+        "The window for paths without a stricter limit, in seconds.",
         group="requests",
         minimum=1,
         maximum=86_400,
     )
     http_rate_limit_max: int = _option(
         100,
-        "How many requests one client address may send to one path in each window.",
+        "Requests of one client address to one path in each window.",
         group="requests",
         minimum=1,
         maximum=1_000_000,
@@ -667,8 +661,8 @@ class Settings:
 
     aws_client: str = _option(
         "wire",
-        "The client for the calls to AWS that builds wait for: `wire`, which starts and runs faster, or `boto3`. "
-        "All other calls use boto3.",
+        "The client for calls to AWS that builds wait for: `wire`, which starts and runs faster, or `boto3`, which "
+        "all other calls use.",
         group="functions",
         choices=("wire", "boto3"),
     )
