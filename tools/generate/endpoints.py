@@ -1,4 +1,4 @@
-"""Tables of endpoints with their fields, replies and errors, and of parameters, from docs/openapi.json."""
+"""Tables of endpoints with their fields and replies, and of parameters, from docs/openapi.json."""
 
 from __future__ import annotations
 
@@ -12,17 +12,6 @@ from tools.generate.text import sentence, table_row
 
 DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "openapi.json"
 
-COMMON = {
-    *("bad_request", "validation_error", "unsupported_media_type"),
-    *("unauthorized", "unauthorized_session", "invalid_api_key"),
-    *("missing_or_null_origin", "invalid_origin", "cross_site_navigation_login_blocked"),
-    *("invalid_callback_url", "invalid_redirect_url"),
-    *("invalid_error_callback_url", "invalid_new_user_callback_url"),
-    *("rate_limited", "usage_exceeded", "too_many_requests", "internal_error", "try_again"),
-    "not_through_proxy",
-}
-"""Errors that most endpoints have. The pages explain them once."""
-
 MAX_LISTED_PROPERTIES = 5
 """A reply with more properties is shown by its name."""
 
@@ -34,8 +23,8 @@ Schema = dict[str, Any]
 
 def table(tag: str, under: str = "/") -> None:
     """The operations of a folder of functions/, for paths that begin with `under`."""
-    print(table_row("Request", "What it does", "Fields", "Reply", "Errors"))
-    print("|---|---|---|---|---|")
+    print(table_row("Request", "What it does", "Fields", "Reply"))
+    print("|---|---|---|---|")
     for path, method, operation in _operations():
         if operation["tags"] == [tag] and path.startswith(under):
             print(
@@ -44,7 +33,6 @@ def table(tag: str, under: str = "/") -> None:
                     sentence(operation["summary"]),
                     "; ".join(filter(None, [_query(operation), _body(operation)])),
                     "; ".join(_answers(operation)),
-                    "; ".join(_refusals(operation)),
                 )
             )
 
@@ -118,22 +106,3 @@ def _shape(schema: Schema) -> str:
         if len(properties) <= MAX_LISTED_PROPERTIES
         else f"`{name}`"
     )
-
-
-def _refusals(operation: Schema) -> Iterator[str]:
-    for status, response in operation["responses"].items():
-        codes = [code for code in _codes(response) if code.lower() not in COMMON]
-        if codes and status >= "400":
-            yield f"{status} {', '.join(f'`{code}`' for code in codes)}"
-
-
-def _codes(value: Any) -> list[str]:
-    """The codes that a response lists, at any depth."""
-    if isinstance(value, list):
-        return [code for one in value for code in _codes(one)]
-    if not isinstance(value, dict):
-        return []
-    properties = value.get("properties")
-    if isinstance(properties, dict) and "enum" in properties.get("code", {}):
-        return [code for code in properties["code"]["enum"] if code is not None]
-    return [code for one in value.values() for code in _codes(one)]
