@@ -23,27 +23,25 @@ _HEADINGS = (
     "of MB",
     "replies",
 )
-_ON_PAGE = (0, 1, 3, 5, 6, 8, 10)
+_ON_PAGE = (0, 1, 5, 6, 8, 10)
 """The columns of the page. It also has the replies that are no success. The screen has all."""
 _PAGE = """\
 # Cold starts
 
-How long every function takes to start and how much memory it uses, as `make bench-cold` measured the output of
-`make build`. `make bench-cold ARGS="--write docs/benchmarks-cold.md"` rewrites this page, and shows more columns.
+`make bench-cold ARGS="--write docs/benchmarks-cold.md"` measures the output of `make build` and writes this page. On
+the screen, it shows more columns.
 
 {table}
 
 {summary}
 
-- **init** is the time from the start of the process until it asks for its first event. **CPU** is the CPU time of
-  init, which other programs on the machine affect less.
-- **first** is the first call, **warm** every later one, from sending the event to receiving the reply. The events are
-  those of `events/`, filled in with existing users, keys and artifacts.
+- **init** is the time from the start of the process until it asks for its first event. **first** is the first call,
+  **warm** every later one, with the events of `events/` and existing users, keys and artifacts. In parentheses: the
+  number of replies that are no success, such as a 404 for what an earlier call has deleted.
 - **both x** is init and first call together, divided by those of `bare_client` just before and after: a function
   without Larder's layer that imports boto3, creates one DynamoDB client at import and reads one item. `do_nothing`
   shows the cost of the runtime itself.
-- **peak** is the peak of resident memory, with a small artifact. **Other replies** are those that are
-  no success, such as a 404 for what an earlier call has deleted.
+- **peak** is the peak of resident memory, with a small artifact.
 - Tables and bucket are local servers on the same processors, the tables behind TLS. In the cloud, CPU is proportional
   to memory after the start: 512 MB get a bit less than a third of a core. All times grow accordingly, including those
   of `bare_client`, so the ratios stay the same.
@@ -76,9 +74,13 @@ def as_table(run: Run) -> str:
 
 def as_page(run: Run) -> str:
     """For the documentation, in Markdown."""
-    sides = [":--", *["--:"] * (len(_ON_PAGE) - 1), ":--"]
-    headings = [*(_HEADINGS[at] for at in _ON_PAGE), "other replies"]
-    rows = [[*(_cells(row)[at] for at in _ON_PAGE), _other_replies(row)] for row in run.rows]
+    sides = [":--", *["--:"] * (len(_ON_PAGE) - 1)]
+    headings = [_HEADINGS[at] for at in _ON_PAGE]
+    rows = []
+    for row in run.rows:
+        name, *figures = (_cells(row)[at] for at in _ON_PAGE)
+        others = _other_replies(row)
+        rows.append([f"{name} ({others})" if others else name, *figures])
     table = "\n".join(f"| {' | '.join(line)} |" for line in (headings, sides, *rows))
     return _PAGE.format(table=table, summary=_summary(run))
 
