@@ -29,16 +29,15 @@ class Run:
 _PAGE = """\
 # Benchmarks
 
-This page compares Larder's local server with similar servers, as one run of `make bench` measured them. The command
-rewrites this page. Only the ratios are comparable between machines; the milliseconds show what they are computed from.
+`make bench` compares Larder's local server with similar servers and writes this page. Only the ratios are comparable
+between machines.
 [benchmarks-deployed.md](benchmarks-deployed.md) shows how long turbo takes to restore, and
 [benchmarks-cold.md](benchmarks-cold.md) how fast functions start.
 
-The local server is slower for small requests. One machine does the work that AWS spreads over API Gateway, Lambda,
-DynamoDB and S3. Its gateway passes each request to a function in a separate process. The function sends one to three
-signed requests to a DynamoDB that writes each change to a journal before it replies. A peer reads a folder, or SQLite
-in its own process, and handles many requests in that time. Large artifacts do not pass through a function: there the
-speed of storage decides.{floor}
+The local server is slower for small requests, because one machine does the work that AWS spreads over API Gateway, Lambda,
+DynamoDB and S3: a gateway, a function in a separate process, and one to three signed requests to a DynamoDB that writes
+each change to a journal before it replies. A peer reads a folder, or SQLite in its own process. Large artifacts do not
+pass through a function: there the speed of storage decides.{floor}
 
 ## Goals
 
@@ -58,29 +57,26 @@ speed of storage decides.{floor}
 
 ## The same role: functions
 
-Larder's functions, as `make build` makes them, next to {cache_peer}'s own handler for Lambda, which stores
-artifacts in S3. Each runs alone under Lambda's Runtime API, with the same local S3 and the same events, one at a time.
-Larder also reads and writes DynamoDB: it checks the key, its user and its team, where the peer compares a string. A
-`GET` of 1 MB is a redirect to S3 in Larder; the peer passes the artifact through its function. The peer's status is a
-constant.
+Larder's built functions, next to {cache_peer}'s own handler for Lambda, which stores artifacts in S3. Each runs
+alone under Lambda's Runtime API, with the same local S3 and the same events, one at a time. Larder also reads and
+writes DynamoDB to check the key, its user and its team, where the peer compares a string. A `GET` of 1 MB is a redirect
+to S3 in Larder; the peer passes the artifact through its function. The peer's status is a constant.
 
 Larder runs under AWS's runtime client for Python. AWS's client for node needs a compiler to install, so a simple loop
-takes its place, which needs more CPU time. In a separate run of four rounds with AWS's client (aws-lambda-ric 3.3.0),
-the peer's status took 0.8 ms instead of 1.2, and its `HEAD` 2.7 instead of 3.0: the ratios were 2.0 instead of 1.3, and
-0.6 instead of 0.5.
+takes its place, which needs more CPU time: in a separate run of four rounds with AWS's client (aws-lambda-ric 3.3.0),
+the ratios were 2.0 instead of 1.3 for the status, and 0.6 instead of 0.5 for `HEAD`.
 
-*Start* is the CPU time from the start of the process until it asks for an event, and *first* is the time of the first
-reply. *Warm* is one of the next replies. A ratio is Larder's figure divided by the peer's, as the median of
+*Start* is the CPU time until the process asks for an event, *first* the time of the first
+reply, *warm* of one of the next. A ratio is Larder's figure divided by the peer's, as the median of
 {role_rounds} rounds; *rounds* shows the lowest and the highest. Below 1 is better.
 
 {same_role}
 
 ## CPU time of handlers
 
-The CPU time of one warm call of a handler, in one process, divided by what botocore takes for its calls to AWS alone.
-On both sides, AWS's replies come from memory: building, signing and parsing count, the network does not. The calls
-alone are made with botocore's defaults, one after another; handlers make them without botocore
-([decision](decisions/aws-client.md)). Presigning the URL of a redirect is not a call to
+The CPU time of one warm call of a handler, divided by what botocore takes for its calls to AWS alone, with its defaults
+and one after another. AWS's replies come from memory: building, signing and parsing count, the network does not.
+Handlers make the calls without botocore ([decision](decisions/aws-client.md)). Presigning a URL is not a call to
 AWS, so it counts only for the handler. The limit is 1.
 
 {cpu_table}
@@ -97,19 +93,18 @@ The peak memory of the largest process of each kind, over the whole run.
 
 ## Method
 
-- **Ratios** are Larder's figure divided by the peer's in the same round. The servers take turns for {rounds}
-  rounds, and the ratio is the median of the rounds; *rounds* shows the lowest and the highest. *Per second x*
-  compares replies per second: higher is better. *p50* and *p99* are times to the end of a reply, over all rounds:
-  lower is better. *CPU ms* is the CPU time of all processes of a server for one reply.
-- **Clients** send the next request when they have the complete reply to the last one, on connections that stay
-  open. One node program sends all requests, the same to every server. It follows redirects.
+- **Ratios** are Larder's figure divided by the peer's in the same round. The servers take turns for {rounds} rounds;
+  the ratio is the median, and *rounds* shows the lowest and the highest. *Per second x* compares replies per second:
+  higher is better. *p50* and *p99* are times to the end of a reply, over all rounds. *CPU ms* is the CPU time of all
+  processes of a server for one reply.
+- **Clients** send the next request when they have the complete reply, on connections that stay open. One node program
+  sends all requests, and follows redirects.
 - **Uploads** are each of a new artifact. From 20 MB, they go to Larder as `turbo --preflight` sends them: OPTIONS,
   then directly to storage. The peer receives them itself and holds each one in memory, so at most 16 uploads of 120
   MB run at once.
-- **Servers** run on the same machine, on 127.0.0.1; those not under test are idle. Larder runs as in `make serve`:
-  the functions are separate processes behind a gateway with the limits of API Gateway, with a local DynamoDB and a
-  local S3 that check every signature. They flush every upload to disk, and write every change of a table to a
-  journal, before they reply.
+- **Servers** run on the same machine, on 127.0.0.1; those not under test are idle. Larder runs as in `make serve`, with
+  the limits of API Gateway, and a local DynamoDB and S3 that check every signature. They flush every upload to disk, and
+  write every change of a table to a journal, before they reply.
 - **{cache_peer}** stores artifacts in a folder, which is faster than through an S3 server on the same machine, and
   does not flush them. It compares one token. It stores no events, users or statistics, and has no query endpoint.
 - **{accounts_peer}** runs on plain node HTTP with its tables in {tables}, without rate limits. Larder runs without

@@ -23,10 +23,10 @@ cloud and writes this page. The same seed gives the same figures.
 {engineers} engineers work on {changes} changes in a monorepo of {packages} packages. Each change is a branch with
 {pushes} pushes, and {builds} builds on the laptop before each. Halfway, the engineer merges `main` into the branch.
 Each push starts a job that builds the merge of the branch with `main`, and each merge a job of `main`. Jobs begin with
-an empty folder, and get their tokens by [exchange](trust.md). Each laptop keeps turbo's own cache, and has a key. The
-evening before, CI built `main`; that does not count.
+an empty folder, and get their tokens by [exchange](trust.md). Each laptop keeps turbo's own cache, and has a key. CI
+built `main` the evening before.
 
-A hit is a task that turbo restored, from the remote cache or from the laptop's own, by turbo's run summaries.
+A hit is a task that turbo restored, from the remote cache or the laptop's own, by turbo's run summaries.
 
 ## Result
 
