@@ -34,10 +34,10 @@ between machines.
 [benchmarks-deployed.md](benchmarks-deployed.md) shows how long turbo takes to restore, and
 [benchmarks-cold.md](benchmarks-cold.md) how fast functions start.
 
-The local server is slower for small requests, because one machine does the work that AWS spreads over API Gateway, Lambda,
-DynamoDB and S3: a gateway, a function in a separate process, and one to three signed requests to a DynamoDB that writes
-each change to a journal before it replies. A peer reads a folder, or SQLite in its own process. Large artifacts do not
-pass through a function: there the speed of storage decides.{floor}
+The local server is slower for small requests, because one machine does the work that AWS spreads over API Gateway,
+Lambda, DynamoDB and S3: a gateway, a function in a separate process, and one to three signed requests to a DynamoDB
+that writes each change to a journal before it replies. A peer reads a folder, or SQLite in its own process. Large
+artifacts do not pass through a function: there the speed of storage decides.{floor}
 
 ## Goals
 
@@ -103,7 +103,7 @@ The peak memory of the largest process of each kind, over the whole run.
   then directly to storage. The peer receives them itself and holds each one in memory, so at most 16 uploads of 120
   MB run at once.
 - **Servers** run on the same machine, on 127.0.0.1; those not under test are idle. Larder runs as in `make serve`, with
-  the limits of API Gateway, and a local DynamoDB and S3 that check every signature. They flush every upload to disk, and
+  the limits of API Gateway, and a local DynamoDB and S3 that check every signature. They flush every upload to disk and
   write every change of a table to a journal, before they reply.
 - **{cache_peer}** stores artifacts in a folder, which is faster than through an S3 server on the same machine, and
   does not flush them. It compares one token. It stores no events, users or statistics, and has no query endpoint.
