@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parseaddr
 from pathlib import Path
+from threading import RLock
 from typing import Any, NoReturn
 from urllib.parse import parse_qs, urlsplit
 
@@ -104,6 +105,8 @@ class _Call:
 
 
 _now: Rehearsal | None = None
+_turn = RLock()
+"""One function at a time has its role: its keys are those of all clients of this process."""
 
 
 @contextmanager
@@ -137,15 +140,16 @@ def under_its_role(handler: str) -> Iterator[None]:
         yield
         return
     function = function_of(handler)
-    before, seen = _now.acting, len(_now.refused)
-    try:
-        with _presenting(_now.stack.keys_of(function)):
-            _now.acting = function
-            yield
-    finally:
-        _now.acting = before
-        if refused := _now.refused[seen:]:
-            raise AssertionError("\n".join(map(str, refused)))
+    with _turn:
+        before, seen = _now.acting, len(_now.refused)
+        try:
+            with _presenting(_now.stack.keys_of(function)):
+                _now.acting = function
+                yield
+        finally:
+            _now.acting = before
+            if refused := _now.refused[seen:]:
+                raise AssertionError("\n".join(map(str, refused)))
 
 
 @contextmanager
