@@ -52,3 +52,10 @@ def slow(handler: BaseHTTPRequestHandler) -> None:
             time.sleep(0.1)
     except OSError:
         pass
+
+
+def hang(handler: BaseHTTPRequestHandler) -> None:
+    """Until the client goes away."""
+    handler.close_connection = True
+    while handler.rfile.read1(65_536):
+        pass

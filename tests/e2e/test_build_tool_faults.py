@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.proxy.deployment import Deployment, deployed, variables
+from tests.web_server import hang
 
 from .cloud import free_port
 from .workspaces import MOON_FILES, Make, Workspace, ccache, gradle, moon, needs, nx, sccache
@@ -54,12 +55,6 @@ def _reply(handler: BaseHTTPRequestHandler, status: int, body: bytes) -> None:
         handler.wfile.write(body)
 
 
-def hang(handler: BaseHTTPRequestHandler) -> None:
-    """Until the client goes away."""
-    while handler.rfile.read1(65_536):
-        pass
-
-
 @dataclass(frozen=True)
 class Fault:
     """`begins` gives the address of Larder, and may change the deployment. `line` is what the user sees, once."""
@@ -98,6 +93,11 @@ def cut(deployment: Deployment) -> str:
     return deployment.url
 
 
+def stalling(deployment: Deployment) -> str:
+    deployment.is_stalling = True
+    return deployment.url
+
+
 def damaged(deployment: Deployment) -> str:
     for hash, content in deployment.artifacts.items():
         middle = len(content) // 2
@@ -121,6 +121,7 @@ FAULTS = {
     "500": Fault(broken(error), "Larder does not answer (status 500)"),
     "hanging": Fault(broken(hang), "Larder does not answer (no answer in time)"),
     "cut": Fault(cut, "a download was cut", is_stored=True),
+    "stalling": Fault(stalling, "Larder does not answer (no answer in time)", is_stored=True),
     "damaged": Fault(damaged, "a download is damaged", is_stored=True),
 }
 IN_CI = [

@@ -15,10 +15,11 @@ from threading import Lock
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from larder_proxy.connections import LIMITS, Limits
 from larder_proxy.sidecar import Sidecar
 from larder_proxy.spool import LIMIT, Spool
 
-from tests.web_server import Answer, Quiet, listening
+from tests.web_server import Answer, Quiet, hang, listening
 
 KEY = "larder_" + "k" * 40
 DIRECT = 300_000
@@ -55,10 +56,14 @@ class Deployment:
     """How long a connection may be idle. Without a limit, if None."""
     cuts: int = 0
     """How many downloads end early."""
+    is_stalling: bool = False
+    """Whether downloads stop in the middle, until the client goes away."""
     tokens: set[str] = field(default_factory=lambda: {KEY})
     lifetime_s: int = 3_600
     room: int = LIMIT
     """The room of the spool of its sidecars, in bytes."""
+    limits: Limits = LIMITS
+    """What its sidecars allow the network."""
     exchanged: int = 0
     lock: Lock = field(default_factory=Lock)
 
@@ -180,7 +185,10 @@ def deployed() -> Iterator[Deployment]:
                 self.send_header(name, value)
             self.end_headers()
             rest = content[start:]
-            if is_cut:
+            if deployment.is_stalling:
+                self.wfile.write(rest[: len(rest) // 2])
+                hang(self)
+            elif is_cut:
                 self.wfile.write(rest[: len(rest) // 2])
                 self.close_connection = True
             else:
@@ -232,6 +240,7 @@ def sidecar(deployment: Deployment, folder: Path, **changed: str) -> Iterator[Ru
         folder,
         say=lines.append,
         spool=Spool(deployment.room),
+        limits=deployment.limits,
     )
     try:
         yield Running(running, lines)

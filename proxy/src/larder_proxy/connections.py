@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
 import socket
 import sys
@@ -10,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from larder_proxy.messages import BLOCK, Malformed, Sent, Source, body_of, head, read_head
@@ -21,13 +22,32 @@ if TYPE_CHECKING:
 IDLE_SECONDS = 3
 """A connection that was idle for longer may be closed at the other end, which only the next request would notice."""
 
-CONNECT_SECONDS = 5
-FIRST_BYTE_SECONDS = 15
-BYTE_SECONDS = 30
+_READ_AT_ONCE = 65_536
+"""Each read of a connection lets other threads go first. A small artifact and its head need one."""
 
 _STATUS = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: .*)?")
 _NO_TARGET = re.compile(r"[^!-~]")
 _UNTIL_CLOSED = sys.maxsize
+
+
+class Limits(NamedTuple):
+    """How long the network may take, in seconds. What takes longer fails, and is not tried again.
+
+    So a build waits for a download that hangs for `answer` and one `silence` at most, and for an upload for `connect`
+    and `upload`.
+    """
+
+    connect: float = 5
+    """Until a connection is open, with its proxy and TLS."""
+    answer: float = 20
+    """Until an answer begins, with all tries and redirects."""
+    silence: float = 10
+    """Without a byte."""
+    upload: float = 20
+    """The same in uploads: storage answers when it has kept all bytes."""
+
+
+LIMITS = Limits()
 
 
 class Connection:
@@ -35,7 +55,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self.file = sock.makefile("rb")
+        self.file = sock.makefile("rb", _READ_AT_ONCE)
 
     def close(self) -> None:
         self.file.close()
@@ -103,7 +123,8 @@ class Reply:
 class Pool:
     """Kept connections, by origin."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], limits: Limits = LIMITS) -> None:
+        self.limits = limits
         self._proxy = environment.get("HTTPS_PROXY") or environment.get("https_proxy")
         self._lock = threading.Lock()
         self._idle: dict[str, deque[tuple[float, Connection]]] = {}
@@ -116,25 +137,31 @@ class Pool:
         headers: Mapping[str, str],
         body: BinaryIO | None = None,
         size: int = 0,
+        *,
+        until: float = math.inf,
     ) -> Reply:
-        """Send a request. A kept connection that has died is replaced once. Raises OSError or ValueError."""
+        """Send a request, whose answer must begin by the time (time.monotonic) `until`.
+
+        A kept connection that has died is replaced once. Raises OSError or ValueError, and socket.timeout for a limit.
+        """
         parts = urlsplit(url)
         origin = _origin(parts)
         kept = self._take(origin)
         if kept is not None:
             try:
-                return self._send(kept, origin, parts, method, headers, body, size)
+                return self._send(kept, origin, parts, method, headers, body, size, until)
             except socket.timeout:
                 raise
             except OSError:
                 if body is not None:
                     body.seek(0)
-        return self._send(self._open(parts), origin, parts, method, headers, body, size)
+        connection = self._open(parts, until)
+        return self._send(connection, origin, parts, method, headers, body, size, until)
 
     def connect(self, url: str) -> None:
         """Open a connection for a request that is about to come. Raises OSError or ValueError."""
         parts = urlsplit(url)
-        self.keep(_origin(parts), self._open(parts))
+        self.keep(_origin(parts), self._open(parts, math.inf))
 
     def _send(
         self,
@@ -145,6 +172,7 @@ class Pool:
         headers: Mapping[str, str],
         body: BinaryIO | None,
         size: int,
+        until: float,
     ) -> Reply:
         target = parts.path or "/"
         if parts.query:
@@ -156,7 +184,8 @@ class Pool:
             if _NO_TARGET.search(target):
                 raise Malformed("the address has characters that no address has")
             sock = connection.sock
-            sock.settimeout(FIRST_BYTE_SECONDS if body is None else BYTE_SECONDS)
+            silence = self.limits.upload if method == "PUT" else self.limits.silence
+            _limit(sock, min(silence, until - time.monotonic()))
             start = head(f"{method} {target} HTTP/1.1", sent)
             # Small bodies share a packet with their head.
             block = body.read(BLOCK) if body is not None else b""
@@ -165,7 +194,7 @@ class Pool:
                 block = body.read(BLOCK)
                 sock.sendall(block)
             status, found = _read_status(connection.file)
-            sock.settimeout(BYTE_SECONDS)
+            _limit(sock, silence)
             if method == "HEAD" or status in (204, 304):
                 answer = Sent(connection.file, 0)
             else:
@@ -190,31 +219,35 @@ class Pool:
         with self._lock:
             self._idle.setdefault(origin, deque()).append((time.monotonic(), connection))
 
-    def _open(self, parts: SplitResult) -> Connection:
+    def _open(self, parts: SplitResult, until: float) -> Connection:
+        until = min(until, time.monotonic() + self.limits.connect)
         host, is_tls = parts.hostname or "", parts.scheme == "https"
         port = parts.port or (443 if is_tls else 80)
         # Plain HTTP is for loopback and private networks.
         if not is_tls:
-            return Connection(_connected(host, port))
+            return Connection(_connected(host, port, until))
         if self._proxy:
             # Takes as long as all other imports of the sidecar.
             from urllib.request import proxy_bypass
 
-            sock = _connected(host, port) if proxy_bypass(host) else self._tunnel(host, port)
+            is_direct = bool(proxy_bypass(host))
         else:
-            sock = _connected(host, port)
+            is_direct = True
+        sock = _connected(host, port, until) if is_direct else self._tunnel(host, port, until)
         try:
+            _limit(sock, until - time.monotonic())
             return Connection(self._tls().wrap_socket(sock, server_hostname=host))
         except BaseException:
             sock.close()
             raise
 
-    def _tunnel(self, host: str, port: int) -> socket.socket:
+    def _tunnel(self, host: str, port: int, until: float) -> socket.socket:
         proxy = self._proxy or ""
         by = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-        sock = _connected(by.hostname or "", by.port or 443)
+        sock = _connected(by.hostname or "", by.port or 443, until)
         name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
+            _limit(sock, until - time.monotonic())
             sock.sendall(head(f"CONNECT {name} HTTP/1.1", {"Host": name, **_proxy_headers(by)}))
             # Not a byte more than the answer.
             with sock.makefile("rb", 0) as file:
@@ -248,10 +281,31 @@ def _origin(parts: SplitResult) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _connected(host: str, port: int) -> socket.socket:
-    sock = socket.create_connection((host, port), CONNECT_SECONDS)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
+def _connected(host: str, port: int, until: float) -> socket.socket:
+    """A connection to the first address of a host that answers. All of them share the time."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = [str(one[4][0]) for one in found]
+    while True:
+        seconds = (until - time.monotonic()) / len(addresses)
+        if seconds <= 0:
+            raise socket.timeout("no connection in time")
+        try:
+            sock = socket.create_connection((addresses.pop(0), port), seconds)
+        except OSError:
+            if not addresses:
+                raise
+        else:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return sock
+
+
+def _limit(sock: socket.socket, seconds: float) -> None:
+    """Let each operation take some seconds. Raises socket.timeout if there are none."""
+    if seconds <= 0:
+        raise socket.timeout("no answer in time")
+    # Setting it lets other threads go first.
+    if sock.gettimeout() != seconds:
+        sock.settimeout(seconds)
 
 
 def _read_status(file: Source) -> tuple[int, dict[str, str]]:

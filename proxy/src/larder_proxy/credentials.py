@@ -23,7 +23,6 @@ RENEWED_AT = 0.8
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{8,4096}")
 _TRIES = 3
-_COMMAND_SECONDS = 60
 _MOST_JSON = 100_000
 
 
@@ -100,20 +99,29 @@ class Credentials:
         self._command = id_token_command
         self._lock = threading.Lock()
         self._token: Token | None = None
+        self._refusal: NoCredential | None = None
         self._exchanged = False
 
     def token(self) -> str:
         """The token of now. Raises NoCredential."""
         with self._lock:
+            # Those that waited for a first token meanwhile do not ask again.
+            if self._refusal is not None:
+                raise self._refusal
             if self._token is None:
-                self._token = self._first()
+                try:
+                    self._token = self._first()
+                except NoCredential as refusal:
+                    self._refusal = refusal
+                    raise
             elif self._token.is_due:
                 try:
                     self._token = self._exchange()
                 except NoCredential:
-                    # The old one may work for a while. The next request tries again.
+                    # The old one may work for a while. A request later in the rest of its life tries again.
                     if time.monotonic() > (self._token.ends_at or 0):
                         raise
+                    self._token = self._token._replace(lives_from=time.monotonic())
             return self._token.text
 
     def revoke(self) -> None:
@@ -123,7 +131,8 @@ class Credentials:
         if token is None or not self._exchanged:
             return
         try:
-            self._post("/login/oauth/token/revoke", {"token": token.text}).close()
+            until = time.monotonic() + self._pool.limits.connect
+            self._post("/login/oauth/token/revoke", {"token": token.text}, until).close()
         except (OSError, ValueError):
             # It ends by itself.
             return
@@ -141,21 +150,21 @@ class Credentials:
             "there is no key in TURBO_TOKEN, no id token of a CI job, and no `turbo login`"
         )
 
-    def _job_token(self) -> Callable[[], str] | None:
+    def _job_token(self) -> Callable[[float], str] | None:
         """How to get the id token of the job. None outside of one."""
         if self._command:
             return self._by_command
         if self._environment.get("ACTIONS_ID_TOKEN_REQUEST_URL"):
             return self._from_github
         if self._environment.get("LARDER_ID_TOKEN"):
-            return lambda: self._environment["LARDER_ID_TOKEN"]
+            return lambda _: self._environment["LARDER_ID_TOKEN"]
         return None
 
-    def _by_command(self) -> str:
+    def _by_command(self, until: float) -> str:
         done = subprocess.run(
             shlex.split(self._command or ""),
             stdout=subprocess.PIPE,
-            timeout=_COMMAND_SECONDS,
+            timeout=until - time.monotonic(),
             check=False,
             env=dict(self._environment),
         )
@@ -163,28 +172,31 @@ class Credentials:
             raise NoCredential(f"the command for the id token ended with {done.returncode}")
         return done.stdout.decode(errors="replace").strip()
 
-    def _from_github(self) -> str:
+    def _from_github(self, until: float) -> str:
         url = self._environment["ACTIONS_ID_TOKEN_REQUEST_URL"]
         joined = "&" if "?" in url else "?"
         secret = self._environment.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "")
         headers = {"Authorization": f"bearer {secret}"}
         audience = quote(self._target.url, safe="")
-        reply = self._pool.request("GET", f"{url}{joined}audience={audience}", headers)
+        asked = f"{url}{joined}audience={audience}"
+        reply = self._pool.request("GET", asked, headers, until=until)
         return str(_object(reply.read(_MOST_JSON)).get("value") or "")
 
     def _exchange(self) -> Token:
         """A new token for a new id token, because GitHub's can be used once."""
         get = self._job_token()
         reason = "there is no id token"
+        until = time.monotonic() + self._pool.limits.answer
         for attempt in range(_TRIES):
-            if attempt:
-                time.sleep(attempt)
+            if time.monotonic() + attempt > until:
+                break
+            time.sleep(attempt)
             try:
-                id_token = get() if get is not None else ""
+                id_token = get(until) if get is not None else ""
                 if not id_token:
                     continue
                 asked = time.monotonic()
-                reply = self._post("/login/oauth/token", self._exchange_form(id_token))
+                reply = self._post("/login/oauth/token", self._exchange_form(id_token), until)
                 answer = _object(reply.read(_MOST_JSON))
             except (OSError, ValueError, subprocess.SubprocessError) as error:
                 reason = str(error)
@@ -206,11 +218,12 @@ class Credentials:
             "policy_id": self._environment.get("LARDER_RULE", ""),
         }
 
-    def _post(self, path: str, form: Mapping[str, str]) -> Reply:
+    def _post(self, path: str, form: Mapping[str, str], until: float) -> Reply:
         body = urlencode(form).encode()
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         url = f"{self._target.url}{path}"
-        return self._pool.request("POST", url, headers, io.BytesIO(body), len(body))
+        content = io.BytesIO(body)
+        return self._pool.request("POST", url, headers, content, len(body), until=until)
 
 
 def _checked(text: str) -> Token:

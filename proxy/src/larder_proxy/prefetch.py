@@ -167,16 +167,18 @@ class Prefetch:
 
     def _whole(self, fetch: _Fetch) -> Download | None:
         download = self._upstream.find(fetch.hash, is_urgent=False)
-        if download is None:
-            with self._changed:
-                self._missing[fetch.hash] = time.monotonic()
-            return None
-        if download.size > LARGEST:
+        if download is not None and download.size > LARGEST:
             # A request that waits for it asks again.
             download.close()
             return None
-        download.body = fetched(download, self._spool)
-        return download if download.body is not None else None
+        if download is not None:
+            download.body = fetched(download, self._spool)
+        if download is None or download.body is None:
+            # Not there, or cut. turbo may have waited for it already.
+            with self._changed:
+                self._missing[fetch.hash] = time.monotonic()
+            return None
+        return download
 
     def _hold(self, download: Download, sign: int) -> None:
         with self._changed:

@@ -16,7 +16,7 @@ from typing import Any, Callable
 from larder_proxy import turbo
 from larder_proxy.cache import GZIP, Cache
 from larder_proxy.clients import CLIENTS
-from larder_proxy.connections import Pool
+from larder_proxy.connections import LIMITS, Limits, Pool
 from larder_proxy.credentials import Credentials, Target, read_target
 from larder_proxy.lists import LastRun, dry_run, listed, may_have_own_artifacts
 from larder_proxy.server import HOST, Server
@@ -40,10 +40,11 @@ class Sidecar:
         id_token_command: str | None = None,
         say: Callable[[str], None] | None = None,
         spool: Spool | None = None,
+        limits: Limits = LIMITS,
     ) -> None:
         self.target: Target = read_target(environment, folder)
         self.token = token or os.urandom(16).hex()
-        self._pool = Pool(environment)
+        self._pool = Pool(environment, limits)
         self._credentials = Credentials(
             self.target, environment, self._pool, id_token_command=id_token_command
         )

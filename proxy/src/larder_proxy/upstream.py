@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import socket
 import threading
 import time
@@ -35,6 +36,7 @@ _READ_ONLY = {"read_only", "missing_permission"}
 _MOST_WAIT_SECONDS = 2.0
 _MOST_JSON = 20_000_000
 _BYTES = "octet-stream"
+_SILENT = "no answer in time"
 _ELSEWHERE = "no cache: TURBO_API is not the address of Larder, or a proxy answers in its place"
 _DESCRIBING = "x-artifact-"
 """The headers that turbo stores with an artifact and reads again."""
@@ -83,7 +85,7 @@ class Upstream:
         if not self._may_ask():
             return None
         with self.places.one():
-            reply = self._ask("HEAD", self._artifact(hash, query))
+            reply = self._ask("HEAD", self._artifact(hash, query), until=self._until())
         if reply is None:
             return None
         if reply.status != 200:
@@ -98,14 +100,15 @@ class Upstream:
             return None
         url, headers = None, {}
         with self.places.one(is_urgent=is_urgent):
-            reply = self._ask("GET", self._artifact(hash, query))
+            until = self._until()
+            reply = self._ask("GET", self._artifact(hash, query), until=until)
             if reply is None:
                 return None
             if reply.status in (302, 307):
                 url, headers = reply.header("location"), reply.headers(_DESCRIBING)
                 _drop(reply)
                 # Storage checks the signature in the address, and refuses a second credential.
-                reply = self._send("GET", url, {"User-Agent": USER_AGENT})
+                reply = self._send("GET", url, {"User-Agent": USER_AGENT}, until=until)
                 if reply is None:
                     return None
         if reply.status != 200 or reply.length is None:
@@ -177,13 +180,20 @@ class Upstream:
             sent["Content-Type"] = "application/json"
         url = f"{self._target.url}{path}?{query or self._target.query}"
         with self.places.one(is_urgent=is_urgent):
-            reply = self._ask(method, url, sent, body)
+            reply = self._ask(method, url, sent, body, until=self._until())
             if reply is None:
                 return None
             try:
                 return Answer(reply.status, reply.read(_MOST_JSON))
+            except socket.timeout:
+                self._failed(_SILENT)
+                return None
             except (OSError, ValueError):
                 return None
+
+    def _until(self) -> float:
+        """The time by which the answer to a request of now must begin."""
+        return time.monotonic() + self._pool.limits.answer
 
     def _artifact(self, hash: str, query: str) -> str:
         team = query or self._target.query
@@ -195,31 +205,44 @@ class Upstream:
         url: str,
         headers: Mapping[str, str] | None = None,
         body: Body | None = None,
+        *,
+        until: float = math.inf,
     ) -> Reply | None:
         """A request with the token."""
+        # While this one waited for a place, others may have found out that nobody answers.
+        if not self._may_ask():
+            return None
         try:
             token = self._credentials.token()
         except NoCredential as error:
             self._turn_off(f"no cache: {error}")
             return None
         own = {**self._headers, **(headers or {}), "Authorization": f"Bearer {token}"}
-        return self._send(method, url, own, body)
+        return self._send(method, url, own, body, until=until)
 
     def _send(
-        self, method: str, url: str, headers: Mapping[str, str], body: Body | None = None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: Body | None = None,
+        *,
+        until: float = math.inf,
     ) -> Reply | None:
-        """The answer to a request that is repeated once. None without one."""
+        """The answer to a request that is repeated once, if it begins by the time (time.monotonic) `until`.
+
+        None without one.
+        """
         reply, reason, attempt, tries = None, "", 0, _TRIES
         while True:
             began = time.monotonic()
             try:
                 file: BinaryIO | None = None if body is None else body.open()
-                reply = self._pool.request(
-                    method, url, headers, file, 0 if body is None else body.size
-                )
+                size = 0 if body is None else body.size
+                reply = self._pool.request(method, url, headers, file, size, until=until)
             except socket.timeout:
                 # The build has waited long enough, so there is no second try.
-                self._failed("no answer in time", began)
+                self._failed(_SILENT, began)
                 return None
             except (OSError, ValueError) as error:
                 reply, reason = None, type(error).__name__
@@ -232,39 +255,49 @@ class Upstream:
                     self.places.refused()
                     tries = _REFUSED_TRIES
             attempt += 1
-            if attempt >= tries:
+            seconds = _wait(reply, attempt)
+            if attempt >= tries or time.monotonic() + seconds > until:
                 break
-            time.sleep(_wait(reply, attempt))
+            time.sleep(seconds)
             if reply is not None:
                 reply.close()
         self._failed(reason)
         return reply
 
     def _blocks(self, reply: Reply, url: str | None) -> Generator[bytes, None, None]:
-        """The bytes of a download. From storage, at `url`, it goes on where it was cut."""
-        at, size, resumes = 0, reply.length or 0, 0
+        """The bytes of a download. From storage, at `url`, it goes on where it was cut, but not if it hangs."""
+        at, size, resumes, heard = 0, reply.length or 0, 0, time.monotonic()
         try:
             while True:
-                with suppress(OSError, ValueError):
+                try:
                     for block in reply.blocks():
                         at += len(block)
                         yield block
+                        heard = time.monotonic()
+                except socket.timeout:
+                    resumes = _RESUMES
+                    self._failed(_SILENT, heard)
+                except (OSError, ValueError):
+                    pass
                 resumes += 1
                 if at == size:
                     return
                 following = None
                 if url is not None and resumes <= _RESUMES:
-                    following = self._rest(url, at, size)
+                    following = self._rest(url, at, size, heard + self._pool.limits.silence)
                 if following is None:
-                    self._say_once("cut", "a download was cut; its task runs again")
+                    # In a pause, another line has the reason.
+                    if self._may_ask():
+                        self._say_once("cut", "a download was cut; its task runs again")
                     return
                 reply.close()
                 reply = following
         finally:
             reply.close()
 
-    def _rest(self, url: str, at: int, size: int) -> Reply | None:
-        found = self._send("GET", url, {"User-Agent": USER_AGENT, "Range": f"bytes={at}-"})
+    def _rest(self, url: str, at: int, size: int, until: float) -> Reply | None:
+        headers = {"User-Agent": USER_AGENT, "Range": f"bytes={at}-"}
+        found = self._send("GET", url, headers, until=until)
         if found is not None and (found.status, found.length) != (206, size - at):
             found.close()
             return None
@@ -278,13 +311,12 @@ class Upstream:
         with self._lock:
             self._failures = 0
             self._answered_at = time.monotonic()
-            self._pause_seconds = _PAUSE_SECONDS
         self.places.succeeded()
 
     def _failed(self, reason: str, silent_since: float | None = None) -> None:
         """Pause after some failures in a row, or after a time in which no request got an answer.
 
-        Each pause in a row is longer, so that a build waits for few requests in all.
+        Each pause is longer than one shortly before, so that a build waits for few requests in all.
         """
         with self._lock:
             now = time.monotonic()
@@ -293,6 +325,9 @@ class Upstream:
             if (self._failures < _FAILURES and not is_silent) or now < self._paused_until:
                 return
             self._failures = 0
+            # A download that hangs in the middle begins with an answer. So answers do not shorten the pauses.
+            if now - self._paused_until > _MOST_PAUSE_SECONDS:
+                self._pause_seconds = _PAUSE_SECONDS
             self._paused_until = now + self._pause_seconds
             self._pause_seconds = min(2 * self._pause_seconds, _MOST_PAUSE_SECONDS)
         self._say_once("failed", f"Larder does not answer ({reason}); the build goes on without it")
