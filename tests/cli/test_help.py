@@ -122,7 +122,7 @@ def test_help_imports_no_slow_module() -> None:
     assert shown.stdout.splitlines()[-1] == "[]"
 
 
-def test_run_imports_no_other_command() -> None:
+def test_run_imports_no_other_command_and_no_package() -> None:
     """A build waits for it."""
     program = (
         "import sys\n"
@@ -131,12 +131,12 @@ def test_run_imports_no_other_command() -> None:
         "try:\n"
         "    main()\n"
         "finally:\n"
-        "    print([name for name in ('larder_cli.main', 'larder_cli.teams') if name in sys.modules])"
+        "    print([name for name in ('larder_cli.main', 'click', 'hashlib') if name in sys.modules])"
     )
     shown = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
-    assert shown.stdout.startswith("Usage: larder run [OPTIONS] BUILD...")
+    assert shown.stdout.startswith("usage: larder run ")
     assert shown.stdout.splitlines()[-1] == "[]"
 
 

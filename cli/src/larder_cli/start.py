@@ -4,11 +4,11 @@ import sys
 
 
 def main() -> None:
-    """Run the command of the command line. Builds wait for `larder run`, which needs no other command."""
+    """Run the command of the command line. Builds wait for `larder run`, which needs no package."""
     if sys.argv[1:2] == ["run"]:
-        from larder_cli.proxy import run
+        from larder_proxy.command import program
 
-        run.main(sys.argv[2:], prog_name="larder run", help_option_names=["-h", "--help"])
+        program()
     else:
         from larder_cli.main import cli
 

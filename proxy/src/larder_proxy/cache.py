@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import queue
 import threading
@@ -76,11 +75,7 @@ class Cache:
         self._events: list[dict[str, object]] = []
         self._sending: list[threading.Thread] = []
         self._session = ""
-        self._threads = [
-            threading.Thread(target=self._upload_each, daemon=True) for _ in range(UPLOADERS)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._uploaders = 0
 
     @property
     def is_read_only(self) -> bool:
@@ -154,6 +149,11 @@ class Cache:
             ms = round((time.monotonic() - missed_at) * 1_000)
             headers = {_DURATION: str(ms), **headers}
         self._queue.put(_Upload(entry, body, headers))
+        with self._lock:
+            is_more = self._uploaders < UPLOADERS
+            self._uploaders += is_more
+        if is_more:
+            threading.Thread(target=self._upload_each, daemon=True).start()
         return True
 
     def _upload_each(self) -> None:
@@ -184,7 +184,7 @@ class Cache:
         is_done = not self.is_uploading
         if not is_done:
             self.counts.add(failed=self._queue.unfinished_tasks)
-        for _ in self._threads:
+        for _ in range(self._uploaders):
             self._queue.put(None)
         self._send_events()
         with self._lock:
@@ -277,6 +277,9 @@ def _is_gzip_intact(body: Body) -> bool:
 
 
 def _has_digest(body: Body, digest: str) -> bool:
+    # Loads OpenSSL, for which the start of a build would wait.
+    import hashlib
+
     found, file = hashlib.sha256(), body.open()
     for block in iter(lambda: file.read(BLOCK), b""):
         found.update(block)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -52,6 +51,9 @@ class LastRun:
         base = environment.get("XDG_CACHE_HOME") or environment.get("LOCALAPPDATA")
         home = environment.get("HOME") or str(Path.home())
         key = json.dumps([target.url, target.query, str(folder), command])
+        # Loads OpenSSL, while the build starts.
+        import hashlib
+
         name = hashlib.sha256(key.encode()).hexdigest()[:32]
         self._folder = Path(base or Path(home) / ".cache") / "larder" / "turbo"
         self._file = self._folder / f"{name}.json"

@@ -59,10 +59,7 @@ class Prefetch:
                 self._work.append(partial(self._query, new[at : at + QUERIED_AT_ONCE]))
             for hash in new:
                 self._work.append(partial(self._fetch, self._fetches[hash]))
-        # As many connections as there can be places, so that none of them waits for a handshake.
-        wanted = min(MOST, len(new))
-        self._connect(wanted)
-        for _ in range(wanted):
+        for _ in range(min(MOST, len(new))):
             threading.Thread(target=self._run, daemon=True).start()
 
     def expect_if_asked(self, hashes: list[str]) -> None:
@@ -73,13 +70,8 @@ class Prefetch:
 
     def prepare(self) -> None:
         """Open the first connections, because turbo is about to ask for something."""
-        self._connect(FIRST)
-
-    def _connect(self, wanted: int) -> None:
-        with self._changed:
-            missing = max(wanted - self._connected, 0)
-            self._connected += missing
-        for _ in range(missing):
+        self._connected = FIRST
+        for _ in range(FIRST):
             threading.Thread(target=self._upstream.connect, daemon=True).start()
 
     def take(self, hash: str) -> Download | None:
@@ -119,6 +111,12 @@ class Prefetch:
             download.close()
 
     def _run(self) -> None:
+        with self._changed:
+            self._connected += 1
+            is_connecting = self._connected <= MOST
+        # Those that wait for a place wait for no handshake afterwards.
+        if is_connecting:
+            self._upstream.connect()
         while True:
             with self._changed:
                 while self._work and (self._bytes > HELD_BYTES or self._files >= HELD_FILES):
