@@ -285,7 +285,12 @@ class Browser:
         return shown
 
     def _link(self, text: str) -> WebElement:
-        return self.driver.find_element(By.PARTIAL_LINK_TEXT, text)
+        def found() -> list[WebElement]:
+            return self.driver.find_elements(By.PARTIAL_LINK_TEXT, text)
+
+        self._wait(found, lambda: f"no link has {text!r}: {self.text()}")
+        first, *_ = found()
+        return first
 
     def _wait(self, condition: Callable[[], object], message: str | Callable[[], str]) -> None:
         waiting = WebDriverWait(

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -23,6 +24,7 @@ import httpx
 START_SECONDS = 60
 STOP_SECONDS = 60
 LOG_QUIET_SECONDS = 0.2
+TOO_LARGE_HEADERS = {"x-large": "x" * 11_000}
 
 _REQUEST = re.compile(r"\b(GET|HEAD|PUT|POST|OPTIONS)\s+(/\S*)\s.*?\b([1-5]\d\d)\b")
 # The environment of the test run must not configure the server under test.
@@ -76,11 +78,17 @@ def run_larder(
     return json.loads(done.stdout)
 
 
+PORTS = range(20_000, 32_000)
+"""Below the ports that Linux and macOS give to connections and to servers that ask for any."""
+
+
 def free_port() -> int:
-    """A port that no process listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that no process listens on, and that the system gives to no other process in the meantime."""
+    while True:
+        port = secrets.choice(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @dataclass(frozen=True)
@@ -199,8 +207,14 @@ class LocalCloud:
         size = -1
         while size != (size := self.log_size()):
             time.sleep(LOG_QUIET_SECONDS)
-        text = self.log_path.read_bytes()[mark:].decode(errors="replace")
-        return list(_requests(text))
+        # The lines are in order. The gateway refuses this request before it calls a function or counts it.
+        last = f"/{secrets.token_hex(8)}"
+        httpx.get(self.url + last, headers=TOO_LARGE_HEADERS, trust_env=False, timeout=60)
+        deadline = time.monotonic() + START_SECONDS
+        while last not in (text := self.log_path.read_bytes()[mark:].decode(errors="replace")):
+            assert time.monotonic() < deadline, "the log does not show a request that was answered"
+            time.sleep(0.05)
+        return [one for one in _requests(text) if one.path != last]
 
     def larder(self, *arguments: str) -> Any:
         """Run the operator's command and return its output."""

@@ -4,6 +4,7 @@ Larder's handlers.
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -13,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import httpx
 from botocore.config import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "larder-things-table"
 BUCKET = "larder-things-bucket"
 START_SECONDS = 60
+STOP_SECONDS = 60
 
 TEMPLATE = """
 Parameters:
@@ -41,7 +44,6 @@ Resources:
     Type: AWS::Serverless::Function
     Properties:
       Handler: things.misbehave.handler
-      Timeout: 1
       Events:
         Get: {Type: HttpApi, Properties: {Method: GET, Path: "/misbehave/{how}"}}
   Respond:
@@ -97,7 +99,7 @@ def handler(event, context):
     return {"statusCode": 200, "headers": {"content-type": "application/json"}, "body": json.dumps(seen)}
 """,
     "misbehave": """
-import json, os, time
+import json, os, pathlib, time
 def handler(event, context):
     how = event["pathParameters"]["how"]
     if how == "raise":
@@ -105,6 +107,7 @@ def handler(event, context):
     if how == "exit":
         os._exit(3)
     if how == "sleep":
+        pathlib.Path(__file__).with_name("sleeps").touch()
         time.sleep(30)
     if how == "log":
         print(json.dumps({"level": "ERROR", "message": "shown on the screen"}))
@@ -221,6 +224,13 @@ class StubCloud:
                 return pid
         raise LookupError(module)
 
+    def whole_screen(self) -> str:
+        """The screen with the lines about everything that was answered before. They are in order."""
+        last = f"/{secrets.token_hex(8)}"
+        httpx.get(self.url + last, trust_env=False, timeout=60)
+        assert eventually(lambda: last in self.screen)
+        return self.screen
+
     def dynamodb(self) -> Any:
         return self._client("dynamodb")
 
@@ -253,7 +263,7 @@ class StubCloud:
         )
 
     def _finish(self) -> int:
-        status = self.process.wait(20)
+        status = self.process.wait(STOP_SECONDS)
         self._reader.join()
         return status
 
@@ -272,7 +282,7 @@ def alive(pid: int) -> bool:
     return True
 
 
-def eventually(condition: Any, seconds: float = 10.0) -> bool:
+def eventually(condition: Any, seconds: float = 30.0) -> bool:
     """Wait until `condition()` is true, up to `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():

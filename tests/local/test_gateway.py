@@ -179,7 +179,7 @@ def test_rejects_headers_over_10_kb(client: httpx.Client) -> None:
     [
         ("raise", 500, "ValueError: a reason"),
         ("exit", 500, "exit status 3"),
-        ("sleep", 500, "took longer than its 1 s"),
+        ("sleep", 500, "took longer than its 5 s"),
         ("large", 500, "at most 6 MB"),
         ("nonsense", 500, "is not a valid response"),
     ],
@@ -276,8 +276,9 @@ def test_the_log_shows_where_a_redirect_leads_without_its_signature(
 ) -> None:
     location = "http://bucket.example/a/key?X-Amz-Signature=secret"
     assert respond(client, {"statusCode": 302, "headers": {"location": location}}).is_redirect
-    assert on_screen(cloud, "-> bucket.example/a/key")
-    assert "secret" not in cloud.screen
+    shown = cloud.whole_screen()
+    assert "-> bucket.example/a/key" in shown
+    assert "secret" not in shown
 
 
 @pytest.mark.parametrize(
@@ -296,7 +297,7 @@ def test_a_strange_request_line_does_no_harm(
 ) -> None:
     answer = raw_exchange(cloud, request_line + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     assert answer[9:12] in (b"200", b"400", b"404")
-    assert "\x1b" not in cloud.screen
+    assert "\x1b" not in cloud.whole_screen()
     assert client.get("/echo/a").status_code == 200
 
 

@@ -119,7 +119,7 @@ def test_an_accepted_invocation_is_done_after_a_crash(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path)
     arrived = tmp_path / "functions" / "things" / "arrived.py"
     working = arrived.read_text()
-    arrived.write_text("import time\ndef handler(event, context):\n    time.sleep(4)\n")
+    arrived.write_text("import time\ndef handler(event, context):\n    time.sleep(30)\n")
     cloud.stop()
     cloud.start()
     try:

@@ -148,7 +148,7 @@ def test_the_build_sends_mail_too(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path, template=ROOT / "template.yaml", RUNTIME="1")
     try:
         ask_for_mail(cloud)
-        assert eventually(lambda: messages(cloud), seconds=30)
+        assert eventually(lambda: messages(cloud))
         assert eventually(lambda: " ms  send_account_email\n" in cloud.screen)
         assert " ! " not in cloud.screen
     finally:
@@ -157,6 +157,7 @@ def test_the_build_sends_mail_too(tmp_path: Path) -> None:
 
 def test_a_service_without_an_outbox_has_no_such_page(cloud: StubCloud) -> None:
     assert get(cloud, "/_local/outbox").status_code == 404
+    assert eventually(lambda: "stop: Ctrl-C" in cloud.screen)
     assert "Sent mail" not in cloud.screen
 
 

@@ -59,15 +59,17 @@ def test_a_signal_stops_everything(tmp_path: Path, with_signal: signal.Signals) 
 
 
 def test_stops_promptly_with_requests_in_progress(tmp_path: Path) -> None:
-    cloud = StubCloud(tmp_path)
+    template = write_service(tmp_path)
+    template.write_text(template.read_text().replace("Timeout: 5\n", "Timeout: 25\n"))
+    cloud = StubCloud(tmp_path, template=template)
     request = subprocess.Popen(
         [sys.executable, "-c", f"import httpx; httpx.get('{cloud.url}/misbehave/sleep')"],
         stderr=subprocess.DEVNULL,
     )
-    time.sleep(0.4)
+    assert eventually((tmp_path / "functions" / "things" / "sleeps").exists)
     children, started = cloud.children(), time.monotonic()
     assert cloud.stop() == 0
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15
     assert not any(alive(pid) for pid in children)
     request.wait(20)
 
@@ -211,8 +213,9 @@ def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> N
     try:
         first = turbo_env(cloud)
         assert stat.S_IMODE((cloud.data / "turbo.env").stat().st_mode) == 0o600
+        assert eventually(lambda: "stop: Ctrl-C" in cloud.screen)
         for name in ("TURBO_API", "TURBO_TOKEN", "TURBO_TEAM"):
-            assert eventually(lambda name=name: f"{name}={first[name]}" in cloud.screen)
+            assert f"{name}={first[name]}" in cloud.screen
         assert PREFLIGHT_LINE in cloud.screen
         assert "Created: the operator operator@larder.local" in cloud.screen
         assert "can sign up (LARDER_SIGN_UP_POLICY=open)" in cloud.screen

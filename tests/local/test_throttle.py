@@ -65,7 +65,7 @@ def test_a_request_is_refused_while_all_functions_run(crowded: StubCloud) -> Non
     busy = threading.Thread(target=keep_the_only_function_busy)
     busy.start()
     try:
-        assert eventually(is_refused, seconds=30)
+        assert eventually(is_refused)
     finally:
         seen.set()
         busy.join()

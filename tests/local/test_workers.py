@@ -63,13 +63,17 @@ def has_ended(pid: int) -> bool:
 
 
 ABOUT_THE_PROCESS = """
-import os, random, sys, time
+import os, pathlib, random, sys, time
 imported_by = os.getpid()
+called = pathlib.Path(__file__).with_name("called")
+called.mkdir(exist_ok=True)
 def handler(event, context):
     if event == "exit":
         sys.exit(7)
-    # Long enough for every worker to get a call.
-    time.sleep(0.3)
+    (called / str(os.getpid())).touch()
+    # Until so many workers have a call.
+    while event and len(list(called.iterdir())) < event:
+        time.sleep(0.01)
     return {"pid": os.getpid(), "imported_by": imported_by, "random": random.random(), "uuid": os.urandom(8).hex()}
 """
 
@@ -78,7 +82,7 @@ def handler(event, context):
 def test_workers_share_one_import_and_no_random_numbers(tmp_path: Path) -> None:
     async def calls() -> list[dict[str, Any]]:
         async with Pool(tmp_path, ABOUT_THE_PROCESS, size=3).running() as pool:
-            return await asyncio.gather(*(pool.call() for _ in range(3)))
+            return await asyncio.gather(*(pool.call(3) for _ in range(3)))
 
     seen = asyncio.run(calls())
     assert len({one["imported_by"] for one in seen}) == 1
