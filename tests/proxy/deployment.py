@@ -53,7 +53,7 @@ class Deployment:
     broken: Answer | None = None
     """Answers every request in place of Larder."""
     idle_seconds: float | None = None
-    """How long a connection may be idle. Without a limit, if None."""
+    """How long a connection may be idle between requests. Without a limit, if None."""
     cuts: int = 0
     """How many downloads end early."""
     is_stalling: bool = False
@@ -83,11 +83,12 @@ def deployed() -> Iterator[Deployment]:
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
-        def setup(self) -> None:
-            super().setup()
+        def handle_one_request(self) -> None:
             self.connection.settimeout(deployment.idle_seconds)
+            super().handle_one_request()
 
         def handle_one(self) -> None:
+            self.connection.settimeout(None)
             parts = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             asked = Asked(self.command, parts.path, parse_qs(parts.query), self.headers, body)
@@ -226,7 +227,7 @@ class Running:
         self.until(lambda: not self.sidecar.cache.is_uploading)
 
     def until(self, is_met: Callable[[], bool]) -> None:
-        ends = time.monotonic() + 10
+        ends = time.monotonic() + 60
         while not is_met():
             assert time.monotonic() < ends
             time.sleep(0.01)

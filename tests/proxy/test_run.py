@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.web_server import slow
 from tools.release.package import pack_sidecar
 
 from .deployment import KEY, Deployment, variables
@@ -131,7 +132,9 @@ def test_a_signal_ends_the_build_and_the_sidecar(
     larder: Path, deployment: Deployment, tmp_path: Path, number: signal.Signals
 ) -> None:
     """Ctrl-C goes to both, as in a terminal. SIGTERM goes to `larder run`, which passes it on."""
-    env = variables(deployment, tmp_path, TMPDIR=str(tmp_path))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    env = variables(deployment, tmp_path, TMPDIR=str(temporary))
     process = subprocess.Popen(
         [sys.executable, str(larder), "run", "--", "sh", "-c", "echo up; exec sleep 60"],
         env=env,
@@ -146,10 +149,89 @@ def test_a_signal_ends_the_build_and_the_sidecar(
         os.killpg(process.pid, number)
     else:
         process.send_signal(number)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert "Larder: 0 hits" in errors
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("larder-")] == []
+    assert [*temporary.iterdir()] == []
+
+
+def test_a_killed_process_leaves_no_file(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    """Of an upload on its way."""
+    deployment.broken = slow
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    env = variables(deployment, tmp_path, TMPDIR=str(temporary))
+    put = (
+        'head -c 1000000 /dev/zero | curl -s -T - -H "Authorization: Bearer $LARDER_PROXY_TOKEN"'
+        " $LARDER_PROXY/v1/cache/1; echo stored; until [ -e go ]; do sleep 0.1; done"
+    )
+    with start(larder, env, "run", "--", "sh", "-c", put) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "stored\n"
+        process.kill()
+        process.wait()
+        (tmp_path / "go").touch()
+    assert [*temporary.iterdir()] == []
+
+
+IN_A_TERMINAL = """
+import os, sys
+terminal = os.open(sys.argv[1], os.O_RDWR)
+for number in range(3):
+    os.dup2(terminal, number)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""The leader of a session gets its terminal when it opens one."""
+
+COUNT = """
+import pathlib, signal, sys, time
+counted = []
+signal.signal(signal.SIGHUP, lambda *_: counted.append(1))
+print("up", flush=True)
+while not counted:
+    time.sleep(0.01)
+time.sleep(1)
+pathlib.Path(sys.argv[1]).write_text(str(len(counted)))
+"""
+
+
+@pytest.mark.parametrize("leader", ["larder run", "shell"])
+def test_a_closed_terminal_is_one_signal_to_the_build(
+    larder: Path, deployment: Deployment, tmp_path: Path, leader: str
+) -> None:
+    """The system tells only the leader, and all others at its end."""
+    ours, theirs = os.openpty()
+    build = [sys.executable, "-c", COUNT, str(tmp_path / "count")]
+    command = [sys.executable, str(larder), "run", "--", *build]
+    if leader == "shell":
+        command = ["sh", "-c", '"$@"; exit $?', "sh", *command]
+    process = subprocess.Popen(
+        [sys.executable, "-c", IN_A_TERMINAL, os.ttyname(theirs), *command],
+        env=variables(deployment, tmp_path),
+        start_new_session=True,
+    )
+    assert os.read(ours, 2) == b"up"
+    os.close(theirs)
+    os.close(ours)
+    process.wait(60)
+    ends = time.monotonic() + 60
+    while not (tmp_path / "count").exists():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+    assert (tmp_path / "count").read_text() == "1"
+
+
+@pytest.mark.parametrize("name", ["HUP", "INT", "TERM"])
+def test_an_ignored_signal_is_ignored_by_the_build(
+    larder: Path, deployment: Deployment, tmp_path: Path, name: str
+) -> None:
+    """nohup ignores SIGHUP, and a shell SIGINT for what runs in the background."""
+    build = ["sh", "-c", f"kill -{name} $$; exit 3"]
+    command = [sys.executable, str(larder), "run", "--", *build]
+    ignoring = ["sh", "-c", f"trap '' {name}; exec \"$@\"", "sh", *command]
+    assert subprocess.run(ignoring, env=variables(deployment, tmp_path)).returncode == 3
 
 
 def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
@@ -177,7 +259,7 @@ def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: P
             'curl -s -X PUT -u "larder:$LARDER_PROXY_TOKEN" --data-binary x $LARDER_PROXY/gradle/ab'
         )
         subprocess.run(["sh", "-c", f"{lines}{put}"], check=True, env=env)
-        ends = time.monotonic() + 10
+        ends = time.monotonic() + 60
         while json.loads(run(larder, env, "proxy", "status")[1])["stored"] != 1:
             assert time.monotonic() < ends
     finally:

@@ -306,19 +306,21 @@ def test_a_large_body_is_read_to_its_end_if_there_is_no_room(
 def test_nothing_is_left_in_the_spool(
     deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     with sidecar(deployment, tmp_path) as one:
         headers = {"Authorization": f"Bearer {one.sidecar.token}"}
         url = f"{one.sidecar.url}{NX}"
         httpx.put(url, headers=headers, content=b"x" * 5_000_000, trust_env=False)
-    assert [path for path in tmp_path.iterdir() if path.name.startswith("larder-")] == []
+        assert [*temporary.iterdir()] == []
+    assert [*temporary.iterdir()] == []
 
 
 def test_the_room_of_a_body_is_given_back() -> None:
     spool = Spool(limit=10)
     for _ in range(3):
         spool.take([b"0123456789"], 10).close()
-    spool.close()
 
 
 # What goes wrong ----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ The package imports nothing outside the standard library and runs on Python 3.9,
 
 clients.py      the paths of each tool, and what each can bear as an answer
 credentials.py  the token: a key, that of a CI job, or that of `turbo login`
-spool.py        bodies on their way, in a private folder
+spool.py        bodies on their way
 messages.py     HTTP/1.1, as tools and Larder speak it
 connections.py  kept connections, certificates and proxies of companies
 upstream.py     the requests to Larder and its storage, with retries

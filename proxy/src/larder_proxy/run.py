@@ -66,19 +66,28 @@ def _run(
     started: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
 
-    # Before the build starts, so that no signal is lost. Ctrl-C reaches the build by itself, and the build decides when
-    # it ends. A handler is not inherited, as an ignored signal would be.
     def pass_on(number: int, _: object) -> None:
         if started:
             started[0].send_signal(number)
         else:
             early.append(number)
 
-    former = {signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None)}
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None:
-            former[number] = signal.signal(number, pass_on)
+    def stay(_: int, __: object) -> None:
+        """Ctrl-C reaches the build by itself, and the build decides when it ends."""
+
+    handlers: dict[int, Callable[[int, object], None]] = {
+        signal.SIGINT: stay,
+        signal.SIGTERM: pass_on,
+    }
+    if hasattr(signal, "SIGHUP"):
+        handlers[signal.SIGHUP] = stay if _is_told_with_the_build() else pass_on
+    # Before the build starts, so that no signal is lost. The build inherits no handler, but it does inherit an ignored
+    # signal, as after nohup.
+    former = {
+        number: signal.signal(number, handler)
+        for number, handler in handlers.items()
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         started.append(subprocess.Popen(build, env=dict(environment)))
         for number in early:
@@ -96,6 +105,20 @@ def _run(
         for number, handler in former.items():
             signal.signal(number, handler)
     return status if status >= 0 else 128 - status
+
+
+def _is_told_with_the_build() -> bool:
+    """Whether the end of the terminal is a signal to the build, too.
+
+    The system signals the leader of the session, such as a shell, and all processes in front when the leader has ended.
+    """
+    if os.getsid(0) == os.getpid():
+        return False
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def end(sidecar: Sidecar, seconds: float) -> None:

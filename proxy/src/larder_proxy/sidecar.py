@@ -52,9 +52,9 @@ class Sidecar:
         self._upstream = Upstream(
             self.target, self._credentials, self._pool, say=say or print_line, ci=ci
         )
-        self._spool = spool or Spool()
-        self.cache = Cache(self._upstream, self._spool)
-        self._server = Server(port, self.token, self.cache, self._spool, team=self.target.query)
+        spool = spool or Spool()
+        self.cache = Cache(self._upstream, spool)
+        self._server = Server(port, self.token, self.cache, spool, team=self.target.query)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.01,), daemon=True
         )
@@ -110,13 +110,12 @@ class Sidecar:
             self.cache.post_behind("/v1/runs", _packed(run))
 
     def close(self, seconds: float) -> bool:
-        """Wait for uploads, revoke the token of a job, and leave no file. False if uploads were lost."""
+        """Wait for uploads, and revoke the token of a job. False if uploads were lost."""
         is_done = self.cache.finish(seconds)
         self._server.shutdown()
         self._server.server_close()
         self._credentials.revoke()
         self._pool.close()
-        self._spool.close()
         return is_done
 
 

@@ -1,4 +1,4 @@
-"""Bodies on their way: in memory if they are small, else in files of a folder that only this user can read."""
+"""Bodies on their way: in memory if they are small, else in files without a name, which end with the process."""
 
 from __future__ import annotations
 
@@ -37,10 +37,9 @@ class Body:
 
 
 class Spool:
-    """The folder, which is made for the first file. No file has a name, so nothing is left of them after a crash."""
+    """The room for bodies, in bytes."""
 
     def __init__(self, limit: int = LIMIT) -> None:
-        self._folder: str | None = None
         self._left = limit
         self._lock = threading.Lock()
 
@@ -55,7 +54,7 @@ class Spool:
             if size is not None:
                 self._reserve(size)
                 reserved = size
-            file = self._new_file() if size is None or size > IN_MEMORY else io.BytesIO()
+            file = _new_file() if size is None or size > IN_MEMORY else io.BytesIO()
             for block in blocks:
                 if size is None:
                     self._reserve(len(block))
@@ -77,27 +76,19 @@ class Spool:
                 raise SpoolFull
             self._left -= size
 
-    def _new_file(self) -> BinaryIO:
-        # Not before the first file, because the module takes as long as the start of a small sidecar.
-        import tempfile
-
-        try:
-            with self._lock:
-                if self._folder is None:
-                    self._folder = tempfile.mkdtemp(prefix="larder-")
-            return tempfile.TemporaryFile(dir=self._folder)
-        except OSError as error:
-            raise SpoolFull from error
-
     def _free(self, size: int) -> None:
         with self._lock:
             self._left += size
 
-    def close(self) -> None:
-        if self._folder is not None:
-            import shutil
 
-            shutil.rmtree(self._folder, ignore_errors=True)
+def _new_file() -> BinaryIO:
+    # Not before the first file, because the module takes as long as the start of a small sidecar.
+    import tempfile
+
+    try:
+        return tempfile.TemporaryFile()
+    except OSError as error:
+        raise SpoolFull from error
 
 
 def _write(file: BinaryIO, block: bytes) -> None:
