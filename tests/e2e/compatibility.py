@@ -26,26 +26,20 @@ SIZES = {
 INTRODUCTION = """\
 # Compatibility with turbo versions
 
-[Other build tools](#other-build-tools) have a table of their own.
+Each row is the result of a test with each of its versions. The client from npm builds a monorepo of {packages} packages
+with a local Larder, the test deletes the client's local cache and all outputs, and the client builds again. `make
+compatibility` updates the tables of this page.
 
-Each row of the table is the result of a test with each of its versions. The client from npm builds a monorepo of
-{packages} packages with a local Larder, the test deletes the client's local cache and all outputs, and the client
-builds again. `make compatibility` updates the tables of this page.
-
-## Columns
-
-- **Mode.** *normal* is turbo with its default settings. *preflight* is `--preflight` (or `TURBO_PREFLIGHT=1`): the
-  client asks where to send an artifact before it uploads it. *signature* is `"remoteCache": {{"signature": true}}` in
-  turbo.json with a key in `TURBO_REMOTE_CACHE_SIGNATURE_KEY`.
-- **Uploads go** *through the API* (at most about 4.5 MB each; the gateway refuses larger ones with 413) or *straight
-  to storage* with a presigned URL (any size up to S3's 5 GB).
-- **Warm run hits**: packages that the second build restored from the remote cache. The monorepo has one package with a
-  20 MB output and one with 120 MB, both incompressible. The other outputs range from 1 KB to 4 MB.
+- **Mode.** *normal* is turbo with its default settings. *preflight* is `--preflight`. *signature* is `"remoteCache":
+  {{"signature": true}}` in turbo.json with a key in `TURBO_REMOTE_CACHE_SIGNATURE_KEY`.
+- **Uploads go** *through the API* (about 4.5 MB at most, else 413) or *straight to storage* with a presigned URL (S3's
+  5 GB at most).
+- **Warm run hits**: packages that the second build restored from the remote cache. One package has an output of 20 MB
+  and one of 120 MB, both incompressible; the others 1 KB to 4 MB.
 - **Restored outputs**: *byte-identical* if every restored file, its mode and every link are the same as after the first
   build.
 - **Dry run sees**: the remote hits that `turbo run build --dry=json` reports, and the requests that it sends for them.
 - **Asks the status**: whether a build sends `GET /v8/artifacts/status` first. No version stops because of the reply.
-  Larder enforces a disabled or paused cache on every upload and download.
 
 ## Results
 
@@ -55,17 +49,15 @@ CONCLUSIONS = """
 ## Conclusions
 
 - **Large artifacts need preflight and turbo 2.10.13 or newer**, or [2.2.3 with the edge](#with-the-edge). Older clients
-  add the team to the presigned URL, which breaks its signature. Larder recognises them and lets them upload through the
-  API instead. Small artifacts are cached. Larger ones are refused with 413 and built again in every run. The build
-  itself succeeds.
-- **Downloads have no such limit.** Every version in the table restores all stored artifacts, with or without preflight.
+  add the team to the presigned URL, which breaks its signature. Larder recognizes them and lets them upload through the
+  API: larger artifacts are refused with 413 and built again in every run.
+- **Downloads have no such limit.** Every version in the table restores all stored artifacts.
 - **Without the edge, do not combine signatures and preflight.** The signature is in a header that S3 does not store.
-  Without preflight, signed artifacts up to about 4.5 MB hit in every version, and larger ones are refused. With
-  preflight, clients from 2.10.13 on upload straight to storage and lose the signature. Then every run builds everything
-  again, although a dry run reports hits. [The edge](#with-the-edge) keeps the signature.
+  With preflight, clients from 2.10.13 on lose it, and every run builds everything again, although a dry run reports
+  hits.
 - **Without the edge, the time saved is incomplete for large artifacts.** turbo reads a build's duration from a header
-  of the download. A download from storage does not have it, so such a hit counts as 0 ms in turbo's own summary and in
-  the events that it sends. If an artifact was uploaded straight to storage, Larder does not know its duration.
+  of the download, which a download from storage does not have: such a hit counts as 0 ms in turbo's summary and events.
+  Larder does not know the duration of direct uploads.
 - turbo gives up on a download after 30 seconds and on an upload after 60. On a slow connection, increase
   `TURBO_REMOTE_CACHE_TIMEOUT` and `TURBO_REMOTE_CACHE_UPLOAD_TIMEOUT` (seconds). The tests use 240 for both.
 """
@@ -73,9 +65,8 @@ CONCLUSIONS = """
 EDGE = """
 ## With the edge
 
-The optional [edge](edge.md) changes what clients can upload and what they restore. Each row is the result of the same
-test, without and with it. The monorepo has a package for each of these sizes:
-{sizes}.
+The [edge](edge.md) changes what clients can upload and restore. Each row is the result of the same test, without and
+with it. The monorepo has a package for each of these sizes: {sizes}.
 
 - *restored* artifacts are byte-identical. *refused (413)* are those above the limit of the API. *stored, missed* are
   those whose signature S3 dropped.
@@ -89,9 +80,9 @@ test, without and with it. The monorepo has a package for each of these sizes:
 TOOLS = """
 ## Other build tools
 
-[`larder run`](tools/README.md) lets other build tools use the cache. Each row is a test with the real client: it
-builds, the test deletes all outputs and the client's own cache, and it builds again. Rush is tested through
-`larder proxy`, so it is not in the table. Newer versions of Gradle and Bazel were only read, not run.
+Each row is a test with the real client and [`larder run`](tools/README.md): it builds, the test deletes all outputs and
+the client's own cache, and it builds again. Rush, tested through `larder proxy`, is not in the table. Newer versions of
+Gradle and Bazel were only read, not run.
 
 - **Outputs** are the sizes of the files that one task writes. Entries over 4.5 MB go straight to storage.
 - **Second build** is what `larder run` counts: entries that were found, of those that the tool asked for. A compile of
