@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from local.cold_starts.figures import Figures
 
@@ -25,19 +26,23 @@ _HEADINGS = (
 )
 _ON_PAGE = (0, 1, 5, 6, 8, 10)
 """The columns of the page. It also has the replies that are no success. The screen has all."""
+_FUNCTIONS = Path(__file__).resolve().parents[2] / "functions"
+_IN_FULL = "artifacts"
+"""The folder of functions/ whose functions have a row each on the page: builds wait for most of them."""
 _PAGE = """\
 # Cold starts
 
-`make bench-cold ARGS="--write docs/benchmarks-cold.md"` measures the output of `make build` and writes this page. On
-the screen, it shows more columns.
+`make bench-cold ARGS="--write docs/benchmarks-cold.md"` measures the output of `make build` and writes this page. The
+functions of artifacts have a row each, those of other folders the lowest and the highest figures. On the screen, each
+function has a row, with more columns.
 
 {table}
 
 {summary}
 
 - **init** is the time from the start of the process until it asks for its first event. **first** is the first call,
-  **warm** every later one, with the events of `events/` and existing users, keys and artifacts. In parentheses: the
-  number of replies that are no success, such as a 404 for what an earlier call has deleted.
+  **warm** every later one, with the events of `events/` and existing users, keys and artifacts. Some replies are no
+  success, such as a 404 for what an earlier call has deleted: of a function with a row, their number is in parentheses.
 - **both x** is init and first call together, divided by those of `bare_client` just before and after: a function
   without Larder's layer that imports boto3, creates one DynamoDB client at import and reads one item. `do_nothing`
   shows the cost of the runtime itself.
@@ -76,13 +81,37 @@ def as_page(run: Run) -> str:
     """For the documentation, in Markdown."""
     sides = [":--", *["--:"] * (len(_ON_PAGE) - 1)]
     headings = [_HEADINGS[at] for at in _ON_PAGE]
-    rows = []
-    for row in run.rows:
-        name, *figures = (_cells(row)[at] for at in _ON_PAGE)
-        others = _other_replies(row)
-        rows.append([f"{name} ({others})" if others else name, *figures])
+    folders = sorted({_folder(row.function) for row in run.rows} - {"", _IN_FULL})
+    rows = [
+        *(_row_on_page(row) for row in run.rows if _folder(row.function) not in folders),
+        *(
+            _range([row for row in run.rows if _folder(row.function) == folder], folder)
+            for folder in folders
+        ),
+    ]
     table = "\n".join(f"| {' | '.join(line)} |" for line in (headings, sides, *rows))
     return _PAGE.format(table=table, summary=_summary(run))
+
+
+def _folder(function: str) -> str:
+    """The folder of functions/ that has the function. Empty for a baseline."""
+    return next((path.parent.name for path in _FUNCTIONS.glob(f"*/{function}.py")), "")
+
+
+def _row_on_page(row: Figures) -> list[str]:
+    name, *figures = (_cells(row)[at] for at in _ON_PAGE)
+    others = _other_replies(row)
+    return [f"{name} ({others})" if others else name, *figures]
+
+
+def _range(rows: Sequence[Figures], folder: str) -> list[str]:
+    """The lowest and the highest figure of each column."""
+    columns = [[_cells(row)[at] for row in rows] for at in _ON_PAGE[1:]]
+    ordered = [sorted((cell for cell in column if cell != "-"), key=float) for column in columns]
+    return [
+        f"{folder}, {len(rows)} functions",
+        *(f"{cells[0]} to {cells[-1]}" if cells else "-" for cells in ordered),
+    ]
 
 
 def as_json(run: Run) -> str:

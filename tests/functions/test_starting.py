@@ -1,4 +1,4 @@
-"""No function imports at its start what it does not need: docs/benchmarks-cold.md has the CPU of each start."""
+"""No function imports at its start what it does not need: `make bench-cold` measures the CPU of each start."""
 
 from collections import defaultdict
 

@@ -106,6 +106,16 @@ def test_the_page_counts_the_replies_that_are_no_success() -> None:
     assert "\n| a (2 x 404) | " in page
 
 
+def test_the_page_has_the_range_of_the_functions_of_other_folders() -> None:
+    lives = [life("bare"), life("get_team", 150), life("list_teams", 90), life("bare")]
+    page = as_page(run(lives))
+    assert (
+        "\n| teams, 2 functions | 90 to 150 | 10 to 10 | 0.91 to 1.45 | 5.0 to 5.0 | 60 to 60 |"
+        in page
+    )
+    assert "get_team" not in page
+
+
 def test_the_json_contains_every_figure() -> None:
     report = json.loads(as_json(run([life("bare"), life("put_artifact", 150), life("bare")])))
     assert report["versions"] == {"Python": "3.13", "boto3": "1.43.0"}
