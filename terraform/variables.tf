@@ -61,7 +61,7 @@ variable "personal_quota_bytes" {
 }
 
 variable "unverified_quota_bytes" {
-  description = "The same until the user's email address is proven (1 GB), if less than `PersonalQuotaBytes`. 0 means that they can store nothing. A quota of their own replaces it."
+  description = "Bytes a user may store without a team until their email address is proven (1 GB), if less than `PersonalQuotaBytes`. 0 means nothing. A quota of their own replaces it."
   type        = number
   default     = 1000000000
   nullable    = false
@@ -540,7 +540,7 @@ variable "disable_session_for_api_keys" {
 }
 
 variable "api_key_headers" {
-  description = "The headers that may hold such a key, separated by commas. The first that a request has counts."
+  description = "The headers that may hold an API key in place of a session, separated by commas. The first that a request has counts."
   type        = string
   default     = "x-api-key"
   nullable    = false

@@ -94,15 +94,14 @@ def outputs() -> None:
 
 def table(group: str) -> None:
     """The options of one group as a table of docs/configuration.md."""
-    print(table_row("Parameter", "Default", "Bounds", "Meaning"))
-    print("|---|---|---|---|")
+    print(table_row("Parameter", "Default (bounds)", "Meaning"))
+    print("|---|---|---|")
     for option in _options():
         if option.metadata["group"] == group:
             print(
                 table_row(
                     f"`{camel_case(option.name)}`",
-                    _default(option),
-                    _bounds(option),
+                    " ".join(filter(None, [_default(option), _bounds(option)])),
                     option.metadata["help"],
                 )
             )
@@ -160,9 +159,11 @@ def _default(option: Option) -> str:
 
 
 def _bounds(option: Option) -> str:
+    """In parentheses. Empty for a boolean, whose default shows what it is."""
     least, most = option.metadata["min"], option.metadata["max"]
     if longest := option.metadata["longest"]:
-        return f"up to {longest} characters"
+        return f"(up to {longest} characters)"
     if least is not None:
-        return f"from {least}" if most is None else f"{least} to {most}"
-    return " or ".join(f"`{choice}`" for choice in option.metadata["choices"])
+        return f"(from {least})" if most is None else f"({least} to {most})"
+    others = [one for one in option.metadata["choices"] or () if one != option.default]
+    return f"(or {', '.join(f'`{choice}`' for choice in others)})" if others else ""

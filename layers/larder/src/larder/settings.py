@@ -150,8 +150,8 @@ class Settings:
     )
     unverified_quota_bytes: int = _option(
         10**9,
-        "The same until the user's email address is proven (1 GB), if less than `PersonalQuotaBytes`. 0 means that "
-        "they can store nothing. A quota of their own replaces it.",
+        "Bytes a user may store without a team until their email address is proven (1 GB), if less than "
+        "`PersonalQuotaBytes`. 0 means nothing. A quota of their own replaces it.",
         group="cache",
         minimum=0,
         maximum=10**18,
@@ -411,7 +411,8 @@ class Settings:
     )
     api_key_headers: str = _option(
         "x-api-key",
-        "The headers that may hold such a key, separated by commas. The first that a request has counts.",
+        "The headers that may hold an API key in place of a session, separated by commas. The first that a request has "
+        "counts.",
         group="keys",
         longest=80,
         pattern="^( *[A-Za-z0-9_-]+ *(,|$))*$",
