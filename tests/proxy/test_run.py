@@ -201,7 +201,7 @@ pathlib.Path(sys.argv[1]).write_text(str(len(counted)))
 def test_a_closed_terminal_is_one_signal_to_the_build(
     larder: Path, deployment: Deployment, tmp_path: Path, leader: str
 ) -> None:
-    """The system tells only the leader, and all others at its end."""
+    """The system signals only the leader, and all others at its end."""
     ours, theirs = os.openpty()
     build = [sys.executable, "-c", COUNT, str(tmp_path / "count")]
     command = [sys.executable, str(larder), "run", "--", *build]
