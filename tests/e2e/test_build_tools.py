@@ -45,6 +45,7 @@ def test_nx_restores_outputs_of_every_size_byte_for_byte(
     }
 
 
+@pytest.mark.thorough
 def test_nx_builds_with_a_key_that_only_reads(
     local_cloud: LocalCloud, larder: Path, nx_workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -229,6 +229,7 @@ def problems_of_dialog(page: Browser, button: str, looks: Sequence[tuple[int, bo
     return found
 
 
+@pytest.mark.thorough
 def test_every_dialog_is_accessible_and_returns_the_focus(
     server: LocalCloud, page: Browser, team: str, axe: str
 ) -> None:
@@ -279,7 +280,13 @@ PAGES = {
 """The view with a link to each page, what the link has in its address, and a text of the page."""
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "a rule" else pytest.param(name, marks=pytest.mark.thorough)
+        for name in PAGES
+    ],
+)
 def test_the_page_of_one_thing_is_accessible(
     server: LocalCloud, page: Browser, team: str, axe: str, pictures: Path, name: str
 ) -> None:

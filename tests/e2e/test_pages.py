@@ -106,6 +106,7 @@ def test_sign_up_verification_consent_and_password_reset(
     page.wait_for_heading(CONSENT)
 
 
+@pytest.mark.thorough
 def test_a_change_of_address_is_confirmed_with_a_button(
     server: LocalCloud, page: Browser, site: str, email: str
 ) -> None:
@@ -296,6 +297,7 @@ def test_pages_of_other_origins_cannot_consent_for_a_user(
     assert page.errors()  # of the requests that were refused
 
 
+@pytest.mark.thorough
 def test_an_invited_user_signs_up_and_joins(
     server: LocalCloud, page: Browser, email: str, tmp_path: Path
 ) -> None:

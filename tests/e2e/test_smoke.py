@@ -126,6 +126,7 @@ def test_make_smoke_takes_url_key_and_team(local_cloud: LocalCloud) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_only_five_bytes_remain(local_cloud: LocalCloud, key: str, team: str) -> None:
     before = local_cloud.larder("teams", "show", team)
     assert smoke(local_cloud.url, key) == {}
@@ -191,11 +192,21 @@ def test_the_url_of_another_server(local_cloud: LocalCloud, key: str) -> None:
 @pytest.mark.parametrize(
     ("change", "back", "found", "advice"),
     [
-        (["--block", "soft_block"], ["--unblock"], "402 account_soft_blocked", "--unblock"),
-        (["--block", "payment_missing"], ["--unblock"], "402 payment_missing", "--unblock"),
-        (["--caching", "paused"], ["--caching", "enabled"], "caching is paused", "--caching"),
         (["--caching", "disabled"], ["--caching", "enabled"], "caching is disabled", "--caching"),
-        (["--quota", "1"], ["--default-quota"], "caching is over_limit", "--quota"),
+        *(
+            pytest.param(*one, marks=pytest.mark.thorough)
+            for one in (
+                (["--block", "soft_block"], ["--unblock"], "402 account_soft_blocked", "--unblock"),
+                (["--block", "payment_missing"], ["--unblock"], "402 payment_missing", "--unblock"),
+                (
+                    ["--caching", "paused"],
+                    ["--caching", "enabled"],
+                    "caching is paused",
+                    "--caching",
+                ),
+                (["--quota", "1"], ["--default-quota"], "caching is over_limit", "--quota"),
+            )
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -330,9 +341,7 @@ FAULTS: dict[str, tuple[Fault, dict[str, tuple[str, str]]]] = {
 @pytest.mark.parametrize(
     "name",
     [
-        name
-        if name in ("none", "changes bytes")
-        else pytest.param(name, marks=pytest.mark.thorough)
+        name if name == "changes bytes" else pytest.param(name, marks=pytest.mark.thorough)
         for name in FAULTS
     ],
 )

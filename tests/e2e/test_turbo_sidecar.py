@@ -66,7 +66,13 @@ def counted(run: turbo.Run) -> tuple[int, ...]:
     return tuple(map(int, found.groups()))
 
 
-@pytest.mark.parametrize("signature", [False, True], ids=["unsigned", "signed"])
+@pytest.mark.parametrize(
+    "signature",
+    [
+        pytest.param(False, id="unsigned"),
+        pytest.param(True, id="signed", marks=pytest.mark.thorough),
+    ],
+)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_artifacts_of_every_size_are_restored_byte_for_byte(
     version: str,

@@ -34,7 +34,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "ci" / "report-run.sh"
 TASKS = ("build", "test", "lint")
 OWNER = "ada@acme.example"
 EVERY_ROW = os.environ.get("WHY_VERSIONS") == "all"
-SAMPLE = ("a source file in a commit", "a variable of env", "two causes of one task")
+SAMPLE = ("a source file in a commit", "a variable of env")
 """Rows of test_why.py that are also played here. `make proofs` plays all."""
 
 
@@ -312,6 +312,7 @@ def test_another_signature_key(team: Callable[..., Team]) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_deleted_artifact(team: Callable[..., Team]) -> None:
     acme = team()
     run = acme.reports("build", **acme.variables)

@@ -13,6 +13,7 @@ ATTEMPTS = 5
 CASES = ("GET redirect", "HEAD", "status", "events of 80", "event")
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.usefixtures("on_the_local_server")
 def test_a_warm_request_costs_no_more_than_botocore_for_its_calls(report_lines: list[str]) -> None:

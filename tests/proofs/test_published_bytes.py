@@ -75,7 +75,13 @@ def scene(http: httpx.Client, local_cloud: LocalCloud, new_team: Cloud) -> Scene
     return Scene(http, local_cloud, new_team)
 
 
-@pytest.mark.parametrize("more_bytes", [0, 1_234], ids=["same size", "another size"])
+@pytest.mark.parametrize(
+    "more_bytes",
+    [
+        pytest.param(0, id="same size"),
+        pytest.param(1_234, id="another size", marks=pytest.mark.thorough),
+    ],
+)
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def test_later_uploads_to_the_same_url_do_not_change_the_published_bytes(
     scene: Scene, new_team: Cloud, local_cloud: LocalCloud, size: int, more_bytes: int

@@ -160,6 +160,7 @@ def test_the_proof_finds_a_key_in_full_in_parts_and_encoded() -> None:
     assert secrets.found_in(f"{raw[:9]} {hash_key(raw)} ci_") == []
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_tables_files_and_logs_of_the_local_cloud_hold_no_key(
     local_cloud: LocalCloud, new_team: Cloud, report_lines: list[str]
