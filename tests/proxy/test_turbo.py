@@ -8,7 +8,7 @@ import httpx
 import pytest
 from larder_proxy.upstream import INLINE
 
-from .deployment import KEY, Deployment, Running, sidecar
+from .deployment import KEY, Deployment, Running, sidecar, variables
 
 HASH = "08e4547d5347b63f"
 ARTIFACT = f"/v8/artifacts/{HASH}?slug=acme"
@@ -93,6 +93,32 @@ def test_head_and_the_query_of_a_dry_run_are_no_lookups(
 
 def test_the_status_is_that_of_larder(turbo: httpx.Client) -> None:
     assert turbo.get("/v8/artifacts/status?slug=acme").json() == {"status": "over_limit"}
+
+
+@pytest.mark.parametrize("is_failing", [False, True])
+def test_the_status_is_asked_for_as_soon_as_turbo_starts(
+    turbo: httpx.Client,
+    running: Running,
+    deployment: Deployment,
+    tmp_path: Path,
+    is_failing: bool,
+) -> None:
+    """turbo asks for no artifact until it has it."""
+    program = tmp_path / "turbo"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    if is_failing:
+        deployment.failing["GET"] = [(500, "internal")] * 2
+    environment = variables(deployment, tmp_path)
+    running.sidecar.expect(["make", "build"], environment, tmp_path)
+    running.sidecar.expect([str(program), "run", "build"], environment, tmp_path)
+    running.until(lambda: len(deployment.sent("GET")) == 1 + is_failing)
+    status = "enabled" if is_failing else "over_limit"
+    assert turbo.get("/v8/artifacts/status?slug=acme").json() == {"status": status}
+    assert len(deployment.sent("GET")) == 1 + is_failing
+    # The next one is of another moment.
+    assert turbo.get("/v8/artifacts/status?slug=acme").json() == {"status": "over_limit"}
+    assert len(deployment.sent("GET")) == 2 + is_failing
 
 
 def test_events_of_turbo_are_forwarded_and_not_counted_twice(

@@ -15,6 +15,7 @@ from larder_proxy.messages import BLOCK
 from larder_proxy.prefetch import Prefetch
 from larder_proxy.spool import Body, Spool
 from larder_proxy.transfers import Answer, Download, Upload, fetched
+from larder_proxy.turbo import STATUS
 from larder_proxy.upstream import Upstream
 
 REMEMBERED_SECONDS = 60
@@ -75,6 +76,7 @@ class Cache:
         self._events: list[dict[str, object]] = []
         self._sending: list[threading.Thread] = []
         self._session = ""
+        self._status: tuple[threading.Thread, list[Answer | None]] | None = None
         self._uploaders = 0
 
     @property
@@ -193,9 +195,26 @@ class Cache:
             thread.join(max(EVENT_SECONDS, ends - time.monotonic()))
         return is_done
 
+    def ask_status(self) -> None:
+        """Ask for the status of the cache before turbo does: turbo asks for no artifact until it has it."""
+        answers: list[Answer | None] = []
+        thread = threading.Thread(
+            target=lambda: answers.append(self._upstream.pass_on("GET", STATUS)), daemon=True
+        )
+        self._status = thread, answers
+        thread.start()
+
     def pass_on(self, method: str, path: str, content: bytes | None, query: str) -> Answer | None:
         """Larder's own answer to a request of turbo. None without one."""
-        return self._upstream.pass_on(method, path, content, query=query)
+        asked = None
+        if path == STATUS and not query:
+            with self._lock:
+                asked, self._status = self._status, None
+        if asked is None:
+            return self._upstream.pass_on(method, path, content, query=query)
+        thread, answers = asked
+        thread.join()
+        return answers[0] if answers else None
 
     def forward_events(self, content: bytes, headers: dict[str, str], query: str) -> None:
         """Send what turbo counts, behind the build."""

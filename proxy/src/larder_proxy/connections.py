@@ -128,6 +128,7 @@ class Pool:
         self._proxy = environment.get("HTTPS_PROXY") or environment.get("https_proxy")
         self._lock = threading.Lock()
         self._idle: dict[str, deque[tuple[float, Connection]]] = {}
+        self._is_closed = False
         self._context: ssl.SSLContext | None = None
 
     def request(
@@ -217,7 +218,10 @@ class Pool:
 
     def keep(self, origin: str, connection: Connection) -> None:
         with self._lock:
-            self._idle.setdefault(origin, deque()).append((time.monotonic(), connection))
+            if not self._is_closed:
+                self._idle.setdefault(origin, deque()).append((time.monotonic(), connection))
+                return
+        connection.close()
 
     def _open(self, parts: SplitResult, until: float) -> Connection:
         until = min(until, time.monotonic() + self.limits.connect)
@@ -270,7 +274,9 @@ class Pool:
             return self._context
 
     def close(self) -> None:
+        """Close what is kept now, and what is about to be kept."""
         with self._lock:
+            self._is_closed = True
             for kept in self._idle.values():
                 for _, connection in kept:
                     connection.close()

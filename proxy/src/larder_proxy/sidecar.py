@@ -81,15 +81,16 @@ class Sidecar:
         """Fetch what turbo is about to ask for, if that is known."""
         self._last_run = LastRun(environment, self.target, folder, build)
         hashes, most = self._last_run.read()
+        command = None if hashes else dry_run(build, environment, folder)
+        if hashes or command is not None:
+            self.cache.ask_status()
         if hashes:
             self._upstream.places.expect(most)
             if may_have_own_artifacts(build, environment, folder):
                 self.cache.prefetch.expect_if_asked(hashes)
             else:
                 self.cache.prefetch.expect(hashes)
-            return
-        command = dry_run(build, environment, folder)
-        if command is not None:
+        elif command is not None:
             self.cache.prefetch.prepare()
             threading.Thread(
                 target=lambda: self.cache.prefetch.expect(listed(command, environment, folder)),
