@@ -1,4 +1,4 @@
-"""The tables of commands and options in docs/operator-cli.md, from the commands of `larder`."""
+"""The tables of commands and of common options in docs/operator-cli.md, from the commands of `larder`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ import click
 
 from larder_cli.main import cli
 from tools.generate.text import table_row
-
-IN_EVERY_COMMAND = "--json"
-"""The page describes it once."""
 
 
 def options() -> None:
@@ -26,15 +23,15 @@ def options() -> None:
 
 
 def table(*names: str) -> None:
-    """A row for each command: how it is called, the first paragraph of its help, and its options.
+    """A row for each command: how it is called, and the first paragraph of its help.
 
     The name of a group, such as `users`, stands for all commands of the group.
     """
-    print(table_row("Command", "Effect", "Options"))
-    print("|---|---|---|")
+    print(table_row("Command", "Effect"))
+    print("|---|---|")
     for name in names:
         for path, command in _commands(name, cli.commands[name]):
-            print(table_row(_usage(path, command), _summary(command), ", ".join(_names(command))))
+            print(table_row(_usage(path, command), _summary(command)))
 
 
 def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
@@ -59,14 +56,6 @@ def _usage(path: str, command: click.Command) -> str:
 def _summary(command: click.Command) -> str:
     first, _, _ = inspect.cleandoc(command.help or "").partition("\n\n")
     return " ".join(first.split())
-
-
-def _names(command: click.Command) -> Iterator[str]:
-    for option in command.params:
-        if isinstance(option, click.Option) and not option.required:
-            names = [*option.opts, *option.secondary_opts]
-            if IN_EVERY_COMMAND not in names:
-                yield " or ".join(f"`{name}`" for name in names)
 
 
 def _placeholder(option: click.Option) -> str:

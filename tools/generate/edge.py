@@ -35,7 +35,7 @@ def function(name: str) -> None:
 
 def probes() -> None:
     """The probes of `larder edge enable`, in their order."""
-    print(table_row("Probe", "What it shows", "If it fails"))
-    print("|---|---|---|")
+    print(table_row("Probe", "What it shows"))
+    print("|---|---|")
     for probe in PROBES:
-        print(table_row(probe.id, probe.name, probe.effect.value))
+        print(table_row(probe.id, probe.name))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tools.generate.options import INVOKED, function_name, variables
 from tools.generate.reads import options_of
-from tools.generate.text import camel_case, sentence, table_row
+from tools.generate.text import camel_case, sentence
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "functions"
@@ -154,16 +154,6 @@ def overview() -> None:
         print(f"#\n# {domain}")
         for _, request, name, summary in listed:
             print(f"#   {request:{requests}}  {name:{names}}  {summary}")
-
-
-def table() -> None:
-    """The functions without an endpoint and what they do, as the table of docs/architecture.md."""
-    print(table_row("Trigger", "Function", "Effect"))
-    print("|---|---|---|")
-    for one in functions():
-        if not one.routes:
-            link = f"[{one.module}](../functions/{one.domain}/{one.module}.py)"
-            print(table_row(one.trigger, link, one.summary))
 
 
 @cache

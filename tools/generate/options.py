@@ -107,15 +107,6 @@ def table(group: str) -> None:
             )
 
 
-def resources() -> None:
-    """The variables that name resources of the stack, as a table."""
-    print(table_row("Variable", "Meaning"))
-    print("|---|---|")
-    for option in fields(Settings):
-        if option.metadata["group"] is None:
-            print(table_row(f"`{environment_name(option.name)}`", option.metadata["help"]))
-
-
 def function_name(module: str) -> str:
     """The name of a function that others invoke, for `!Sub`."""
     return "${AWS::StackName}-" + module.replace("_", "-")

@@ -1,4 +1,4 @@
-"""What `larder doctor` can find. docs/operator-cli.md lists their ids."""
+"""What `larder doctor` can find."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
