@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from operator import attrgetter
 
 from benchmarks.figures import Alone, Compared, Life, Memory, SameRole
@@ -93,6 +94,7 @@ The peak memory of the largest process of each kind, over the whole run.
 
 ## Method
 
+- **Cells** have a figure for each number of clients.
 - **Ratios** are Larder's figure divided by the peer's in the same round. The servers take turns for {rounds} rounds;
   the ratio is the median, and *rounds* shows the lowest and the highest. *Per second x* compares replies per second:
   higher is better. *p50* and *p99* are times to the end of a reply, over all rounds. *CPU ms* is the CPU time of all
@@ -102,9 +104,9 @@ The peak memory of the largest process of each kind, over the whole run.
 - **Uploads** are each of a new artifact. From 20 MB, they go to Larder as `turbo --preflight` sends them: OPTIONS,
   then directly to storage. The peer receives them itself and holds each one in memory, so at most 16 uploads of 120
   MB run at once.
-- **Servers** run on the same machine, on 127.0.0.1; those not under test are idle. Larder runs as in `make serve`, with
-  the limits of API Gateway, and a local DynamoDB and S3 that check every signature. They flush every upload to disk and
-  write every change of a table to a journal, before they reply.
+- **Servers** run on the same machine, on 127.0.0.1; those not under test are idle. Larder runs as in `make serve`,
+  with the limits of API Gateway, and a local DynamoDB and S3 that check every signature. They flush every upload to
+  disk, and write every change of a table to a journal, before they reply.
 - **{cache_peer}** stores artifacts in a folder, which is faster than through an S3 server on the same machine, and
   does not flush them. It compares one token. It stores no events, users or statistics, and has no query endpoint.
 - **{accounts_peer}** runs on plain node HTTP with its tables in {tables}, without rate limits. Larder runs without
@@ -215,16 +217,27 @@ def _comparison(rows: Iterable[Compared | Alone]) -> str:
         "peer CPU",
         "",
     )
-    return _table(headings, [_row(row) for row in rows], numbers=slice(1, 10))
+    cases = groupby(rows, key=attrgetter("case"))
+    return _table(
+        headings, [_row(case, [*of_case]) for case, of_case in cases], numbers=slice(1, 10)
+    )
 
 
-def _row(row: Compared | Alone) -> Sequence[str]:
-    if isinstance(row, Alone):
-        cpu, peer = f"{row.larder_cpu_ms:.2f}", "not in the peer"
-        took = f"{row.larder_ms:.1f}"
-        return (row.case, str(row.clients), "", "", "", "", took, "", cpu, "", peer)
+def _row(case: str, of_case: Sequence[Compared | Alone]) -> Sequence[str]:
+    """A cell has the figure for each number of clients."""
+    *figures, notes = zip(*map(_cells, of_case), strict=True)
     return (
-        row.case,
+        case,
+        *(", ".join(filter(None, one)) for one in figures),
+        ", ".join(filter(None, dict.fromkeys(notes))),
+    )
+
+
+def _cells(row: Compared | Alone) -> Sequence[str]:
+    if isinstance(row, Alone):
+        cpu, took = f"{row.larder_cpu_ms:.2f}", f"{row.larder_ms:.1f}"
+        return (str(row.clients), "", "", "", "", took, "", cpu, "", "not in the peer")
+    return (
         str(row.clients),
         f"{row.rate:.2f}",
         f"{row.rate_least:.2f}–{row.rate_most:.2f}",  # noqa: RUF001
@@ -234,7 +247,7 @@ def _row(row: Compared | Alone) -> Sequence[str]:
         f"{row.peer_ms:.1f}",
         f"{row.larder_cpu_ms:.2f}",
         f"{row.peer_cpu_ms:.2f}",
-        row.failures,
+        f"{row.failures} ({row.clients} clients)" if row.failures else "",
     )
 
 

@@ -54,7 +54,16 @@ def test_each_peer_has_its_own_table() -> None:
     assert "| HEAD | 16 | 0.50 | 0.40–0.60 | 2.00 | 3.00 | 10.0 | 5.0 | 4.00 | 0.25 |  |" in cache  # noqa: RUF001
     assert "| query of 100 | 1 |  |  |  |  | 4.0 |  | 7.50 |  | not in the peer |" in cache
     assert "| sign-in | 16 |" in accounts
-    assert "peer: 1 x status 500 |" in accounts
+    assert "peer: 1 x status 500 (16 clients) |" in accounts
+
+
+def test_a_row_has_the_figures_for_each_number_of_clients() -> None:
+    rows = [HEAD, replace(HEAD, clients=64, rate=0.25, p50=2.5, failures="1 x status 500")]
+    (row,) = (
+        one for one in page(replace(RUN, rows=rows)).splitlines() if one.startswith("| HEAD | 16")
+    )
+    assert row.startswith("| HEAD | 16, 64 | 0.50, 0.25 | 0.40–0.60, 0.40–0.60 | 2.00, 2.50 |")  # noqa: RUF001
+    assert row.endswith("| 1 x status 500 (64 clients) |")
 
 
 def test_the_page_shows_handlers_memory_and_the_environment() -> None:
