@@ -12,7 +12,6 @@ from benchmarks.deployed.restorer import (
     PEER_CONTAINER,
     PEER_FUNCTION,
     PREFLIGHT,
-    PREFLIGHT_BEFORE,
     SIDECAR,
 )
 from benchmarks.deployed.restores import STARTS, WARM, Restores
@@ -49,8 +48,7 @@ It is a model: no request reached AWS. So compare the columns of a row.
 
 Seconds, medians of the rounds ({small_rounds}; of *mixed*, {mixed_rounds}), in which the ways took turns. In brackets,
 *direct* divided by that way. *small* is 10 kB for each package; *mixed* 72 % of 10 kB, 25 % of 300 kB and 3 % of 5 MB.
-*before* is version 0.2.0, with bodies of up to 2,000 bytes in its tables, and TLS in the first call. *±* is half of the
-range of *direct*.
+*±* is half of the range of *direct*.
 
 {small}
 
@@ -240,14 +238,13 @@ def _preflight(warm: Sequence[Restores]) -> str:
             one.path,
             f"{one.ratio(PREFLIGHT, DIRECT):.2f}",
             f"{one.median(PREFLIGHT) - one.median(DIRECT):.2f} s",
-            f"{one.median(PREFLIGHT_BEFORE):.2f} s",
             f"{one.median(PREFLIGHT):.2f} s",
             f"{one.median(SIDECAR):.2f} s",
         )
         for one in warm
         if (one.packages, one.mix) == (300, "small")
     )
-    heads = ("path", "multiple", "more", "preflight, before", "preflight", SIDECAR)
+    heads = ("path", "multiple", "more", "preflight", SIDECAR)
     return _table(heads, rows)
 
 

@@ -17,13 +17,11 @@ DIRECT = "direct"
 PREFLIGHT = "preflight"
 EDGE = "edge"
 SIDECAR = "`larder run`"
-BEFORE = "direct, before"
-PREFLIGHT_BEFORE = "preflight, before"
 PEER_FUNCTION = "peer, function"
 PEER_CONTAINER = "peer, container"
 
 _BASES = {EDGE: "/edge", PEER_FUNCTION: "/peer-function", PEER_CONTAINER: "/peer-container"}
-_FLAGS = {PREFLIGHT: ["--preflight"], PREFLIGHT_BEFORE: ["--preflight"]}
+_FLAGS = {PREFLIGHT: ["--preflight"]}
 _ANY_TOKEN, _ANY_TEAM = "a" * 64, "team_any"
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from benchmarks.deployed.restorer import (
-    BEFORE,
     DIRECT,
     EDGE,
     OWN,
     PEER_CONTAINER,
     PEER_FUNCTION,
     PREFLIGHT,
-    PREFLIGHT_BEFORE,
     SIDECAR,
     Restorer,
 )
@@ -23,18 +21,15 @@ from benchmarks.paths import CI, FAR, LAPTOP, Latencies
 from benchmarks.paths import Path as Route
 
 _PEERS = (PEER_FUNCTION, PEER_CONTAINER)
-SMALL = (OWN, DIRECT, PREFLIGHT, SIDECAR, BEFORE, PREFLIGHT_BEFORE, *_PEERS)
+SMALL = (OWN, DIRECT, PREFLIGHT, SIDECAR, *_PEERS)
 MIXED = (OWN, DIRECT, PREFLIGHT, EDGE, SIDECAR, *_PEERS)
-AFTER_IDLE = (DIRECT, PREFLIGHT, SIDECAR, BEFORE, *_PEERS)
+AFTER_IDLE = (DIRECT, PREFLIGHT, SIDECAR, *_PEERS)
 PATHS = (CI, LAPTOP, FAR)
 WARM = Latencies()
 
 STARTS = Latencies(start=380, peer_start=1_150)
 """Larder: 150 ms for the sandbox, 188 for its init at full speed, and 12 ms of CPU in the first call, at the share of
 512 MB (docs/benchmarks-cold.md). The peer: with 1,024 MB."""
-
-FORMER_START = 540
-"""When the first call loaded TLS: 143 ms of init, and 71 of CPU in the first call."""
 
 Say = Callable[[str], None]
 
@@ -90,9 +85,7 @@ def _case(restorer: Restorer, path: Route, after_idle: bool, rounds: int, say: S
                 continue
             if way == OWN:
                 restorer.fill()
-            former = replace(latencies, in_tables=2_000, start=FORMER_START if after_idle else 0)
-            is_former = way in (BEFORE, PREFLIGHT_BEFORE)
-            restorer.model.set(path, former if is_former else latencies, seed=number)
+            restorer.model.set(path, latencies, seed=number)
             took = restorer.restore(way)
             seconds[way].append(took.seconds)
             restored[way] = min(took.packages, restored.get(way, took.packages))
