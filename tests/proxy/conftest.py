@@ -28,7 +28,7 @@ def running(
 @pytest.fixture
 def turbo(running: Running) -> Iterator[httpx.Client]:
     """turbo in a build of the sidecar."""
-    variables = running.sidecar.turbo_variables()
+    variables = running.sidecar.listener.turbo_variables()
     headers = {"Authorization": f"Bearer {variables['TURBO_TOKEN']}", "User-Agent": "turbo 2.11.11"}
     url = variables["TURBO_API"]
     with httpx.Client(base_url=url, headers=headers, trust_env=False) as client:

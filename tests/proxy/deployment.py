@@ -16,6 +16,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from larder_proxy.connections import LIMITS, Limits
+from larder_proxy.credentials import read_target
+from larder_proxy.listener import Listener
 from larder_proxy.sidecar import Sidecar
 from larder_proxy.spool import LIMIT, Spool
 
@@ -236,9 +238,11 @@ class Running:
 @contextmanager
 def sidecar(deployment: Deployment, folder: Path, **changed: str) -> Iterator[Running]:
     lines: list[str] = []
+    environment = variables(deployment, folder, **changed)
     running = Sidecar(
-        variables(deployment, folder, **changed),
-        folder,
+        environment,
+        read_target(environment, folder),
+        Listener(),
         say=lines.append,
         spool=Spool(deployment.room),
         limits=deployment.limits,

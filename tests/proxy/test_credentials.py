@@ -21,8 +21,8 @@ def github(deployment: Deployment) -> dict[str, str]:
 
 
 def look_up(running: Running, number: int = 1) -> None:
-    headers = {"Authorization": f"Bearer {running.sidecar.token}"}
-    httpx.get(f"{running.sidecar.url}/v1/cache/{number}", headers=headers, trust_env=False)
+    headers = {"Authorization": f"Bearer {running.sidecar.listener.token}"}
+    httpx.get(f"{running.sidecar.listener.url}/v1/cache/{number}", headers=headers, trust_env=False)
 
 
 def test_a_job_of_github_exchanges_its_id_token_and_revokes_the_token(

@@ -119,10 +119,12 @@ def test_a_login_of_a_job_that_hangs_is_tried_for_one_answer(
     before_answers(deployment)
     job = {"TURBO_TOKEN": "", "LARDER_ID_TOKEN": "a.b.c"}
     with sidecar(deployment, tmp_path, **job) as one:
-        token = one.sidecar.turbo_variables()["TURBO_TOKEN"]
+        token = one.sidecar.listener.turbo_variables()["TURBO_TOKEN"]
         headers = {"Authorization": f"Bearer {token}"}
         one.sidecar.cache.prefetch.expect(HASHES)
-        with httpx.Client(base_url=one.sidecar.url, headers=headers, trust_env=False) as turbo:
+        with httpx.Client(
+            base_url=one.sidecar.listener.url, headers=headers, trust_env=False
+        ) as turbo:
             took = seconds(lambda: get_all(turbo))
         assert took < SHORT.answer + SHORT.silence + MARGIN_SECONDS
         assert one.lines[0].startswith("no cache: the id token of the job was refused")

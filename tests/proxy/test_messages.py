@@ -21,8 +21,8 @@ HASH = "08e4547d5347b63f"
 def asked(running: Running, request: str) -> bytes:
     """All that the sidecar answers to these bytes."""
     sidecar = running.sidecar
-    known = {"HOST": f"127.0.0.1:{sidecar.port}", "TOKEN": sidecar.token}
-    with closing(socket.create_connection(("127.0.0.1", sidecar.port), 10)) as one:
+    known = {"HOST": f"127.0.0.1:{sidecar.listener.port}", "TOKEN": sidecar.listener.token}
+    with closing(socket.create_connection(("127.0.0.1", sidecar.listener.port), 10)) as one:
         one.sendall(request.format(**known).replace("\n", "\r\n").encode())
         return b"".join(iter(lambda: one.recv(65_536), b""))
 

@@ -127,8 +127,8 @@ def test_events_of_turbo_are_forwarded_and_not_counted_twice(
     event = {"sessionId": "s", "source": "REMOTE", "event": "HIT", "hash": HASH, "duration": 9}
     deployment.artifacts[HASH] = b"content"
     with sidecar(deployment, tmp_path) as one:
-        headers = {"Authorization": f"Bearer {one.sidecar.token}"}
-        url = one.sidecar.url
+        headers = {"Authorization": f"Bearer {one.sidecar.listener.token}"}
+        url = one.sidecar.listener.url
         assert httpx.get(f"{url}{ARTIFACT}", headers=headers, trust_env=False).content == b"content"
         ci = {**headers, "x-artifact-client-ci": "VENDOR"}
         events = f"{url}/v8/artifacts/events?slug=acme"

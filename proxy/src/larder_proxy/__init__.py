@@ -4,6 +4,7 @@ The package imports nothing outside the standard library and runs on Python 3.9,
 
 clients.py      the paths of each tool, and what each can bear as an answer
 credentials.py  the token: a key, that of a CI job, or that of `turbo login`
+listener.py     where the tools find a sidecar
 spool.py        bodies on their way
 messages.py     HTTP/1.1, as tools and Larder speak it
 connections.py  kept connections, certificates and proxies of companies
@@ -20,6 +21,7 @@ sidecar.py      all of it, with its start and end
 run.py          `larder run`
 process.py      `larder proxy`
 command.py      both, in larder.pyz
+output.py       the lines that people see
 """
 
 __version__ = "1"

@@ -13,10 +13,11 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from larder_proxy.connections import Pool, Reply
+if TYPE_CHECKING:
+    from larder_proxy.connections import Pool, Reply
 
 RENEWED_AT = 0.8
 """The part of a token's lifetime after which the next one is asked for."""

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 from larder_proxy.clients import CLIENTS
 from larder_proxy.connections import Pool
-from larder_proxy.credentials import NoCredential
+from larder_proxy.credentials import NoCredential, read_target
+from larder_proxy.listener import HOST, Listener, variables_for
+from larder_proxy.output import print_line
 from larder_proxy.run import SIGNAL_SECONDS, WAIT_SECONDS, end
-from larder_proxy.server import HOST, STATUS
-from larder_proxy.sidecar import Sidecar, print_line, variables_for
+from larder_proxy.server import STATUS
+from larder_proxy.sidecar import Sidecar
 
 PORT = 41_237
 _START_SECONDS = 10
@@ -71,15 +73,16 @@ def start(port: int = PORT) -> State:
 def serve(port: int) -> int:
     """Be the process, until SIGTERM or Ctrl-C. Returns its status."""
     try:
-        sidecar = Sidecar(os.environ, Path.cwd(), port=port)
+        target, listener = read_target(os.environ, Path.cwd()), Listener(port)
     except (NoCredential, OSError) as error:
         print_line(str(error))
         return 1
+    sidecar = Sidecar(os.environ, target, listener)
     file = _file()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Only this user may read the token.
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
-        json.dump({"pid": os.getpid(), "port": sidecar.port, "token": sidecar.token}, output)
+        json.dump({"pid": os.getpid(), "port": listener.port, "token": listener.token}, output)
 
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -10,10 +10,14 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 
-from larder_proxy.credentials import NoCredential
-from larder_proxy.sidecar import Sidecar, print_line
+from larder_proxy.credentials import NoCredential, read_target
+from larder_proxy.listener import Listener, variables_for
+from larder_proxy.output import print_line
+
+if TYPE_CHECKING:
+    from larder_proxy.sidecar import Sidecar
 
 WAIT_SECONDS = 120.0
 SIGNAL_SECONDS = 0.2
@@ -33,29 +37,32 @@ def run(
 
     Without a cache, the build runs all the same.
     """
-    environment = dict(os.environ)
-    sidecar = None
+    environment, folder = dict(os.environ), Path.cwd()
+    kept = {name: value for name, value in environment.items() if name not in _SECRETS}
     try:
-        sidecar = Sidecar(environment, Path.cwd(), id_token_command=id_token_command)
+        target, listener = read_target(environment, folder), Listener()
     except (NoCredential, OSError) as error:
         print_line(f"no cache: {error}")
-    kept = {name: value for name, value in environment.items() if name not in _SECRETS}
+        return _run(build, kept)
+    variables = variables_for(listener.port, listener.token)
     began = time.time()
+    started: list[Sidecar] = []
+
+    def start() -> None:
+        # Loading it takes as long as all before. The build starts meanwhile, and its first connections wait.
+        from larder_proxy.sidecar import Sidecar
+
+        started.append(Sidecar(environment, target, listener, id_token_command=id_token_command))
+        started[0].expect(build, environment, folder)
+
     try:
-        if sidecar is None:
-            return _run(build, kept)
-        one = sidecar
-        return _run(
-            build,
-            {**one.variables(), **kept, **one.turbo_variables()},
-            lambda: one.expect(build, environment, Path.cwd()),
-        )
+        return _run(build, {**variables, **kept, **listener.turbo_variables()}, start)
     finally:
-        if sidecar is not None:
+        for sidecar in started:
             # The build has started without it.
             from larder_proxy.reports import new_reports
 
-            sidecar.report(new_reports(Path.cwd(), environment, began))
+            sidecar.report(new_reports(folder, environment, began))
             end(sidecar, wait)
 
 
@@ -89,7 +96,11 @@ def _run(
         if signal.getsignal(number) is not signal.SIG_IGN
     }
     try:
-        started.append(subprocess.Popen(build, env=dict(environment)))
+        try:
+            started.append(subprocess.Popen(build, env=dict(environment)))
+        except OSError as error:
+            print(f"larder run: {build[0]}: {error.strerror}", file=sys.stderr)
+            return 127 if isinstance(error, FileNotFoundError) else 126
         for number in early:
             started[0].send_signal(number)
         has_begun()
@@ -98,9 +109,6 @@ def _run(
         while waiting.is_alive():
             waiting.join(SIGNAL_SECONDS)
         status = started[0].wait()
-    except OSError as error:
-        print(f"larder run: {build[0]}: {error.strerror}", file=sys.stderr)
-        return 127 if isinstance(error, FileNotFoundError) else 126
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)

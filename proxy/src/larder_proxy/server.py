@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from larder_proxy import turbo
 from larder_proxy.cache import EVENTS, Cache
 from larder_proxy.clients import Entry, find_entry
+from larder_proxy.listener import HOST, Listener
 from larder_proxy.messages import BLOCK, Malformed, Sent, body_of, head, read_head
 from larder_proxy.spool import Spool, SpoolFull
 from larder_proxy.transfers import Download
 
-HOST = "127.0.0.1"
 STATUS = "/larder/status"
 _CHECK = "/.sccache_check"
 _BINARY = "application/octet-stream"
@@ -32,22 +32,16 @@ _REASONS = {200: "OK", 201: "Created", 202: "Accepted", 207: "Multi-Status", 404
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """Answers the tools until `shutdown`. `port` 0 takes a free one."""
+    """Answers the tools until `shutdown`."""
 
-    allow_reuse_address = True
     daemon_threads = True
-    # Nx opens a hundred connections at once.
-    request_queue_size = 512
 
-    def __init__(
-        self, port: int, token: str, cache: Cache, spool: Spool, *, team: str = ""
-    ) -> None:
-        super().__init__((HOST, port), Handler)
-        self.token, self.cache, self.spool, self.team = token, cache, spool, team
-
-    @property
-    def port(self) -> int:
-        return int(self.server_address[1])
+    def __init__(self, listener: Listener, cache: Cache, spool: Spool, *, team: str = "") -> None:
+        super().__init__((HOST, listener.port), Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener.socket
+        self.port, self.token = listener.port, listener.token
+        self.cache, self.spool, self.team = cache, spool, team
 
     def handle_error(self, *_: object) -> None:
         """A tool that went away is no error."""

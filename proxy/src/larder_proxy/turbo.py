@@ -29,11 +29,6 @@ _ARTIFACT = re.compile(TURBO.paths[0])
 _PASSED = re.compile(r"/v1/(causes|runs(/[A-Za-z0-9_-]+)?|tasks/history)")
 
 
-def variables(url: str, token: str) -> dict[str, str]:
-    """What turbo needs in place of the address and the token that the sidecar uses itself."""
-    return {"TURBO_API": url, "TURBO_TOKEN": token}
-
-
 def find_entry(path: str, query: str, team: str) -> Entry | None:
     """The artifact at a path. `team` is the query that the sidecar sends; turbo can name another team."""
     match = _ARTIFACT.fullmatch(path)

@@ -1,0 +1,13 @@
+"""The lines that people see."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+
+
+def print_line(line: str) -> None:
+    shown = "".join(char if char.isprintable() else "?" for char in line)
+    # A terminal that was closed takes no line.
+    with suppress(OSError):
+        print(f"Larder: {shown}", file=sys.stderr, flush=True)
