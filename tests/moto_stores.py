@@ -61,6 +61,9 @@ _MOTO_SERIALIZE_STRUCTURE = BaseJSONSerializer._serialize_type_structure
 _MOTO_WORDS = ConditionExpressionParser._lex_condition_expression
 _MOTO_SET_ATTRIBUTE = LimitedSizeDict.__setitem__
 
+_LONGEST_KEY = 2048
+"""In bytes. Sort keys have half of that."""
+
 _names: dict[tuple[Any, str], tuple[str, ...]] = {}
 """The names under which moto looks for a member of a shape. Shapes belong to moto's models, which stay in memory."""
 
@@ -115,6 +118,10 @@ def _answer_tables(headers: Any, body: bytes) -> tuple[int, dict[str, str], byte
     handler = DynamoHandler()
     handler.headers, handler.querystring, handler.uri_match = headers, {}, {}
     handler.params = json.loads(body)
+    if any(_is_too_long(key) for key in _keys(handler.params)):
+        refusal = {"__type": "ValidationException", "message": "a key is too long"}
+        content = json.dumps(refusal).encode()
+        return 400, {"content-length": str(len(content))}, content
     handler.region = headers["authorization"].split("/")[2]
     handler.current_account = DEFAULT_ACCOUNT_ID
     handler.access_key = ""
@@ -124,6 +131,23 @@ def _answer_tables(headers: Any, body: bytes) -> tuple[int, dict[str, str], byte
         status, lines, text = handler.call_action()
     content = text.encode() if isinstance(text, str) else text
     return int(status), {**lines, "content-length": str(len(content))}, content
+
+
+def _keys(asked: Any) -> Iterator[dict[str, dict[str, str]]]:
+    """The keys in the parameters of a call."""
+    if isinstance(asked, list):
+        for one in asked:
+            yield from _keys(one)
+    elif isinstance(asked, dict):
+        yield from [asked["Key"]] if "Key" in asked else asked.get("Keys", [])
+        for name, value in asked.items():
+            if name not in ("Key", "Keys", "Item", "ExpressionAttributeValues"):
+                yield from _keys(value)
+
+
+def _is_too_long(key: dict[str, dict[str, str]]) -> bool:
+    """Whether DynamoDB refuses a key that moto accepts."""
+    return any(len(value.get("S", "").encode()) > _LONGEST_KEY for value in key.values())
 
 
 def _keep_no_copies() -> None:

@@ -31,7 +31,7 @@ from tests.rehearsal.stack import Keys, Stack
 ROLES = "roles"
 """The value of the variable ENGINE for a rehearsal."""
 
-_CALL = "larder_call"
+_CALL, _SENT = "larder_call", "larder_sent"
 _READS = ("GetObject", "HeadObject")
 _LISTING = ("s3:ListBucket", "s3:ListBucketVersions")
 """Without it, S3 refuses to say that an object or a version is missing."""
@@ -209,6 +209,7 @@ def _leave(request: AWSRequest, **_: object) -> None:
     # A reply that a test gives instead of Amazon does not get here.
     call: _Call | None = request.context.get(_CALL)
     if _now is not None and call is not None:
+        request.context[_SENT] = True
         _now.note_use(call.function, call.grants - _asked_when_missing(call))
 
 
@@ -230,7 +231,7 @@ def _end(
     **_: object,
 ) -> None:
     call: _Call | None = context.get(_CALL)
-    if _now is None or call is None:
+    if _now is None or call is None or not context.get(_SENT):
         return
     problem = parsed.get("Error", {})
     if http_response.status_code == 403 or problem.get("Code") in _REFUSALS:

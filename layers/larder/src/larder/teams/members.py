@@ -25,7 +25,7 @@ from larder.errors import (
 )
 from larder.teams import repository
 from larder.teams.models import Member, Membership, Places, Role, TeamMembership
-from larder.teams.slugs import SLUG, names_a_team
+from larder.teams.slugs import named_team
 from larder.teams.teams import acting_in
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ def find_membership(id_or_slug: str, user_id: str, *, bound_to: str | None) -> T
 
     Raises TeamNotFound if the team does not exist, the user is not a member, or the key is bound to another team.
     """
-    team_id = id_or_slug if names_a_team(id_or_slug) else None
-    if SLUG.fullmatch(id_or_slug):
-        team_id = repository.team_of_slug(id_or_slug)
+    team_id = named_team(id_or_slug)
     if team_id is None or bound_to not in (None, team_id):
         raise TeamNotFound
     found = _memberships([repository.read_membership(team_id, user_id)])

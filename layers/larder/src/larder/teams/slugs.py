@@ -29,5 +29,10 @@ def parse_slug(text: str) -> str:
 
 
 def team_of_slug(slug: str) -> str | None:
-    """The id of the team with this slug. None if there is none."""
-    return repository.team_of_slug(slug)
+    """The id of the team with this slug. None if there is none, as for a text that cannot be a slug."""
+    return repository.team_of_slug(slug) if SLUG.fullmatch(slug) else None
+
+
+def named_team(id_or_slug: str) -> str | None:
+    """The text itself if it has the format of an id, or the id of the team with this slug."""
+    return id_or_slug if names_a_team(id_or_slug) else team_of_slug(id_or_slug)

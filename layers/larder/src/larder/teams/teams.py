@@ -35,9 +35,8 @@ from larder.teams.models import (
     Role,
     RunInputs,
     Team,
-    is_team_id,
 )
-from larder.teams.slugs import parse_slug
+from larder.teams.slugs import named_team, parse_slug
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -134,7 +133,7 @@ def create_team(
 
 
 def find_team(id_or_slug: str) -> Team | None:
-    team_id = id_or_slug if is_team_id(id_or_slug) else repository.team_of_slug(id_or_slug)
+    team_id = named_team(id_or_slug)
     return None if team_id is None else repository.get_team(team_id)
 
 
