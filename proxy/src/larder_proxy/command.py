@@ -87,7 +87,8 @@ def _proxy(asked: argparse.Namespace) -> int:
     # `larder run` starts sooner without it.
     from larder_proxy import process
 
-    port = getattr(asked, "port", None) or process.PORT
+    given = getattr(asked, "port", None)
+    port = process.PORT if given is None else given
     try:
         if asked.act == "serve":
             return process.serve(port)
