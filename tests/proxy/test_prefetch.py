@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from pathlib import Path
 
@@ -218,16 +217,6 @@ def test_a_dry_run_is_of_turbo_run_only(tmp_path: Path) -> None:
     for command, wanted in commands.items():
         found = dry_run(command.split(), environment, tmp_path / "packages")
         assert found == (None if wanted is None else [own, *wanted.split()]), command
-
-
-def test_a_build_goes_before_its_dry_run(tmp_path: Path) -> None:
-    """Both hash the same files at the same time."""
-    program = tmp_path / "turbo"
-    document = '{"tasks": [{"hash": "\'$(nice)\'", "cache": {"local": false}}]}'
-    program.write_text(f"#!/bin/sh\necho '{document}'\n")
-    program.chmod(0o755)
-    here = os.nice(0)
-    assert listed([str(program)], {"PATH": "/usr/bin:/bin"}, tmp_path) == [str(min(here + 10, 19))]
 
 
 def test_a_dry_run_names_what_turbo_lacks_and_gets_no_token(tmp_path: Path) -> None:

@@ -125,13 +125,6 @@ def dry_run(build: list[str], environment: Mapping[str, str], folder: Path) -> l
     return [own, *arguments[:end], "--dry=json", *arguments[end:]]
 
 
-def _nice(environment: Mapping[str, str]) -> list[str]:
-    """What lets the build go first, which hashes the same files at the same time."""
-    import shutil
-
-    return ["nice", "-n", "10"] if shutil.which("nice", path=environment.get("PATH")) else []
-
-
 def listed(command: list[str], environment: Mapping[str, str], folder: Path) -> list[str]:
     """The hashes of the tasks that turbo does not have in its own folder. None of them if the dry run fails."""
     # Without a team, turbo asks no remote cache.
@@ -139,7 +132,7 @@ def listed(command: list[str], environment: Mapping[str, str], folder: Path) -> 
     offline.pop("TURBO_RUN_SUMMARY", None)
     try:
         done = subprocess.run(
-            [*_nice(environment), *command],
+            command,
             cwd=folder,
             env=offline,
             stdin=subprocess.DEVNULL,
