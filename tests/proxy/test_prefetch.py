@@ -190,8 +190,12 @@ def test_a_fresh_clone_has_no_own_artifacts(tmp_path: Path) -> None:
     assert may_have_own_artifacts(build, {"TURBO_CACHE_DIR": "/elsewhere"}, folder)
     for own in (".turbo/cache", "node_modules/.cache/turbo"):
         (root / own).mkdir(parents=True)
+        # turbo makes it as soon as it starts.
+        assert not may_have_own_artifacts(build, {}, folder)
+        artifact = root / own / "08e4547d5347b63f.tar.zst"
+        artifact.touch()
         assert may_have_own_artifacts(build, {}, folder)
-        (root / own).rmdir()
+        artifact.unlink()
     (root / "turbo.json").write_text('{"cacheDir": "elsewhere"}')
     assert may_have_own_artifacts(build, {}, folder)
     (root / "turbo.json").unlink()

@@ -85,12 +85,12 @@ class LastRun:
 
 
 def may_have_own_artifacts(build: list[str], environment: Mapping[str, str], folder: Path) -> bool:
-    """Whether turbo can have artifacts in a folder of its own. A fresh clone has none."""
+    """Whether turbo can have artifacts in a folder of its own. A fresh clone has at most the folder."""
     if environment.get("TURBO_CACHE_DIR") or any(one.startswith("--cache-dir") for one in build):
         return True
     for above in (folder, *folder.parents):
         # A worktree shares the artifacts of the first one. Its .git is a file.
-        if any((above / own).exists() for own in _OWN_FOLDERS) or (above / ".git").is_file():
+        if any(_has_files(above / own) for own in _OWN_FOLDERS) or (above / ".git").is_file():
             return True
         for file in (above / "turbo.json", above / "turbo.jsonc"):
             with suppress(OSError):
@@ -99,6 +99,14 @@ def may_have_own_artifacts(build: list[str], environment: Mapping[str, str], fol
         if (above / ".git").exists():
             return False
     return True
+
+
+def _has_files(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as found:
+            return any(found)
+    except OSError:
+        return False
 
 
 def dry_run(build: list[str], environment: Mapping[str, str], folder: Path) -> list[str] | None:
