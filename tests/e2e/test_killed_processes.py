@@ -6,6 +6,7 @@ Then, restarts of the deployment. The tools are real.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import shlex
@@ -22,10 +23,11 @@ import pytest
 
 from benchmarks.deployed import repositories
 from benchmarks.deployed.restorer import native
+from tests.proxy.deployment import deployed, variables
 
 from . import monorepo, turbo
 from .build_tools import settings
-from .cloud import LocalCloud
+from .cloud import LocalCloud, free_port
 from .workspaces import SOURCES, Make, Workspace, ccache, gradle, needs, nx, sccache
 
 pytestmark = [pytest.mark.e2e, needs("gcc")]
@@ -299,6 +301,52 @@ def test_a_killed_process_costs_one_build_at_most(
         assert counts.hits >= project.entries // 2, (victim, said)
         assert [*temporary.iterdir()] == []
     assert killed >= len(victims) // 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+@pytest.mark.parametrize("make", [ccache, pytest.param(sccache, marks=pytest.mark.thorough)])
+def test_a_killed_larder_proxy_fails_no_compile_and_starts_again(
+    make: Make, larder: Path, tools: Path, tmp_path: Path
+) -> None:
+    workspace = make(tmp_path / "project", tools)
+    make_slow(workspace, TASK_SECONDS)
+    with deployed() as deployment, ending_sccache(workspace.root):
+        env = variables(deployment, tmp_path)
+
+        def proxy(act: str) -> str:
+            command = [sys.executable, str(larder), "proxy", act]
+            port = ["--port", "0"] if act == "start" else []
+            return subprocess.run(
+                [*command, *port], env=env, capture_output=True, text=True, check=True
+            ).stdout
+
+        def start() -> subprocess.Popen[bytes]:
+            """A build with the process of the user."""
+            workspace.forget()
+            proxy("start")
+            lines = [line.removeprefix("export ") for line in proxy("env").splitlines()]
+            own = {
+                name: value.strip("'") for name, _, value in (one.partition("=") for one in lines)
+            }
+            own |= {"SCCACHE_SERVER_PORT": str(free_port()), **workspace.variables}
+            return subprocess.Popen(workspace.command, cwd=workspace.root, env={**env, **own})
+
+        build = start()
+        while not workspace.outputs():
+            assert build.poll() is None
+            time.sleep(0.02)
+        state = json.loads((tmp_path / ".cache/larder/proxy.json").read_text())
+        os.kill(state["pid"], signal.SIGKILL)
+        assert build.wait(SECONDS) == 0
+        built = workspace.digests()
+        assert len(built) == SOURCES
+        counts = dict[str, int]()
+        for _ in range(2):
+            assert start().wait(SECONDS) == 0
+            assert workspace.digests() == built
+            counts = json.loads(proxy("status"))
+            proxy("stop")
+        assert (counts["hits"] >= SOURCES, counts["misses"]) == (True, 0)
 
 
 def slow_sccache(root: Path, tools: Path) -> Workspace:
