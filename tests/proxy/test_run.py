@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from larder_proxy.process import PORT
 
 from tests.web_server import slow
 from tools.release.package import pack_sidecar
@@ -243,6 +244,8 @@ def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: P
     status, output, errors = run(larder, env, "proxy", "start", "--port", "0")
     assert (status, errors) == (0, "")
     assert output.startswith("larder proxy listens at http://127.0.0.1:")
+    # 0 is any free port.
+    assert str(PORT) not in output
     try:
         again = run(larder, env, "proxy", "start")
         assert again == (0, output, "")
