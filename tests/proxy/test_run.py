@@ -178,13 +178,14 @@ def test_a_killed_process_leaves_no_file(
 
 
 IN_A_TERMINAL = """
-import os, sys
+import fcntl, os, sys, termios
 terminal = os.open(sys.argv[1], os.O_RDWR)
+fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 for number in range(3):
     os.dup2(terminal, number)
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""The leader of a session gets its terminal when it opens one."""
+"""Makes the leader of a session control a terminal."""
 
 COUNT = """
 import pathlib, signal, sys, time
