@@ -183,7 +183,7 @@ def test_a_build_succeeds_in_time_and_one_line_has_the_reason(
         # These tools find it themselves, build, and store the entry again.
         assert (lines, counts.misses, counts.stored) == ([], 0, counts.hits)
     else:
-        assert (len(lines), counts.hits) == (1, 0)
+        assert (len(lines), counts.hits) == (1, 0), said
         assert wrong.line in lines[0]
 
 

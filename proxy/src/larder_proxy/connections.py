@@ -41,8 +41,8 @@ class Limits(NamedTuple):
     """Until a connection is open, with its proxy and TLS."""
     answer: float = 20
     """Until an answer begins, with all tries and redirects."""
-    silence: float = 10
-    """Without a byte."""
+    silence: float = 8
+    """Without a byte. ccache gives up after ten, and would ask for the next entry before anyone knows."""
     upload: float = 20
     """The same in uploads: storage answers when it has kept all bytes."""
 

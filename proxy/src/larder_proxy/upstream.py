@@ -36,7 +36,6 @@ _READ_ONLY = {"read_only", "missing_permission"}
 _MOST_WAIT_SECONDS = 2.0
 _MOST_JSON = 20_000_000
 _BYTES = "octet-stream"
-_SILENT = "no answer in time"
 _ELSEWHERE = "no cache: TURBO_API is not the address of Larder, or a proxy answers in its place"
 _DESCRIBING = "x-artifact-"
 """The headers that turbo stores with an artifact and reads again."""
@@ -186,7 +185,7 @@ class Upstream:
             try:
                 return Answer(reply.status, reply.read(_MOST_JSON))
             except socket.timeout:
-                self._failed(_SILENT)
+                self._timed_out()
                 return None
             except (OSError, ValueError):
                 return None
@@ -235,14 +234,13 @@ class Upstream:
         """
         reply, reason, attempt, tries = None, "", 0, _TRIES
         while True:
-            began = time.monotonic()
             try:
                 file: BinaryIO | None = None if body is None else body.open()
                 size = 0 if body is None else body.size
                 reply = self._pool.request(method, url, headers, file, size, until=until)
             except socket.timeout:
                 # The build has waited long enough, so there is no second try.
-                self._failed(_SILENT, began)
+                self._timed_out()
                 return None
             except (OSError, ValueError) as error:
                 reply, reason = None, type(error).__name__
@@ -276,7 +274,7 @@ class Upstream:
                         heard = time.monotonic()
                 except socket.timeout:
                     resumes = _RESUMES
-                    self._failed(_SILENT, heard)
+                    self._timed_out()
                 except (OSError, ValueError):
                     pass
                 resumes += 1
@@ -313,16 +311,20 @@ class Upstream:
             self._answered_at = time.monotonic()
         self.places.succeeded()
 
-    def _failed(self, reason: str, silent_since: float | None = None) -> None:
-        """Pause after some failures in a row, or after a time in which no request got an answer.
+    def _timed_out(self) -> None:
+        """Pause at once if no other request got an answer shortly before."""
+        is_silent = time.monotonic() - self._answered_at > self._pool.limits.silence / 2
+        self._failed("no answer in time", _FAILURES if is_silent else 1)
+
+    def _failed(self, reason: str, failures: int = 1) -> None:
+        """Pause after some failures in a row.
 
         Each pause is longer than one shortly before, so that a build waits for few requests in all.
         """
         with self._lock:
             now = time.monotonic()
-            self._failures += 1
-            is_silent = silent_since is not None and self._answered_at < silent_since
-            if (self._failures < _FAILURES and not is_silent) or now < self._paused_until:
+            self._failures += failures
+            if self._failures < _FAILURES or now < self._paused_until:
                 return
             self._failures = 0
             # A download that hangs in the middle begins with an answer. So answers do not shorten the pauses.
