@@ -17,6 +17,7 @@ import pytest
 from benchmarks.deployed import repositories
 from benchmarks.deployed.restorer import native
 from benchmarks.paths import LAPTOP, LOOPBACK, NONE, Latencies, Model, modelled
+from tests.default_signals import with_default_signals
 
 from . import monorepo, turbo
 from .cloud import running
@@ -45,7 +46,7 @@ class Repository:
         """A session of its own, as in a terminal. Its output is a file, because a process can outlive its parent."""
         with (self.temporary / "output").open("w") as output:
             return subprocess.Popen(
-                command,
+                with_default_signals(command),
                 cwd=self.root,
                 env={**self.variables, **variables},
                 stdin=subprocess.DEVNULL,

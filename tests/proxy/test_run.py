@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from larder_proxy.process import PORT
 
+from tests.default_signals import with_default_signals
 from tests.web_server import slow
 from tools.release.package import pack_sidecar
 
@@ -136,8 +137,9 @@ def test_a_signal_ends_the_build_and_the_sidecar(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     env = variables(deployment, tmp_path, TMPDIR=str(temporary))
+    command = [sys.executable, str(larder), "run", "--", "sh", "-c", "echo up; exec sleep 60"]
     process = subprocess.Popen(
-        [sys.executable, str(larder), "run", "--", "sh", "-c", "echo up; exec sleep 60"],
+        with_default_signals(command),
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -210,7 +212,7 @@ def test_a_closed_terminal_is_one_signal_to_the_build(
     if leader == "shell":
         command = ["sh", "-c", '"$@"; exit $?', "sh", *command]
     process = subprocess.Popen(
-        [sys.executable, "-c", IN_A_TERMINAL, os.ttyname(theirs), *command],
+        with_default_signals([sys.executable, "-c", IN_A_TERMINAL, os.ttyname(theirs), *command]),
         env=variables(deployment, tmp_path),
         start_new_session=True,
     )

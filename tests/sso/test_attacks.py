@@ -201,7 +201,8 @@ def test_8_forms_that_providers_use(journey: Journey, claims: dict[str, Any]) ->
 
 @pytest.mark.parametrize("claim", ["auth_time", "iat"])
 def test_8_times_with_fractions(journey: Journey, claim: str) -> None:
-    assert error_of(journey.sign_in(**{claim: time.time()})) is None
+    claims: dict[str, Any] = {claim: time.time()}
+    assert error_of(journey.sign_in(**claims)) is None
 
 
 def test_8_userinfo_of_another_person(journey: Journey) -> None:
