@@ -91,6 +91,15 @@ def free_port() -> int:
             return port
 
 
+def is_running(group: int) -> bool:
+    """Whether a process of the group is left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class Request:
     """One line of the server's request log. `path` is without the query. `line` is the complete line."""

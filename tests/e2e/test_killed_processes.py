@@ -27,7 +27,7 @@ from tests.proxy.deployment import deployed, variables
 
 from . import monorepo, turbo
 from .build_tools import settings
-from .cloud import LocalCloud, free_port
+from .cloud import LocalCloud, free_port, is_running
 from .workspaces import SOURCES, Make, Workspace, ccache, gradle, needs, nx, sccache
 
 pytestmark = [pytest.mark.e2e, needs("gcc")]
@@ -170,14 +170,6 @@ def ending_sccache(root: Path) -> Iterator[None]:
         while (pid := server_of(root)) is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-
-
-def is_running(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class Body:
 
 
 class Spool:
-    """The room for bodies, in bytes."""
+    """Keeps bodies, of `limit` bytes together at most."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._left = limit
