@@ -9,13 +9,14 @@ from pathlib import Path
 import httpx
 from larder_proxy.credentials import Target
 from larder_proxy.lists import MOST_FILES, LastRun, dry_run, listed, may_have_own_artifacts
-from larder_proxy.places import FIRST, MOST, Places
+from larder_proxy.places import FIRST, MOST, NEAR, Places
 from larder_proxy.prefetch import LARGEST
 
 from .deployment import Deployment, Running, sidecar
 
 HASHES = [f"{number:016x}" for number in range(250)]
 TARGET = Target("https://cache.example.com", team="acme")
+FAR_SECONDS = 0.164
 
 
 def get(turbo: httpx.Client, hash: str) -> httpx.Response:
@@ -110,14 +111,22 @@ def test_places_grow_with_success_and_are_halved_once_a_round() -> None:
     places = Places()
     assert places.most == FIRST
     for _ in range(200):
-        places.succeeded()
+        places.succeeded(FAR_SECONDS)
     assert places.most == MOST
     for _ in range(20):
         places.refused()
     assert places.most == MOST // 2
     for _ in range(MOST // 2 + 1):
-        places.succeeded()
+        places.succeeded(FAR_SECONDS)
     assert places.most == MOST // 2 + 1
+
+
+def test_a_deployment_far_away_has_more_places_than_one_nearby() -> None:
+    for fastest, most in ((0.016, NEAR + 16), (0.05, NEAR + 50), (FAR_SECONDS, MOST)):
+        places = Places()
+        for seconds in (fastest, *[10.0] * 200):
+            places.succeeded(seconds)
+        assert places.most == most, fastest
 
 
 def test_places_begin_with_those_of_the_last_run() -> None:

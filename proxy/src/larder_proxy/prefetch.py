@@ -9,7 +9,7 @@ from collections import deque
 from functools import partial
 from typing import Callable
 
-from larder_proxy.places import FIRST, MOST
+from larder_proxy.places import FIRST, NEAR
 from larder_proxy.spool import IN_MEMORY, Spool
 from larder_proxy.transfers import Download, fetched
 from larder_proxy.upstream import Upstream
@@ -46,7 +46,7 @@ class Prefetch:
         self._work: deque[Callable[[], None]] = deque()
         self._missing: dict[str, float] = {}
         self._unconfirmed: dict[str, None] = {}
-        self._connected = 0
+        self._connected = self._threads = 0
         self._bytes = self._files = 0
         self._is_closed = False
 
@@ -59,8 +59,8 @@ class Prefetch:
                 self._work.append(partial(self._query, new[at : at + QUERIED_AT_ONCE]))
             for hash in new:
                 self._work.append(partial(self._fetch, self._fetches[hash]))
-        for _ in range(min(MOST, len(new))):
-            threading.Thread(target=self._run, daemon=True).start()
+        for _ in range(min(max(NEAR, self._upstream.places.most), len(new))):
+            self._start()
 
     def expect_if_asked(self, hashes: list[str]) -> None:
         """The same, as soon as turbo asks for one of them. Else they are in turbo's own folder, or out of date."""
@@ -70,7 +70,7 @@ class Prefetch:
 
     def prepare(self) -> None:
         """Open the first connections, because turbo is about to ask for something."""
-        self._connected = FIRST
+        self._connected += FIRST
         for _ in range(FIRST):
             threading.Thread(target=self._upstream.connect, daemon=True).start()
 
@@ -110,12 +110,13 @@ class Prefetch:
         for download in left:
             download.close()
 
-    def _run(self) -> None:
-        with self._changed:
-            self._connected += 1
-            is_connecting = self._connected <= MOST
+    def _start(self) -> None:
+        self._threads += 1
+        threading.Thread(target=self._run, args=(self._threads,), daemon=True).start()
+
+    def _run(self, number: int) -> None:
         # Those that wait for a place wait for no handshake afterwards.
-        if is_connecting:
+        if number > self._connected:
             self._upstream.connect()
         while True:
             with self._changed:
@@ -124,6 +125,8 @@ class Prefetch:
                 if not self._work:
                     return
                 work = self._work.popleft()
+                if self._threads < self._upstream.places.most:
+                    self._start()
             work()
 
     def _query(self, hashes: list[str]) -> None:

@@ -235,6 +235,7 @@ class Upstream:
         reply, reason, attempt, tries = None, "", 0, _TRIES
         while True:
             try:
+                sent_at = time.monotonic()
                 file: BinaryIO | None = None if body is None else body.open()
                 size = 0 if body is None else body.size
                 reply = self._pool.request(method, url, headers, file, size, until=until)
@@ -246,7 +247,7 @@ class Upstream:
                 reply, reason = None, type(error).__name__
             else:
                 if reply.status not in _AGAIN:
-                    self._succeeded()
+                    self._succeeded(time.monotonic() - sent_at)
                     return reply
                 reason = f"status {reply.status}"
                 if reply.status in _REFUSED:
@@ -305,11 +306,11 @@ class Upstream:
         with self._lock:
             return not self._is_off and time.monotonic() >= self._paused_until
 
-    def _succeeded(self) -> None:
+    def _succeeded(self, seconds: float) -> None:
         with self._lock:
             self._failures = 0
             self._answered_at = time.monotonic()
-        self.places.succeeded()
+        self.places.succeeded(seconds)
 
     def _timed_out(self) -> None:
         """Pause at once if no other request got an answer shortly before."""
