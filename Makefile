@@ -79,7 +79,7 @@ rehearsal: $(READY) $(SAM) ## run each function under its IAM role with its samp
 	@.venv/bin/python -m tests.rehearsal --short --workers $(WORKERS)
 
 .PHONY: permissions
-permissions: $(READY) $(SAM) ## run all function tests under the IAM roles, then without each permission, to find unused ones (4 minutes of CPU)
+permissions: $(READY) $(SAM) ## run all function tests under the IAM roles, then without each permission, to find unused ones (7 minutes)
 	@.venv/bin/python -m tests.rehearsal --workers $(WORKERS)
 
 # Only the folders that have such tests, because collecting all others takes each worker longer than most tests.

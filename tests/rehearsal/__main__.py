@@ -34,7 +34,7 @@ UNUSED = Path(__file__).with_name("unused.toml")
 Uses = dict[Permission, list[str]]
 """The tests that use a permission, fastest first."""
 
-_ALL_TESTS = ("tests/rehearsal", "tests/functions")
+_ALL_TESTS = ("tests/rehearsal", "tests/functions", "tests/sso", "tests/trust")
 _FEW_TESTS = ("tests/rehearsal", "tests/functions/test_sample_events.py")
 _RESOURCES = "resources.json"
 _WORTH_WORKERS = 50
@@ -81,7 +81,7 @@ def _pytest(
     return subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-p", "tests.rehearsal.plugin"),
-            *("-n", workers, *arguments),
+            *("-m", "not thorough", "-n", workers, *arguments),
         ],
         cwd=ROOT,
         env={
@@ -116,8 +116,9 @@ def _uses(findings: Iterable[dict[str, Any]]) -> Iterator[tuple[Permission, list
 
 def _unexplained(used: Iterable[Permission]) -> Iterator[str]:
     explained = {
-        Permission(entry["function"], entry["action"], entry["resource"]): entry["reason"]
+        Permission(function, entry["action"], entry["resource"]): entry["reason"]
         for entry in tomllib.loads(UNUSED.read_text()).get("unused", [])
+        for function in entry["functions"]
     }
     unused = permissions() - set(used)
     for permission in sorted(unused):

@@ -10,9 +10,13 @@ import time_machine
 
 from larder import aws, clock
 from larder.clock import to_ms
+from larder.conditions import equals
 from larder.misses.inputs import report_of
 from larder.misses.summaries import parse_summary
+from larder.runs import storage
+from larder.runs.models import StoredRun
 from larder.settings import settings
+from larder.tables import USAGE
 from larder.teams.models import RunInputs
 from larder.teams.teams import TeamChange, change_team
 from tests.larder.misses.summaries import document, task_record
@@ -85,3 +89,10 @@ def objects() -> dict[str, bytes]:
         ].read()
         for one in listed.get("Versions", ())
     }
+
+
+def lose_inputs(cloud: Cloud, sha: str) -> None:
+    """Delete the object with the inputs of the run of a commit."""
+    (item,) = USAGE.scan(equals(owner=cloud.team.id, sha=sha))
+    run = StoredRun(item["day"].removeprefix("run#"), None, None, item["inputs"])  # type: ignore[arg-type]
+    storage.delete(cloud.team.id, run)

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,16 +15,14 @@ from larder.explanations import service
 from larder.misses.inputs import report_of
 from larder.misses.summaries import parse_summary
 from larder.rate_limits.models import Limit
-from larder.runs import storage
 from larder.runs.codes import coded
-from larder.runs.models import StoredRun
 from larder.runs.service import read_run
 from larder.tables import USAGE
 from larder.teams.models import RunInputs
 from tests.conftest import SetOption
 from tests.functions.teams.people import outcome
 from tests.larder.misses.summaries import document, task_record, variables
-from tests.requests import Cloud
+from tests.requests import Cloud, Reply, Sender
 
 from .reports import (
     BRANCH,
@@ -37,6 +36,7 @@ from .reports import (
     causes,
     keep,
     later,
+    lose_inputs,
     objects,
     report,
     send,
@@ -170,18 +170,18 @@ def test_a_task_that_the_baseline_lacks_comes_from_another_run(cloud: Cloud) -> 
         assert shown["new"] == ["ui#build"], "the other run has other global inputs"
 
 
-def test_the_next_candidate_is_used_if_an_object_is_gone(cloud: Cloud) -> None:
+@pytest.mark.parametrize("explain", [ask, send])
+def test_the_next_candidate_is_used_if_an_object_is_gone(
+    cloud: Cloud, explain: Callable[[Sender, Any], Reply]
+) -> None:
     keep(cloud)
     send(cloud.send, report(LIB, sha="1" * 40))
     with later():
         send(cloud.send, report(LIB_2, sha="2" * 40))
-        (item,) = (one for one in items(cloud) if one["sha"] == "2" * 40)
-        place = item["day"].removeprefix("run#")
-        stored = StoredRun(place, reporter=None, scope=None, inputs=item["inputs"])  # type: ignore[arg-type]
-        storage.delete(cloud.team.id, stored)
+        lose_inputs(cloud, "2" * 40)
     with later(2):
         body = report(LIB_2, sha="3" * 40, ancestors=("2" * 40, "1" * 40))
-        assert ask(cloud.send, body).json["causes"]["baseline"]["sha"] == "1" * 40
+        assert explain(cloud.send, body).json["causes"]["baseline"]["sha"] == "1" * 40
 
 
 def test_a_run_that_is_reported_twice_has_one_object(cloud: Cloud) -> None:

@@ -140,6 +140,17 @@ def test_a_run_is_compared_again_with_the_run_that_is_asked_for(cloud: Cloud) ->
     assert (none.json["causes"], none.json["missing"]) == (None, "no_baseline")
 
 
+def test_a_run_whose_object_is_gone_has_no_inputs(cloud: Cloud) -> None:
+    reports.keep(cloud)
+    reports.send(cloud.send, reports.report(reports.LIB, sha=reports.MAIN))
+    with reports.later():
+        second = reports.report(reports.LIB_2, sha=reports.BRANCH)
+        reports.send(cloud.send, second)
+        reports.lose_inputs(cloud, reports.BRANCH)
+        reply = shown(cloud, second, "main")
+    assert (reply.json["causes"], reply.json["missing"]) == (None, "no_inputs")
+
+
 def test_a_run_without_inputs_or_a_baseline_says_so(cloud: Cloud) -> None:
     reports.keep(cloud)
     alone = reports.report(reports.LIB)
