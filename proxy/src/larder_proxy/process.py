@@ -22,7 +22,9 @@ from larder_proxy.run import SIGNAL_SECONDS, WAIT_SECONDS, end
 from larder_proxy.server import STATUS
 from larder_proxy.sidecar import Sidecar
 
-PORT = 41_237
+PORT = 31_237
+"""Below those that systems give to outgoing connections."""
+
 _START_SECONDS = 10
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import socketserver
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 from larder_proxy import turbo
 from larder_proxy.cache import EVENTS, Cache
@@ -27,14 +29,16 @@ _COLLECTION = (
     "</D:response></D:multistatus>"
 )
 _MOST_JSON = 20_000_000
+_AGAIN_SECONDS = 0.01
 _DATE = "%a, %d %b %Y %H:%M:%S GMT"
 _REASONS = {200: "OK", 201: "Created", 202: "Accepted", 207: "Multi-Status", 404: "Not Found"}
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """Answers the tools until `shutdown`."""
+    """Answers the tools until `stop`."""
 
     daemon_threads = True
+    is_stopped = False
 
     def __init__(self, listener: Listener, cache: Cache, spool: Spool, *, team: str = "") -> None:
         super().__init__((HOST, listener.port), Handler, bind_and_activate=False)
@@ -42,6 +46,25 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.socket = listener.socket
         self.port, self.token = listener.port, listener.token
         self.cache, self.spool, self.team = cache, spool, team
+
+    def serve(self) -> None:
+        """Take connections until `stop`. Its thread sleeps between them, unlike that of `serve_forever`."""
+        while not self.is_stopped:
+            self._serve_next()
+
+    def _serve_next(self) -> None:
+        try:
+            self.process_request(*self.get_request())
+        except OSError:
+            # The tool went away, or the system has no file for its connection at the moment.
+            time.sleep(_AGAIN_SECONDS)
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        # Linux wakes the thread by this, other systems by the next call.
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.server_close()
 
     def handle_error(self, *_: object) -> None:
         """A tool that went away is no error."""

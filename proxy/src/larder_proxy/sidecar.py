@@ -49,10 +49,7 @@ class Sidecar:
         spool = spool or Spool()
         self.cache = Cache(self._upstream, spool)
         self._server = Server(listener, self.cache, spool, team=target.query)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.01,), daemon=True
-        )
-        self._thread.start()
+        threading.Thread(target=self._server.serve, daemon=True).start()
         self._last_run: LastRun | None = None
 
     def expect(self, build: list[str], environment: Mapping[str, str], folder: Path) -> None:
@@ -91,8 +88,7 @@ class Sidecar:
     def close(self, seconds: float) -> bool:
         """Wait for uploads, and revoke the token of a job. False if uploads were lost."""
         is_done = self.cache.finish(seconds)
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()
         self._credentials.revoke()
         self._pool.close()
         return is_done
