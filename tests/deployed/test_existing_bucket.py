@@ -18,8 +18,8 @@ MOVED = {**TRIAL, "ExistingBucket": BUCKET}
 THEIRS = {"logs/2026-11-22.gz": b"a log", "artifacts.txt": b"a note"}
 LARGE = b"large artifact" * 500_000
 """Seven megabytes: too large to pass through a function."""
-BEFORE = b"stored before" * 500
-"""Too large for the index alone."""
+BEFORE = b"stored before" * 5_000
+"""Too large for the tables, from which smaller ones stay hits."""
 
 Ask = Callable[..., httpx.Response]
 
