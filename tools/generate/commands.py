@@ -1,8 +1,7 @@
-"""The tables of commands and of common options in docs/operator-cli.md, from the commands of `larder`."""
+"""The lists of commands and of common options in docs/operator-cli.md, from the commands of `larder`."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import cast
 
@@ -23,15 +22,20 @@ def options() -> None:
 
 
 def table(*names: str) -> None:
-    """A row for each command: how it is called, and the first paragraph of its help.
+    """A line for each command: how it is called, and the first sentence of its help.
 
     The name of a group, such as `users`, stands for all commands of the group.
     """
-    print(table_row("Command", "Effect"))
-    print("|---|---|")
-    for name in names:
-        for path, command in _commands(name, cli.commands[name]):
-            print(table_row(_usage(path, command), _summary(command)))
+    lines = [
+        (_usage(path, command), command.get_short_help_str(200))
+        for name in names
+        for path, command in _commands(name, cli.commands[name])
+    ]
+    width = max(len(usage) for usage, _ in lines)
+    print("```")
+    for usage, summary in lines:
+        print(f"{usage:{width}}  {summary}")
+    print("```")
 
 
 def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
@@ -50,12 +54,7 @@ def _usage(path: str, command: click.Command) -> str:
             words.append(str(one.metavar or one.name).upper())
         elif one.required:
             words.append(f"{one.opts[0]} {_placeholder(cast(click.Option, one))}")
-    return f"`{' '.join(words)}`"
-
-
-def _summary(command: click.Command) -> str:
-    first, _, _ = inspect.cleandoc(command.help or "").partition("\n\n")
-    return " ".join(first.split())
+    return " ".join(words)
 
 
 def _placeholder(option: click.Option) -> str:
