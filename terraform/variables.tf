@@ -1,7 +1,7 @@
 # Generated from template.yaml by `make generate`. Do not edit.
 
 variable "retention_days" {
-  description = "Days an artifact is kept after its last use. A change also applies to stored artifacts."
+  description = "Days an artifact is kept after its last use, also what is stored already."
   type        = number
   default     = 30
   nullable    = false
@@ -13,7 +13,7 @@ variable "retention_days" {
 }
 
 variable "retention_counts_from" {
-  description = "What `RetentionDays` and `ScopedRetentionDays` count from: an artifact's last `use`, or its `upload`."
+  description = "What the retention counts from: an artifact's last `use`, or its `upload`."
   type        = string
   default     = "use"
   nullable    = false
@@ -25,7 +25,7 @@ variable "retention_counts_from" {
 }
 
 variable "scoped_retention_days" {
-  description = "Days an artifact in a credential's own scope is kept, if less than `RetentionDays`. Only [protected](protection.md) teams have own scopes."
+  description = "Days an artifact in an [own scope](protection.md#scopes) is kept, if less than `RetentionDays`."
   type        = number
   default     = 7
   nullable    = false
@@ -37,7 +37,7 @@ variable "scoped_retention_days" {
 }
 
 variable "default_quota_bytes" {
-  description = "Bytes a team may store (100 GB). 0 means no limit. Further teams that a user creates over HTTP have half of it. `larder teams set --quota` sets another for one team."
+  description = "Bytes a team may store (100 GB), half of it for each further team of its creator. 0 means no limit. `larder teams set --quota` sets another for one team."
   type        = number
   default     = 100000000000
   nullable    = false
@@ -61,7 +61,7 @@ variable "personal_quota_bytes" {
 }
 
 variable "unverified_quota_bytes" {
-  description = "Bytes a user may store without a team until their email address is proven (1 GB), if less than `PersonalQuotaBytes`. 0 means nothing. A quota of their own replaces it."
+  description = "Bytes a user may store without a team until their email address is proven (1 GB), if less than `PersonalQuotaBytes`. 0 means nothing."
   type        = number
   default     = 1000000000
   nullable    = false
@@ -97,7 +97,7 @@ variable "max_stored_bytes" {
 }
 
 variable "over_quota" {
-  description = "What happens to an upload over the quota: `evict` deletes the least recently used artifacts until it fits, `refuse` refuses it."
+  description = "An upload over the quota: `evict` deletes the least recently used artifacts, `refuse` refuses the upload."
   type        = string
   default     = "evict"
   nullable    = false
@@ -169,7 +169,7 @@ variable "download_url_seconds" {
 }
 
 variable "inline_download_bytes" {
-  description = "The largest unsigned artifact, in bytes, that a function returns itself. Larger ones redirect to S3, which costs the client a round trip and costs you less."
+  description = "The largest unsigned artifact, in bytes, that a function returns itself. Larger ones redirect to S3: a round trip more, and less cost."
   type        = number
   default     = 262144
   nullable    = false
@@ -181,7 +181,7 @@ variable "inline_download_bytes" {
 }
 
 variable "inline_limit_bytes" {
-  description = "The largest signed artifact, in bytes, that a function returns itself. Larger ones redirect to S3, which may lose the signature. Lambda allows 6 MB with base64, about 4.7 MB of artifact."
+  description = "The largest signed artifact, in bytes, that a function returns itself. Larger ones redirect to S3, which may lose the signature. Lambda allows about 4.7 MB."
   type        = number
   default     = 4700000
   nullable    = false
@@ -193,7 +193,7 @@ variable "inline_limit_bytes" {
 }
 
 variable "edge_downloads" {
-  description = "The redirects that the [edge](edge.md) carries, if there is one: `all`, or those of `tagged` (signed) artifacts. S3 carries the others, free for builds in the bucket's region."
+  description = "The redirects that the [edge](edge.md#cost) carries: `all`, or those of `tagged` (signed) artifacts. S3 carries the others."
   type        = string
   default     = "all"
   nullable    = false
@@ -205,7 +205,7 @@ variable "edge_downloads" {
 }
 
 variable "max_upload_bytes" {
-  description = "The largest artifact, in bytes. A larger direct upload is discarded. S3 takes at most 5 GiB in one PUT."
+  description = "The largest artifact, in bytes. S3 takes at most 5 GiB."
   type        = number
   default     = 5368709120
   nullable    = false
@@ -253,7 +253,7 @@ variable "default_key_length" {
 }
 
 variable "default_key_prefix" {
-  description = "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, such as `acme_`. It cannot begin with `vca_`, which is reserved for tokens of Vercel."
+  description = "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, but not `vca_`."
   type        = string
   default     = ""
   nullable    = false
@@ -344,7 +344,7 @@ variable "default_key_expires_in_seconds" {
 }
 
 variable "disable_custom_key_expiry" {
-  description = "Whether every key gets the default lifetime. Requests for another are refused."
+  description = "Whether every key gets the default lifetime."
   type        = bool
   default     = false
   nullable    = false
@@ -425,7 +425,7 @@ variable "key_start_length" {
 }
 
 variable "disable_key_hashing" {
-  description = "Whether keys are stored in plain text, so that everyone who can read the table can use them. Not recommended."
+  description = "Whether keys are stored in plain text, for everyone who can read the table. Not recommended."
   type        = bool
   default     = false
   nullable    = false
@@ -473,7 +473,7 @@ variable "max_keys_per_user" {
 }
 
 variable "protect_new_teams" {
-  description = "When a new team becomes [protected](protection.md): `when-trusted` by its first rule or key with `artifacts: trust`, `always` from the start, `never` by itself. Owners can turn protection on and off."
+  description = "When a new team becomes [protected](protection.md): `when-trusted` by its first rule or key with `artifacts: trust`, `always` from the start, `never` by itself."
   type        = string
   default     = "when-trusted"
   nullable    = false
@@ -485,7 +485,7 @@ variable "protect_new_teams" {
 }
 
 variable "trusted_issuers" {
-  description = "Issuers whose id tokens CI jobs of all teams can exchange, separated by commas, if the team has a rule. `*` stands for one label of the host or one part of the path. `larder issuers add` adds others."
+  description = "Issuers whose id tokens CI jobs can exchange, separated by commas. `*` stands for one label of the host or one part of the path. `larder issuers add` adds others."
   type        = string
   default     = "https://token.actions.githubusercontent.com,https://token.actions.githubusercontent.com/*,https://token.actions.*.ghe.com,https://gitlab.com,https://oidc.circleci.com/org/*,https://agent.buildkite.com,https://vstoken.dev.azure.com/*,https://api.bitbucket.org/2.0/workspaces/*/pipelines-config/identity/oidc"
   nullable    = false
@@ -526,7 +526,7 @@ variable "max_ci_tokens_per_hour" {
 }
 
 variable "session_for_api_keys" {
-  description = "Whether an API key in a header of a request to `/api/auth` counts as a session of its user."
+  description = "Whether an API key in a header [counts as a session](api-keys.md#a-key-in-place-of-a-session) of its user."
   type        = bool
   default     = false
   nullable    = false
@@ -540,7 +540,7 @@ variable "disable_session_for_api_keys" {
 }
 
 variable "api_key_headers" {
-  description = "The headers that may hold an API key in place of a session, separated by commas. The first that a request has counts."
+  description = "The headers that may hold such a key, separated by commas. The first that a request has counts."
   type        = string
   default     = "x-api-key"
   nullable    = false
@@ -591,7 +591,7 @@ variable "extensions" {
 }
 
 variable "operator_emails" {
-  description = "The operators' email addresses, separated by commas. A user with such an address becomes an operator when the address is proven. On the local cloud, `operator@larder.local`."
+  description = "The [operators'](api-keys.md#operators) email addresses, separated by commas. On the local cloud, `operator@larder.local`."
   type        = string
   default     = ""
   nullable    = false
@@ -615,7 +615,7 @@ variable "enable_email_and_password" {
 }
 
 variable "sign_up_policy" {
-  description = "Who can sign up: addresses with an open invitation to a team or of a domain in `AllowedEmailDomains` (`invited`), everyone (`open`), or no one (`closed`). The operator's command can always add users. On the local cloud, `open`."
+  description = "Who can sign up: addresses with an open invitation to a team or of a domain in `AllowedEmailDomains` (`invited`), everyone (`open`), or no one (`closed`). On the local cloud, `open`."
   type        = string
   default     = "invited"
   nullable    = false
@@ -665,7 +665,7 @@ variable "enable_change_email" {
 }
 
 variable "confirm_email_change" {
-  description = "Whether a user with a verified address must first confirm a change by a link to the old address. Then the link to the new address is sent."
+  description = "Whether a user with a verified address must first confirm a change by a link to the old address."
   type        = bool
   default     = true
   nullable    = false
@@ -873,7 +873,7 @@ variable "outbox_retention_days" {
 }
 
 variable "base_url" {
-  description = "The origin that clients use, such as `https://cache.example.com`, for links in mail, URLs of artifacts and origin checks. Set it if a domain of your own or a proxy is in front of the API. Empty means the API's own address."
+  description = "The origin that clients use, such as `https://cache.example.com`, for links in mail, URLs of artifacts and origin checks. Empty means the API's own address."
   type        = string
   default     = ""
   nullable    = false
@@ -897,7 +897,7 @@ variable "dual_stack" {
 }
 
 variable "trusted_origins" {
-  description = "Other origins whose pages may call `/api/auth`, sign people in and be redirected to, separated by commas. In `https://*.example.com`, `*` stands for one part of the host name."
+  description = "Other origins whose pages may call `/api/auth`, sign people in and be redirected to, separated by commas. `*` stands for one part of the host name."
   type        = string
   default     = ""
   nullable    = false

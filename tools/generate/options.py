@@ -153,8 +153,8 @@ def _bounds(option: Option) -> str:
     """In parentheses. Empty for a boolean, whose default shows what it is."""
     least, most = option.metadata["min"], option.metadata["max"]
     if longest := option.metadata["longest"]:
-        return f"(up to {longest} characters)"
+        return f"(≤{longest} characters)"
     if least is not None:
-        return f"(from {least})" if most is None else f"({least} to {most})"
+        return f"(≥{least})" if most is None else f"({least}\N{EN DASH}{most})"
     others = [one for one in option.metadata["choices"] or () if one != option.default]
     return f"(or {', '.join(f'`{choice}`' for choice in others)})" if others else ""

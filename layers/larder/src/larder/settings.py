@@ -113,29 +113,28 @@ class Settings:
 
     retention_days: int = _option(
         30,
-        "Days an artifact is kept after its last use. A change also applies to stored artifacts.",
+        "Days an artifact is kept after its last use, also what is stored already.",
         group="cache",
         minimum=1,
         maximum=3650,
     )
     retention_counts_from: str = _option(
         "use",
-        "What `RetentionDays` and `ScopedRetentionDays` count from: an artifact's last `use`, or its `upload`.",
+        "What the retention counts from: an artifact's last `use`, or its `upload`.",
         group="cache",
         choices=("use", "upload"),
     )
     scoped_retention_days: int = _option(
         7,
-        "Days an artifact in a credential's own scope is kept, if less than `RetentionDays`. Only "
-        "[protected](protection.md) teams have own scopes.",
+        "Days an artifact in an [own scope](protection.md#scopes) is kept, if less than `RetentionDays`.",
         group="cache",
         minimum=1,
         maximum=3650,
     )
     default_quota_bytes: int = _option(
         10**11,
-        "Bytes a team may store (100 GB). 0 means no limit. Further teams that a user creates over HTTP have half of "
-        "it. `larder teams set --quota` sets another for one team.",
+        "Bytes a team may store (100 GB), half of it for each further team of its creator. 0 means no limit. "
+        "`larder teams set --quota` sets another for one team.",
         group="cache",
         minimum=0,
         maximum=10**18,
@@ -151,7 +150,7 @@ class Settings:
     unverified_quota_bytes: int = _option(
         10**9,
         "Bytes a user may store without a team until their email address is proven (1 GB), if less than "
-        "`PersonalQuotaBytes`. 0 means nothing. A quota of their own replaces it.",
+        "`PersonalQuotaBytes`. 0 means nothing.",
         group="cache",
         minimum=0,
         maximum=10**18,
@@ -173,8 +172,7 @@ class Settings:
     )
     over_quota: str = _option(
         "evict",
-        "What happens to an upload over the quota: `evict` deletes the least recently used artifacts until it fits, "
-        "`refuse` refuses it.",
+        "An upload over the quota: `evict` deletes the least recently used artifacts, `refuse` refuses the upload.",
         group="cache",
         choices=("evict", "refuse"),
     )
@@ -211,8 +209,8 @@ class Settings:
     )
     inline_download_bytes: int = _option(
         262_144,
-        "The largest unsigned artifact, in bytes, that a function returns itself. Larger ones redirect to S3, which "
-        "costs the client a round trip and costs you less.",
+        "The largest unsigned artifact, in bytes, that a function returns itself. Larger ones redirect to S3: a round "
+        "trip more, and less cost.",
         group="cache",
         minimum=0,
         maximum=4_700_000,
@@ -220,21 +218,21 @@ class Settings:
     inline_limit_bytes: int = _option(
         4_700_000,
         "The largest signed artifact, in bytes, that a function returns itself. Larger ones redirect to S3, which may"
-        " lose the signature. Lambda allows 6 MB with base64, about 4.7 MB of artifact.",
+        " lose the signature. Lambda allows about 4.7 MB.",
         group="cache",
         minimum=0,
         maximum=4_700_000,
     )
     edge_downloads: str = _option(
         "all",
-        "The redirects that the [edge](edge.md) carries, if there is one: `all`, or those of `tagged` (signed) "
-        "artifacts. S3 carries the others, free for builds in the bucket's region.",
+        "The redirects that the [edge](edge.md#cost) carries: `all`, or those of `tagged` (signed) artifacts. S3 "
+        "carries the others.",
         group="cache",
         choices=("all", "tagged"),
     )
     max_upload_bytes: int = _option(
         5 * 1024**3,
-        "The largest artifact, in bytes. A larger direct upload is discarded. S3 takes at most 5 GiB in one PUT.",
+        "The largest artifact, in bytes. S3 takes at most 5 GiB.",
         group="cache",
         minimum=1,
         maximum=5 * 1024**3,
@@ -255,8 +253,7 @@ class Settings:
     )
     default_key_prefix: str = _option(
         "",
-        "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, such as `acme_`. It "
-        "cannot begin with `vca_`, which is reserved for tokens of Vercel.",
+        "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, but not `vca_`.",
         group="keys",
         longest=32,
         pattern="^((?!vca_)[A-Za-z0-9_.:~-]{1,32})?$",
@@ -293,7 +290,7 @@ class Settings:
     )
     disable_custom_key_expiry: bool = _option(
         False,
-        "Whether every key gets the default lifetime. Requests for another are refused.",
+        "Whether every key gets the default lifetime.",
         group="keys",
     )
     minimum_key_expires_in_seconds: int = _option(
@@ -341,8 +338,7 @@ class Settings:
     )
     disable_key_hashing: bool = _option(
         False,
-        "Whether keys are stored in plain text, so that everyone who can read the table can use them. Not "
-        "recommended.",
+        "Whether keys are stored in plain text, for everyone who can read the table. Not recommended.",
         group="keys",
     )
     default_key_permissions: str = _option(
@@ -370,7 +366,7 @@ class Settings:
     protect_new_teams: str = _option(
         "when-trusted",
         "When a new team becomes [protected](protection.md): `when-trusted` by its first rule or key with "
-        "`artifacts: trust`, `always` from the start, `never` by itself. Owners can turn protection on and off.",
+        "`artifacts: trust`, `always` from the start, `never` by itself.",
         group="keys",
         choices=("always", "never", "when-trusted"),
     )
@@ -379,8 +375,8 @@ class Settings:
         "https://token.actions.*.ghe.com,https://gitlab.com,https://oidc.circleci.com/org/*,"
         "https://agent.buildkite.com,https://vstoken.dev.azure.com/*,"
         "https://api.bitbucket.org/2.0/workspaces/*/pipelines-config/identity/oidc",
-        "Issuers whose id tokens CI jobs of all teams can exchange, separated by commas, if the team has a rule. `*` "
-        "stands for one label of the host or one part of the path. `larder issuers add` adds others.",
+        "Issuers whose id tokens CI jobs can exchange, separated by commas. `*` stands for one label of the host or "
+        "one part of the path. `larder issuers add` adds others.",
         group="keys",
         longest=800,
         pattern="^[A-Za-z0-9.:/*,_~ -]*$",
@@ -401,7 +397,7 @@ class Settings:
     )
     session_for_api_keys: bool = _option(
         False,
-        "Whether an API key in a header of a request to `/api/auth` counts as a session of its user.",
+        "Whether an API key in a header [counts as a session](api-keys.md#a-key-in-place-of-a-session) of its user.",
         group="keys",
     )
     disable_session_for_api_keys: bool = _option(
@@ -411,8 +407,7 @@ class Settings:
     )
     api_key_headers: str = _option(
         "x-api-key",
-        "The headers that may hold an API key in place of a session, separated by commas. The first that a request has "
-        "counts.",
+        "The headers that may hold such a key, separated by commas. The first that a request has counts.",
         group="keys",
         longest=80,
         pattern="^( *[A-Za-z0-9_-]+ *(,|$))*$",
@@ -438,8 +433,8 @@ class Settings:
 
     operator_emails: str = _option(
         "",
-        "The operators' email addresses, separated by commas. A user with such an address becomes an operator when "
-        "the address is proven. On the local cloud, `operator@larder.local`.",
+        "The [operators'](api-keys.md#operators) email addresses, separated by commas. On the local cloud, "
+        "`operator@larder.local`.",
         group="accounts",
         longest=296,
         pattern=_international(r'( *[^@\s,"\\]+@[^@\s,"\\]+ *(,|$))*', most=49),
@@ -451,8 +446,7 @@ class Settings:
     sign_up_policy: str = _option(
         "invited",
         "Who can sign up: addresses with an open invitation to a team or of a domain in `AllowedEmailDomains` "
-        "(`invited`), everyone (`open`), or no one (`closed`). The operator's command can always add users. On the "
-        "local cloud, `open`.",
+        "(`invited`), everyone (`open`), or no one (`closed`). On the local cloud, `open`.",
         group="accounts",
         choices=("invited", "open", "closed"),
     )
@@ -481,8 +475,7 @@ class Settings:
     )
     confirm_email_change: bool = _option(
         True,
-        "Whether a user with a verified address must first confirm a change by a link to the old address. Then the "
-        "link to the new address is sent.",
+        "Whether a user with a verified address must first confirm a change by a link to the old address.",
         group="accounts",
     )
     enable_delete_user: bool = _option(
@@ -600,8 +593,7 @@ class Settings:
     base_url: str = _option(
         "",
         "The origin that clients use, such as `https://cache.example.com`, for links in mail, URLs of artifacts and "
-        "origin checks. Set it if a domain of your own or a proxy is in front of the API. Empty means the API's own "
-        "address.",
+        "origin checks. Empty means the API's own address.",
         group="requests",
         longest=96,
         pattern="^(https?://[A-Za-z0-9_.:-]+/?)?$",
@@ -615,8 +607,8 @@ class Settings:
     )
     trusted_origins: str = _option(
         "",
-        "Other origins whose pages may call `/api/auth`, sign people in and be redirected to, separated by commas. In"
-        " `https://*.example.com`, `*` stands for one part of the host name.",
+        "Other origins whose pages may call `/api/auth`, sign people in and be redirected to, separated by commas. `*` "
+        "stands for one part of the host name.",
         group="requests",
         longest=256,
         pattern="^( *https?://[A-Za-z0-9_.:*-]+/? *(,|$))*$",
