@@ -13,7 +13,7 @@ from benchmarks.load import Outcome
 class Compared:
     """A case with a number of clients: the median of the rounds' ratios, and the lowest and highest ratio of the rates.
 
-    `rate` compares replies per second: higher is better. `p50` and `p99` compare the times of a reply: lower is better.
+    `rate` compares replies per second: higher is better. `p99` compares the times of a reply: lower is better.
     The CPU time is that of all processes of a server for one reply.
     """
 
@@ -23,7 +23,6 @@ class Compared:
     rate: float
     rate_least: float
     rate_most: float
-    p50: float
     p99: float
     larder_ms: float
     peer_ms: float
@@ -56,7 +55,6 @@ def compared(
         rate=statistics.median(rates),
         rate_least=min(rates),
         rate_most=max(rates),
-        p50=_ratio(rounds, 50),
         p99=_ratio(rounds, 99),
         larder_ms=_together([ours for ours, _ in rounds], 50),
         peer_ms=_together([theirs for _, theirs in rounds], 50),

@@ -26,20 +26,18 @@ SIZES = {
 INTRODUCTION = """\
 # Compatibility with turbo versions
 
-Each row is the result of a test with each of its versions. The client from npm builds a monorepo of {packages} packages
-with a local Larder, the test deletes the client's local cache and all outputs, and the client builds again. `make
-compatibility` updates the tables of this page.
+Each row is the result of a test with each of its versions and modes: the client from npm builds a monorepo of
+{packages} packages with a local Larder, the test deletes the client's local cache and all outputs, and the client
+builds again. `make compatibility` updates the tables of this page.
 
-- **Mode.** *normal* is turbo with its default settings. *preflight* is `--preflight`. *signature* is `"remoteCache":
-  {{"signature": true}}` in turbo.json with a key in `TURBO_REMOTE_CACHE_SIGNATURE_KEY`.
-- **Uploads go** *through the API* (about 4.5 MB at most, else 413) or *straight to storage* with a presigned URL (S3's
-  5 GB at most).
-- **Warm run hits**: packages that the second build restored from the remote cache. One package has an output of 20 MB
-  and one of 120 MB, both incompressible; the others 1 KB to 4 MB.
-- **Restored outputs**: *byte-identical* if every restored file, its mode and every link are the same as after the first
-  build.
+- **Mode.** *normal* is turbo with its default settings, *preflight* with `--preflight`, *signature* with
+  `"remoteCache": {{"signature": true}}` in turbo.json.
+- **Uploads go** *through the API* (about 4.5 MB at most) or *straight to storage* with a presigned URL.
+- **Warm run hits**: packages that the second build restored. One has an output of 20 MB and one of 120 MB, both
+  incompressible; the others 1 KB to 4 MB.
+- **Restored outputs**: *byte-identical* if every restored file, its mode and every link are the same.
 - **Dry run sees**: the remote hits that `turbo run build --dry=json` reports, and the requests that it sends for them.
-- **Asks the status**: whether a build sends `GET /v8/artifacts/status` first. No version stops because of the reply.
+- **Asks the status**: whether a build sends `GET /v8/artifacts/status` first.
 
 ## Results
 
@@ -49,29 +47,24 @@ CONCLUSIONS = """
 ## Conclusions
 
 - **Large artifacts need preflight and turbo 2.10.13 or newer**, or [2.2.3 with the edge](#with-the-edge). Older clients
-  add the team to the presigned URL, which breaks its signature. Larder recognizes them and lets them upload through the
-  API: larger artifacts are refused with 413 and built again in every run.
-- **Downloads have no such limit.** Every version in the table restores all stored artifacts.
-- **Without the edge, do not combine signatures and preflight.** The signature is in a header that S3 does not store.
-  With preflight, clients from 2.10.13 on lose it, and every run builds everything again, although a dry run reports
-  hits.
+  [break presigned URLs](clients/turbo.md#preflight), so they upload through the API.
+- **Downloads have no such limit.** Every version restores all stored artifacts.
+- **Without the edge, do not combine signatures and preflight.** S3 does not store the header with the signature, so
+  clients from 2.10.13 on build everything again in every run, although a dry run reports hits.
 - **Without the edge, the time saved is incomplete for large artifacts.** turbo reads a build's duration from a header
-  of the download, which a download from storage does not have: such a hit counts as 0 ms in turbo's summary and events.
-  Larder does not know the duration of direct uploads.
-- turbo gives up on a download after 30 seconds and on an upload after 60. On a slow connection, increase
-  `TURBO_REMOTE_CACHE_TIMEOUT` and `TURBO_REMOTE_CACHE_UPLOAD_TIMEOUT` (seconds). The tests use 240 for both.
+  that a download from storage does not have: such a hit counts as 0 ms in turbo's summary and events.
+- On a slow connection, increase [turbo's time-outs](clients/turbo.md#settings). The tests use 240 seconds for both.
 """
 
 EDGE = """
 ## With the edge
 
-The [edge](edge.md) changes what clients can upload and restore. Each row is the result of the same test, without and
-with it. The monorepo has a package for each of these sizes: {sizes}.
+The same test, without and with the [edge](edge.md). The monorepo has a package for each of these sizes: {sizes}.
 
 - *restored* artifacts are byte-identical. *refused (413)* are those above the limit of the API. *stored, missed* are
   those whose signature S3 dropped.
-- **Time saved** is what turbo's summary of the warm run says about its hits. *counted* is the duration with which the
-  task was stored, which the test compares with how long the task took. *0 ms* is a hit whose duration got lost.
+- **Time saved** is what turbo's summary of the warm run says about its hits. *counted* is the duration of the task,
+  which the test compares with how long it took. *0 ms* is a hit whose duration got lost.
 - turbo 2.2.3 to 2.10.12 needs a key that is bound to a team for direct uploads, as here. 2.1.3 and older send no
   length, so they never get an address.
 
@@ -80,13 +73,11 @@ with it. The monorepo has a package for each of these sizes: {sizes}.
 TOOLS = """
 ## Other build tools
 
-Each row is a test with the real client and [`larder run`](tools/README.md): it builds, the test deletes all outputs and
-the client's own cache, and it builds again. Rush, tested through `larder proxy`, is not in the table. Newer versions of
-Gradle and Bazel were only read, not run.
+The same test with [`larder run`](tools/README.md). Rush, tested through `larder proxy`, is not in the table. Newer
+versions of Gradle and Bazel were only read, not run.
 
 - **Outputs** are the sizes of the files that one task writes. Entries over 4.5 MB go straight to storage.
-- **Second build** is what `larder run` counts: entries that were found, of those that the tool asked for. A compile of
-  ccache has two.
+- **Second build** is what `larder run` counts: entries that were found, of those that the tool asked for.
 - **Time saved** is whether [usage](usage.md#build-tools) has it.
 
 """
@@ -106,7 +97,7 @@ def grouped(fates: Mapping[str, str]) -> str:
 
 
 def read_rows(document: Path, kind: type[RowType]) -> tuple[RowType, ...]:
-    """The rows of the committed table, one for each version. Empty if it has other columns or does not exist."""
+    """The rows of the committed table, one for each version and mode. Empty if it has other columns or is missing."""
     if not document.exists():
         return ()
     lines = document.read_text().splitlines()
@@ -117,8 +108,9 @@ def read_rows(document: Path, kind: type[RowType]) -> tuple[RowType, ...]:
             ]
             if header == COLUMNS[kind]:
                 return tuple(
-                    kind(version, *cells)
-                    for versions, *cells in rows
+                    kind(version, mode, *cells)
+                    for versions, modes, *cells in rows
+                    for mode in modes.split("; ")
                     for version in versions.split(", ")
                 )
     return ()
@@ -173,11 +165,14 @@ def page(rows: Iterable[AnyRow], of_edge: Iterable[AnyRow], of_tools: Iterable[A
 
 
 def _table(kind: type[AnyRow], rows: Iterable[AnyRow]) -> str:
-    """The table. Versions with the same mode and results share a row."""
+    """The table. Versions and modes with the same results share a row."""
     versions: dict[tuple[str, ...], list[str]] = {}
     for version, *cells in map(astuple, rows):
         versions.setdefault(tuple(cells), []).append(version)
-    merged = [(", ".join(shared), *cells) for cells, shared in versions.items()]
+    modes: dict[tuple[str, ...], list[str]] = {}
+    for (mode, *cells), shared in versions.items():
+        modes.setdefault((", ".join(shared), *cells), []).append(mode)
+    merged = [(shared, "; ".join(of), *cells) for (shared, *cells), of in modes.items()]
     lines = [f"| {' | '.join(cells)} |" for cells in (COLUMNS[kind], *merged)]
     lines.insert(1, "|" + "---|" * len(COLUMNS[kind]))
     return "\n".join(lines) + "\n"
