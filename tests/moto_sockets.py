@@ -7,7 +7,6 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.client import parse_headers
 from io import BytesIO
 from typing import Any
 from unittest.mock import patch
@@ -119,10 +118,12 @@ class _Connection:
         """Pass the request on, once all of it is sent."""
         if not self._sent:
             return
-        request, self._sent = BytesIO(bytes(self._sent)), bytearray()
-        method, target, _ = request.readline().decode().split(" ", 2)
-        headers = HTTPHeaders.from_pairs(parse_headers(request).items())
-        body = request.read()
+        head, _, body = bytes(self._sent).partition(b"\r\n\r\n")
+        self._sent.clear()
+        first, *fields = head.decode("latin-1").split("\r\n")
+        method, target, _ = first.split(" ", 2)
+        # http.client's parser of mail takes longer than the rest of a call.
+        headers = HTTPHeaders.from_pairs(field.partition(": ")[::2] for field in fields)
         if _watches:
             show(*_call(method, target, headers, body))
         for take in _takes:
@@ -130,8 +131,8 @@ class _Connection:
                 self._reply = BytesIO(f"HTTP/1.1 {status} .\r\ncontent-length: 0\r\n\r\n".encode())
                 return
         status, lines, content = self._answered(method, target, headers, body)
-        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        self._reply = BytesIO(f"HTTP/1.1 {status} .\r\n{head}\r\n".encode() + content)
+        begin = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        self._reply = BytesIO(f"HTTP/1.1 {status} .\r\n{begin}\r\n".encode() + content)
 
     def _answered(
         self, method: str, target: str, headers: Any, body: bytes

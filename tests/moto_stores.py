@@ -6,6 +6,7 @@ would have to create each table and bucket again.
 
 import json
 import pickle
+from base64 import b64encode
 from collections import defaultdict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,10 +21,10 @@ from moto.core.base_backend import BackendDict
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.model_instances import model_data, reset_model_data
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
+from moto.core.responses import ActionContext, ActionResult
 from moto.core.serialize import (
     AttributePicker,
     AttributePickerContext,
-    BaseJSONSerializer,
     XFormedAttributePicker,
 )
 from moto.core.utils import method_names_from_class
@@ -33,7 +34,8 @@ from moto.dynamodb.models.dynamo_type import DynamoType, LimitedSizeDict
 from moto.dynamodb.models.table import Table
 from moto.dynamodb.parsing.ast_nodes import DepthFirstTraverser, Node  # type: ignore[attr-defined]
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser  # type: ignore[attr-defined]
-from moto.dynamodb.responses import DynamoHandler
+from moto.dynamodb.parsing.validators import ActionCountValidator
+from moto.dynamodb.responses import DynamoHandler, DynamoResult
 from moto.s3.models import FakeKey, s3_backends
 from moto.secretsmanager.models import secretsmanager_backends
 
@@ -57,9 +59,14 @@ _LOCK = RLock()
 """Connections are kept from one test to the next, so all tests of a process share it."""
 
 _MOTO_TRANSACT = DynamoDBBackend.transact_write_items
-_MOTO_SERIALIZE_STRUCTURE = BaseJSONSerializer._serialize_type_structure
 _MOTO_WORDS = ConditionExpressionParser._lex_condition_expression
 _MOTO_SET_ATTRIBUTE = LimitedSizeDict.__setitem__
+_MOTO_REPLY = DynamoResult.execute_result
+_MOTO_RESULT = DynamoResult.__init__
+_MOTO_COUNT_CLAUSES = ActionCountValidator.verify_action_counts
+
+_WITH_ITEMS = ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "GetItems", "Query", "Scan")
+"""How the names of operations end whose replies have nothing but items, and numbers of items."""
 
 _LONGEST_KEY = 2048
 """In bytes. Sort keys have half of that."""
@@ -70,6 +77,9 @@ _names: dict[tuple[Any, str], tuple[str, ...]] = {}
 
 _conditions: dict[str | None, tuple[Any, ...]] = {}
 """The words of each condition."""
+
+_are: dict[tuple[type, Any], bool] = {}
+"""Whether objects of a type are nodes of a kind."""
 
 _waiting: list["Stores"] = []
 """The stores to put back at the next call. A test often replaces them before it makes one."""
@@ -97,12 +107,14 @@ def answering_boto3() -> Iterator[None]:
             patch("moto.core.responses.method_names_from_class", cache(method_names_from_class)),
             patch("moto.backend_index.backend_url_patterns", _url_patterns()),
             patch.object(XFormedAttributePicker, "__call__", _pick),
-            patch.object(BaseJSONSerializer, "_serialize_type_structure", _serialize_structure),
             patch.object(LimitedSizeDict, "__setitem__", _set_attribute),
+            patch.object(DynamoResult, "__init__", ActionResult.__init__),
+            patch.object(DynamoResult, "execute_result", _reply),
             patch.object(DynamoDBBackend, "transact_write_items", _transact),
             patch.object(UpdateExpressionParser, "make", cache(UpdateExpressionParser.make)),
             patch.object(Node, "__deepcopy__", _copy_tree, create=True),
             patch.object(DepthFirstTraverser, "traverse", _traverse),
+            patch.object(ActionCountValidator, "verify_action_counts", _count_clauses),
             patch.object(ConditionExpressionParser, "_lex_condition_expression", _words),
         ):
             yield
@@ -176,18 +188,6 @@ def _url_patterns() -> list[tuple[str, Any]]:
     return [(service, pattern) for service, pattern in backend_url_patterns if service in _SERVICES]
 
 
-def _serialize_structure(
-    serializer: BaseJSONSerializer, serialized: Any, value: Any, shape: Any, key: str
-) -> None:
-    """Copy a simple attribute of an item, such as `{"S": "text"}`. moto looks for each of the ten types in it."""
-    if key and type(value) is dict and len(value) == 1:
-        ((kind, content),) = value.items()
-        if kind in _SIMPLE and type(content) in (str, bool):
-            serialized[key] = value
-            return
-    _MOTO_SERIALIZE_STRUCTURE(serializer, serialized, value, shape, key)
-
-
 def _set_attribute(attributes: LimitedSizeDict, name: str, value: DynamoType) -> None:
     """Set an attribute of an item. moto measures the whole item for each, which only long values can make too large."""
     simple = type(value) is DynamoType and value.type in _SIMPLE
@@ -195,6 +195,32 @@ def _set_attribute(attributes: LimitedSizeDict, name: str, value: DynamoType) ->
         dict.__setitem__(attributes, name, value)
     else:
         _MOTO_SET_ATTRIBUTE(attributes, name, value)
+
+
+def _reply(result: DynamoResult, context: ActionContext) -> tuple[int, dict[str, str], str]:
+    """The reply with items. moto builds each attribute twice more, and looks up its shape, before it writes JSON."""
+    if not str(context.operation_model.name).endswith(_WITH_ITEMS):
+        _MOTO_RESULT(result, result.result)
+        return _MOTO_REPLY(result, context)  # type: ignore[return-value]
+    given: Any = result.result
+    known = context.operation_model.output_shape.members  # type: ignore[union-attr]
+    members = {name: given[name] for name in known if given.get(name) is not None}
+    body = json.dumps(members, default=_attribute)
+    return 200, {"Content-Type": "application/x-amz-json-1.0"}, body
+
+
+def _attribute(value: object) -> object:
+    """An attribute of an item for json. Bytes from a request are still in base64."""
+    if isinstance(value, DynamoType):
+        return {value.type: value.value}
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    raise TypeError(f"no reply has a {type(value).__name__}")
+
+
+def _count_clauses(validator: ActionCountValidator, update: Any) -> Any:
+    """Refuse two clauses of a kind. The whole update has those of its parts, which moto would count again."""
+    return update if update.parent else _MOTO_COUNT_CLAUSES(validator, update)
 
 
 def _words(parser: ConditionExpressionParser) -> deque[Any]:
@@ -209,12 +235,20 @@ def _copy_tree(node: Node, memo: dict[int, Any]) -> Node:
     copied = copy(node)
     if node.children is not None:
         copied.children = [
-            _copy_tree(child, memo) if isinstance(child, Node) else child for child in node.children
+            _copy_tree(child, memo) if _is_a(child, Node) else child for child in node.children
         ]
         for child in copied.children:
-            if isinstance(child, Node):
+            if _is_a(child, Node):
                 child.parent = copied
     return copied
+
+
+def _is_a(node: object, kinds: Any) -> bool:
+    """`isinstance`, which takes several times as long for moto's nodes, because they are abstract base classes."""
+    asked = (type(node), kinds)
+    if asked not in _are:
+        _are[asked] = isinstance(node, kinds)
+    return _are[asked]
 
 
 def _traverse(traverser: DepthFirstTraverser, node: Node) -> Node:
@@ -224,15 +258,15 @@ def _traverse(traverser: DepthFirstTraverser, node: Node) -> Node:
     prepares = prepare is not DepthFirstTraverser.pre_processing_of_child
 
     def visit(node: Any, position: int) -> Any:
-        if not isinstance(node, Node):
+        if not _is_a(node, Node):
             return node
         parent = node.parent
         for index, child in enumerate(node.children or ()):
             if prepares:
                 prepare(traverser, node, index)
-            if isinstance(child, Node):
+            if _is_a(child, Node):
                 visit(child, index)
-        if isinstance(node, kinds):
+        if _is_a(node, kinds):
             node = traverser.process(node)
             node.parent = parent
             if parent:
@@ -243,7 +277,7 @@ def _traverse(traverser: DepthFirstTraverser, node: Node) -> Node:
 
 
 def _transact(backend: DynamoDBBackend, operations: list[dict[str, Any]]) -> None:
-    """A transaction that copies only the partitions of its items, to restore them after a failure."""
+    """A transaction that copies only its items, to restore them after a failure."""
     copies: dict[str, Table] = {}
 
     def copy_once(table: Table, memo: dict[int, Any]) -> Table:
@@ -261,9 +295,17 @@ def _items_before(table: Table, operations: list[dict[str, Any]]) -> defaultdict
     for operation in operations:
         for request in operation.values():
             if request["TableName"] == table.name:
-                partition = DynamoType((request.get("Key") or request["Item"])[table.hash_key_attr])
-                if partition in table.items:
-                    items[partition] = deepcopy(table.items[partition])
+                key = request.get("Key") or request["Item"]
+                partition = DynamoType(key[table.hash_key_attr])
+                if partition not in items:
+                    continue
+                if table.range_key_attr is None:
+                    items[partition] = deepcopy(items[partition])
+                    continue
+                items[partition] = held = items[partition].copy()
+                place = DynamoType(key[table.range_key_attr])
+                if place in held:
+                    held[place] = deepcopy(held[place])
     return items
 
 
