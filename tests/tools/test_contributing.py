@@ -153,7 +153,7 @@ def test_the_option_is_in_the_template_and_the_documentation(copy: Path) -> None
     given = [one.partition('"')[0] for one in functions if "{MaxSessionsPerUser}" in one]
     assert "accounts.sign_in" in given
     assert "artifacts.fetch_artifact" not in given
-    row = "| `MaxSessionsPerUser` | 0 (0–1000) | How many sessions"
+    row = "| `MaxSessionsPerUser` | 0 (0\N{EN DASH}1000) | How many sessions"
     assert row in (copy / "docs" / "configuration.md").read_text()
 
 
