@@ -32,24 +32,21 @@ _IN_FULL = "artifacts"
 _PAGE = """\
 # Cold starts
 
-`make bench-cold ARGS="--write docs/benchmarks-cold.md"` measures the output of `make build` and writes this page. The
-functions of artifacts have a row each, those of other folders the lowest and the highest figures. On the screen, each
-function has a row, with more columns.
+`make bench-cold ARGS="--write docs/benchmarks-cold.md"` measures the output of `make build` and writes this page. On
+the screen, each function has a row, with more columns.
 
 {table}
 
 {summary}
 
 - **init** is the time from the start of the process until it asks for its first event. **first** is the first call,
-  **warm** every later one, with the events of `events/` and existing users, keys and artifacts. Some replies are no
-  success, such as a 404 for what an earlier call has deleted: of a function with a row, their number is in parentheses.
-- **both x** is init and first call together, divided by those of `bare_client` just before and after: a function
-  without Larder's layer that imports boto3, creates one DynamoDB client at import and reads one item. `do_nothing`
-  shows the cost of the runtime itself.
+  **warm** every later one, with the events of `events/`. The number of replies that are no success, such as a 404 for
+  what an earlier call has deleted, is in parentheses.
+- **both x** is init and first call together, divided by those of `bare_client`: a function without Larder's layer that
+  imports boto3, creates one DynamoDB client at import and reads one item. `do_nothing` shows the cost of the runtime.
 - **peak** is the peak of resident memory, with a small artifact.
-- Tables and bucket are local servers on the same processors, the tables behind TLS. In the cloud, CPU is proportional
-  to memory after the start: 512 MB get a bit less than a third of a core. All times grow accordingly, including those
-  of `bare_client`, so the ratios stay the same.
+- Tables and bucket are local servers, the tables behind TLS. In the cloud, 512 MB get a bit less than a third of a core
+  after the start. All times grow accordingly, including those of `bare_client`, so the ratios stay the same.
 """
 
 
