@@ -227,7 +227,8 @@ def test_a_large_entry_goes_to_storage_without_the_key(
 def test_an_upload_is_repeated_from_the_spool(
     tool: httpx.Client, running: Running, deployment: Deployment
 ) -> None:
-    deployment.failing["PUT"] = [(503, "unavailable")]
+    """No task waits for it, so it outlives more refusals than a download."""
+    deployment.failing["PUT"] = [(503, "unavailable")] * 6
     tool.put(NX, content=b"content")
     running.uploaded()
     assert deployment.artifacts == {"nx-15803998449929193174": b"content"}

@@ -27,8 +27,8 @@ _TRIES = 2
 _RESUMES = 3
 _AGAIN = {429, 500, 502, 503, 504}
 _REFUSED = {429, 503}
-_REFUSED_TRIES = 5
-"""Of requests for which no function was free."""
+_REFUSED_TRIES, _REFUSED_UPLOAD_TRIES = 5, 7
+"""Of requests for which no function was free: about 4 seconds. No task waits for an upload: about 20."""
 _FAILURES = 3
 _PAUSE_SECONDS = 30
 _MOST_PAUSE_SECONDS = 480
@@ -252,7 +252,7 @@ class Upstream:
                 reason = f"status {reply.status}"
                 if reply.status in _REFUSED:
                     self.places.refused()
-                    tries = _REFUSED_TRIES
+                    tries = _REFUSED_TRIES if until < math.inf else _REFUSED_UPLOAD_TRIES
             attempt += 1
             seconds = _wait(reply, attempt)
             if attempt >= tries or time.monotonic() + seconds > until:
