@@ -24,9 +24,7 @@ cloud and writes this page. The same seed gives the same figures.
 {pushes} pushes, and {builds} builds on the laptop before each. Halfway, the engineer merges `main` into the branch.
 Each push starts a job that builds the merge of the branch with `main`, and each merge a job of `main`. Jobs begin with
 an empty folder, and get their tokens by [exchange](trust.md). Each laptop keeps turbo's own cache, and has a key. CI
-built `main` the evening before.
-
-A hit is a task that turbo restored, from the remote cache or the laptop's own, by turbo's run summaries.
+built `main` the evening before. A hit is a task that turbo restored, from the remote cache or the laptop's own.
 
 ## Result
 
@@ -35,9 +33,9 @@ A hit is a task that turbo restored, from the remote cache or the laptop's own, 
 {whole}
 
 Protection costs **{lost:.1f} points** of all hits. In CI, it is {lost_ci:.1f} points against a team whose laptops
-fill the cache of CI, and {lost_careful:.1f} points against one whose laptops only read. Two things get lost: CI builds
-what a laptop has built, because nobody has reviewed it, and `main` builds what a pull request has built. A merge queue
-whose jobs are [trusted](trust.md#connect-github) saves the second.
+fill the cache of CI, and {lost_careful:.1f} points against one whose laptops only read. CI builds
+what a laptop has built, and `main` what a pull request has built. A merge queue whose jobs are
+[trusted](trust.md#connect-github) saves the second.
 
 ## What turbo did
 
