@@ -61,15 +61,16 @@ def _wrong_json(route_key: str, status: int, body: bytes) -> str | None:
 
 
 @cache
-def _document() -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(_DOCUMENT.read_text(encoding="utf-8"))
-    return document
+def document() -> dict[str, Any]:
+    """docs/openapi.json. To generate it takes two seconds, so only the tests of the generator do."""
+    read: dict[str, Any] = json.loads(_DOCUMENT.read_text(encoding="utf-8"))
+    return read
 
 
 @cache
 def _headers() -> frozenset[str]:
     """The headers that the document has, by lower-case names. Those of CORS are not in it."""
-    operations = [one for path in _document()["paths"].values() for one in path.values()]
+    operations = [one for path in document()["paths"].values() for one in path.values()]
     responses = [one for operation in operations for one in operation["responses"].values()]
     return frozenset(name.lower() for one in responses for name in one.get("headers", {}))
 
@@ -77,13 +78,13 @@ def _headers() -> frozenset[str]:
 @cache
 def _response(route_key: str, status: int) -> dict[str, Any] | None:
     method, _, path = route_key.partition(" ")
-    operation = _document()["paths"].get(path, {}).get(method.lower())
+    operation = document()["paths"].get(path, {}).get(method.lower())
     assert operation is not None, f"docs/openapi.json has no {route_key}: run `make generate`"
     responses = operation["responses"]
     response: dict[str, Any] | None = responses.get(str(status))
     if response and "$ref" in response:
         name = response["$ref"].rpartition("/")[2]
-        response = _document()["components"]["responses"][name]
+        response = document()["components"]["responses"][name]
     return response
 
 
@@ -93,6 +94,6 @@ def _validator(route_key: str, status: int) -> jsonschema_rs.Draft202012Validato
     assert response is not None
     schema = response["content"]["application/json"]["schema"]
     return jsonschema_rs.Draft202012Validator(
-        {**schema, "components": {"schemas": _document()["components"]["schemas"]}},
+        {**schema, "components": {"schemas": document()["components"]["schemas"]}},
         validate_formats=True,
     )

@@ -78,8 +78,23 @@ _names: dict[tuple[Any, str], tuple[str, ...]] = {}
 _conditions: dict[str | None, tuple[Any, ...]] = {}
 """The words of each condition."""
 
-_are: dict[tuple[type, Any], bool] = {}
-"""Whether objects of a type are nodes of a kind."""
+
+class _Kinds(dict[type, bool]):
+    """Whether a type is one of these. moto's nodes are abstract base classes, for which `issubclass` takes long."""
+
+    def __init__(self, *kinds: type) -> None:
+        super().__init__()
+        self._kinds = kinds
+
+    def __missing__(self, kind: type) -> bool:
+        self[kind] = found = issubclass(kind, self._kinds)
+        return found
+
+
+_is_node = _Kinds(Node)
+
+_of_traversers: dict[type, _Kinds] = {}
+"""The nodes that each traverser processes."""
 
 _waiting: list["Stores"] = []
 """The stores to put back at the next call. A test often replaces them before it makes one."""
@@ -235,38 +250,30 @@ def _copy_tree(node: Node, memo: dict[int, Any]) -> Node:
     copied = copy(node)
     if node.children is not None:
         copied.children = [
-            _copy_tree(child, memo) if _is_a(child, Node) else child for child in node.children
+            _copy_tree(child, memo) if _is_node[type(child)] else child for child in node.children
         ]
         for child in copied.children:
-            if _is_a(child, Node):
+            if _is_node[type(child)]:
                 child.parent = copied
     return copied
 
 
-def _is_a(node: object, kinds: Any) -> bool:
-    """`isinstance`, which takes several times as long for moto's nodes, because they are abstract base classes."""
-    asked = (type(node), kinds)
-    if asked not in _are:
-        _are[asked] = isinstance(node, kinds)
-    return _are[asked]
-
-
 def _traverse(traverser: DepthFirstTraverser, node: Node) -> Node:
     """Process the nodes of a tree from the bottom up. moto asks the traverser at each node which ones to process."""
-    kinds = traverser.nodes_to_be_processed()
     prepare = type(traverser).pre_processing_of_child
     prepares = prepare is not DepthFirstTraverser.pre_processing_of_child
+    is_processed = _of_traversers.setdefault(
+        type(traverser), _Kinds(*traverser.nodes_to_be_processed())
+    )
 
     def visit(node: Any, position: int) -> Any:
-        if not _is_a(node, Node):
-            return node
         parent = node.parent
         for index, child in enumerate(node.children or ()):
             if prepares:
                 prepare(traverser, node, index)
-            if _is_a(child, Node):
+            if _is_node[type(child)]:
                 visit(child, index)
-        if _is_a(node, kinds):
+        if is_processed[type(node)]:
             node = traverser.process(node)
             node.parent = parent
             if parent:

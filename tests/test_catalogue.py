@@ -8,17 +8,21 @@ from larder import clock
 from larder.accounts.service import create_user
 from larder.teams.teams import create_team
 from tests.catalogue import NAMES, Names, entries, operations, valid
-from tests.conftest import SetOption
+from tests.conftest import BeginWith, SetOption
 from tests.everything import create_everything
 from tests.requests import Sender
 
 
 @pytest.fixture
-def names(aws_in_memory: None, option: SetOption, mailbox: object, removal_jobs: object) -> Names:
+def names(begin_with: BeginWith, option: SetOption, mailbox: object, removal_jobs: object) -> Names:
     """Everything that a request can name exists."""
     option("scrypt_cost", 1024)
     option("operator_emails", "ada@example.com")
     option("trusted_origins", NAMES.trusted_origin)
+    return begin_with(_make_everything)
+
+
+def _make_everything() -> Names:
     now, password = clock.now(), NAMES.password
     ada = create_user("ada@example.com", "Ada", password=password, email_verified=True, now=now)
     acme = create_team("Acme", "acme", owner_user_id=ada.id, now=now)

@@ -5,8 +5,8 @@ from collections import defaultdict
 import pytest
 
 from local.template import load_template
+from tests.documented import document
 from tests.loaded import data_classes_of, loaded_by
-from tools.openapi.files import document
 
 TEMPLATE = load_template(environ={})
 MODULES = [function.handler.removesuffix(".handler") for function in TEMPLATE.functions]

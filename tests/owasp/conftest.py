@@ -22,9 +22,9 @@ from larder.teams.models import Role, Team
 from larder.teams.teams import create_team
 from tests.catalogue import Names
 from tests.conftest import BeginWith, SetOption
+from tests.documented import document
 from tests.mailbox import Mailbox
 from tests.requests import Sender
-from tools.openapi.files import document
 
 EVERYTHING: Permissions = {"artifacts": ("read", "write", "manage"), "teams": ("read", "write")}
 HASH = "deadbeefdeadbeef"

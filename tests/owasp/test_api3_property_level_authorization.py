@@ -16,9 +16,9 @@ from larder.teams.models import Role
 from larder.teams.teams import find_team
 from tests.addresses import prove_address
 from tests.catalogue import valid
+from tests.documented import document
 from tests.owasp.conftest import Person, json_body, operations, stored
 from tests.requests import Sender
-from tools.openapi.files import document
 
 GREEDY: dict[str, Any] = {
     "id": "chosen",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def check_log(text: bytes) -> None:
         assert len(line) < 700
 
 
+@cache
 def action() -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((CI / "github" / "action.yml").read_text())
     return found

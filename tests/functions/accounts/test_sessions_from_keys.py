@@ -8,8 +8,8 @@ import pytest
 from larder.accounts.service import find_user
 from tests.catalogue import valid
 from tests.conftest import SetOption
+from tests.documented import document
 from tests.requests import Cloud, Reply, Sender
-from tools.openapi.files import document
 
 FOR_OPERATORS = "POST /api/auth/api-key/delete-all-expired-api-keys"
 """A key gets the error of a user who is no operator."""
