@@ -125,7 +125,7 @@ FAULTS = {
     "damaged": Fault(damaged, "a download is damaged", is_stored=True),
 }
 IN_CI = [
-    *(("nx", fault) for fault in ("unreachable", "another site", "wrong key", "damaged")),
+    *(("nx", fault) for fault in ("unreachable", "wrong key", "damaged")),
     ("ccache", "500"),
 ]
 

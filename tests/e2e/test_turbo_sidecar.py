@@ -153,7 +153,13 @@ def test_usage_and_runs_have_each_hit_once(
     assert [(one["built"], one["remoteHits"]) for one in runs] == [(0, run.total), (run.total, 0)]
 
 
-@pytest.mark.parametrize("permissions", ["artifacts=read", None], ids=["read-only", "wrong"])
+@pytest.mark.parametrize(
+    "permissions",
+    [
+        pytest.param("artifacts=read", id="read-only"),
+        pytest.param(None, id="wrong", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_build_succeeds_with_a_key_that_cannot_store(
     permissions: str | None,
     local_cloud: LocalCloud,

@@ -34,7 +34,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "ci" / "report-run.sh"
 TASKS = ("build", "test", "lint")
 OWNER = "ada@acme.example"
 EVERY_ROW = os.environ.get("WHY_VERSIONS") == "all"
-SAMPLE = ("a source file in a commit", "a variable of env")
+SAMPLE = ("a source file in a commit",)
 """Rows of test_why.py that are also played here. `make proofs` plays all."""
 
 

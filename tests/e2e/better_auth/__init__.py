@@ -10,12 +10,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e import node
 
 HERE = Path(__file__).parent
 SCRIPTS = (HERE / "call.mjs", HERE / "page.mjs")
 PACKAGES = {"newest": HERE, "1.3.34": HERE / "1.3.34"}
 """Releases of the client: the newest, and the one that specifications 2 and 3 describe."""
+NEWEST_IN_CI = ["newest", pytest.param("1.3.34", marks=pytest.mark.thorough)]
+"""The releases of most tests. One test of each file has both in CI, too."""
 KEY_PLUGINS = {
     "newest": "@better-auth/api-key/client",
     "1.3.34": "better-auth/client/plugins",
