@@ -61,7 +61,7 @@ variable "personal_quota_bytes" {
 }
 
 variable "unverified_quota_bytes" {
-  description = "Bytes a user may store without a team until their email address is proven (1 GB), if less than `PersonalQuotaBytes`. 0 means nothing."
+  description = "Bytes a user may store without a team until their email address is proven (1 GB), if less than `PersonalQuotaBytes`. 0 means nothing. A user's own quota replaces it."
   type        = number
   default     = 1000000000
   nullable    = false
@@ -253,7 +253,7 @@ variable "default_key_length" {
 }
 
 variable "default_key_prefix" {
-  description = "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, but not `vca_`."
+  description = "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, not beginning with `vca_`."
   type        = string
   default     = ""
   nullable    = false

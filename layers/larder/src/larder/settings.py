@@ -150,7 +150,7 @@ class Settings:
     unverified_quota_bytes: int = _option(
         10**9,
         "Bytes a user may store without a team until their email address is proven (1 GB), if less than "
-        "`PersonalQuotaBytes`. 0 means nothing.",
+        "`PersonalQuotaBytes`. 0 means nothing. A user's own quota replaces it.",
         group="cache",
         minimum=0,
         maximum=10**18,
@@ -253,7 +253,7 @@ class Settings:
     )
     default_key_prefix: str = _option(
         "",
-        "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, but not `vca_`.",
+        "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, not beginning with `vca_`.",
         group="keys",
         longest=32,
         pattern="^((?!vca_)[A-Za-z0-9_.:~-]{1,32})?$",
