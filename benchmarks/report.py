@@ -184,7 +184,7 @@ def _aims(run: Run) -> str:
         met = run.memory.growth_mb < MAX_GROWTH_MB
         aim = f"{run.memory.passed_mb:,.0f} MB of artifacts: memory does not grow"
         rows.append((aim, f"{run.memory.growth_mb:+.0f} MB", _met(met)))
-    return _table(("goal", "result", "met"), rows, numbers=slice(1, 2))
+    return _table(("goal, compared with the peer", "result", "met"), rows, numbers=slice(1, 2))
 
 
 def _aim(aim: str, ratios: Sequence[float], met: bool) -> tuple[str, str, str]:
