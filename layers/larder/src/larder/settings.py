@@ -253,7 +253,8 @@ class Settings:
     )
     default_key_prefix: str = _option(
         "",
-        "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, not beginning with `vca_`.",
+        "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, not beginning with "
+        "`vca_`.",
         group="keys",
         longest=32,
         pattern="^((?!vca_)[A-Za-z0-9_.:~-]{1,32})?$",
