@@ -59,8 +59,8 @@ class Prefetch:
                 self._work.append(partial(self._query, new[at : at + QUERIED_AT_ONCE]))
             for hash in new:
                 self._work.append(partial(self._fetch, self._fetches[hash]))
-        for _ in range(min(max(NEAR, self._upstream.places.most), len(new))):
-            self._start()
+            for _ in range(min(max(NEAR, self._upstream.places.most), len(new))):
+                self._start()
 
     def expect_if_asked(self, hashes: list[str]) -> None:
         """The same, as soon as turbo asks for one of them. Else they are in turbo's own folder, or out of date."""
@@ -111,6 +111,7 @@ class Prefetch:
             download.close()
 
     def _start(self) -> None:
+        """Fetch with one more thread. The caller holds the lock."""
         self._threads += 1
         threading.Thread(target=self._run, args=(self._threads,), daemon=True).start()
 
@@ -125,7 +126,7 @@ class Prefetch:
                 if not self._work:
                     return
                 work = self._work.popleft()
-                if self._threads < self._upstream.places.most:
+                if self._work and self._threads < self._upstream.places.most:
                     self._start()
             work()
 
