@@ -372,6 +372,14 @@ def test_of_two_at_once_one_is_refused_and_says_who_is_running(account: Account)
     assert "started by arn:aws:iam::000000000000:root: another deployment is running" in second.text
 
 
+def test_two_stacks_installed_at_once_in_a_new_account_share_the_bucket_of_code(
+    account: Account,
+) -> None:
+    with begin(account) as first, begin(account, "--stack", "larder-staging") as second:
+        outputs = [process.communicate(timeout=120)[0] for process in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0), outputs
+
+
 def test_the_same_command_follows_what_a_process_that_died_has_started(account: Account) -> None:
     installed(account)
     account.release(WHOLE.replace("Outputs:\n", WAITING))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 
 import click
 from botocore.exceptions import ClientError
@@ -103,10 +104,13 @@ def create_if_absent(account: Account, tags: Mapping[str, str]) -> bool:
         delete_remains(cloudformation, account.client("dynamodb"), STACK)
         stack = find(cloudformation, STACK)
     if stack.state is State.NEW:
-        cloudformation.create_stack(
-            StackName=STACK,
-            TemplateBody=json.dumps(TEMPLATE),
-            Tags=[{"Key": name, "Value": value} for name, value in tags.items()],
-        )
+        # The stack is there already if another stack is installed at the same time, or if the reply got lost and boto3
+        # asked again.
+        with suppress(cloudformation.exceptions.AlreadyExistsException):
+            cloudformation.create_stack(
+                StackName=STACK,
+                TemplateBody=json.dumps(TEMPLATE),
+                Tags=[{"Key": name, "Value": value} for name, value in tags.items()],
+            )
     wait(cloudformation, STACK, until="CREATE_COMPLETE")
     return True
