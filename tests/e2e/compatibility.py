@@ -59,7 +59,8 @@ CONCLUSIONS = """
 EDGE = """
 ## With the edge
 
-The same test, without and with the [edge](edge.md). The monorepo has a package for each of these sizes: {sizes}.
+The same test, without and with the [edge](edge.md). The monorepo has a package for each of these sizes:
+{sizes}.
 
 - *restored* artifacts are byte-identical. *refused (413)* are those above the limit of the API. *stored, missed* are
   those whose signature S3 dropped.

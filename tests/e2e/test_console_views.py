@@ -306,6 +306,8 @@ def test_the_page_of_one_thing_is_accessible(
     page.tab(page.run(STOPS) + 2)
     assert page.run("return window.missed()") == []
     assert page.run("return window.unseen") == []
+    # Some versions of Chromium end at the link that skips to the content, which covers other things while it has the focus.
+    page.run("document.activeElement.blur()")
     page.run(axe)
     assert problems_in(page, LOOKS) == []
     (pictures / f"{name.replace(' ', '-')}.png").write_bytes(page.picture())
