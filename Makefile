@@ -193,11 +193,9 @@ bench-cold: build $(READY) ## build, then measure how fast every function starts
 bench-deployed: $(READY) ## restore with real turbo over a model of the network and of AWS, and update docs/benchmarks-deployed.md (13 minutes; needs node and npm); QUICK=1 prints a part of it (3 minutes)
 	@.venv/bin/python -m benchmarks.deployed $(if $(QUICK),--rounds 1 --mixed 0 --packages 300,--write docs/benchmarks-deployed.md) $(ARGS)
 
-# Only this command needs matplotlib.
 .PHONY: bench
-bench: build $(READY) ## compare Larder with turborepo-remote-cache and Better Auth, and update docs/benchmarks.md (about 13 minutes; needs node, npm and python3.13); QUICK=1 runs a part in 4 minutes; ONLY="GET 20 MB"
-	@uv sync --quiet --locked --inexact --group bench --python "$$(cat .tools/interpreter)"
-	@QUICK="$(QUICK)" ONLY="$(ONLY)" exec .venv/bin/python -m benchmarks $(ARGS)
+bench: build $(READY) ## compare Larder with turborepo-remote-cache and Better Auth, and update docs/benchmarks.md (about five minutes; needs node, npm and python3.13)
+	@.venv/bin/python -m benchmarks $(ARGS)
 
 .PHONY: working-day
 working-day: $(READY) ## play a working day of 20 engineers with turbo, protected and not, and update docs/benchmarks-working-day.md (bounded by --minutes; needs node and npm): ARGS="--minutes 5"

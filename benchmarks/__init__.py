@@ -4,9 +4,8 @@ servers.py        starts and stops Larder's local server and the peers, and read
 load.py           the load generator, the same for every server (peers/load.mjs)
 cases.py          the requests to the servers
 handler_cpu.py    CPU time of a handler call compared with its calls to AWS alone, in this process
-memory.py         the memory of the local server while it stores and returns large artifacts
+memory.py         the memory of the local server while it stores and returns large artifacts, for `make proofs`
 figures.py        ratios and percentiles from the measurements
 report.py         the page of the documentation
-plots.py          its charts
 peers/            the packages from npm, in the versions of the lock file
 """

@@ -11,9 +11,9 @@ import httpx
 
 from benchmarks.load import Generator, Request
 from benchmarks.servers import LARDER, Server
-from tests.catalogue import TURBO, valid
+from tests.catalogue import TURBO
 
-SIZES = {"10 KB": 10_000, "1 MB": 1_000_000, "20 MB": 20_000_000, "120 MB": 120_000_000}
+SIZES = {"10 KB": 10_000, "1 MB": 1_000_000, "120 MB": 120_000_000}
 _THROUGH_THE_API = 4_000_000
 """Larger artifacts are uploaded as by `turbo --preflight`."""
 
@@ -23,32 +23,29 @@ _JSON = {"content-type": "application/json"}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Makes a request for a server, or None if the server has no such endpoint.
+    """Makes a request for a server, which so many clients send for a second, at most `most` times together.
 
-    The request is sent for `seconds`, at most `most` times. A `large` one is sent once by each client, and at least
-    three times.
+    A `large` one is sent once by each client.
     """
 
     name: str
-    request: Callable[[Server], Request | None]
-    clients: tuple[int, ...] = (1, 16, 64)
-    seconds: float = 1.0
+    request: Callable[[Server], Request]
     most: int = 100_000
     large: bool = False
 
+    @property
+    def clients(self) -> int:
+        # The peer holds complete bodies in memory.
+        return 4 if self.large else 16
+
 
 def artifact_cases(prefix: str) -> list[Case]:
-    """The cases of a cache. Hashes begin with `prefix`. `store` uploads the artifacts of GET and HEAD."""
-    cases = [
-        Case("HEAD", lambda server: _artifact(server, "HEAD", _stored(prefix, "10 KB"))),
-        Case("GET miss", lambda server: _artifact(server, "GET", "00000000", statuses=(404,))),
+    """The cases of a cache. Hashes begin with `prefix`. `store` uploads the artifacts of GET."""
+    return [
+        _on_size(method, name, size, prefix)
+        for name, size in SIZES.items()
+        for method in ("GET", "PUT")
     ]
-    for name, size in SIZES.items():
-        cases.append(_on_size("GET", name, size, prefix))
-        cases.append(_on_size("PUT", name, size, prefix))
-    cases.append(Case("query of 100", lambda server: _query(server, prefix)))
-    cases.append(Case("events of 80", _events))
-    return cases
 
 
 def _on_size(method: str, name: str, size: int, prefix: str) -> Case:
@@ -58,11 +55,8 @@ def _on_size(method: str, name: str, size: int, prefix: str) -> Case:
         # Each upload has a new hash, because replacing an artifact takes a different path.
         return upload(server, f"{prefix}{secrets.token_hex(3)}{{n}}", size)
 
-    if size < _THROUGH_THE_API:
-        return Case(f"{method} {name}", request, most=400)
-    # 64 bodies of 120 MB would not fit into the memory of a server that holds complete bodies.
-    clients = (1, 16, 64) if size <= 20_000_000 else (1, 4, 16)
-    return Case(f"{method} {name}", request, clients, large=True)
+    is_large = size > _THROUGH_THE_API
+    return Case(f"{method} {name}", request, most=400, large=is_large)
 
 
 def store(generator: Generator, server: Server, prefix: str) -> None:
@@ -78,25 +72,13 @@ def _stored(prefix: str, name: str) -> str:
     return f"{prefix}{SIZES[name]:012x}"
 
 
-def _artifact(
-    server: Server,
-    method: str,
-    hash: str,
-    *,
-    statuses: tuple[int, ...] = (200,),
-    reply_bytes: int | None = None,
-) -> Request:
+def download(server: Server, hash: str, size: int) -> Request:
     return Request(
-        method=method,
+        method="GET",
         path=f"/v8/artifacts/{hash}?slug={server.team}",
         headers=_build_headers(server),
-        statuses=statuses,
-        reply_bytes=reply_bytes,
+        reply_bytes=size,
     )
-
-
-def download(server: Server, hash: str, size: int) -> Request:
-    return _artifact(server, "GET", hash, reply_bytes=size)
 
 
 def upload(server: Server, hash: str, size: int) -> Request:
@@ -107,29 +89,6 @@ def upload(server: Server, hash: str, size: int) -> Request:
         bytes=size,
         statuses=(200, 202),
         preflight=server.name == LARDER and size > _THROUGH_THE_API,
-    )
-
-
-def _query(server: Server, prefix: str) -> Request | None:
-    if server.name != LARDER:
-        return None
-    hashes = [f"{prefix}{number:04x}" for number in range(96)]
-    stored = [_stored(prefix, name) for name in SIZES]
-    return Request(
-        method="POST",
-        path=f"/v8/artifacts?slug={server.team}",
-        headers={**_build_headers(server), **_JSON},
-        text=json.dumps({"hashes": stored + hashes}),
-    )
-
-
-def _events(server: Server) -> Request:
-    event = valid("POST /v8/artifacts/events").json[0]
-    return Request(
-        method="POST",
-        path=f"/v8/artifacts/events?slug={server.team}",
-        headers={**_build_headers(server), **_JSON},
-        text=json.dumps([event] * 80),
     )
 
 

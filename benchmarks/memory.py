@@ -7,10 +7,10 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.cases import download, upload
-from benchmarks.figures import Memory
 from benchmarks.load import Request
 from benchmarks.servers import Server
 
@@ -20,6 +20,33 @@ _START_PAUSE_S = 2.0
 _START_TIMEOUT_S = 60.0
 _ROOM_TO_SPARE_BYTES = 2_000_000_000
 _MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory of the local server during uploads and downloads: pairs of MB passed and MB resident, in order."""
+
+    samples: tuple[tuple[float, float], ...]
+
+    @property
+    def passed_mb(self) -> float:
+        return self.samples[-1][0]
+
+    @property
+    def growth_mb(self) -> float:
+        """The peak of the second half minus the peak of the first half."""
+        middle = self.passed_mb / 2
+        first = [mb for passed, mb in self.samples if passed <= middle]
+        second = [mb for passed, mb in self.samples if passed > middle]
+        return max(second) - max(first)
+
+    @property
+    def peak_mb(self) -> float:
+        return max(mb for _, mb in self.samples)
+
+    @property
+    def start_mb(self) -> float:
+        return self.samples[0][1]
 
 
 def watch(

@@ -25,12 +25,6 @@ LARDER = "Larder"
 CACHE_PEER = "turborepo-remote-cache"
 ACCOUNTS_PEER = "Better Auth"
 
-_ROLES = {
-    "local.workers.fork_server": "functions",
-    "local.object_storage": "S3",
-    "local.tables": "DynamoDB",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -43,22 +37,13 @@ class Server:
     token: str = ""
     team: str = ""
 
-    def processes(self) -> dict[int, str]:
-        """The ids of its processes, and the role of each."""
-        return {pid: _role(pid) for pid in _family(self.pid)}
-
     def cpu_ms(self) -> float:
         """The CPU time of all its processes since they started."""
         return sum(_cpu_ms(pid) for pid in _family(self.pid))
 
     def resident_mb(self) -> float:
         """The memory of all its processes now."""
-        return sum(_status(pid, "VmRSS") for pid in _family(self.pid))
-
-    def peaks_mb(self) -> list[tuple[str, float]]:
-        """The peak memory of each of its processes, largest first."""
-        peaks = [(role, _status(pid, "VmHWM")) for pid, role in self.processes().items()]
-        return sorted(peaks, key=lambda peak: -peak[1])
+        return sum(_resident_mb(pid) for pid in _family(self.pid))
 
 
 def installed(tools: Path) -> Path:
@@ -179,20 +164,10 @@ def _cpu_ms(pid: int) -> float:
     return 0.0
 
 
-def _status(pid: int, figure: str) -> float:
-    """A figure of a process's memory, in MB; 0 when the process has ended."""
+def _resident_mb(pid: int) -> float:
+    """The memory of a process, in MB; 0 when the process has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith(f"{figure}:"):
+            if line.startswith("VmRSS:"):
                 return int(line.split()[1]) / 1024
     return 0.0
-
-
-def _role(pid: int) -> str:
-    try:
-        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except FileNotFoundError:
-        return "ended"
-    if arguments[0].endswith("node"):
-        return "node"
-    return next((role for name, role in _ROLES.items() if name in arguments), "gateway")

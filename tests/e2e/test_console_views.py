@@ -306,7 +306,7 @@ def test_the_page_of_one_thing_is_accessible(
     page.tab(page.run(STOPS) + 2)
     assert page.run("return window.missed()") == []
     assert page.run("return window.unseen") == []
-    # Some versions of Chromium end at the link that skips to the content, which covers other things while it has the focus.
+    # Some versions of Chromium end at the link that skips to the content, which then covers other things.
     page.run("document.activeElement.blur()")
     page.run(axe)
     assert problems_in(page, LOOKS) == []

@@ -1,6 +1,6 @@
 """The local server streams artifacts and never keeps one in memory.
 
-`make proofs` sends 2 GB. Without PASSING_MB it is a few artifacts of the same size. `make bench` draws a chart.
+`make proofs` sends 2 GB. Without PASSING_MB it is a few artifacts of the same size.
 """
 
 import os
