@@ -13,12 +13,19 @@ _SLOW = "slow-store"
 
 STATES = frozenset(
     {
+        # A 403, 404 or 5xx of S3 is repeated for ten seconds to every GET of the same path.
         "errors-cached",
+        # The response function does not see `x-amz-meta-*`.
         "meta-hidden",
+        # S3 refuses (403) an upload with `x-amz-meta-*`, because the origin's signature does not cover them.
         "meta-unsigned",
+        # S3 refuses (403) an upload without `x-amz-content-sha256` from the function.
         "needs-sha256",
+        # The request function does not see `Content-Length`.
         "no-content-length",
+        # `If-None-Match` does not reach S3.
         "once-dropped",
+        # `slow-store=60`: a change of the store takes 60 seconds to reach the edge.
         _SLOW,
     }
 )

@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from local.edge.app import Edge
 from local.edge.files import EdgeFiles
-from local.edge.store import STATES, Store
+from local.edge.store import Store
 from local.object_storage.server import object_storage
 from local.template import EdgeCode, load_template
 from tests.conftest import SetOption
@@ -319,11 +319,6 @@ def test_slow_store_shows_a_new_key_later(edge: Running) -> None:
 def test_an_unknown_state_is_an_error(edge: Running) -> None:
     edge.states("grumpy")
     assert edge("GET", signed("GET")).status_code == 502
-
-
-def test_every_state_is_documented(request: pytest.FixtureRequest) -> None:
-    page = (request.config.rootpath / "docs" / "edge.md").read_text()
-    assert all(f"`{state}" in page for state in STATES)
 
 
 # Files ------------------------------------------------------------------------------------------
