@@ -35,7 +35,6 @@ builds again. `make compatibility` updates the tables of this page.
 - **Uploads go** *through the API* (about 4.5 MB at most) or *straight to storage* with a presigned URL.
 - **Warm run hits**: packages that the second build restored. One has an output of 20 MB and one of 120 MB, both
   incompressible; the others 1 KB to 4 MB.
-- **Restored outputs**: *byte-identical* if every restored file, its mode and every link are the same.
 - **Dry run sees**: the remote hits that `turbo run build --dry=json` reports, and the requests that it sends for them.
 - **Asks the status**: whether a build sends `GET /v8/artifacts/status` first.
 
@@ -64,8 +63,7 @@ The same test, without and with the [edge](edge.md). The monorepo has a package 
 
 - *restored* artifacts are byte-identical. *refused (413)* are those above the limit of the API. *stored, missed* are
   those whose signature S3 dropped.
-- **Time saved** is what turbo's summary of the warm run says about its hits. *counted* is the duration of the task,
-  which the test compares with how long it took. *0 ms* is a hit whose duration got lost.
+- **Time saved** is that of turbo's summary of the warm run. *0 ms* is a hit whose duration got lost.
 - turbo 2.2.3 to 2.10.12 needs a key that is bound to a team for direct uploads, as here. 2.1.3 and older send no
   length, so they never get an address.
 
