@@ -42,7 +42,7 @@ _ABSENT = ("ValidationError", "ChangeSetNotFound", "ChangeSetNotFoundException")
 """The error codes for a change set or stack that is not there."""
 _AGAIN = (
     "The deployment failed. Correct what is named above, then run the same command again: it cleans up first. "
-    "docs/operations.md lists the common reasons."
+    "Common reasons: docs/install.md, If something fails."
 )
 
 

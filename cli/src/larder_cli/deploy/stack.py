@@ -22,7 +22,7 @@ _SKIP = """Mend what stops the rollback, and run the same command again. If you 
 
   aws cloudformation continue-update-rollback --stack-name {} --region {} --resources-to-skip {}
 
-docs/operations.md says what follows."""
+What follows: docs/install.md, If something fails."""
 
 
 class State(Enum):
