@@ -152,3 +152,9 @@ def test_the_settings_are_those_of_turbo(tmp_path: Path) -> None:
     assert found.url == "https://own.example"
     with pytest.raises(NoCredential):
         read_target({"HOME": str(inner)}, Path("/"))
+    # Deeper than Python can read.
+    (inner / ".turbo").mkdir()
+    (inner / ".turbo" / "config.json").write_text("[" * 200_000)
+    assert read_target({"HOME": str(tmp_path)}, inner) == read_target(
+        {"HOME": str(tmp_path)}, tmp_path
+    )

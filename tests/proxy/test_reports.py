@@ -129,7 +129,17 @@ def test_a_run_of_turbo_has_only_what_larder_reads(tmp_path: Path) -> None:
 def test_only_new_and_whole_files_are_reported(tmp_path: Path) -> None:
     file = write_nx(tmp_path, nx_task("a", "cache-miss"))
     assert new_reports(tmp_path, {}, time.time() + 60) == []
-    for damaged in ("{", "[]", "{}", '{"run": {}, "tasks": [1]}'):
+    for damaged in ("{", "[]", "{}", '{"run": {}, "tasks": [1]}', "[" * 200_000):
         file.write_text(damaged)
         assert new_reports(tmp_path, {}, 0) == []
     assert new_reports(tmp_path / "not-there", {}, 0) == []
+
+
+def test_files_of_turbo_without_hashes_and_those_that_are_gone_are_left_out(tmp_path: Path) -> None:
+    runs = tmp_path / ".turbo" / "runs"
+    runs.mkdir(parents=True)
+    (runs / "gone.json").symlink_to(tmp_path / "gone")
+    task = {"package": "web", "task": "build", "cache": {}}
+    run = {"id": "r", "execution": {}, "tasks": [task]}
+    (runs / "no-hash.json").write_text(json.dumps(run))
+    assert new_reports(tmp_path, {}, 0) == []

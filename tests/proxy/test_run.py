@@ -109,6 +109,9 @@ def test_turbo_gets_the_address_and_the_token_of_the_sidecar(
     [
         ({"TURBO_API": ""}, "no cache: TURBO_API must be the address of Larder"),
         ({"TURBO_API": "ftp://x"}, "no cache: TURBO_API must be the address of Larder"),
+        ({"TURBO_API": "https://[x"}, "no cache: TURBO_API must be the address of Larder"),
+        # A byte that is no UTF-8.
+        ({"TURBO_TEAM": "\udcff"}, "0 hits, 0 misses"),
     ],
 )
 def test_without_a_cache_the_build_runs_all_the_same(

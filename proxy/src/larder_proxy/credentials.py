@@ -41,7 +41,9 @@ class Target(NamedTuple):
     @property
     def query(self) -> str:
         named = {"teamId": self.team_id, "slug": self.team}
-        return urlencode({name: value for name, value in named.items() if value})
+        known = {name: value for name, value in named.items() if value}
+        # Variables can have bytes that are no text.
+        return urlencode(known, errors="replace")
 
 
 class Token(NamedTuple):
@@ -74,7 +76,7 @@ def read_target(environment: Mapping[str, str], folder: Path) -> Target:
         return found
 
     url = setting("TURBO_API", "apiUrl", "apiurl").rstrip("/")
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+    if not _is_address(url):
         raise NoCredential(
             "TURBO_API must be the address of Larder, such as https://cache.example.com"
         )
@@ -227,6 +229,14 @@ class Credentials:
         return self._pool.request("POST", url, headers, content, len(body), until=until)
 
 
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
 def _checked(text: str) -> Token:
     if not _TOKEN.fullmatch(text):
         raise NoCredential("the token has characters that no token has")
@@ -235,7 +245,10 @@ def _checked(text: str) -> Token:
 
 def _user_file(environment: Mapping[str, str]) -> Path:
     """turbo's own settings of the user, in the system's folder for settings."""
-    home = Path(environment.get("HOME") or Path.home())
+    try:
+        home = Path(environment.get("HOME") or Path.home())
+    except RuntimeError as error:
+        raise NoCredential("HOME must be the folder of this user") from error
     if sys.platform == "darwin":
         folder = home / "Library" / "Application Support"
     elif os.name == "nt":
@@ -255,6 +268,6 @@ def _json(file: Path) -> dict[str, Any]:
 def _object(content: bytes) -> dict[str, Any]:
     try:
         found = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +13,11 @@ MOST_RUNS = 20
 """The most runs of a build that are reported: the newest."""
 
 _MOST_BYTES = 50_000_000
+_UNREADABLE = (
+    *(OSError, ValueError, KeyError, TypeError, AttributeError),
+    # Numbers and nesting that Python does not hold.
+    *(OverflowError, RecursionError),
+)
 
 
 def new_reports(folder: Path, environment: Mapping[str, str], since: float) -> list[dict[str, Any]]:
@@ -25,7 +29,7 @@ def new_reports(folder: Path, environment: Mapping[str, str], since: float) -> l
                 continue
             document = json.loads(file.read_text(encoding="utf-8"))
             found.append(_READERS.get(file.name, _of_turbo)(document))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except _UNREADABLE:
             continue
     return found[-MOST_RUNS:]
 
@@ -36,7 +40,15 @@ def _files(folder: Path, environment: Mapping[str, str]) -> Iterator[Path]:
     yield folder / ".moon" / "cache" / "runReport.json"
     runs = folder / ".turbo" / "runs"
     if runs.is_dir():
-        yield from sorted(runs.glob("*.json"), key=os.path.getmtime)
+        yield from sorted(runs.glob("*.json"), key=_changed_at)
+
+
+def _changed_at(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        # The build has removed it.
+        return 0
 
 
 def _of_nx(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,7 +154,8 @@ def _of_turbo(document: Mapping[str, Any]) -> dict[str, Any]:
         "scm": _only(scm, "branch", "sha"),
         "tasks": [
             {
-                **_only(one, "package", "task", "hash"),
+                **_only(one, "package", "task"),
+                "hash": str(one["hash"]),
                 "cache": _only(one["cache"], "status", "source", "timeSaved"),
                 "execution": _only(one["execution"], "startTime", "endTime", "exitCode")
                 if one.get("execution")
