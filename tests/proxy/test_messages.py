@@ -136,6 +136,20 @@ def test_a_connection_is_kept_only_after_all_of_an_answer() -> None:
         assert [pool.request("GET", url, {}).read() for _ in range(2)] == [b"abc"] * 2
 
 
+def test_chunks_have_no_other_length() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"
+    with answering(answer) as url, closing(Pool({})) as pool:
+        reply = pool.request("GET", url, {})
+        assert (reply.length, reply.read()) == (None, b"ab")
+
+
+def test_an_address_without_a_host_is_not_this_computer() -> None:
+    with closing(Pool({})) as pool:
+        for url in ("", "/path", "http:///path"):
+            with pytest.raises(OSError, match="no host"):
+                pool.request("GET", url, {})
+
+
 def test_an_address_stays_in_its_line() -> None:
     with closing(Pool({})) as pool, answering(b"") as url:
         socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))).close()

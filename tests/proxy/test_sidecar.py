@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from larder_proxy.clients import TOOLS, find_entry
+from larder_proxy.clients import CLIENTS, TOOLS, find_entry
 from larder_proxy.spool import Spool
 from larder_proxy.upstream import INLINE
 
@@ -322,6 +322,20 @@ def test_the_room_of_a_body_is_given_back() -> None:
         spool.take([b"0123456789"], 10).close()
 
 
+@pytest.mark.parametrize("running", [250_000], indirect=True)
+def test_a_late_answer_gives_its_room_back(
+    tool: httpx.Client,
+    running: Running,
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late = [one._replace(seconds=0) if one.name == "ccache" else one for one in CLIENTS]
+    monkeypatch.setattr("larder_proxy.clients.CLIENTS", late)
+    deployment.artifacts = {"ccache-abcdef0123": b"x" * 200_000, "gradle-ab": b"x" * 200_000}
+    assert tool.get("/ccache/ab/cdef0123").status_code == 404
+    assert tool.get("/gradle/ab").status_code == 200
+
+
 # What goes wrong ----------------------------------------------------------------------------------
 
 ANSWERS = [(500, "internal"), (503, "x"), (429, "too_many_requests"), (403, "forbidden")]
@@ -429,6 +443,26 @@ def test_another_site_is_no_cache(
     assert len(running.lines) == 1
     assert running.lines[0].startswith("no cache: TURBO_API is not the address of Larder")
     assert running.sidecar.cache.counts.stored == 0
+
+
+def test_a_redirect_to_a_page_is_a_miss(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    """Networks send every request to their login page, until someone signs in there."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        is_page = handler.path == "/login"
+        handler.send_response(200 if is_page else 302)
+        if not is_page:
+            handler.send_header("location", f"{deployment.url}/login")
+        handler.send_header("content-type", "text/html; charset=utf-8")
+        handler.send_header("content-length", "4")
+        handler.end_headers()
+        handler.wfile.write(b"page")
+
+    deployment.broken = answer
+    assert tool.get(f"/gradle/{'a' * 32}").status_code == 404
+    assert running.lines == ["a download is a page of another site; its task runs again"]
 
 
 def test_an_unreachable_larder_is_a_miss(tmp_path: Path) -> None:

@@ -79,7 +79,8 @@ class Reply:
         self._is_over = False
         self.status = status
         length = headers.get("content-length", "")
-        self.length = int(length) if length.isdecimal() else None
+        # Chunks can have other bytes than a length next to them says.
+        self.length = int(length) if length.isdecimal() and body.left is not None else None
 
     def header(self, name: str) -> str:
         return self._headers.get(name, "")
@@ -226,6 +227,9 @@ class Pool:
     def _open(self, parts: SplitResult, until: float) -> Connection:
         until = min(until, time.monotonic() + self.limits.connect)
         host, is_tls = parts.hostname or "", parts.scheme == "https"
+        if not host:
+            # The system would take this computer.
+            raise Malformed("the address has no host")
         port = parts.port or (443 if is_tls else 80)
         # Plain HTTP is for loopback and private networks.
         if not is_tls:

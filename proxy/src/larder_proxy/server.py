@@ -146,10 +146,13 @@ class Handler(socketserver.StreamRequestHandler):
     def _send_whole(self, entry: Entry, download: Download, started: float) -> None:
         """The status follows the whole body, so that a cut download is a miss."""
         body = self.server.cache.whole(download, entry)
-        if body is None or time.monotonic() - started > entry.client.seconds:
+        if body is None:
             self._miss(entry)
             return
         try:
+            if time.monotonic() - started > entry.client.seconds:
+                self._miss(entry)
+                return
             file = body.open()
             start = self._start(200, body.size, _BINARY, download.headers)
             # A small body shares a packet with its head.

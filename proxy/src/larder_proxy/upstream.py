@@ -118,6 +118,11 @@ class Upstream:
             reply.close()
             self._turn_off(_ELSEWHERE)
             return None
+        if reply.header("content-type").startswith("text/html"):
+            # Of a network that sends every request to its login page.
+            reply.close()
+            self._say_once("page", "a download is a page of another site; its task runs again")
+            return None
         headers.update(reply.headers(_DESCRIBING))
         return Download(reply, reply.length, self._blocks(reply, url), headers)
 
