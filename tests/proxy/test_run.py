@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -276,6 +279,69 @@ def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: P
     assert stopped == (0, "", "")
     assert not state.exists()
     assert deployment.artifacts == {"gradle-ab": b"x"}
+
+
+def serving(larder: Path, env: dict[str, str], file: Path) -> subprocess.Popen[str]:
+    process = start(larder, env, "proxy", "serve", "--port", "0")
+    ends = time.monotonic() + 60
+    while not file.exists():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+    return process
+
+
+def test_two_starts_at_once_have_one_process(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    env = variables(deployment, tmp_path)
+    with closing(socket.create_server(("127.0.0.1", 0))) as one:
+        port = str(one.getsockname()[1])
+    both = [start(larder, env, "proxy", "start", "--port", port) for _ in range(2)]
+    try:
+        outputs = {one.communicate(timeout=60) for one in both}
+        assert len(outputs) == 1, outputs
+        assert [one.returncode for one in both] == [0, 0]
+    finally:
+        assert run(larder, env, "proxy", "stop")[0] == 0
+
+
+def test_who_listens_at_the_port_of_a_killed_process_gets_no_builds(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    """It can be another user of the computer, who would choose what the tools restore."""
+    env = variables(deployment, tmp_path)
+    file = tmp_path / ".cache" / "larder" / "proxy.json"
+    killed = serving(larder, env, file)
+    killed.kill()
+    killed.communicate(timeout=60)
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("content-length", "2")
+        handler.end_headers()
+        handler.wfile.write(b"{}")
+
+    deployment.broken = answer
+    port = int(deployment.url.rpartition(":")[2])
+    file.write_text(json.dumps({"pid": killed.pid, "port": port, "token": "x"}))
+    for act in ("env", "status", "stop"):
+        status, output, errors = run(larder, env, "proxy", act)
+        assert (status, output) == (1, "")
+        assert errors.startswith("larder proxy does not run")
+    assert deployment.asked == []
+
+
+def test_a_process_leaves_the_file_of_another(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    env = variables(deployment, tmp_path)
+    file = tmp_path / ".cache" / "larder" / "proxy.json"
+    first = serving(larder, env, file)
+    file.write_text(json.dumps({"pid": os.getpid(), "port": 1, "token": "x"}))
+    first.terminate()
+    first.communicate(timeout=60)
+    assert first.returncode == 0
+    assert file.exists()
 
 
 def test_a_port_in_use_is_an_error(larder: Path, deployment: Deployment, tmp_path: Path) -> None:

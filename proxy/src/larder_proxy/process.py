@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -69,6 +68,10 @@ def start(port: int = PORT) -> State:
             return state
         time.sleep(0.05)
     process.kill()
+    # Another command may have started one at the same time.
+    known = _read()
+    if known is not None and _counts(known) is not None:
+        return known
     raise Problem(f"larder proxy did not start: {log.read_text().strip() or 'it does not answer'}")
 
 
@@ -80,15 +83,14 @@ def serve(port: int) -> int:
         print_line(str(error))
         return 1
     sidecar = Sidecar(os.environ, target, listener)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
     file = _file()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Only this user may read the token.
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
         json.dump({"pid": os.getpid(), "port": listener.port, "token": listener.token}, output)
-
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
     try:
         # A signal that another thread gets, or that arrives just before the wait, does not end the wait.
         while not ended.wait(SIGNAL_SECONDS):
@@ -97,7 +99,10 @@ def serve(port: int) -> int:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         end(sidecar, WAIT_SECONDS)
     finally:
-        file.unlink()
+        # Another process may have started on another port meanwhile.
+        known = _read()
+        if known is not None and known.pid == os.getpid():
+            file.unlink()
     return 0
 
 
@@ -140,16 +145,32 @@ def _file() -> Path:
     """In a folder of this user."""
     base = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("LOCALAPPDATA")
     if base is None:
-        base = str(Path(os.environ.get("HOME") or tempfile.gettempdir()) / ".cache")
+        try:
+            base = str(Path(os.environ.get("HOME") or Path.home()) / ".cache")
+        except RuntimeError as error:
+            raise Problem("HOME must be the folder of this user") from error
     return Path(base) / "larder" / "proxy.json"
 
 
 def _read() -> State | None:
     try:
         found = json.loads(_file().read_text())
-        return State(int(found["pid"]), int(found["port"]), str(found["token"]))
+        state = State(int(found["pid"]), int(found["port"]), str(found["token"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    return state if _is_own(state.pid) else None
+
+
+def _is_own(pid: int) -> bool:
+    """Whether this is a process of this user. After one was killed, others can listen at its port."""
+    if os.name == "nt":
+        # There, the call would be Ctrl-C.
+        return True
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _counts(state: State) -> dict[str, Any] | None:
