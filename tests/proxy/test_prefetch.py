@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 
 import httpx
-from larder_proxy.credentials import Target
+import pytest
+from larder_proxy.credentials import NoCredential, Target, read_target
 from larder_proxy.lists import MOST_FILES, LastRun, dry_run, listed, may_have_own_artifacts
 from larder_proxy.places import FIRST, MOST, NEAR, Places
 from larder_proxy.prefetch import LARGEST
@@ -218,6 +220,7 @@ def test_a_dry_run_is_of_turbo_run_only(tmp_path: Path) -> None:
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
+    (tmp_path / "packages").mkdir()
     own, environment = str(program), {"PATH": "/usr/bin:/bin"}
     commands = {
         "npx turbo run build --filter=web -- --watch": "run build --filter=web --dry=json -- --watch",
@@ -232,14 +235,41 @@ def test_a_dry_run_is_of_turbo_run_only(tmp_path: Path) -> None:
         assert found == (None if wanted is None else [own, *wanted.split()]), command
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
+def test_files_of_another_user_in_a_folder_above_are_not_used(tmp_path: Path) -> None:
+    """In /tmp, everyone could name the address that gets the token, and the program to run."""
+    settings = tmp_path / ".turbo" / "config.json"
+    program = tmp_path / "node_modules" / ".bin" / "turbo"
+    clone = tmp_path / "clone"
+    for folder in (settings.parent, program.parent, clone):
+        folder.mkdir(parents=True)
+    settings.write_text('{"apiUrl": "https://mallory.example"}')
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    build, environment = ["npx", "turbo", "build"], {"PATH": "/bin", "HOME": str(clone)}
+
+    assert read_target(environment, clone).url == "https://mallory.example"
+    assert dry_run(build, environment, clone) is not None
+    os.chown(settings, 1, 1)
+    os.chown(program, 1, 1)
+    assert dry_run(build, environment, clone) is None
+    with pytest.raises(NoCredential):
+        read_target(environment, clone)
+    # A container of root has the files of the one who started it.
+    os.chown(clone, 1, 1)
+    assert read_target(environment, clone).url == "https://mallory.example"
+    assert dry_run(build, environment, clone) is not None
+
+
 def test_a_dry_run_names_what_turbo_lacks_and_gets_no_token(tmp_path: Path) -> None:
     tasks = [{"hash": "a", "cache": {"local": True}}, {"hash": "b", "cache": {"local": False}}]
     program = tmp_path / "turbo"
     program.write_text(
-        f"#!/bin/sh\n[ -z \"$TURBO_TOKEN$TURBO_TEAM\" ] && echo '{json.dumps({'tasks': tasks})}'\n"
+        f"#!/bin/sh\n[ -z \"$TURBO_TOKEN$TURBO_TEAM$LARDER_TOKEN\" ] && echo '{json.dumps({'tasks': tasks})}'\n"
     )
     program.chmod(0o755)
-    environment = {"PATH": "/usr/bin:/bin", "TURBO_TOKEN": "secret", "TURBO_TEAM": "acme"}
+    secret = {"TURBO_TOKEN": "secret", "LARDER_TOKEN": "secret"}
+    environment = {"PATH": "/usr/bin:/bin", "TURBO_TEAM": "acme", **secret}
     assert listed([str(program)], environment, tmp_path) == ["b"]
     assert listed(["/bin/false"], environment, tmp_path) == []
     assert listed(["/not/there"], environment, tmp_path) == []

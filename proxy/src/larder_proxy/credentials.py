@@ -19,6 +19,9 @@ from urllib.parse import quote, urlencode, urlsplit
 if TYPE_CHECKING:
     from larder_proxy.connections import Pool, Reply
 
+SECRETS = ("LARDER_TOKEN", "LARDER_ID_TOKEN")
+"""Variables that the build does not get."""
+
 RENEWED_AT = 0.8
 """The part of a token's lifetime after which the next one is asked for."""
 
@@ -65,7 +68,8 @@ def read_target(environment: Mapping[str, str], folder: Path) -> Target:
 
     Raises NoCredential without an address.
     """
-    files = [_json(one / ".turbo" / "config.json") for one in (folder, *folder.parents)]
+    places = [one / ".turbo" / "config.json" for one in (folder, *folder.parents)]
+    files = [_json(one) for one in places if is_trusted(one, folder)]
     known = [*[one for one in files if one][:1], _json(_user_file(environment))]
 
     def setting(variable: str, *names: str) -> str:
@@ -85,6 +89,19 @@ def read_target(environment: Mapping[str, str], folder: Path) -> Target:
         team=setting("TURBO_TEAM", "teamSlug", "teamslug"),
         team_id=setting("TURBO_TEAMID", "teamId", "teamid"),
     )
+
+
+def is_trusted(file: Path, folder: Path) -> bool:
+    """Whether a file at or above a folder is of this user, of root, or of the owner of the folder.
+
+    Another user can put one into a folder above, such as /tmp, and would get the token.
+    """
+    try:
+        if os.name == "nt":
+            return file.exists()
+        return file.lstat().st_uid in (0, os.getuid(), folder.stat().st_uid)
+    except OSError:
+        return False
 
 
 class Credentials:

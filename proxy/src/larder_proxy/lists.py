@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from larder_proxy.credentials import Target
+from larder_proxy.credentials import SECRETS, Target, is_trusted
 from larder_proxy.places import FIRST
 
 MOST_HASHES = 3_000
@@ -122,9 +122,10 @@ def dry_run(build: list[str], environment: Mapping[str, str], folder: Path) -> l
         return None
     own = build[at] if at == 0 else None
     for above in (folder, *folder.parents):
-        if own is None and (above / "node_modules" / ".bin" / "turbo").exists():
+        program = above / "node_modules" / ".bin" / "turbo"
+        if own is None and program.exists() and is_trusted(program, folder):
             # npx and pnpm would take longer to start than turbo does.
-            own = str(above / "node_modules" / ".bin" / "turbo")
+            own = str(program)
     # Its imports take longer than those of all lists.
     import shutil
 
@@ -137,7 +138,8 @@ def listed(command: list[str], environment: Mapping[str, str], folder: Path) -> 
     """The hashes of the tasks that turbo does not have in its own folder. None of them if the dry run fails."""
     # Without a team, turbo asks no remote cache.
     offline = {**environment, "TURBO_TOKEN": "", "TURBO_TEAM": "", "TURBO_TEAMID": ""}
-    offline.pop("TURBO_RUN_SUMMARY", None)
+    for name in ("TURBO_RUN_SUMMARY", *SECRETS):
+        offline.pop(name, None)
     try:
         done = subprocess.run(
             command,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
-from larder_proxy.credentials import NoCredential, read_target
+from larder_proxy.credentials import SECRETS, NoCredential, read_target
 from larder_proxy.listener import Listener, variables_for
 from larder_proxy.output import print_line
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 120.0
 SIGNAL_SECONDS = 0.2
 """How long a signal may wait. The system can give it to another thread, which does not wake the main one."""
-
-_SECRETS = ("LARDER_TOKEN", "LARDER_ID_TOKEN")
-"""Variables that the build does not get."""
 
 
 def run(
@@ -38,7 +35,7 @@ def run(
     Without a cache, the build runs all the same.
     """
     environment, folder = dict(os.environ), Path.cwd()
-    kept = {name: value for name, value in environment.items() if name not in _SECRETS}
+    kept = {name: value for name, value in environment.items() if name not in SECRETS}
     try:
         target, listener = read_target(environment, folder), Listener()
     except (NoCredential, OSError) as error:
