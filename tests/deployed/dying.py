@@ -1,10 +1,14 @@
-"""`python -m tests.deployed.dying N COMMAND...`: run `larder`, and kill the process after its Nth call to AWS."""
+"""`python -m tests.deployed.dying N COMMAND...`: run `larder`, and kill the process after its Nth call to AWS.
+
+With LOST=1, only the reply of that call is lost: boto3 sends it again.
+"""
 
 import os
 import signal
 import sys
 from typing import Any
 
+from botocore.exceptions import ConnectionClosedError
 from botocore.httpsession import URLLib3Session
 
 from larder_cli.main import cli
@@ -18,6 +22,8 @@ def main() -> None:
         nonlocal left
         reply = send(self, request)
         left -= 1
+        if left == 0 and "LOST" in os.environ:
+            raise ConnectionClosedError(endpoint_url=request.url)
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return reply

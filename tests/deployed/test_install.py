@@ -317,6 +317,17 @@ def test_after_a_process_that_died_at_any_call_the_same_command_ends_right(
     assert change_sets(account) == []
 
 
+@pytest.mark.parametrize("call", [*range(11, 25)])
+def test_a_lost_reply_ends_no_installation(account: Account, call: int) -> None:
+    """boto3 sends the call again. Those that make or execute a change set cannot be repeated."""
+    losing = [sys.executable, "-m", "tests.deployed.dying", str(call), "install", "--yes"]
+    given = ("--config", account.folder / "larder.toml", "--release", account.folder)
+    done = account.run([*losing, *given], environ={"AWS_REGION": REGION, "LOST": "1"})
+    assert done.status == 0, done.text
+    assert account.is_protected()
+    assert (account.stack() or {})["EnableTerminationProtection"]
+
+
 def test_a_creation_that_died_before_its_data_was_protected_is_protected_without_a_file(
     account: Account,
 ) -> None:

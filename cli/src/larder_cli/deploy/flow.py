@@ -207,8 +207,21 @@ def _execute(deployment: Deployment, name: str, changes: int, watch: Watch) -> N
     except ClientError as error:
         if error.response["Error"]["Code"] not in ("InvalidChangeSetStatus", "ChangeSetNotFound"):
             raise
-        raise click.ClickException(busy(deployment.account)) from error
+        if not _is_executed(deployment.account, name):
+            raise click.ClickException(busy(deployment.account)) from error
     follow(deployment, watch, changes)
+
+
+def _is_executed(account: Account, name: str) -> bool:
+    """Whether this caller has executed the change set: the reply got lost, and boto3 asked again."""
+    try:
+        made = account.cloudformation.describe_change_set(
+            StackName=account.stack, ChangeSetName=name
+        )
+    except ClientError:
+        return False
+    is_own = _person(made.get("Description", "")) == _person(account.caller)
+    return is_own and str(made["ExecutionStatus"]).startswith("EXECUTE_")
 
 
 def follow(deployment: Deployment, watch: Watch, changes: int) -> None:
@@ -316,7 +329,10 @@ def _create_change_set(deployment: Deployment, stack: Stack, step: str) -> None:
             Tags=[{"Key": name, "Value": value} for name, value in deployment.tags.items()],
             **({"RoleARN": deployment.role} if deployment.role else {}),
         )
-    except ClientError:
+    except ClientError as error:
+        # It was deleted just before: the reply got lost, and boto3 asked again.
+        if error.response["Error"]["Code"] == "AlreadyExistsException":
+            return
         if account.find_stack().state is State.BUSY:
             raise click.ClickException(busy(account)) from None
         raise
