@@ -372,6 +372,31 @@ def test_14_an_account_that_a_stranger_made_first(journey: Journey, option: SetO
     assert proven.proven
 
 
+@pytest.mark.parametrize("first", ["password", "provider"])
+def test_14_a_stranger_who_linked_an_account_at_the_same_provider(
+    journey: Journey, option: SetOption, first: str
+) -> None:
+    """A colleague. Else nobody but the operator could let the person in."""
+    option("sign_up_policy", "open")
+    mallory = {"sub": "mallory-1", "email": "mallory@acme.example"}
+    stranger = Journey(journey.provider, Browser())
+    if first == "password":
+        user = create_user("ada@acme.example", "X", password="correct horse", now=clock.now())
+        stranger.browser = browser_of(user)
+        assert error_of(stranger.sign_in(start={"path": "/link-social"}, **mallory)) is None
+    else:
+        own = {**mallory, "email": "ada@acme.example", "email_verified": False}
+        assert error_of(stranger.sign_in(**own)) is None
+    assert stranger.session() is not None
+    assert error_of(journey.sign_in()) is None
+    assert stranger.session() is None
+    (account,) = journey.browser.get("/list-accounts").json
+    assert account["accountId"] == "ada-1"
+    # The colleague has an account of their own from now on.
+    assert error_of(stranger.sign_in(**mallory)) is None
+    assert stranger.session()["user"]["email"] == "mallory@acme.example"
+
+
 def test_15_the_address_of_a_former_employee(journey: Journey) -> None:
     """Attack 15: a new employee gets an old address. The account of the former one stays theirs."""
     assert error_of(journey.sign_in()) is None

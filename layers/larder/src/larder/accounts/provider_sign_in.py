@@ -11,7 +11,7 @@ sign-in changes. So a callback that comes twice, or twice at once, or stops in t
 | new | proven | yes | the account is linked to the user |
 | new | not proven | yes | the user is claimed: password, sessions and keys of the person who made the account end |
 | new | any | no | refused |
-| new | has another account at this provider | any | refused: a new employee can get a former one's address |
+| new | proven, has another account at this provider | any | refused: a new employee can get a former one's address |
 """
 
 from collections.abc import Callable
@@ -354,7 +354,9 @@ def _adopted(
     if own is not None and own.issuer == identity.provider.issuer:
         if own.subject == identity.subject:
             return None
-        raise SignInRefused(Refusal.ACCOUNT_NOT_LINKED, "another_subject")
+        # Of an account that is not proven, a stranger is the first person.
+        if stored.user.proven:
+            raise SignInRefused(Refusal.ACCOUNT_NOT_LINKED, "another_subject")
     new = _claim(identity, stored, others, change, now, ends=own is not None)
     # Also without a change, so that the user is not deleted or given to another person at the same time.
     user = _with_access(identity, new.user, now)
@@ -402,7 +404,7 @@ def _add_link(
     mail_context: MailContext,
     now: datetime,
 ) -> None:
-    """Link the account. `own` is the user's at another issuer that the provider had before."""
+    """Link the account. `own` is the user's that it replaces: of a stranger, or at another issuer."""
     account = _account(identity, change.user, now)
     change.writes += [
         *repository.linking(account, of_deleted=of_deleted, instead=own),

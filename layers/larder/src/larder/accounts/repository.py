@@ -363,8 +363,8 @@ def linking(
 ) -> list[Write]:
     """The writes that store a new account. They fail if the person, or the user at the provider, has one already.
 
-    `of_deleted` is the id of the deleted user that the person was linked to. `instead` is the account of the user at
-    another issuer that the provider had before.
+    `of_deleted` is the id of the deleted user that the person was linked to. `instead` is the account of the user that
+    the new one replaces.
     """
     subject = {
         "pk": _subject_pk(account.issuer, account.subject),
