@@ -23,7 +23,7 @@ from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.conditions import exists
 from larder.sso import service
-from larder.sso.models import IdentityProvider, VerifiedBy
+from larder.sso.models import IdentityProvider, Mode, VerifiedBy
 from larder.tables import IDENTITY
 from tests.conftest import SetOption
 from tests.issuer import rsa_key
@@ -31,7 +31,7 @@ from tests.proofs.aws_calls import counted
 from tests.requests import Browser, Sender, browser_of
 from tests.sso.conftest import FROM_PAGE, ORIGIN, Journey, add, error_of
 from tests.sso.hostile_provider import CLIENT_ID, HostileProvider, serving_provider
-from tests.sso.providers import SECRET, link
+from tests.sso.providers import SECRET, add_acme, link
 from tests.trust.exchanging import exchange
 from tests.web_server import endless, slow
 
@@ -530,6 +530,28 @@ def test_21_a_link_is_finished_by_the_session_that_started_it(journey: Journey) 
         browser.cookies.update(state)
         assert error_of(Journey(journey.provider, browser).callback(reply)) == "state_mismatch"
     assert tokens_asked(journey.provider) == 0
+
+
+@pytest.mark.parametrize("is_exception", [False, True])
+def test_a_managed_user_signs_in_with_no_other_provider(
+    journey: Journey, option: SetOption, is_exception: bool
+) -> None:
+    """Someone links a private account, and then leaves the company."""
+    option("sign_up_policy", "open")
+    required = {"mode": Mode.REQUIRED, "exceptions": ("ada@corp.example",) * is_exception}
+    add_acme(id="corp", domains=("corp.example",), **required)
+    user = create_user("ada@corp.example", "Ada", email_verified=True, now=clock.now())
+    acme = service.find_provider("acme")
+    assert acme is not None
+    link(user, acme, "ada-1")
+    reply = journey.sign_in(email="ada@home.example")
+    assert error_of(reply) == (None if is_exception else "sso_required")
+    assert (journey.session() is None) != is_exception
+    # Nor does another provider make users of the domain.
+    other = Journey(journey.provider, Browser())
+    eve = {"sub": "eve", "email": "eve@corp.example", "email_verified": True}
+    assert error_of(other.sign_in(**eve)) == "sso_required"
+    assert find_user_by_email("eve@corp.example") is None
 
 
 def test_22_the_last_way_to_sign_in_stays(journey: Journey) -> None:

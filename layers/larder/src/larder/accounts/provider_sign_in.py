@@ -57,7 +57,7 @@ from larder.sso.memberships import changes_at_sign_in
 from larder.sso.models import Identity
 from larder.sso.policy import managed_until, session_lifetime
 from larder.sso.refusals import Refusal, SignInRefused
-from larder.sso.service import find_provider, note_failure, note_sign_in
+from larder.sso.service import find_domain, find_provider, note_failure, note_sign_in
 from larder.sso.state import PendingSignIn
 
 if TYPE_CHECKING:
@@ -151,6 +151,7 @@ def _sign_in(
         session = token = None
         if not user.has_access(now):
             raise SignInRefused(Refusal.USER_SUSPENDED)
+        _check_is_not_managed_by_another(identity, user)
         if user.email_verified or not settings().require_email_verification:
             session, token = new_session(
                 user,
@@ -211,6 +212,20 @@ def _link(
                 identity=identity,
             )
     raise TryAgain
+
+
+def _check_is_not_managed_by_another(identity: Identity, user: User) -> None:
+    """Refuse a user whom another provider manages: an account that they linked here would outlive the one there.
+
+    Raises SignInRefused.
+    """
+    address = canonical(user.email)
+    name = address.rpartition("@")[2]
+    if name in identity.provider.domains:
+        return
+    domain = find_domain(name)
+    if domain is not None and domain.requires_provider(address):
+        raise SignInRefused(Refusal.PROVIDER_REQUIRED)
 
 
 def _committed(

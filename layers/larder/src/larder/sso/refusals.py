@@ -38,6 +38,7 @@ class Refusal(StrEnum):
     PROVIDER_UNAVAILABLE = "provider_unavailable"
     REAUTHENTICATION_MISSING = "reauthentication_missing"
     USER_SUSPENDED = "user_suspended"
+    PROVIDER_REQUIRED = "sso_required"
 
 
 class SignInRefused(Exception):

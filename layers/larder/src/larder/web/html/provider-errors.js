@@ -23,6 +23,7 @@ const PROVIDER_ERRORS = {
   provider_unavailable: "The sign-in of your company did not reply in time. Try again in a moment.",
   reauthentication_missing: `Your company did not ask for a new login, so Larder cannot confirm that it is you. ${REPORT}`,
   signup_disabled: "You have no account here yet. Ask an owner or admin of your team for an invitation.",
+  sso_required: "Your company asks you to sign in with its own account. Choose that, or enter your email address.",
   state_mismatch: `The sign-in took longer than ten minutes, or was started elsewhere. ${AGAIN}`,
   state_not_found: `The sign-in took longer than ten minutes, or was started in another browser. ${AGAIN}`,
   unable_to_link_account: "The company account could not be linked. Your account can have one of each company.",
