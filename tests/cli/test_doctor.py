@@ -162,6 +162,10 @@ CASES = (
         variables={"TURBO_API": "https://ada:secret@cache.example.com"},
     ),
     Case(
+        *("invalid-address", "TURBO_API", "https://cache:port is not", "TURBO_API="),
+        variables={"TURBO_API": "https://cache:port"},
+    ),
+    Case(
         *("plain-http", "TURBO_API", "is not https", "TURBO_API=https://cache.example.com"),
         variables={"TURBO_API": "http://cache.example.com"},
     ),
@@ -392,6 +396,8 @@ def test_a_package_uses_the_settings_of_the_root(repository: Repository) -> None
         "turbo.json", '{\n  // ours\n  "remoteCache": {\n    "preflight": true,\n  },\n}'
     )
     repository.write("packages/ui/turbo.json", '{"extends": ["//"], /* none */}')
+    # Not a file of a package either.
+    (repository.root / "packages" / "turbo.json").symlink_to("not-there")
     report = repository.report("--offline", folder=repository.root / "packages" / "ui")
     assert report["root"] == str(repository.root)
     assert {"name": "preflight", "value": "on", "where": "turbo.json:4"} in report["settings"]

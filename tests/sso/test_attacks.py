@@ -378,14 +378,14 @@ def test_14_a_stranger_who_linked_an_account_at_the_same_provider(
 ) -> None:
     """A colleague. Else nobody but the operator could let the person in."""
     option("sign_up_policy", "open")
-    mallory = {"sub": "mallory-1", "email": "mallory@acme.example"}
+    mallory: dict[str, Any] = {"sub": "mallory-1", "email": "mallory@acme.example"}
     stranger = Journey(journey.provider, Browser())
     if first == "password":
         user = create_user("ada@acme.example", "X", password="correct horse", now=clock.now())
         stranger.browser = browser_of(user)
         assert error_of(stranger.sign_in(start={"path": "/link-social"}, **mallory)) is None
     else:
-        own = {**mallory, "email": "ada@acme.example", "email_verified": False}
+        own: dict[str, Any] = {**mallory, "email": "ada@acme.example", "email_verified": False}
         assert error_of(stranger.sign_in(**own)) is None
     assert stranger.session() is not None
     assert error_of(journey.sign_in()) is None
@@ -549,7 +549,7 @@ def test_a_managed_user_signs_in_with_no_other_provider(
     assert (journey.session() is None) != is_exception
     # Nor does another provider make users of the domain.
     other = Journey(journey.provider, Browser())
-    eve = {"sub": "eve", "email": "eve@corp.example", "email_verified": True}
+    eve: dict[str, Any] = {"sub": "eve", "email": "eve@corp.example", "email_verified": True}
     assert error_of(other.sign_in(**eve)) == "sso_required"
     assert find_user_by_email("eve@corp.example") is None
 

@@ -64,7 +64,9 @@ def shown(address: str) -> str:
 def _is_address(address: str) -> bool:
     try:
         url = urlsplit(address)
-        return url.scheme in ("http", "https") and bool(url.hostname) and "@" not in url.netloc
+        # The port raises ValueError if it is no number.
+        is_whole = bool(url.hostname) and url.port != 0 and "@" not in url.netloc
+        return is_whole and url.scheme in ("http", "https")
     except ValueError:
         return False
 

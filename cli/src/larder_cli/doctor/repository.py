@@ -87,7 +87,11 @@ def package_configurations(root: Path) -> Iterator[Path]:
 
 
 def _sets_remote_cache(path: Path) -> bool:
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    try:
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError:
+        # Such as a link to a file that is not there.
+        return False
     return '"remoteCache"' in text and is_of_package(path)
 
 
