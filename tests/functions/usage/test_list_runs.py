@@ -205,6 +205,15 @@ def test_pages_go_through_all_runs_and_the_first_has_the_figures(cloud: Cloud) -
     assert found == [f"run{number}" for number in range(7)]
 
 
+def test_the_next_page_of_another_period_is_in_this_one(cloud: Cloud) -> None:
+    """The default period begins later at midnight. DynamoDB refuses a start outside of the bounds."""
+    store(cloud, run(started_at=clock.now() - timedelta(days=1)))
+    query = f"from={yesterday()}&to={yesterday()}&before="
+    old, new = f"{0:012x}%23a", f"{10**14 - 1:012x}%23a"
+    assert ask(cloud, query + old)["runs"] == []
+    assert [one["id"] for one in ask(cloud, query + new)["runs"]] == ["run0"]
+
+
 def test_figures_of_more_runs_than_fit_say_so(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,8 +98,13 @@ def read_page(
 
     `before` is the last page's `before`.
     """
-    within = between("day", _place(first), _place(end))
-    after = None if before is None else {"owner": owner, "day": f"{_PREFIX}{before}"}
+    lowest, highest = _place(first), _place(end)
+    start = highest if before is None else f"{_PREFIX}{before}"
+    if start < lowest:
+        # DynamoDB refuses a start outside of the bounds.
+        return RunsPage(runs=(), before=None)
+    within = between("day", lowest, highest)
+    after = {"owner": owner, "day": start} if start < highest else None
     items, last = USAGE.page(
         equals(owner=owner) & within, consistent=False, backwards=True, limit=limit, after=after
     )
