@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import httpx
@@ -147,8 +148,12 @@ def test_another_team_of_turbo_is_asked(turbo: httpx.Client, deployment: Deploym
 
 def test_larder_why_works_within_a_build(turbo: httpx.Client, deployment: Deployment) -> None:
     assert turbo.post("/v1/causes?slug=acme", json={}).status_code == 200
+    assert turbo.post("/v1/causes", content=gzip.compress(b"{}")).status_code == 200
+    kinds = [one.headers["content-type"] for one in deployment.asked]
+    assert kinds == ["application/json", "application/octet-stream"]
+    deployment.asked.clear()
     assert turbo.get("/v1/runs?slug=acme&limit=1").status_code == 404
-    assert [one.path for one in deployment.asked] == ["/v1/causes", "/v1/runs"]
+    assert [one.path for one in deployment.asked] == ["/v1/runs"]
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 503])

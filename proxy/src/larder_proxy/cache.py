@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
 from larder_proxy.clients import Entry
-from larder_proxy.messages import BLOCK
+from larder_proxy.messages import BEGINS_GZIP, BLOCK
 from larder_proxy.prefetch import Prefetch
 from larder_proxy.spool import Body, Spool
 from larder_proxy.transfers import Answer, Download, Upload, fetched
@@ -30,7 +30,6 @@ _MOST_REMEMBERED = 100_000
 _DURATION = "x-artifact-duration"
 GZIP = zlib.MAX_WBITS | 16
 """zlib's number for the format."""
-_BEGINS_GZIP = b"\x1f\x8b"
 
 
 _COUNTING = threading.Lock()
@@ -280,7 +279,7 @@ def _is_intact(body: Body, entry: Entry) -> bool:
 
 def _is_gzip_intact(body: Body) -> bool:
     """Whether the bytes have the checksum of gzip. True for another format, such as of a later version of a tool."""
-    if body.open().read(len(_BEGINS_GZIP)) != _BEGINS_GZIP:
+    if body.open().read(len(BEGINS_GZIP)) != BEGINS_GZIP:
         return True
     file, stream = body.open(), zlib.decompressobj(GZIP)
     try:

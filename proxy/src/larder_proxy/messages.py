@@ -13,6 +13,8 @@ from typing import Protocol
 BLOCK = 262_144
 """The most bytes of a body that are read at once."""
 
+BEGINS_GZIP = b"\x1f\x8b"
+
 _MOST_LINE = 65_536
 _MOST_HEADERS = 200
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*\r?\n")

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from larder_proxy import __version__
 from larder_proxy.connections import Pool, Reply
 from larder_proxy.credentials import Credentials, NoCredential, Target
+from larder_proxy.messages import BEGINS_GZIP
 from larder_proxy.places import Places
 from larder_proxy.spool import Body
 from larder_proxy.transfers import Answer, Download, Upload
@@ -174,14 +175,16 @@ class Upstream:
         query: str = "",
         is_urgent: bool = True,
     ) -> Answer | None:
-        """The answer to a request with JSON, such as a query. None without one."""
+        """The answer to a request with JSON, which can be compressed, such as a query. None without one."""
         if not self._may_ask():
             return None
         body = None
         sent = dict(headers or {})
         if content is not None:
             body = Body(io.BytesIO(content), len(content), lambda _: None)
-            sent["Content-Type"] = "application/json"
+            # A gateway reads JSON as text, which breaks compressed bytes.
+            is_packed = content.startswith(BEGINS_GZIP)
+            sent["Content-Type"] = f"application/{_BYTES if is_packed else 'json'}"
         url = f"{self._target.url}{path}?{query or self._target.query}"
         with self.places.one(is_urgent=is_urgent):
             reply = self._ask(method, url, sent, body, until=self._until())
