@@ -18,8 +18,11 @@ from larder.accounts.models import User
 from larder.accounts.service import create_user, find_user
 from larder.accounts.sessions import find_session, start_session
 from larder.sso import repository, service
+from larder.sso.memberships import changes_at_sign_in, list_mappings, map_group
 from larder.sso.models import IdentityProvider, Mode, VerifiedBy
 from larder.tables import IDENTITY, commit
+from larder.teams.members import remove_member, role_of
+from larder.teams.models import Role
 from larder.trust.models import NewRule
 from larder.trust.rules import create_rule
 from larder_cli.main import cli
@@ -476,6 +479,21 @@ def test_an_interrupted_removal_is_finished(larder: Larder, bob: User) -> None:
     assert repository.get("acme") is None
     assert larder.json("sso", "remove", "acme", "--yes")["sessions_ended"] == 1
     assert find_session(token, now=now) is None
+
+
+def test_an_interrupted_removal_leaves_no_groups_and_managed_members(
+    larder: Larder, bob: User, cloud: Cloud
+) -> None:
+    now, team_id = clock.now(), cloud.team.id
+    provider = add_acme()
+    map_group("acme", team_id, None, Role.VIEWER)
+    commit(*changes_at_sign_in("acme", (), bob.id, now=now).writes)
+    assert repository.remove(provider)
+    assert larder.json("sso", "remove", "acme", "--yes")["removed"]
+    assert list_mappings("acme") == []
+    remove_member(team_id, bob.id, by=None)
+    assert role_of(team_id, bob.id) is None
+    assert "there is no provider acme" in larder.refusal("sso", "remove", "acme", "--yes")
 
 
 def test_suspend_and_resume(larder: Larder, bob: User) -> None:

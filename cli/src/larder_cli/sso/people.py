@@ -256,12 +256,14 @@ def remove(id: str, yes: bool, as_json: bool) -> None:
     """
     from larder.accounts.access import end_sessions_of, people_of
     from larder.sso import service
+    from larder.sso.memberships import release
     from larder.sso.models import Mode
 
     provider = service.find_provider(id)
     if provider is None:
         # It may have been interrupted before this.
-        if not (ended := end_sessions_of(id)):
+        released, ended = release(id), end_sessions_of(id)
+        if not released and not ended:
             service.require_provider(id)
         print_record({"id": id, "removed": True, "sessions_ended": ended}, as_json=as_json)
         return

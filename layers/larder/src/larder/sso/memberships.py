@@ -76,13 +76,18 @@ def unmap_group(provider_id: str, team_id: str, group: str | None) -> TeamMappin
     return _change(provider_id, team_id, unmapped)
 
 
-def release(provider_id: str) -> None:
-    """Make the memberships of a provider that was removed those of people, so that they can be changed by hand."""
-    for mapping in list_mappings(provider_id):
+def release(provider_id: str) -> bool:
+    """Make the memberships of a provider that was removed those of people, so that they can be changed by hand.
+
+    False if it had none. A provider that gets the id later must not find the groups of this one.
+    """
+    mappings = list_mappings(provider_id)
+    for mapping in mappings:
         for member in teams.list_members(mapping.team_id):
             if member.managed_by == provider_id:
                 teams.release_member(mapping.team_id, member.user_id, provider_id)
         repository.delete_mapping(mapping)
+    return bool(mappings)
 
 
 def changes_at_sign_in(
