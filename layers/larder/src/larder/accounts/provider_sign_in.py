@@ -215,7 +215,7 @@ def _link(
 
 
 def _check_is_not_managed_by_another(identity: Identity, user: User) -> None:
-    """Refuse a user whom another provider manages: an account that they linked here would outlive the one there.
+    """Refuse a user that another provider manages: an account that they linked here would outlive the one there.
 
     Raises SignInRefused.
     """
