@@ -391,6 +391,30 @@ def test_two_stacks_installed_at_once_in_a_new_account_share_the_bucket_of_code(
     assert (first.returncode, second.returncode) == (0, 0), outputs
 
 
+def test_a_plan_leaves_the_change_set_of_another(account: Account) -> None:
+    """Of another pull request, say, that plans the same."""
+    installed(account)
+    change = ("--set", "Level=DEBUG")
+    given = ("--config", account.folder / "larder.toml", "--release", account.folder)
+    # It dies when its change set is there.
+    account.run([sys.executable, "-m", "tests.deployed.dying", "11", "plan", *given, *change])
+    (other,) = change_sets(account)
+    assert account.larder("plan", *change).status == 3
+    assert change_sets(account) == [other]
+
+
+def test_a_plan_leaves_an_installation_that_waits_for_its_answer(account: Account) -> None:
+    client = account.client("cloudformation")
+    client.create_change_set(
+        StackName="larder-prod",
+        ChangeSetName="larder-1-2-3-create-x",
+        ChangeSetType="CREATE",
+        TemplateBody='{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}',
+    )
+    assert account.larder("plan").status == 3
+    assert (account.stack() or {})["StackStatus"] == "REVIEW_IN_PROGRESS"
+
+
 def test_the_same_command_follows_what_a_process_that_died_has_started(account: Account) -> None:
     installed(account)
     account.release(WHOLE.replace("Outputs:\n", WAITING))

@@ -5,6 +5,7 @@ of its own: what is deployed is the truth, so the same call continues after a pr
 import base64
 import hashlib
 import json
+import secrets
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -79,6 +80,8 @@ class Deployment:
     role: str | None = None
     is_plan: bool = False
     """A plan keeps what it uploads and makes apart, so that a role can be limited to plans: no deployment uses it."""
+    plan_id: str = field(default_factory=lambda: secrets.token_hex(4))
+    """Several pull requests can plan the same at once."""
 
     @property
     def prefix(self) -> str:
@@ -94,10 +97,10 @@ class Deployment:
         return {**self.values, **dict(zip(PLACE, (self.code_bucket, PREFIX), strict=True))}
 
     def label(self, step: str) -> str:
-        """The name of a change set. It is the same for the same release and options."""
+        """The name of a change set. That of a deployment is the same for the same release and options."""
         said = json.dumps([self.parameters, dict(self.tags)], sort_keys=True)
         version = self.release.version.replace(".", "-")
-        step = f"plan-{step}" if self.is_plan else step
+        step = f"plan-{self.plan_id}-{step}" if self.is_plan else step
         return f"larder-{version}-{step}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
 
 
@@ -189,10 +192,10 @@ def planned(deployment: Deployment, stack: Stack, *, step: str = "all") -> Plan:
 
 
 def discard(account: Account, name: str) -> None:
-    """Delete a change set, and with it the empty stack of a new name."""
+    """Delete a change set, and with the last one the empty stack of a new name."""
     _delete_change_set(account, name)
     cloudformation, stack = account.cloudformation, account.find_stack()
-    if stack.status == "REVIEW_IN_PROGRESS":
+    if stack.status == "REVIEW_IN_PROGRESS" and not list(_change_sets(account)):
         if stack.protected:
             stacks.set_protection(cloudformation, account.stack, on=False)
         cloudformation.delete_stack(StackName=account.stack)
@@ -388,13 +391,17 @@ def _delete_change_set(account: Account, name: str) -> None:
 
 def _running(account: Account) -> dict[str, Any] | None:
     """The change set that is being executed."""
+    found = (
+        one for one in _change_sets(account) if one["ExecutionStatus"] == "EXECUTE_IN_PROGRESS"
+    )
+    return next(found, None)
+
+
+def _change_sets(account: Account) -> Iterator[dict[str, Any]]:
     pages = account.cloudformation.get_paginator("list_change_sets").paginate(
         StackName=account.stack
     )
-    for one in (one for page in pages for one in page["Summaries"]):
-        if one["ExecutionStatus"] == "EXECUTE_IN_PROGRESS":
-            return dict(one)
-    return None
+    yield from (one for page in pages for one in page["Summaries"])
 
 
 def _person(arn: str) -> str:
