@@ -126,6 +126,18 @@ def test_without_a_cache_the_build_runs_all_the_same(
     assert reason in errors
 
 
+def test_folders_that_cannot_be_read_change_nothing(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    # Asking for a file in such a link fails as in a folder of another user.
+    for name in (".turbo", "node_modules"):
+        (tmp_path / name).symlink_to("x" * 300)
+    env = variables(deployment, tmp_path)
+    status, output, errors = run(larder, env, "run", "--", "echo", "turbo", "run", "build")
+    assert (status, output) == (0, "turbo run build\n")
+    assert errors.startswith("Larder: 0 hits")
+
+
 def test_uploads_are_waited_for(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     env = variables(deployment, tmp_path)
     put = 'curl -s -X PUT -H "Authorization: Bearer $LARDER_PROXY_TOKEN" --data-binary x $LARDER_PROXY/v1/cache/1'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,10 @@ def _files(folder: Path, environment: Mapping[str, str]) -> Iterator[Path]:
     yield (folder / own if own else folder / ".nx" / "cache") / "run.json"
     yield folder / ".moon" / "cache" / "runReport.json"
     runs = folder / ".turbo" / "runs"
-    if runs.is_dir():
-        yield from sorted(runs.glob("*.json"), key=_changed_at)
+    # It may be one that this user must not read.
+    with suppress(OSError):
+        if runs.is_dir():
+            yield from sorted(runs.glob("*.json"), key=_changed_at)
 
 
 def _changed_at(file: Path) -> float:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
@@ -34,9 +35,10 @@ def run(
 
     Without a cache, the build runs all the same.
     """
-    environment, folder = dict(os.environ), Path.cwd()
+    environment = dict(os.environ)
     kept = {name: value for name, value in environment.items() if name not in SECRETS}
     try:
+        folder = Path.cwd()
         target, listener = read_target(environment, folder), Listener()
     except (NoCredential, OSError) as error:
         print_line(f"no cache: {error}")
@@ -50,7 +52,9 @@ def run(
         from larder_proxy.sidecar import Sidecar
 
         started.append(Sidecar(environment, target, listener, id_token_command=id_token_command))
-        started[0].expect(build, environment, folder)
+        # A folder above may be one that this user must not read.
+        with suppress(OSError):
+            started[0].expect(build, environment, folder)
 
     try:
         return _run(build, {**variables, **kept, **listener.turbo_variables()}, start)
