@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
@@ -78,6 +79,15 @@ def test_a_header_stays_in_its_line() -> None:
         "GET / HTTP/1.1",
         {"x": "é"},
     )
+
+
+@pytest.mark.parametrize("value", [" {}x{}y", " {}\0", " {}\rx", "{}"])
+def test_many_spaces_in_a_header_take_no_time(running: Running, value: str) -> None:
+    """Other users of the computer can send them, before anyone asks for the token."""
+    field = value.format(*[" " * 2_000] * 2)
+    began = time.monotonic()
+    asked(running, f"{START}x: {field}\nConnection: close\n\n")
+    assert time.monotonic() - began < 3
 
 
 @contextmanager
