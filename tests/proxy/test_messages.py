@@ -54,6 +54,14 @@ def test_a_damaged_request_is_refused_and_the_connection_ends(
     assert b"\r\nConnection: close\r\n" in answer
 
 
+def test_a_chunk_of_negative_size_is_not_waited_for(running: Running) -> None:
+    answer = asked(
+        running,
+        "PUT /gradle/ab HTTP/1.1\nTransfer-Encoding: chunked\nConnection: close\n\n-1\nabc",
+    )
+    assert answer.startswith(b"HTTP/1.1 403 ")
+
+
 def test_requests_follow_one_another(running: Running) -> None:
     answer = asked(running, f"{START}\n{START}Connection: close\n\n")
     assert answer.count(b"HTTP/1.1 200 OK") == 2

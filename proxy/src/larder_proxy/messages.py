@@ -77,6 +77,9 @@ class Sent:
         while self.left is None:
             line = self._file.readline(_MOST_LINE)
             self.left = int(line.split(b";")[0], 16)
+            if self.left < 0:
+                # A read of less than nothing takes all that comes, into memory.
+                raise ValueError("the size of a chunk is negative")
             is_last = not self.left
             yield from self._blocks()
             if self.left:
