@@ -469,3 +469,28 @@ def test_uninstall_deletes_artifacts_only_if_it_is_told_to(account: Account) -> 
     assert done.status == 0, done.text
     assert account.stack() is None
     assert bucket not in {one["Name"] for one in account.client("s3").list_buckets()["Buckets"]}
+
+
+def test_uninstall_refuses_a_stack_that_is_updated_since_it_asked(account: Account) -> None:
+    installed(account)
+    account.release(WHOLE.replace("Outputs:\n", WAITING))
+    program = Path(sys.executable).with_name("larder")
+    asking = subprocess.Popen(
+        [program, "uninstall", "--stack", "larder-prod"],
+        env=account.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert asking.stdout is not None
+    shown = b""
+    while b"to delete it" not in shown:
+        shown += asking.stdout.read(1)
+    with begin(account) as update:
+        eventually(lambda: "UPDATE_IN_PROGRESS" in str(account.stack()), 30)
+        output, _ = asking.communicate(b"larder-prod\n", timeout=60)
+        assert (asking.returncode, b"another deployment is running" in output) == (1, True), output
+        assert account.is_protected()
+        assert (account.stack() or {})["EnableTerminationProtection"]
+        end_wait(account)
+        update.communicate(timeout=120)

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from larder_cli.deploy import stack as stacks
 from larder_cli.deploy.account import Account
-from larder_cli.deploy.flow import Watch
+from larder_cli.deploy.flow import Watch, busy
 from larder_cli.deploy.stack import State
 
 _TABLE, _BUCKET = "AWS::DynamoDB::Table", "AWS::S3::Bucket"
@@ -44,11 +44,14 @@ def remove(account: Account, watch: Watch, *, backup: bool, delete_artifacts: bo
                 TableName=table, BackupName=f"{account.stack}-{logical_id}-{now:%Y%m%d-%H%M%S}"
             )
             watch.say(f"Backup of {logical_id}: {made['BackupDetails']['BackupArn']}")
+    state = account.find_stack().state
+    if state is State.BUSY:
+        # Since the question was asked. A deletion that fails would leave the stack without its protection.
+        raise click.ClickException(busy(account))
     buckets = _resources(account, _BUCKET)
     if delete_artifacts:
         for bucket in buckets.values():
             _empty(account.client("s3"), bucket)
-    state = account.find_stack().state
     if state is State.STUCK:
         stacks.finish_rollback(cloudformation, account.stack, account.region)
     try:
