@@ -391,6 +391,26 @@ def test_the_version_comes_from_the_lock_file(
     assert (turbo["value"], turbo["where"]) == ("2.5.8", file)
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("package-lock.json", {"packages": []}),
+        ("package-lock.json", {"packages": {"node_modules/turbo": "2.5.8"}}),
+        ("package.json", {"devDependencies": ["turbo"]}),
+        ("package-lock.json", '{"packages":' + "[" * 200_000),
+    ],
+    ids=["packages", "a package", "dependencies", "nesting"],
+)
+def test_a_damaged_file_names_no_version(
+    repository: Repository, file: str, content: object
+) -> None:
+    repository.write("node_modules/turbo/package.json", {})
+    repository.write(file, content)
+    (turbo, *_) = repository.report("--offline")["settings"]
+    assert turbo["name"] == "turbo"
+    assert turbo["value"] != "2.5.8"
+
+
 def test_a_package_uses_the_settings_of_the_root(repository: Repository) -> None:
     repository.write(
         "turbo.json", '{\n  // ours\n  "remoteCache": {\n    "preflight": true,\n  },\n}'

@@ -50,9 +50,12 @@ class Artifacts:
 def turbo_version(root: Path) -> Version | None:
     """The installed version, or the one that the lock file or package.json names."""
     installed = _json(root / "node_modules" / "turbo" / "package.json").get("version")
-    npm = _json(root / "package-lock.json").get("packages", {}).get("node_modules/turbo", {})
+    locked = _object(_json(root / "package-lock.json").get("packages"))
+    npm = _object(locked.get("node_modules/turbo"))
     package = _json(root / "package.json")
-    named = [(package.get(kind) or {}).get("turbo") for kind in ("devDependencies", "dependencies")]
+    named = [
+        _object(package.get(kind)).get("turbo") for kind in ("devDependencies", "dependencies")
+    ]
     found = (
         (installed, "node_modules/turbo"),
         (npm.get("version"), "package-lock.json"),
@@ -105,7 +108,11 @@ def _matched(path: Path, pattern: re.Pattern[str]) -> str | None:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return _object(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError):
         return {}
+
+
+def _object(value: object) -> dict[str, Any]:
+    """The value, or an empty one if the file has something else there."""
     return value if isinstance(value, dict) else {}
