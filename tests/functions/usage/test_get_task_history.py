@@ -36,6 +36,7 @@ def store_three(cloud: Cloud) -> None:
     )
 
 
+@pytest.mark.usefixtures("later")
 def test_each_hash_of_a_task_with_what_became_of_it(cloud: Cloud) -> None:
     store_three(cloud)
     stored = cloud.send("PUT", f"/v8/artifacts/{FIRST}", body=b"output")
