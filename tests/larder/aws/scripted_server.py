@@ -4,6 +4,7 @@ import json
 import socket
 import struct
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,6 +75,13 @@ class ScriptedServer:
         for connection in self._connections:
             connection.shutdown(socket.SHUT_RDWR)
         self._connections.clear()
+
+    def received(self, number: int) -> None:
+        """Wait until this many requests have come. Fails if more have, or fewer within 30 seconds."""
+        ends = time.monotonic() + 30
+        while len(self.requests) < number and time.monotonic() < ends:
+            time.sleep(0.01)
+        assert len(self.requests) == number
 
     def serve(self, connection: socket.socket) -> None:
         self._connections.append(connection)

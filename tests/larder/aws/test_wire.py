@@ -1,7 +1,6 @@
 """Connections, time limits and damaged replies of the client without botocore. test_alike.py compares it with boto3."""
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -129,18 +128,18 @@ def test_a_kept_connection_that_had_ended_unnoticed_is_replaced_without_a_pause(
 ) -> None:
     """As after a thaw: the end of the connection arrives only when a request is sent."""
     environment.setattr("random.random", lambda: 1.0)  # the longest pauses: 1 s, then 2 s
+    pauses: list[float] = []
+    environment.setattr("time.sleep", pauses.append)
     server.plays(FOUND, LOST, FOUND)
     dynamodb.get_item(**KEY)
-    began = time.monotonic()
     assert dynamodb.get_item(**KEY)["Item"] == {"pk": {"S": "a"}}
-    assert time.monotonic() - began < 0.8
+    assert pauses == []
     assert [request.connection for request in server.requests] == [1, 1, 2]
     # A new connection that ends is no such case, nor is a reply that breaks off.
     for reply in (Scripted(200, FOUND.body, sent=3), LOST):
         server.plays(reply, FOUND)
-        began = time.monotonic()
         dynamodb.get_item(**KEY)
-        assert time.monotonic() - began > 0.8
+        assert pauses.pop() == 1
         dynamodb.close()
 
 
@@ -228,7 +227,8 @@ def test_a_silent_service_is_asked_three_times(server: ScriptedServer) -> None:
     quick = DynamoDb(server.url, "eu-central-1", lambda: None, read_timeout_s=0.05)
     with pytest.raises(TryAgain):
         quick.get_item(**KEY)
-    assert len(server.requests) == 3
+    # The client can give up before the server has read its last request.
+    server.received(3)
 
 
 def test_an_unreachable_service_is_reported_as_try_again(server: ScriptedServer) -> None:
