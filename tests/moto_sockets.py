@@ -46,6 +46,11 @@ def taking(take: Take) -> Iterator[None]:
         _takes.remove(take)
 
 
+def in_memory() -> bool:
+    """Whether moto replies to calls now."""
+    return bool(botocore_stubber.enabled)
+
+
 def show(operation: str, arguments: dict[str, Any]) -> None:
     """Show a call to all watches. Those by the wire are shown here."""
     for watch in [*_watches]:
