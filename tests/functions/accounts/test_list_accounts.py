@@ -67,7 +67,3 @@ def test_a_key_lists_its_owners_account_when_keys_replace_sessions(
     option("session_for_api_keys", "true")
     by_key = Sender(None)("GET", f"/api/auth{PATH}", headers={"x-api-key": cloud.token})
     assert (by_key.status, by_key.json) == (200, [])
-
-
-def test_401_without_a_session(aws_in_memory: None) -> None:
-    assert Browser().get(PATH).refusal == (401, "UNAUTHORIZED")

@@ -70,7 +70,3 @@ def test_403_if_the_user_signed_in_too_long_ago(ada: User, option: SetOption) ->
     assert browser_of(ada, token=token).get("/list-sessions").refusal == (403, "SESSION_NOT_FRESH")
     option("session_fresh_age_seconds", 2 * 86_400)
     assert browser_of(ada, token=token).get("/list-sessions").status == 200
-
-
-def test_401_without_a_session(aws_in_memory: None) -> None:
-    assert Browser().get("/list-sessions").refusal == (401, "UNAUTHORIZED")

@@ -25,7 +25,6 @@ from larder.tables import IDENTITY, commit
 from tests.conftest import SetOption
 from tests.faults import answering, error
 from tests.functions.accounts.conftest import MAIL_CONTEXT, PASSWORD, prove
-from tests.functions.accounts.hostile import NOT_TEXTS
 from tests.mailbox import Mailbox
 from tests.proofs.aws_calls import counted
 from tests.requests import Browser, Sender, invoke
@@ -254,9 +253,3 @@ def test_the_password_length_is_checked_before_the_token(ada: User) -> None:
 def test_an_unknown_token_is_refused(aws_in_memory: None, token: str) -> None:
     reply = Browser().post(PATH, {"newPassword": NEW, "token": token})
     assert reply.refusal == (400, "INVALID_TOKEN")
-
-
-@pytest.mark.parametrize("password", NOT_TEXTS)
-def test_a_bad_body_is_refused(ada: User, password: object) -> None:
-    reply = Browser().post(PATH, {"newPassword": password, "token": token_of(ada)})
-    assert reply.refusal == (400, "VALIDATION_ERROR")

@@ -35,10 +35,6 @@ def test_the_user_can_sign_in_again_at_once(ada: User, browser: Browser) -> None
     assert again.get("/get-session").json["user"]["id"] == ada.id
 
 
-def test_401_without_a_session(aws_in_memory: None) -> None:
-    assert Browser().post(PATH).refusal == (401, "UNAUTHORIZED")
-
-
 def test_an_unavailable_table_is_an_error(browser: Browser) -> None:
     with unreachable("dynamodb", "TransactWriteItems"):
         assert browser.post(PATH).refusal == (503, "TRY_AGAIN")

@@ -1,6 +1,5 @@
 """POST /api/auth/sign-in/email"""
 
-import json
 from collections import Counter
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +14,7 @@ from larder.signing import sign
 from tests.conftest import SetOption
 from tests.faults import unreachable
 from tests.functions.accounts.conftest import PASSWORD
-from tests.functions.accounts.hostile import BODIES, NOT_TEXTS, TEXTS, with_lone_surrogate
+from tests.functions.accounts.hostile import TEXTS, with_lone_surrogate
 from tests.mailbox import Mailbox
 from tests.proofs.aws_calls import counted
 from tests.requests import DOMAIN, Browser, Reply
@@ -90,24 +89,6 @@ def test_the_reply_is_200_with_the_callback_as_url(ada: User, url: str) -> None:
     assert (reply.status, reply.headers["location"]) == (200, url)
     assert list(reply.json) == ["redirect", "token", "url", "user"]
     assert (reply.json["redirect"], reply.json["url"]) == (True, url)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://evil.example/",
-        "//evil.example",
-        "/\\evil.example",
-        "/%5cevil.example",
-        "javascript:alert(1)",
-        "/ok\r\nSet-Cookie: stolen=1",
-        "/" + "x" * 5000,
-    ],
-)
-def test_an_untrusted_callback_is_refused(ada: User, url: str) -> None:
-    reply = sign_in(callbackURL=url)
-    assert reply.refusal == (403, "INVALID_CALLBACK_URL")
-    assert (reply.cookies, "location" in reply.headers) == ((), False)
 
 
 def test_an_option_allows_callbacks_to_any_origin(ada: User, option: SetOption) -> None:
@@ -255,14 +236,6 @@ def test_an_invalid_address_is_reported(ada: User, email: str) -> None:
     assert sign_in(email=email).refusal == (400, "INVALID_EMAIL")
 
 
-@pytest.mark.parametrize("field", ["email", "password"])
-@pytest.mark.parametrize("value", NOT_TEXTS, ids=json.dumps)
-def test_a_field_of_the_wrong_type_is_reported_by_name(ada: User, field: str, value: Any) -> None:
-    reply = sign_in(**{field: value})
-    assert reply.refusal == (400, "VALIDATION_ERROR")
-    assert reply.json["message"].startswith(f"[body.{field}] ")
-
-
 @pytest.mark.parametrize("field", ["email", "password", "callbackURL"])
 @pytest.mark.parametrize("value", TEXTS, ids=lambda text: ascii(text[:12]))
 def test_no_text_causes_an_error_500(ada: User, field: str, value: str) -> None:
@@ -277,11 +250,6 @@ def test_a_lone_surrogate_causes_no_error_500(ada: User, field: str) -> None:
     body = {"email": "ada@example.com", "password": PASSWORD}
     reply = Browser().post(PATH, raw=with_lone_surrogate(body, field))
     assert reply.status in (400, 401, 403)
-
-
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: ascii(body[:20]))
-def test_a_body_that_is_not_an_object_is_refused(ada: User, body: bytes) -> None:
-    assert Browser().post(PATH, raw=body).status == 400
 
 
 def test_a_form_is_accepted_only_from_the_deployments_own_pages(ada: User) -> None:

@@ -1,6 +1,5 @@
 """POST /api/auth/sign-up/email"""
 
-import json
 import re
 from collections import Counter
 from datetime import datetime
@@ -25,7 +24,7 @@ from tests.conftest import SetOption
 from tests.default_template import template
 from tests.faults import answering, error, unreachable
 from tests.functions.accounts.conftest import PASSWORD
-from tests.functions.accounts.hostile import BODIES, NOT_TEXTS, TEXTS, with_lone_surrogate
+from tests.functions.accounts.hostile import TEXTS, with_lone_surrogate
 from tests.mailbox import Mailbox, link_in
 from tests.proofs.aws_calls import counted
 from tests.requests import DOMAIN, Browser, Cloud, Reply, invoke
@@ -514,30 +513,12 @@ def test_a_field_that_breaks_a_rule_is_named(
     assert find_user_by_email("eve@example.com") is None
 
 
-@pytest.mark.parametrize("field", ["name", "email", "password"])
-def test_a_field_that_is_missing_is_named(aws_in_memory: None, field: str) -> None:
-    body = {name: value for name, value in EVE.items() if name != field}
-    reply = Browser().post(PATH, body)
-    assert reply.refusal == (400, "VALIDATION_ERROR")
-    assert reply.json["message"].startswith(f"[body.{field}] ")
-
-
 def test_every_field_that_breaks_a_rule_is_named(aws_in_memory: None) -> None:
     reply = Browser().post(PATH, {"email": "eve2", "password": 1})
     assert reply.refusal == (400, "VALIDATION_ERROR")
     assert reply.json["message"] == (
         "[body.name] Field required; [body.password] Input should be a valid string"
     )
-
-
-@pytest.mark.parametrize("field", ["name", "email", "password", "image", "callbackURL"])
-@pytest.mark.parametrize("value", NOT_TEXTS, ids=json.dumps)
-def test_a_field_of_the_wrong_type_is_refused(aws_in_memory: None, field: str, value: Any) -> None:
-    reply = sign_up(**{field: value})
-    if value is None and field in ("image", "callbackURL"):
-        assert reply.status == 200
-    else:
-        assert reply.refusal == (400, "VALIDATION_ERROR")
 
 
 @pytest.mark.parametrize("field", ["name", "email", "password", "image", "callbackURL"])
@@ -564,13 +545,6 @@ def test_a_lone_surrogate_in_a_password_is_hashed_as_better_auth_does(
     assert check_credentials("eve@example.com", "\ufffdabcdefgh").name == "Eve"
 
 
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: ascii(body[:20]))
-def test_a_body_that_is_not_an_object_is_refused(aws_in_memory: None, body: bytes) -> None:
-    reply = Browser().post(PATH, raw=body)
-    assert reply.status == 400
-    assert len(reply.body) < 1000
-
-
 def test_the_reply_does_not_redirect_to_the_callback_url(
     aws_in_memory: None, mailbox: Mailbox
 ) -> None:
@@ -579,9 +553,3 @@ def test_the_reply_does_not_redirect_to_the_callback_url(
     assert (reply.status, list(reply.json)) == (200, ["token", "user"])
     assert "location" not in reply.headers
     assert mailbox.jobs == []
-
-
-def test_an_untrusted_callback_is_refused(aws_in_memory: None) -> None:
-    reply = sign_up(callbackURL="https://evil.example/")
-    assert reply.refusal == (403, "INVALID_CALLBACK_URL")
-    assert find_user_by_email("eve@example.com") is None

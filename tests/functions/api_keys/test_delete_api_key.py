@@ -41,20 +41,6 @@ def test_404_for_an_unknown_key_id(ada: Sender, key_id: str) -> None:
     assert refused(delete(ada, key_id)) == (404, "KEY_NOT_FOUND")
 
 
-@pytest.mark.parametrize("body", [{}, {"keyId": None}, {"keyId": {"S": "x"}}, {"id": "x"}, []])
-def test_400_without_an_id_even_without_a_session(cloud: Cloud, body: Any) -> None:
-    headers = {"content-type": "application/json"}
-    reply = Sender(None)("POST", PATH, body=str(body).encode(), headers=headers)
-    assert reply.status == 400
-    reply = Sender(None)("POST", PATH, json_body=body)
-    assert refused(reply) == (400, "VALIDATION_ERROR")
-
-
-def test_401_without_a_session(cloud: Cloud) -> None:
-    assert refused(delete(Sender(None), cloud.key.id)) == (401, "UNAUTHORIZED")
-    assert find_key(cloud.key.id) is not None
-
-
 def test_an_operator_deletes_any_key(operator: Sender, cloud: Cloud) -> None:
     assert delete(operator, cloud.key.id).status == 200
     assert find_key(cloud.key.id) is None

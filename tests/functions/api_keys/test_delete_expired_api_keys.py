@@ -36,10 +36,6 @@ def test_403_for_users_who_are_not_operators(ada: Sender, cloud: Cloud) -> None:
     assert refused(ada("POST", PATH, json_body={})) == (403, "OPERATOR_ONLY")
 
 
-def test_401_without_a_session(cloud: Cloud) -> None:
-    assert refused(Sender(None)("POST", PATH, json_body={})) == (401, "UNAUTHORIZED")
-
-
 def test_it_reads_the_session_and_the_index_when_no_key_has_expired(operator: Sender) -> None:
     operator("POST", PATH)
     with counted() as calls:

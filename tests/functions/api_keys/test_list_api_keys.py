@@ -90,10 +90,6 @@ def test_400_for_a_page_that_cannot_be(ada: Sender, query: str, message: str) ->
     assert reply.json["message"] == message
 
 
-def test_401_without_a_session(cloud: Cloud) -> None:
-    assert refused(Sender(None)("GET", PATH)) == (401, "UNAUTHORIZED")
-
-
 def test_it_reads_the_session_the_index_and_one_batch(ada: Sender, cloud: Cloud) -> None:
     for _ in range(5):
         create_key(NewKey(user_id=cloud.user.id), now=clock.now())

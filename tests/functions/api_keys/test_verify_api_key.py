@@ -273,24 +273,6 @@ def test_400_names_the_field(cloud: Cloud, body: Any, field: str) -> None:
     assert reply.json["message"].startswith(f"[body.{field}] ")
 
 
-def test_no_body_is_the_same_as_an_empty_object(cloud: Cloud) -> None:
-    reply = anonymous("POST", PATH)
-    assert (reply.status, reply.json["code"]) == (400, "VALIDATION_ERROR")
-    assert reply.json["message"].startswith("[body.key] ")
-
-
-@pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 50_000])
-def test_400_for_malformed_json(cloud: Cloud, body: bytes) -> None:
-    reply = anonymous("POST", PATH, body=body, headers={"content-type": "application/json"})
-    assert (reply.status, reply.json["code"]) == (400, "BAD_REQUEST")
-
-
-@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded"])
-def test_415_for_another_content_type(cloud: Cloud, content_type: str) -> None:
-    reply = anonymous("POST", PATH, body=b'{"key":"k"}', headers={"content-type": content_type})
-    assert (reply.status, reply.json["code"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
-
-
 def test_any_verification_deletes_expired_keys_at_most_once_in_ten_seconds(
     cloud: Cloud,
 ) -> None:
