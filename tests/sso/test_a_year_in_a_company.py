@@ -41,7 +41,6 @@ from tests.trust.exchanging import exchange
 START = datetime(2027, 1, 4, 9, tzinfo=UTC)
 WEEK = timedelta(days=7)
 WEEKS = 52
-KEYS_DAYS = timedelta(days=30)
 PEOPLE = 40
 OUTAGE = range(26, 28)
 REQUIRED_FROM = 4
