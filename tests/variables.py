@@ -9,11 +9,11 @@ from local.cloudformation import by_default, resolve
 from tests.permissions import RESOURCES, TEMPLATE
 from tools.generate.text import camel_case
 
-LAMBDAS_LIMIT = 4096
-"""The bytes of all variables of one function. Lambda measures their JSON."""
-
 MOST_BYTES = 3500
-"""The tests fail above this number of bytes, so that an option leads to a decision instead of a failed deployment."""
+"""The tests fail above this number of bytes, so that an option leads to a decision instead of a failed deployment.
+
+Lambda takes 4,096 bytes of JSON.
+"""
 
 LONGEST_STACK_NAME = "s" * 24
 """The longest name of a new stack. An older one may have 45 letters, which take 147 bytes more."""
