@@ -1,6 +1,7 @@
 """Mail in tests: the jobs for the function SendAccountEmail, caught before they are sent, and the outbox."""
 
 import re
+import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,8 @@ class Mailbox:
         """Run the pending jobs. Return every message of the outbox, newest first."""
         while self.payloads:
             invoke("accounts.send_account_email.handler", self.payloads.pop(0))
+            # The outbox keeps no order within a millisecond.
+            time.sleep(0.001)
         return self.messages()
 
     def messages(self) -> list[Message]:
