@@ -401,11 +401,16 @@ def sweep_and_check(world: World, subjects: list[Subject]) -> list[str]:
                 reply = function(handler)
                 if reply.status != 200:
                     return [f"{handler} answers {reply.status}"]
-    owners = [owner for subject in subjects for owner in subject.owners]
-    problems = [problem for owner in owners for problem in _unclean(world, owner)]
+    problems = [
+        f"{subject.route}: {problem}"
+        for subject in subjects
+        for owner in subject.owners
+        for problem in _unclean(world, owner)
+    ]
     problems += [f"the record of a deletion is left: {key}" for key in _deletion_notes()]
-    for owner in owners:
-        _delete_index_entries(owner)
+    for subject in subjects:
+        for owner in subject.owners:
+            _delete_index_entries(owner)
     return problems
 
 
