@@ -103,7 +103,7 @@ class _Measuring:
                 pair = (ours, peer) if number % 2 == 0 else (peer, ours)
                 sent = {server.name: self._send(case, server) for server in pair}
                 rounds.append((sent[ours.name], sent[peer.name]))
-            row = figures.compared(case.name, case.clients, peer.name, rounds)
+            row = figures.compared(case.name, peer.name, rounds)
             failed = f"  ({row.failures})" if row.failures else ""
             self._say(f"{case.name}: {row.rate:.2f} x as many per second{failed}")
             rows.append(row)

@@ -11,14 +11,13 @@ from benchmarks.load import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A case with a number of clients: the median of the rounds' ratios, and the lowest and highest ratio of the rates.
+    """A case: the median of the rounds' ratios, and the lowest and highest ratio of the rates.
 
     `rate` compares replies per second: higher is better. The times of a reply are medians over all rounds.
     The CPU time is that of all processes of a server for one reply.
     """
 
     case: str
-    clients: int
     peer: str
     rate: float
     rate_least: float
@@ -30,14 +29,11 @@ class Compared:
     failures: str = ""
 
 
-def compared(
-    case: str, clients: int, peer: str, rounds: Sequence[tuple[Outcome, Outcome]]
-) -> Compared:
+def compared(case: str, peer: str, rounds: Sequence[tuple[Outcome, Outcome]]) -> Compared:
     """From rounds in which Larder and the peer took turns."""
     rates = [ours.rate / theirs.rate for ours, theirs in rounds]
     return Compared(
         case=case,
-        clients=clients,
         peer=peer,
         rate=statistics.median(rates),
         rate_least=min(rates),

@@ -19,20 +19,20 @@ def test_rates_are_compared_within_each_round_and_the_median_is_reported() -> No
         (outcome(1, 1, 1), outcome(1, 1, 1)),
         (outcome(1), outcome(1, 1, 1, 1, seconds=0.5)),
     ]
-    row = compared("HEAD", 16, "peer", rounds)
+    row = compared("HEAD", "peer", rounds)
     assert (row.rate, row.rate_least, row.rate_most) == (1.0, 0.125, 2.0)
 
 
 def test_times_of_replies_are_medians_over_all_rounds() -> None:
     rounds = [(outcome(2), outcome(4, 4)), (outcome(2, 8), outcome(4, 32, 4))]
-    row = compared("GET", 1, "peer", rounds)
+    row = compared("GET", "peer", rounds)
     assert (row.larder_ms, row.peer_ms) == (2, 4)
 
 
 def test_cpu_is_given_per_reply() -> None:
     ours = [replace(outcome(1, 1, 1), cpu_ms=30), replace(outcome(1), cpu_ms=2)]
     theirs = [replace(outcome(1, 1), cpu_ms=2), replace(outcome(1, 1), cpu_ms=4)]
-    row = compared("HEAD", 1, "peer", list(zip(ours, theirs, strict=True)))
+    row = compared("HEAD", "peer", list(zip(ours, theirs, strict=True)))
     assert (row.larder_cpu_ms, row.peer_cpu_ms) == (8, 1.5)
 
 
@@ -41,7 +41,7 @@ def test_failures_are_reported_per_server() -> None:
         (outcome(1, refused=1), outcome(1, late=2)),
         (outcome(1, refused=2), outcome(1)),
     ]
-    row = compared("HEAD", 1, "peer", rounds)
+    row = compared("HEAD", "peer", rounds)
     assert row.failures == "Larder: 3 x refused, peer: 2 x late"
 
 

@@ -9,7 +9,6 @@ from benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER
 
 GET = Compared(
     case="GET 10 KB",
-    clients=16,
     peer=CACHE_PEER,
     rate=0.5,
     rate_least=0.4,

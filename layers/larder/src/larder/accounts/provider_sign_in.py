@@ -57,7 +57,7 @@ from larder.sso.memberships import changes_at_sign_in
 from larder.sso.models import Identity
 from larder.sso.policy import managed_until, session_lifetime
 from larder.sso.refusals import Refusal, SignInRefused
-from larder.sso.service import find_domain, find_provider, note_failure, note_sign_in
+from larder.sso.service import domain_of_address, find_provider, note_failure, note_sign_in
 from larder.sso.state import PendingSignIn
 
 if TYPE_CHECKING:
@@ -220,10 +220,9 @@ def _check_is_not_managed_by_another(identity: Identity, user: User) -> None:
     Raises SignInRefused.
     """
     address = canonical(user.email)
-    name = address.rpartition("@")[2]
-    if name in identity.provider.domains:
+    if address.rpartition("@")[2] in identity.provider.domains:
         return
-    domain = find_domain(name)
+    domain = domain_of_address(address)
     if domain is not None and domain.requires_provider(address):
         raise SignInRefused(Refusal.PROVIDER_REQUIRED)
 

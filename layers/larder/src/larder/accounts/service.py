@@ -36,7 +36,7 @@ from larder.settings import listed, settings
 from larder.sso import repository as sso_repository
 from larder.sso.models import Domain
 from larder.sso.policy import managed_until
-from larder.sso.service import find_domain, provider_of_address
+from larder.sso.service import domain_of_address, provider_of_address
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -163,7 +163,7 @@ def check_accepts_password(email: str) -> None:
 
     The transaction of the change that follows checks it again, with `accepts_password`.
     """
-    _check_accepts_password(email, find_domain(canonical(email).rpartition("@")[2]))
+    _check_accepts_password(email, domain_of_address(canonical(email)))
 
 
 def accepts_password(email: str) -> "Write":

@@ -16,7 +16,7 @@ from larder.invitations.models import Invitation, Invitee
 from larder.rate_limits.models import INVITATIONS, INVITATIONS_TO_ONE
 from larder.rate_limits.service import take_if_counted
 from larder.sso.models import IdentityProvider
-from larder.sso.service import find_domain, find_provider
+from larder.sso.service import domain_of_address, find_provider
 from larder.teams.models import Member, Role, Team
 
 
@@ -86,7 +86,7 @@ def preview_invitation(token: str, *, now: datetime) -> InvitationPreview:
     invitation = invitations.find_by_token(token, now=now)
     team = invitations.team_of(invitation)
     author = None if invitation.invited_by is None else find_user(invitation.invited_by)
-    domain = find_domain(invitation.address.rpartition("@")[2])
+    domain = domain_of_address(invitation.address)
     return InvitationPreview(
         slug=team.slug,
         role=invitation.role,

@@ -58,6 +58,11 @@ def find_domain(name: str) -> Domain | None:
     return repository.get_domain(name) if _DOMAIN.fullmatch(name) else None
 
 
+def domain_of_address(address: str) -> Domain | None:
+    """The domain of a canonical address, if it belongs to a provider."""
+    return find_domain(address.rpartition("@")[2])
+
+
 def provider_of_address(address: str) -> IdentityProvider | None:
     """The provider that has the domain of a canonical address, in any mode."""
     return provider_of_domain(address.rpartition("@")[2])
