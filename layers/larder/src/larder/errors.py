@@ -90,6 +90,13 @@ class ProviderRequired(LarderError):
         super().__init__()
 
 
+class AddressIsLinked(LarderError):
+    message = (
+        "The address belongs to a company that the account is linked to. Choose another address of the company, or "
+        "unlink the account first."
+    )
+
+
 class UserSuspended(LarderError):
     """Sent only if the password is correct, so that nobody else learns that the account exists."""
 

@@ -137,6 +137,8 @@ def _attributes(key: ApiKey) -> Item:
         "made_by": key.made_by,
         "known_to": list(key.known_to) or None,
         "role_cap": None if key.role_cap is None else key.role_cap.value,
+        "orphaned_at": None if key.orphaned_at is None else to_ms(key.orphaned_at),
+        "ordinary_end": None if key.ordinary_end is None else to_ms(key.ordinary_end),
     }
 
 
@@ -182,6 +184,8 @@ def _from_item(item: Item) -> ApiKey:
         made_by=item.get("made_by"),
         known_to=tuple(item.get("known_to", ())),
         role_cap=Role(item["role_cap"]) if "role_cap" in item else None,
+        orphaned_at=moment("orphaned_at"),
+        ordinary_end=moment("ordinary_end"),
     )
 
 
@@ -541,6 +545,13 @@ def change(old: ApiKey, new: ApiKey, *also: Write) -> ApiKey | None:
         return None
     # A transaction returns no items, and the counts of uses may have changed.
     return get(old.key_hash)
+
+
+def change_if_same(old: ApiKey, new: ApiKey) -> bool:
+    """Write the attributes that differ. False if the key has changed since it was read."""
+    before, after = _attributes(old), _attributes(new)
+    changes = {name: value for name, value in after.items() if value != before[name]}
+    return commit(API_KEYS.update(old.key_hash, set=changes, when=_unchanged(old)))
 
 
 def ending(key: ApiKey, expires_at: datetime, *, now: datetime) -> Write:

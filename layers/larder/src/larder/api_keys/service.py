@@ -351,8 +351,9 @@ def scope_for_team(old: ApiKey) -> str | None:
 
 def _successor(old: ApiKey, now: datetime) -> NewKey:
     lifetime = None
-    if old.expires_at is not None and not settings().disable_custom_key_expiry:
-        lifetime = old.expires_at - old.created_at
+    ends_at = old.expires_at if old.orphaned_at is None else old.ordinary_end
+    if ends_at is not None and not settings().disable_custom_key_expiry:
+        lifetime = ends_at - old.created_at
     return NewKey(
         user_id=old.user_id if old.has_user else None,
         team_id=old.team_id,

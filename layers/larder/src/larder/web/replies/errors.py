@@ -65,6 +65,7 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.InvalidPassword: ErrorReply(400, "invalid_password"),
     errors.InvalidEmailOrPassword: ErrorReply(401, "invalid_email_or_password"),
     errors.ProviderRequired: ErrorReply(403, "sso_required"),
+    errors.AddressIsLinked: ErrorReply(403, "email_can_not_be_updated"),
     errors.UserSuspended: ErrorReply(403, "user_suspended"),
     errors.EmailNotVerified: ErrorReply(403, "email_not_verified"),
     errors.EmailNotProven: ErrorReply(403, "email_not_proven"),
