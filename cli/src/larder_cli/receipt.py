@@ -23,7 +23,7 @@ rotate_known_option = click.option(
 
 
 def holdings_record(holdings: "Holdings") -> Record:
-    """What the user holds beside what they know."""
+    """What the user holds, without what they know."""
     return {
         "sessions": len(holdings.sessions),
         "teams": [f"{one.team.slug} {_role(one)}" for one in holdings.memberships],

@@ -1,6 +1,6 @@
 """Keys of a team that do more than builds need, and that no present owner or admin has made.
 
-Whoever made such a key knows its secret. So when they leave the team, lose the role, or lose all access, the key ends
+The person who made such a key knows its secret. So when they leave the team, lose the role, or lose all access, the key ends
 after a period of grace. An owner or admin takes it over by rotating it, or by giving it another expiry.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from larder.accounts.models import User
 
 GRACE = timedelta(days=14)
-"""How long such a key still works, so that nobody's CI stops on the day on which a colleague leaves."""
+"""How long such a key still works, so that CI does not stop on the day on which a colleague leaves."""
 
 
 def known_keys(team_id: str, user_id: str) -> list[ApiKey]:
