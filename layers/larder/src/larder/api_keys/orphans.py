@@ -1,7 +1,7 @@
 """Keys of a team that do more than builds need, and that no present owner or admin has made.
 
-The person who made such a key knows its secret. So when they leave the team, lose the role, or lose all access, the key ends
-after a period of grace. An owner or admin takes it over by rotating it, or by giving it another expiry.
+The person who made such a key knows its secret. So when they leave the team, lose the role, or lose all access, the key
+ends after a period of grace. An owner or admin takes it over by rotating it, or by giving it another expiry.
 """
 
 from collections.abc import Mapping
