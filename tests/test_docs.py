@@ -34,6 +34,7 @@ def codes_of_errors() -> str:
     return section.partition("\n## ")[0]
 
 
+@pytest.mark.usefixtures("aws_in_memory")
 def test_figures_about_security_are_those_of_the_code() -> None:
     options = settings()
     minutes = {600: "ten minutes"}
