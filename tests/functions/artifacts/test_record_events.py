@@ -125,6 +125,13 @@ def test_events_with_only_invalid_hashes_store_nothing(send: Sender) -> None:
     assert aws.dynamodb().scan(TableName=settings().usage_table)["Count"] == 0
 
 
+@pytest.mark.parametrize("duration", [-1, 10**10 + 1, 1e300, 10**400])
+def test_a_duration_of_no_build_costs_one_event(cloud: Cloud, duration: float) -> None:
+    batch = [event(duration=duration), event(event="HIT", duration=50)]
+    assert cloud.send("POST", "/v8/artifacts/events", json_body=batch).status == 200
+    assert figures_of_today(cloud.team.id).events == 1
+
+
 def test_the_duration_is_optional(send: Sender) -> None:
     one = event()
     del one["duration"]
@@ -148,12 +155,9 @@ def test_the_duration_is_optional(send: Sender) -> None:
         (event(hash=None), "0.hash"),
         (event(hash="\udfff"), "0.hash"),
         (event(hash=["abc"]), "0.hash"),
-        (event(duration=-1), "0.duration"),
         (event(duration="400"), "0.duration"),
         (event(duration=True), "0.duration"),
         (event(duration=None), "0.duration"),
-        (event(duration=1e300), "0.duration"),
-        (event(duration=10**400), "0.duration"),
         (event(duration=[1]), "0.duration"),
         (event(team="acme"), "0.team"),
         (event(__proto__={}), "0.__proto__"),
@@ -180,15 +184,6 @@ def test_400_for_too_many_events(send: Sender, option: SetOption) -> None:
     assert send("POST", "/v8/artifacts/events", json_body=[event()] * 2).status == 200
     reply = send("POST", "/v8/artifacts/events", json_body=[event()] * 3)
     assert reply.message == "body: must hold at most 2 events, not 3"
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("x-artifact-client-ci", "x" * 51), ("x-artifact-client-interactive", "2")],
-)
-def test_400_for_a_bad_client_header(send: Sender, name: str, value: str) -> None:
-    reply = send("POST", "/v8/artifacts/events", json_body=[event()], headers={name: value})
-    assert reply.message.startswith(f"{name}: ")
 
 
 @pytest.mark.thorough

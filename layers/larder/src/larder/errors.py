@@ -360,6 +360,19 @@ class NotATeamMember(LarderError):
     )
 
 
+class InvalidTeam(InvalidValue):
+    """The request names a team in a form that no team has. turbo only shows why if the reply is like that of
+    NotATeamMember.
+    """
+
+
+class TeamsDiffer(LarderError):
+    message = (
+        "The request names one team by its id, and another by its slug. With turbo, run `turbo unlink`, or unset "
+        "TURBO_TEAM or TURBO_TEAMID."
+    )
+
+
 class ReadOnly(LarderError):
     message = "This token can read artifacts, but not write them."
 
@@ -439,10 +452,15 @@ class UnprovenCannotStore(LarderError):
 class LargerThanQuota(LarderError):
     """No eviction can free enough. turbo keeps uploading smaller artifacts, unlike after `CachingOverLimit`."""
 
-    message = (
-        "This artifact alone is larger than this account's storage quota. Ask the operator for a larger quota, or make "
-        "the outputs of the task smaller."
-    )
+    def __init__(self, hash: str, size_bytes: int, quota_bytes: int) -> None:
+        super().__init__(
+            f"The artifact {hash} has {_megabytes(size_bytes)}, and the quota is {_megabytes(quota_bytes)}. Ask the "
+            "operator for a larger quota, or make the outputs of the task smaller."
+        )
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 1e5 else f"{size_bytes / 1e3:.1f} kB"
 
 
 class TeamNotFound(LarderError):

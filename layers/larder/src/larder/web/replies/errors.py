@@ -136,6 +136,8 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.SoftBlocked: ErrorReply(402, "account_soft_blocked"),
     errors.PaymentMissing: ErrorReply(402, "payment_missing"),
     errors.NotATeamMember: ErrorReply(403, "not_a_team_member"),
+    errors.InvalidTeam: ErrorReply(403, "invalid_team"),
+    errors.TeamsDiffer: ErrorReply(403, "teams_differ"),
     errors.ReadOnly: ErrorReply(403, "read_only"),
     errors.MissingPermission: ErrorReply(403, "missing_permission"),
     errors.MissingRole: ErrorReply(403, "missing_role"),
@@ -149,7 +151,8 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.ScopesFull: ErrorReply(403, "remote_caching_over_limit"),
     errors.StorageFull: ErrorReply(403, "storage_full"),
     errors.UnprovenCannotStore: ErrorReply(403, "email_not_proven"),
-    errors.LargerThanQuota: ErrorReply(413, "larger_than_quota"),
+    # Not 413, because turbo shows only the messages of 403.
+    errors.LargerThanQuota: ErrorReply(403, "larger_than_quota"),
     errors.RunTooLarge: ErrorReply(413, "run_too_large"),
     errors.TeamNotFound: ErrorReply(404, "team_not_found"),
     errors.MemberNotFound: ErrorReply(404, "member_not_found"),
