@@ -43,7 +43,9 @@ def receipt_record(traces: "Iterable[Traces]", rotated: Sequence[Record] = ()) -
     found = list(traces)
     return {
         "known_keys": _known(found),
-        "rules": [{"team": one.team_slug, "id": rule_id} for one in found for rule_id in one.rules],
+        "rules": [
+            {"team": _slug(one.team_id), "id": rule_id} for one in found for rule_id in one.rules
+        ],
         "rotated": list(rotated),
     }
 
@@ -61,7 +63,7 @@ def print_receipt(email: str, traces: "Iterable[Traces]", rotated: Sequence[Reco
         echo("", f"{email} knows these keys of teams, which go on to work. Rotate them:")
         print_table(known, ("team", "id", "name", "can", "ends_at"), empty="", as_json=False)
         echo("`larder keys rotate ID` replaces one key, --rotate-known all of them.")
-    rules = [f"{one.team_slug} {rule_id}" for one in found for rule_id in one.rules]
+    rules = [f"{_slug(one.team_id)} {rule_id}" for one in found for rule_id in one.rules]
     if rules:
         echo("", f"{email} has added these rules, which still give tokens to CI jobs:", *rules)
         echo(
@@ -82,19 +84,33 @@ def rotate_known(traces: "Iterable[Traces]") -> list[Record]:
             try:
                 made = rotate_key(key.id, overlap_s=_OVERLAP_S, now=clock.now())
             except LarderError as error:
-                echo(f"Warning: {key.id} of {one.team_slug} was not replaced: {error}", err=True)
+                echo(
+                    f"Warning: {key.id} of {_slug(one.team_id)} was not replaced: {error}", err=True
+                )
                 continue
             if made is not None:
                 new, raw = made
-                record = {"team": one.team_slug, "replaces": key.id, "key_id": new.id, "key": raw}
+                record = {
+                    "team": _slug(one.team_id),
+                    "replaces": key.id,
+                    "key_id": new.id,
+                    "key": raw,
+                }
                 rotated.append(record)
     return rotated
+
+
+def _slug(team_id: str) -> str:
+    from larder.teams.teams import find_team
+
+    team = find_team(team_id)
+    return team_id if team is None else team.slug
 
 
 def _known(traces: "Iterable[Traces]") -> list[Record]:
     return [
         {
-            "team": one.team_slug,
+            "team": _slug(one.team_id),
             "id": key.id,
             "name": key.name,
             "can": ", ".join(key.permissions.get("artifacts", ())),

@@ -254,8 +254,8 @@ def unlink(id: str, email: str, rotate_known: bool, as_json: bool) -> None:
         raise click.ClickException(f"{user.email} has no account of {id}: `larder sso show {id}`")
     traces = [*(traces_in(team_id, user, now=now) for team_id in left)]
     context = operator_mail_context("larder sso unlink")
-    for one, team_id in zip(traces, left, strict=True):
-        notify(one.team_slug, partial(notify_of_member, team_id, user.id, context))
+    for team_id in left:
+        notify(team_id, partial(notify_of_member, team_id, user.id, context))
         delete_keys_of_member(team_id, user.id)
     traces += holdings_of(user, now=now).traces
     rotated = receipt.rotate_known(traces) if rotate_known else []

@@ -17,7 +17,6 @@ from larder.api_keys.service import trusted_keys_of
 from larder.errors import TryAgain
 from larder.teams.members import roles_in, rules_made_by, teams_of
 from larder.teams.models import OPERATOR, Role
-from larder.teams.teams import find_team
 from larder.trust.models import Rule
 
 MOST_KEYS = 100
@@ -57,7 +56,7 @@ class KnownKey(NamedTuple):
 class Traces(NamedTuple):
     """What a user leaves behind in a team: its keys that they know, and the ids of the rules that they added."""
 
-    team_slug: str
+    team_id: str
     known_keys: tuple[KnownKey, ...]
     rules: tuple[str, ...]
 
@@ -112,9 +111,8 @@ def _notify(team_id: str, user: User, mail_context: MailContext) -> None:
 
 def traces_in(team_id: str, user: User, *, now: datetime) -> Traces:
     """What the user would leave behind in the team now. They need not be a member any more."""
-    team = find_team(team_id)
     return Traces(
-        team_slug=team_id if team is None else team.slug,
+        team_id=team_id,
         known_keys=tuple(_known(key, user, now) for key in known_keys(team_id, user.id)),
         rules=tuple(rules_made_by(team_id, user.id)),
     )
