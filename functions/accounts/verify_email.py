@@ -8,7 +8,7 @@ from larder.web.audit_log import audit
 from larder.web.mail_context import RequestMailContext
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import MaybeSignedInInPerson
-from larder.web.queries.links import FollowedLink, verification_link
+from larder.web.queries.links import VERIFIED_PAGE, FollowedLink, verification_link
 from larder.web.replies.errors import code_of
 from larder.web.responses import JsonResponse, PageRedirect, json_response, sent_on
 
@@ -44,7 +44,7 @@ def verify_email(
             raise
         return sent_on(link.callback_url, error=code_of(refused).lower())
     if user is None:
-        return sent_on("/verified", confirm=link.token)
+        return sent_on(VERIFIED_PAGE, confirm=link.token)
     audit("email_link_used", None, owner=user.id, subject=user.id)
     if link.callback_url:
         return sent_on(link.callback_url)

@@ -143,6 +143,15 @@ def test_6_a_callback_is_used_once(journey: Journey) -> None:
     assert tokens_asked(journey.provider) == 1
 
 
+def test_the_back_button_after_a_sign_in_ends_at_the_console(journey: Journey) -> None:
+    journey.start()
+    reply = journey.provider.authorize(journey.url)
+    assert error_of(journey.callback(reply)) is None
+    again = journey.callback(reply)
+    assert (error_of(again), again.headers["location"]) == (None, "/console")
+    assert tokens_asked(journey.provider) == 1
+
+
 def test_6_a_state_ends_after_ten_minutes(journey: Journey) -> None:
     journey.start()
     reply = journey.provider.authorize(journey.url)

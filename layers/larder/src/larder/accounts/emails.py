@@ -42,7 +42,7 @@ from larder.mail import templates
 from larder.mail.models import Message
 from larder.metrics import count
 from larder.rate_limits.models import MAIL_IN_A_DAY, MAIL_IN_AN_HOUR
-from larder.rate_limits.service import take_if_counted
+from larder.rate_limits.service import take
 from larder.settings import settings
 from larder.teams.teams import find_team
 
@@ -383,7 +383,7 @@ def _notify_owner(
 
 
 def _count(job: EmailJob, recipient: str, now: datetime) -> None:
-    """Count an email before it is sent. Raises TooManyRequests.
+    """Count an email before it is sent, also if a proxy limits requests in place of Larder. Raises TooManyRequests.
 
     What strangers can have sent to any address is counted together. Other kinds are counted separately: a thief must
     not use up the emails that would warn the owner. Reset links have no limit by day, so that a stranger who asks for
@@ -391,9 +391,9 @@ def _count(job: EmailJob, recipient: str, now: datetime) -> None:
     """
     sort = "unrequested" if isinstance(job, _UNREQUESTED) else job.kind
     counted = f"{sort}#{hash_key(canonical(recipient))}"
-    take_if_counted(f"mail-by-hour#{counted}", MAIL_IN_AN_HOUR, now=now)
+    take(f"mail-by-hour#{counted}", MAIL_IN_AN_HOUR, now=now)
     if not isinstance(job, ResetPassword):
-        take_if_counted(f"mail-by-day#{counted}", MAIL_IN_A_DAY, now=now)
+        take(f"mail-by-day#{counted}", MAIL_IN_A_DAY, now=now)
 
 
 def _send(template: Callable[..., Message], user: User, url: str, now: datetime) -> Delivery:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from larder.tables import Write
 
 MAX_IMAGE_LENGTH = 2048
+_IMAGE = re.compile(r"(?:https?://|data:image/[a-z0-9.+-]+[;,])[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
 
 
 def create_user(
@@ -403,11 +404,10 @@ def is_operator(user: User) -> bool:
 
 
 def parse_image(image: str | None) -> str | None:
-    """The URL of an image. Raises InvalidValue."""
-    if image is not None and not (
-        len(image) <= MAX_IMAGE_LENGTH and re.fullmatch(r"https?://[\x21-\x7e]+", image)
-    ):
+    """The address of an image, or a small one as `data:`. Raises InvalidValue."""
+    if image is not None and not (len(image) <= MAX_IMAGE_LENGTH and _IMAGE.fullmatch(image)):
         raise InvalidValue(
-            "image", f"must be an http or https address of at most {MAX_IMAGE_LENGTH} characters"
+            "image",
+            f"must be an http, https or data:image address of at most {MAX_IMAGE_LENGTH} characters",
         )
     return image

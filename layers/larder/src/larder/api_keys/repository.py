@@ -225,7 +225,8 @@ def add(
     user's sessions of this generation have ended. `also` are other writes of the transaction. With `changes_team`, they
     change the item of the team, on condition that it exists.
 
-    Raises KeyLimitReached unless `limited` is False.
+    `limited` is False for a key that replaces another of its holder: it counts against twice the limit, so that keys
+    can be rotated at the limit. Raises KeyLimitReached.
     """
     writes = [API_KEYS.put(_attributes(key), when=missing("key_hash"))]
     if key.has_user:
@@ -266,9 +267,9 @@ def adopt(old: ApiKey, new: ApiKey, *also: Write, now: datetime) -> bool:
 def _commit_counted(key: ApiKey, *writes: Write, limited: bool = True, now: datetime) -> bool:
     """Commit, and add the key to the set of its holder. False if one of the writes fails. Raises KeyLimitReached."""
     most = settings().max_keys_per_user
-    counted = exists("version")
-    if limited:
-        counted &= missing("hashes") | size_below(hashes=most)
+    if not limited:
+        most = 2 * most + 1
+    counted = exists("version") & (missing("hashes") | size_below(hashes=most))
     count = _BESIDE_KEYS.update(
         _KEYS_OF + key.holder_id, add={"hashes": {key.key_hash}, "version": 1}, when=counted
     )
@@ -276,7 +277,7 @@ def _commit_counted(key: ApiKey, *writes: Write, limited: bool = True, now: date
         failed = try_commit(count, *writes)
         if failed != [count]:
             return not failed
-        if _recount(key.holder_id, now=now) >= most and limited:
+        if _recount(key.holder_id, now=now) >= most:
             raise KeyLimitReached(most)
     raise TryAgain
 

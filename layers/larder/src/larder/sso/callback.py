@@ -33,6 +33,10 @@ _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?P<domain>[A-Za-z
 """Plain ASCII. Other characters may fold to those of another person's address."""
 
 
+NO_COOKIE = "no_cookie"
+"""The reason of a refusal: the browser has no sign-in with the state."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallbackRequest:
     """The request that a provider sends the browser to.
@@ -66,7 +70,7 @@ def pending_sign_in(request: CallbackRequest, *, now: datetime) -> PendingSignIn
     values = request.cookies.get(flow_of(state) or "", ())
     pending = unsealed(values[0]) if len(values) == 1 else None
     if pending is None or not pending.has_state(state):
-        raise SignInRefused(Refusal.STATE_MISMATCH, "no_cookie" if pending is None else "state")
+        raise SignInRefused(Refusal.STATE_MISMATCH, NO_COOKIE if pending is None else "state")
     if not pending.is_valid(now):
         raise SignInRefused(Refusal.STATE_MISMATCH, "expired")
     return pending
