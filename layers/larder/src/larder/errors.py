@@ -454,13 +454,9 @@ class LargerThanQuota(LarderError):
 
     def __init__(self, hash: str, size_bytes: int, quota_bytes: int) -> None:
         super().__init__(
-            f"The artifact {hash} has {_megabytes(size_bytes)}, and the quota is {_megabytes(quota_bytes)}. Ask the "
-            "operator for a larger quota, or make the outputs of the task smaller."
+            f"The artifact {hash} has {size_bytes:,} bytes, and the quota is {quota_bytes:,}. Ask the operator for a "
+            "larger quota, or make the outputs of the task smaller."
         )
-
-
-def _megabytes(size_bytes: int) -> str:
-    return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 1e5 else f"{size_bytes / 1e3:.1f} kB"
 
 
 class TeamNotFound(LarderError):
