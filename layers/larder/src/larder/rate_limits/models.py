@@ -15,8 +15,8 @@ Creating teams and inviting people is counted per user, not per client address: 
 `INVITATIONS_TO_ONE`. So are changes of the address (`EMAIL_CHANGES`). Emails are counted per recipient when they are
 sent: `MAIL_IN_AN_HOUR`, `MAIL_IN_A_DAY`. Wrong passwords are counted per account, too (`guesses.py`). Refused id tokens
 are counted per client address (`FAILED_EXCHANGES`), and keys of CI jobs per team, trusted jobs apart from others, with
-the option's limit. Reported runs are counted per team or user (`RUNS_REPORTED`), and their bytes per writer
-(`REPORTED_BYTES`), their inputs per team (`INPUT_BYTES`), and comparisons per credential (`COMPARISONS`). Token
+the option's limit. Bytes of reported runs and of their inputs are counted per writer, owner and deployment
+(`reports.py`), and comparisons per writer (`COMPARISONS`). Token
 requests are counted per identity provider (`PROVIDER_TOKENS`).
 """
 
@@ -68,17 +68,8 @@ INVITATIONS = Limit(most=60, window_s=3600)
 INVITATIONS_TO_ONE = Limit(most=3, window_s=3600)
 """Invitations that one address gets from one team."""
 
-RUNS_REPORTED = Limit(most=100_000, window_s=3600)
-"""Reported runs of an owner. Each stores some kilobytes."""
-
-REPORTED_BYTES = Limit(most=20_000_000, window_s=3600)
-"""Bytes of the runs that one key, or the jobs of one scope, report: 10,000 runs of 100 tasks."""
-
-INPUT_BYTES = Limit(most=200_000_000, window_s=3600)
-"""Bytes of the inputs of the runs of an owner. Each report counts as 200 kB at least, so it is also 1,000 reports."""
-
 COMPARISONS = Limit(most=60, window_s=3600)
-"""Comparisons of one credential that store nothing. Each could try a value of a variable."""
+"""Comparisons of one user, own scope or trusted credential that store nothing. Each could try a value of a variable."""
 
 EMAIL_CHANGES = Limit(most=10, window_s=3600)
 """Changes of the address that one user asks for. Each sends an email, perhaps to an address that is not theirs."""
