@@ -16,8 +16,8 @@ Creating teams and inviting people is counted per user, not per client address: 
 sent: `MAIL_IN_AN_HOUR`, `MAIL_IN_A_DAY`. Wrong passwords are counted per account, too (`guesses.py`). Refused id tokens
 are counted per client address (`FAILED_EXCHANGES`), and keys of CI jobs per team, trusted jobs apart from others, with
 the option's limit. Bytes of reported runs and of their inputs are counted per writer, owner and deployment
-(`reports.py`), and comparisons per writer (`COMPARISONS`). Token
-requests are counted per identity provider (`PROVIDER_TOKENS`).
+(`reports.py`), and comparisons per writer (`COMPARISONS`). Codes that a provider refuses are counted per client address
+(`REFUSED_CODES`), and token requests are counted per identity provider (`PROVIDER_TOKENS`).
 """
 
 from dataclasses import dataclass
@@ -58,6 +58,9 @@ FAILED_EXCHANGES = Limit(most=30, window_s=60)
 
 PROVIDER_SIGN_IN = Limit(most=30, window_s=10)
 """Requests of a sign-in with a provider. They test no password and write nothing, and an office shares an address."""
+
+REFUSED_CODES = Limit(most=30, window_s=60)
+"""Codes of one client address that a provider refuses. A code that is being exchanged counts until it is accepted."""
 
 PROVIDER_TOKENS = Limit(most=20, window_s=1)
 """Token requests to one provider, which would block us if strangers caused many."""
