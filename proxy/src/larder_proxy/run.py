@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Callable
 from larder_proxy.credentials import SECRETS, NoCredential, read_target
 from larder_proxy.listener import Listener, variables_for
 from larder_proxy.output import print_line
+from larder_proxy.settings import Settings
 
 if TYPE_CHECKING:
     from larder_proxy.sidecar import Sidecar
@@ -39,7 +40,9 @@ def run(
     kept = {name: value for name, value in environment.items() if name not in SECRETS}
     try:
         folder = Path.cwd()
-        target, listener = read_target(environment, folder), Listener()
+        settings = Settings(str(folder), environment)
+        read_target(settings)
+        listener = Listener()
     except (NoCredential, OSError) as error:
         print_line(f"no cache: {error}")
         return _run(build, kept)
@@ -51,7 +54,7 @@ def run(
         # Loading it takes as long as all before. The build starts meanwhile, and its first connections wait.
         from larder_proxy.sidecar import Sidecar
 
-        started.append(Sidecar(environment, target, listener, id_token_command=id_token_command))
+        started.append(Sidecar(environment, settings, listener, id_token_command=id_token_command))
         # A folder above may be one that this user must not read.
         with suppress(OSError):
             started[0].expect(build, environment, folder)

@@ -11,11 +11,12 @@ from typing import Any, Callable
 
 from larder_proxy.cache import GZIP, Cache
 from larder_proxy.connections import LIMITS, Limits, Pool
-from larder_proxy.credentials import Credentials, Target
+from larder_proxy.credentials import Credentials, read_target
 from larder_proxy.listener import Listener
 from larder_proxy.lists import LastRun, dry_run, listed, may_have_own_artifacts
 from larder_proxy.output import print_line
 from larder_proxy.server import Server
+from larder_proxy.settings import Settings
 from larder_proxy.spool import Spool
 from larder_proxy.upstream import Upstream
 
@@ -29,7 +30,7 @@ class Sidecar:
     def __init__(
         self,
         environment: Mapping[str, str],
-        target: Target,
+        settings: Settings,
         listener: Listener,
         *,
         id_token_command: str | None = None,
@@ -37,10 +38,16 @@ class Sidecar:
         spool: Spool | None = None,
         limits: Limits = LIMITS,
     ) -> None:
-        self.target, self.listener = target, listener
+        """Raises NoCredential without an address that may have the token."""
+        self.target = target = read_target(settings)
+        self.listener = listener
         self._pool = Pool(environment, limits)
         self._credentials = Credentials(
-            target, environment, self._pool, id_token_command=id_token_command
+            target,
+            environment,
+            self._pool,
+            stored=settings.text("token") or "",
+            id_token_command=id_token_command,
         )
         ci = next((name for variable, name in _CI.items() if environment.get(variable)), "")
         self._upstream = Upstream(
