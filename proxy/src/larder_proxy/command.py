@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from larder_proxy.clients import TOOLS
@@ -81,9 +82,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 def program() -> NoReturn:
     """Run the command of the command line, and end the process."""
+    for number in range(3):
+        with suppress(OSError):
+            os.fstat(number)
+            continue
+        # Closed: a connection would get the number, and the build inherit it. This one ends as the build starts.
+        os.open(os.devnull, os.O_RDWR)
     status = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, AttributeError):
+            stream.flush()
     # The interpreter would take 10 ms to free what nobody needs any more.
     os._exit(status)
 

@@ -38,6 +38,8 @@ class Target(NamedTuple):
     url: str
     team: str = ""
     team_id: str = ""
+    is_sidecar: bool = False
+    """Whether it is the sidecar of a build around this one, which takes every size."""
 
     @property
     def query(self) -> str:
@@ -72,7 +74,10 @@ def read_target(settings: Settings) -> Target:
         raise NoCredential(
             f"only {settings.value('apiUrl').where} names {url}. If it is your cache: larder accept {shlex.quote(url)}"
         )
-    return Target(url, settings.team.get("slug", ""), settings.team.get("teamId", ""))
+    is_sidecar = url == settings.environment.get("LARDER_PROXY")
+    return Target(
+        url, settings.team.get("slug", ""), settings.team.get("teamId", ""), is_sidecar
+    )
 
 
 class Credentials:

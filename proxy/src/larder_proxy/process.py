@@ -136,12 +136,12 @@ def counts() -> dict[str, Any]:
 def variables(tool: str | None = None) -> dict[str, str]:
     """What makes the tools, or one of them, use the process. Raises Problem."""
     state = running()
-    wanted = {"LARDER_PROXY", "LARDER_PROXY_TOKEN"}
+    wanted = {"LARDER_PROXY", "LARDER_PROXY_TOKEN", "NO_PROXY", "no_proxy"}
     for client in CLIENTS:
         if tool in (None, client.tool):
             # A port for one build only would differ in each shell.
             wanted |= {name for name, one in client.variables.items() if one != "{free_port}"}
-    known = variables_for(state.port, state.token)
+    known = variables_for(state.port, state.token, os.environ)
     return {name: value for name, value in known.items() if name in wanted}
 
 
