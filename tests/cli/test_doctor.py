@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from larder_proxy import jsonc
 
 from larder import clock
 from larder.web.replies.errors import REPLIES
 from larder_cli import output
-from larder_cli.doctor import jsonc
 from larder_cli.doctor.findings import PREFLIGHT_LINE, RULES
 from larder_cli.main import cli
 
@@ -562,11 +562,16 @@ def test_an_address_of_the_repository_gets_no_token(
         log_in(repository, **({} if file == "turbo.json" else {"apiUrl": "https://c.example"}))
     (finding,) = (one for one in repository.report()["findings"] if one["id"] == "token-not-sent")
     assert finding["where"].startswith(file)
-    assert finding["paste"] == f"larder doctor --api {stub.url}"
+    assert finding["paste"] == f"larder accept {stub.url}"
     assert [one.path for one in stub.asked] == ["/api/auth/ok"]
     assert tokens_sent(stub) == set()
     report = repository.report("--api", stub.url)
     assert not [one for one in report["findings"] if one["id"] == "token-not-sent"]
+    assert tokens_sent(stub) == {f"Bearer {TOKEN}"}
+    stub.asked.clear()
+    repository.environment.chdir(repository.root)
+    assert stub.url in Larder()("accept", stub.url).output
+    assert "token-not-sent" not in repository.found()
     assert tokens_sent(stub) == {f"Bearer {TOKEN}"}
 
 

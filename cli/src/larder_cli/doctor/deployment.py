@@ -12,10 +12,11 @@ from shlex import quote as quote_argument
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
+from larder_proxy.settings import Settings
+
 from larder import clock
 from larder.artifacts.models import Upload, parse_object_key
 from larder.teams.models import is_team_id
-from larder_cli.doctor.client import Client
 from larder_cli.doctor.findings import PREFLIGHT_LINE, Finding
 from larder_cli.doctor.here import DIRECT_UPLOADS_FROM, is_sendable, is_usable, old_turbo
 from larder_cli.doctor.repository import Version
@@ -73,7 +74,7 @@ class _Asker:
         return exchange(method, f"{self.address}{path}{query}", headers=sent, timeout_s=TIMEOUT_S)
 
 
-def ask_deployment(client: Client, version: Version | None) -> Deployment | None:
+def ask_deployment(client: Settings, version: Version | None) -> Deployment | None:
     """None if there is no address to ask."""
     address = client.api
     if address is None or not is_usable(address):
@@ -101,12 +102,12 @@ def ask_deployment(client: Client, version: Version | None) -> Deployment | None
     return deployment
 
 
-def _not_sent(client: Client, address: str) -> Finding:
+def _not_sent(client: Settings, address: str) -> Finding:
     return Finding(
         id="token-not-sent",
         where=client.value("apiUrl").where,
         found=f"The token of {client.value('token').where} was not sent to {address}.",
-        paste=f"larder doctor --api {quote_argument(address)}",
+        paste=f"larder accept {quote_argument(address)}",
     )
 
 
@@ -141,7 +142,7 @@ def _clock_difference(answer: Answer) -> timedelta | None:
         return None
 
 
-def _access(asker: _Asker, deployment: Deployment, client: Client) -> Iterator[Finding]:
+def _access(asker: _Asker, deployment: Deployment, client: Settings) -> Iterator[Finding]:
     answer = asker.ask("GET", "/v8/artifacts/status")
     if answer.status != 200:
         yield _refusal(deployment, client, answer)
@@ -176,7 +177,7 @@ def _token_scopes(answer: Answer) -> list[dict[str, Any]]:
 
 
 def _upload(
-    asker: _Asker, deployment: Deployment, client: Client, version: Version | None
+    asker: _Asker, deployment: Deployment, client: Settings, version: Version | None
 ) -> Iterator[Finding]:
     """Announce an upload that does not follow. The sweep deletes its entry."""
     if deployment.status not in ("enabled", "over_limit"):
@@ -236,7 +237,7 @@ def _old_client(asker: _Asker, version: Version | None) -> Iterator[Finding]:
         yield old_turbo(version)
 
 
-def _refusal(deployment: Deployment, client: Client, answer: Answer) -> Finding:
+def _refusal(deployment: Deployment, client: Settings, answer: Answer) -> Finding:
     id = _BY_CODE.get(answer.code or "") or _BY_STATUS.get(answer.status, "unexpected")
     message = answer.json.get("message") if isinstance(answer.json, dict) else None
     message = str(message or "").replace(str(client.text("token")), "...")

@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from larder_cli.doctor.client import DEFAULT, Client
+from larder_proxy.settings import DEFAULT, Settings
+
 from larder_cli.doctor.findings import MAX_BODY_BYTES, PREFLIGHT_LINE, Finding
 from larder_cli.doctor.repository import Artifacts, Version, package_configurations
 from larder_cli.output import human_size
@@ -25,10 +27,11 @@ _HOSTED = frozenset({"vercel.com", "api.vercel.com"})
 
 
 def findings_here(
-    client: Client, version: Version | None, artifacts: Artifacts, *, was_offered: bool
+    client: Settings, version: Version | None, artifacts: Artifacts, *, was_offered: bool
 ) -> Iterator[Finding]:
     """`was_offered` says that the deployment has answered which uploads it offers to this version."""
-    yield from client.invalid
+    for where, found, paste in client.invalid:
+        yield Finding(id="invalid-value", where=where, found=found, paste=paste)
     yield from _address(client)
     yield from _login(client)
     yield from _switches(client)
@@ -71,7 +74,7 @@ def _is_address(address: str) -> bool:
         return False
 
 
-def _address(client: Client) -> Iterator[Finding]:
+def _address(client: Settings) -> Iterator[Finding]:
     where, address = client.value("apiUrl").where, client.text("apiUrl")
     if address is None or (_is_address(address) and is_hosted(address)):
         found = "No address is set." if address is None else f"turbo uses {address}."
@@ -93,7 +96,7 @@ def _address(client: Client) -> Iterator[Finding]:
         )
 
 
-def _login(client: Client) -> Iterator[Finding]:
+def _login(client: Settings) -> Iterator[Finding]:
     """Only if the address is in turbo.json: else people name both addresses when they log in."""
     login, address = client.text("loginUrl"), client.text("apiUrl")
     if login is not None and not is_usable(login):
@@ -101,7 +104,7 @@ def _login(client: Client) -> Iterator[Finding]:
         yield Finding(
             id="login-refused", where=where, found=f"loginUrl is {shown(login)}.", paste=paste
         )
-    from_file = client.value("apiUrl").where.startswith(client.file.name)
+    from_file = client.value("apiUrl").where.startswith(Path(client.file).name)
     if login is None and from_file and is_usable(address):
         found = "apiUrl is set, and loginUrl is not."
         paste = f'"loginUrl": "{client.api}"'
@@ -109,7 +112,7 @@ def _login(client: Client) -> Iterator[Finding]:
         yield Finding(id="login-address", where=where, found=found, paste=paste)
 
 
-def _switches(client: Client) -> Iterator[Finding]:
+def _switches(client: Settings) -> Iterator[Finding]:
     if not client.is_on("enabled", default=True):
         yield Finding(
             id="caching-off",
@@ -144,7 +147,7 @@ def _limiting(variable: str, value: str, effect: str) -> Finding:
     return Finding(id="cache-flags", where=variable, found=found, paste=f"unset {variable}")
 
 
-def _precedence(client: Client) -> Iterator[Finding]:
+def _precedence(client: Settings) -> Iterator[Finding]:
     for name, values in client.values.items():
         first, *others = values
         if not others:
@@ -161,13 +164,14 @@ def _precedence(client: Client) -> Iterator[Finding]:
             yield Finding(id="hidden-setting", where=first.where, found=found)
 
 
-def _packages(client: Client) -> Iterator[Finding]:
-    for path in package_configurations(client.root):
-        where = path.relative_to(client.root).as_posix()
+def _packages(client: Settings) -> Iterator[Finding]:
+    root = Path(client.root)
+    for path in package_configurations(root):
+        where = path.relative_to(root).as_posix()
         yield Finding(id="package-settings", where=where, found=f"{where} sets remoteCache.")
 
 
-def _team(client: Client) -> Iterator[Finding]:
+def _team(client: Settings) -> Iterator[Finding]:
     id, slug = client.text("teamId"), client.text("teamSlug")
     if id is None and slug is None:
         paste = "TURBO_TEAM=my-team"
@@ -182,7 +186,7 @@ def _team(client: Client) -> Iterator[Finding]:
         yield Finding(id="invalid-team-id", where=where, found=found, paste=f"TURBO_TEAMID={slug}")
 
 
-def _token(client: Client) -> Iterator[Finding]:
+def _token(client: Settings) -> Iterator[Finding]:
     token, where = client.text("token"), client.value("token").where
     if token is None:
         in_ci = bool(client.environment.get("CI"))
@@ -200,12 +204,12 @@ def is_sendable(token: str) -> bool:
     return is_word and not token.startswith("vca_")
 
 
-def _login_command(client: Client) -> str:
+def _login_command(client: Settings) -> str:
     address = client.api if is_usable(client.api) else SAMPLE
     return f"turbo login --api {address} --login {address}"
 
 
-def _signatures(client: Client) -> Iterator[Finding]:
+def _signatures(client: Settings) -> Iterator[Finding]:
     key = client.environment.get(KEY_OF_SIGNATURES, "")
     paste = f"{KEY_OF_SIGNATURES}=$(openssl rand -hex {KEY_BYTES})"
     if not client.is_on("signature"):
@@ -225,7 +229,7 @@ def _signatures(client: Client) -> Iterator[Finding]:
         yield Finding(id="weak-signature-key", where=KEY_OF_SIGNATURES, found=found, paste=paste)
 
 
-def _preflight(client: Client, artifacts: Artifacts) -> Iterator[Finding]:
+def _preflight(client: Settings, artifacts: Artifacts) -> Iterator[Finding]:
     where = client.value("preflight").where
     too_large = artifacts.over(MAX_BODY_BYTES)
     is_needless = len(artifacts.sizes) >= MANY_ARTIFACTS and not too_large
@@ -248,7 +252,7 @@ def _preflight(client: Client, artifacts: Artifacts) -> Iterator[Finding]:
     yield Finding(id=id, where=where, found=found, paste=PREFLIGHT_LINE)
 
 
-def _timeouts(client: Client, artifacts: Artifacts) -> Iterator[Finding]:
+def _timeouts(client: Settings, artifacts: Artifacts) -> Iterator[Finding]:
     for name, id, speed, what in (
         ("timeout", "short-download-timeout", DOWNLOAD_BYTES_A_SECOND, "downloads"),
         ("uploadTimeout", "short-upload-timeout", UPLOAD_BYTES_A_SECOND, "uploads"),
@@ -277,7 +281,7 @@ def _version(version: Version | None, *, was_offered: bool) -> Iterator[Finding]
         yield old_turbo(version)
 
 
-def _summaries(client: Client) -> Iterator[Finding]:
+def _summaries(client: Settings) -> Iterator[Finding]:
     where = client.value("runSummary").where
     if not client.is_on("runSummary"):
         where = "TURBO_RUN_SUMMARY" if where == DEFAULT else where
