@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 from larder.errors import IssuerUnavailable
 from larder.issuers.models import InvalidIdToken, SignInRules
 from larder.issuers.urls import is_loopback
-from larder.issuers.verification import LEEWAY_S, parse_sign_in, verify_sign_in
+from larder.issuers.verification import (
+    SIGN_IN_LEEWAY_S,
+    parse_sign_in,
+    verify_sign_in,
+    verify_userinfo,
+)
 from larder.rate_limits.models import REFUSED_CODES
 from larder.rate_limits.service import give_back_if_counted, take_if_counted
 from larder.sso import repository, service
@@ -91,18 +96,30 @@ def identify(request: CallbackRequest, pending: PendingSignIn, *, now: datetime)
     tokens = _tokens(request, provider, code, pending, loopback=loopback, now=now)
     claims = _verified(provider, tokens.id_token, pending, loopback=loopback, now=now)
     authenticated_at = _authenticated_at(provider, claims, pending, now)
+    has_userinfo = True
     if _lacks(provider, claims):
-        claims = _completed(claims, userinfo(provider, tokens, loopback=loopback))
+        try:
+            more = _userinfo(provider, tokens, pending, loopback=loopback, now=now)
+            claims = _completed(claims, more)
+        except SignInRefused as refused:
+            if refused.code is not Refusal.PROVIDER_UNAVAILABLE or not claims.get(_email(provider)):
+                raise
+            # Without it, the address does not count and the groups are unknown, which changes nothing.
+            has_userinfo = False
     for required, values in provider.required_claims.items():
         if claims.get(required) not in values:
             raise SignInRefused(Refusal.INVALID_ID_TOKEN, "required_claim")
     groups, problem = _groups(provider, claims)
-    email, name = claims.get("email"), claims.get("name")
+    if problem == "missing" and not has_userinfo:
+        problem = "userinfo"
+    email, name = claims.get(_email(provider)), claims.get("name")
+    # What a provider says of `email` says nothing of another claim.
+    verified = claims.get("email_verified") if _email(provider) == "email" else None
     return Identity(
         provider=provider,
         subject=claims["sub"],
         email=email if isinstance(email, str) else None,
-        counts=address_counts(provider, email, claims.get("email_verified")),
+        counts=address_counts(provider, email, verified),
         name=name if isinstance(name, str) else None,
         groups=groups,
         groups_problem=problem,
@@ -220,15 +237,48 @@ def _authenticated_at(
     if (
         pending.asks_login
         and provider.sends_auth_time
-        and (at is None or at < pending.started_at - timedelta(seconds=LEEWAY_S))
+        and (at is None or at < pending.started_at - timedelta(seconds=SIGN_IN_LEEWAY_S))
     ):
         raise SignInRefused(Refusal.REAUTHENTICATION_MISSING)
     return now if at is None else min(at, now)
 
 
+def _email(provider: IdentityProvider) -> str:
+    """The claim that holds the address."""
+    return provider.email_claim or "email"
+
+
 def _lacks(provider: IdentityProvider, claims: Mapping[str, Any]) -> bool:
-    """Whether userinfo may have what the id token has not."""
-    return claims.get("email") is None or provider.groups_claim not in (None, *claims)
+    """Whether userinfo may have a claim that decides and that the id token has not."""
+    decides = [_email(provider)]
+    if provider.verified_by is VerifiedBy.CLAIM and provider.email_claim is None:
+        decides.append("email_verified")
+    is_decided = all(claims.get(name) is not None for name in decides)
+    return not is_decided or provider.groups_claim not in (None, *claims)
+
+
+def _userinfo(
+    provider: IdentityProvider,
+    tokens: Tokens,
+    pending: PendingSignIn,
+    *,
+    loopback: bool,
+    now: datetime,
+) -> Mapping[str, Any]:
+    """What userinfo says about the person, as JSON or signed. Raises SignInRefused."""
+    found = userinfo(provider, tokens, loopback=loopback)
+    if not isinstance(found, str):
+        return found
+    rules = SignInRules(issuer=provider.issuer, client_id=provider.client_id, nonce=pending.nonce)
+    try:
+        token = parse_sign_in(found, provider.endpoints.algorithms)
+        key = signing_key(provider, token.kid, loopback=loopback, now=now)
+        if key is None:
+            raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, "userinfo")
+        verify_userinfo(token, key, rules)
+    except (IssuerUnavailable, InvalidIdToken):
+        raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, "userinfo") from None
+    return token.claims
 
 
 def _completed(claims: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
