@@ -75,9 +75,7 @@ def read_target(settings: Settings) -> Target:
             f"only {settings.value('apiUrl').where} names {url}. If it is your cache: larder accept {shlex.quote(url)}"
         )
     is_sidecar = url == settings.environment.get("LARDER_PROXY")
-    return Target(
-        url, settings.team.get("slug", ""), settings.team.get("teamId", ""), is_sidecar
-    )
+    return Target(url, settings.team.get("slug", ""), settings.team.get("teamId", ""), is_sidecar)
 
 
 class Credentials:
