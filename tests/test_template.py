@@ -208,6 +208,8 @@ def test_a_permissions_boundary_must_be_a_policy(boundary: str, taken: bool) -> 
         ("larder", False),
         ("/larder", False),
         ("//", False),
+        ("/*/", False),
+        ("/larder-pro?/", False),
         ("", False),
     ],
 )
@@ -1209,8 +1211,8 @@ def test_larder_lists_only_artifacts() -> None:
     listing = [name for name in FUNCTIONS if "SettlePendingUpload" in policies(name)]
     assert listing
     for name in listing:
-        assert allows(name, grant, {})
         assert allows(name, grant, {"s3:prefix": ["artifacts/"]})
+        assert not allows(name, grant, {})
         assert not allows(name, grant, {"s3:prefix": ["logs/"]})
 
 
