@@ -85,8 +85,8 @@ class Deployer:
         if "Fn::If" in value:
             condition, yes, no = value["Fn::If"]
             return self._chosen(yes if self._holds(condition) else no)
-        chosen = {name: self._chosen(one) for name, one in value.items()}
-        return {name: one for name, one in chosen.items() if one != {"Ref": "AWS::NoValue"}}
+        parts = {name: self._chosen(one) for name, one in value.items()}
+        return {name: one for name, one in parts.items() if one != {"Ref": "AWS::NoValue"}}
 
     def _holds(self, condition: Any) -> bool:
         if isinstance(condition, str):

@@ -129,7 +129,7 @@ def test_they_do_not_suffice_for_another_stack(user: User) -> None:
 def test_a_deployer_cannot_choose_what_another_stack_runs(user: User) -> None:
     assert user.deploy().status == 0
     other = User.with_policies(user.account, "other", POLICIES, "larder-dev")
-    keys = [other.environ["AWS_ACCESS_KEY_ID"], other.environ["AWS_SECRET_ACCESS_KEY"]]
+    keys = (other.environ["AWS_ACCESS_KEY_ID"], other.environ["AWS_SECRET_ACCESS_KEY"])
     theirs = boto3.session.Session(*keys, region_name=REGION).client(
         "s3", endpoint_url=user.account.emulator.url
     )

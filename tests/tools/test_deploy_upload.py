@@ -150,8 +150,7 @@ def test_cloudformation_gets_the_versions_that_were_compared(s3: Any, release: R
     s3.put_object(Bucket=BUCKET, Key=KEY, Body=b"planted")
     events = made.account.session.events
     # moto fails for a change set that is not there.
-    reply = (SimpleNamespace(status_code=200), {})
-    events.register("before-call.cloudformation.DeleteChangeSet", lambda **_: reply)
+    events.register("before-call.cloudformation.DeleteChangeSet", _reply)
     events.register("provide-client-params.cloudformation.CreateChangeSet", _raise_asked)
     with pytest.raises(Asked) as asked:
         planned(made, made.account.find_stack())
@@ -168,14 +167,17 @@ class Asked(Exception):
     """What CloudFormation would get."""
 
 
+def _reply(**_: object) -> Any:
+    return SimpleNamespace(status_code=200), {}
+
+
 def _raise_asked(params: dict[str, Any], **_: object) -> None:
     raise Asked(params)
 
 
 def test_templates_of_plans_expire_in_a_day_and_code_does_not() -> None:
-    (rule,) = code_bucket.TEMPLATE["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"][
-        "Rules"
-    ]
+    resources: Any = code_bucket.TEMPLATE["Resources"]
+    (rule,) = resources["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
     assert rule["Status"] == "Enabled"
     assert rule["ExpirationInDays"] == 1
     assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}

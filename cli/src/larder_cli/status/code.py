@@ -28,7 +28,7 @@ def version(deployed: Deployed) -> Iterator[Row]:
             "version",
             Level.NOTE,
             f"{deployed_version}; its code was not compared, because this command has {has}",
-            f"install larder-cache {deployed_version}, or name the folder of its release with --release",
+            f"install the wheel of {deployed_version}, or name the folder of its release with --release",
         )
         return
     release.check()
