@@ -385,7 +385,7 @@ def test_an_address_of_the_repository_gets_no_token(
 ) -> None:
     own_environment.delenv("TURBO_API")
     repository.write("turbo.json", {"tasks": {}, "remoteCache": {"apiUrl": stub.url}})
-    assert f"set TURBO_API={stub.url}" in Larder().refusal("why", "build")
+    assert f"larder accept {stub.url}" in Larder().refusal("why", "build")
     assert stub.asked == []
 
 

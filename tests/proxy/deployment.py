@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from larder_proxy.connections import LIMITS, Limits
-from larder_proxy.credentials import read_target
 from larder_proxy.listener import Listener
+from larder_proxy.settings import Settings
 from larder_proxy.sidecar import Sidecar
 from larder_proxy.spool import LIMIT, Spool
 
@@ -241,7 +241,7 @@ def sidecar(deployment: Deployment, folder: Path, **changed: str) -> Iterator[Ru
     environment = variables(deployment, folder, **changed)
     running = Sidecar(
         environment,
-        read_target(environment, folder),
+        Settings(str(folder), environment),
         Listener(),
         say=lines.append,
         spool=Spool(deployment.room),

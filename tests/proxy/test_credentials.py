@@ -10,8 +10,11 @@ from urllib.parse import parse_qs
 import httpx
 import pytest
 from larder_proxy.credentials import NoCredential, read_target
+from larder_proxy.listener import Listener
+from larder_proxy.settings import Settings
+from larder_proxy.sidecar import Sidecar
 
-from .deployment import KEY, Deployment, Running, sidecar
+from .deployment import KEY, Deployment, Running, sidecar, variables
 
 GITHUB = {"TURBO_TOKEN": "", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "request"}
 
@@ -107,12 +110,18 @@ def test_a_refused_id_token_is_one_line_with_the_reason(
     assert len(deployment.sent("GET", "/id-token")) == 3
 
 
-def test_turbo_login_is_used_on_a_computer(deployment: Deployment, tmp_path: Path) -> None:
-    file = tmp_path / ".config" / "turborepo" / "config.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"token": KEY}))
-    with sidecar(deployment, tmp_path, TURBO_TOKEN="") as running:
-        look_up(running)
+@pytest.mark.parametrize("name", ["auth.json", "config.json"])
+def test_turbo_login_is_used_on_a_computer(
+    deployment: Deployment, tmp_path: Path, name: str
+) -> None:
+    """Of turbo 2.9, and of older ones."""
+    write(tmp_path / ".config" / "turborepo" / name, {"token": KEY})
+    environment = variables(deployment, tmp_path)
+    del environment["TURBO_TOKEN"]
+    settings = Settings(None, environment)
+    running = Running(Sidecar(environment, settings, Listener()), [])
+    look_up(running)
+    running.sidecar.close(0)
     (lookup,) = deployment.sent("GET")
     assert lookup.headers["authorization"] == f"Bearer {KEY}"
     # A key stays.
@@ -129,32 +138,65 @@ def test_a_token_with_other_characters_is_not_sent(
     assert running.lines == ["no cache: the token has characters that no token has"]
 
 
+def write(file: Path, content: object) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content))
+
+
 def test_the_settings_are_those_of_turbo(tmp_path: Path) -> None:
-    """Variables, then the repository's file, then the user's."""
-    inner = tmp_path / "packages" / "web"
+    """Variables, the file of the repository, the user's, and turbo.json. An empty variable hides the others."""
+    inner, home = tmp_path / "packages" / "web", {"HOME": str(tmp_path)}
     inner.mkdir(parents=True)
-    for folder, content in (
-        (tmp_path / ".turbo", {"teamSlug": "acme", "apiUrl": "https://repository.example/"}),
-        (
-            tmp_path / ".config" / "turborepo",
-            {"apiUrl": "https://user.example", "teamId": "team_1"},
-        ),
-    ):
-        folder.mkdir(parents=True)
-        (folder / "config.json").write_text(json.dumps(content))
-    found = read_target({"HOME": str(tmp_path)}, inner)
-    assert (found.url, found.team, found.team_id) == (
-        "https://repository.example",
-        "acme",
-        "team_1",
-    )
-    found = read_target({"HOME": str(tmp_path), "TURBO_API": "https://own.example"}, inner)
-    assert found.url == "https://own.example"
-    with pytest.raises(NoCredential):
-        read_target({"HOME": str(inner)}, Path("/"))
+    write(inner / "turbo.json", {"extends": ["//"], "remoteCache": {"apiUrl": "https://x"}})
+    write(tmp_path / "turbo.json", {"remoteCache": {"apiUrl": "https://t", "teamId": "acme"}})
+    write(tmp_path / ".turbo" / "config.json", {"teamslug": "acme", "apiUrl": "https://r/"})
+    user = tmp_path / ".config" / "turborepo"
+    write(user / "config.json", {"apiUrl": "https://u", "token": "of 2.8"})
+    write(user / "auth.json", {"token": "of 2.9"})
+    found = Settings(str(inner), home)
+    assert (found.root, found.api, found.text("token")) == (str(tmp_path), "https://r", "of 2.9")
+    # turbo ignores an id that does not begin with team_.
+    assert found.team == {"slug": "acme"}
+    assert [one.where for one in found.values["apiUrl"]] == [
+        ".turbo/config.json",
+        "turbo login",
+        "turbo.json:1",
+    ]
+    assert Settings(None, home).api == "https://u"
+    assert Settings(str(inner), {**home, "turbo_api": "https://own/"}).api == "https://own"
+    assert Settings(str(inner), {**home, "TURBO_API": ""}).api is None
     # Deeper than Python can read.
-    (inner / ".turbo").mkdir()
-    (inner / ".turbo" / "config.json").write_text("[" * 200_000)
-    assert read_target({"HOME": str(tmp_path)}, inner) == read_target(
-        {"HOME": str(tmp_path)}, tmp_path
-    )
+    (tmp_path / ".turbo" / "config.json").write_text("[" * 200_000)
+    assert Settings(str(inner), home).api == "https://u"
+
+
+@pytest.mark.parametrize("file", ["turbo.json", ".turbo/config.json"])
+def test_an_address_of_the_repository_gets_a_token_only_if_the_user_knows_it(
+    deployment: Deployment, tmp_path: Path, file: str
+) -> None:
+    """Or else every repository that someone clones could collect tokens."""
+    clone, home = tmp_path / "clone", tmp_path / "home"
+    write(clone / file, {"apiUrl": deployment.url, "remoteCache": {"apiUrl": deployment.url}})
+    environment = {"HOME": str(home), "TURBO_TOKEN": KEY}
+
+    def is_given(folder: Path = clone) -> bool:
+        try:
+            return bool(read_target(Settings(str(folder), environment)).url)
+        except NoCredential as refusal:
+            return f"larder accept {deployment.url}" not in str(refusal)
+
+    assert not is_given()
+    write(home / ".config" / "turborepo" / "config.json", {"apiUrl": f"{deployment.url}/"})
+    assert is_given()
+    (home / ".config" / "turborepo" / "config.json").unlink()
+    Settings(str(clone), environment).accept(deployment.url)
+    assert (home / ".config" / "larder" / "accepted.json").stat().st_mode & 0o777 == 0o600
+    assert is_given()
+    # Of this repository, and this address.
+    other = tmp_path / "other"
+    write(other / file, {"apiUrl": deployment.url, "remoteCache": {"apiUrl": deployment.url}})
+    assert not is_given(other)
+    Settings(str(clone), environment).accept("https://before.example")
+    assert not is_given()
+    environment["TURBO_API"] = deployment.url
+    assert is_given()

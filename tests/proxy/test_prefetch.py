@@ -9,10 +9,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from larder_proxy.credentials import NoCredential, Target, read_target
+from larder_proxy.credentials import Target
 from larder_proxy.lists import MOST_FILES, LastRun, dry_run, listed, may_have_own_artifacts
 from larder_proxy.places import FIRST, MOST, NEAR, Places
 from larder_proxy.prefetch import HELD_FILES, LARGEST
+from larder_proxy.settings import Settings
 
 from .deployment import Deployment, Running, sidecar
 
@@ -257,16 +258,15 @@ def test_files_of_another_user_in_a_folder_above_are_not_used(tmp_path: Path) ->
     program.chmod(0o755)
     build, environment = ["npx", "turbo", "build"], {"PATH": "/bin", "HOME": str(clone)}
 
-    assert read_target(environment, clone).url == "https://mallory.example"
+    assert Settings(str(clone), environment).api == "https://mallory.example"
     assert dry_run(build, environment, clone) is not None
     os.chown(settings, 1, 1)
     os.chown(program, 1, 1)
     assert dry_run(build, environment, clone) is None
-    with pytest.raises(NoCredential):
-        read_target(environment, clone)
+    assert Settings(str(clone), environment).api is None
     # A container of root has the files of the one who started it.
     os.chown(clone, 1, 1)
-    assert read_target(environment, clone).url == "https://mallory.example"
+    assert Settings(str(clone), environment).api == "https://mallory.example"
     assert dry_run(build, environment, clone) is not None
 
 

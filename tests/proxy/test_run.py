@@ -88,6 +88,51 @@ def test_the_build_gets_a_token_of_this_computer_only(
     assert seen["NX_SELF_HOSTED_REMOTE_CACHE_SERVER"] == seen["LARDER_PROXY"]
 
 
+@pytest.mark.parametrize(
+    ("set", "wanted"),
+    [
+        ({}, ["127.0.0.1,localhost"] * 2),
+        ({"NO_PROXY": "corp.test, localhost"}, ["corp.test, localhost,127.0.0.1"] * 2),
+        ({"no_proxy": "a", "NO_PROXY": "b"}, ["b,127.0.0.1,localhost", "a,127.0.0.1,localhost"]),
+        ({"no_proxy": "*"}, ["*", "*"]),
+    ],
+)
+def test_no_proxy_of_a_company_is_asked_for_this_computer(
+    larder: Path, deployment: Deployment, tmp_path: Path, set: dict[str, str], wanted: list[str]
+) -> None:
+    """A proxy elsewhere cannot reach the sidecar, and would see its token."""
+    env = variables(deployment, tmp_path, HTTP_PROXY="http://127.0.0.1:9", **set)
+    env["http_proxy"] = env["HTTP_PROXY"]
+    _, output, _ = run(larder, env, "run", "--", sys.executable, "-c", SHOW)
+    assert [json.loads(output)[name] for name in ("NO_PROXY", "no_proxy")] == wanted
+    put = 'curl -sf -X PUT -u "larder:$LARDER_PROXY_TOKEN" --data-binary x $LARDER_PROXY/plain/a/b'
+    assert run(larder, env, "run", "--", "sh", "-c", put)[0] == 0
+    assert deployment.artifacts == {"a-b": b"x"}
+
+
+def test_variables_of_another_sidecar_become_those_of_this_one(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    """Of a process that has ended, in a shell that still has its variables, or of a build around this one."""
+    other = {"LARDER_PROXY": "http://127.0.0.1:9", "LARDER_PROXY_TOKEN": "former"}
+    for name, value in (
+        ("NX_SELF_HOSTED_REMOTE_CACHE_SERVER", "http://127.0.0.1:9"),
+        ("NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN", "former"),
+        ("CCACHE_REMOTE_STORAGE", "http://larder:former@127.0.0.1:9/ccache|layout=bazel"),
+    ):
+        other[name] = value
+    env = variables(deployment, tmp_path, **other)
+    _, output, _ = run(larder, env, "run", "--", sys.executable, "-c", SHOW)
+    seen = json.loads(output)
+    address, token = seen["LARDER_PROXY"], seen["LARDER_PROXY_TOKEN"]
+    assert "former" not in output
+    assert seen["NX_SELF_HOSTED_REMOTE_CACHE_SERVER"] == address
+    assert seen["NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN"] == token
+    assert seen["CCACHE_REMOTE_STORAGE"] == (
+        f"http://larder:{token}@{address.partition('//')[2]}/ccache|layout=bazel"
+    )
+
+
 def test_variables_that_are_set_stay(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     env = variables(deployment, tmp_path, CCACHE_REMOTE_STORAGE="redis://own")
     _, output, _ = run(larder, env, "run", "--", sys.executable, "-c", SHOW)
@@ -124,6 +169,37 @@ def test_without_a_cache_the_build_runs_all_the_same(
     status, output, errors = run(larder, env, "run", "--", "echo", "built")
     assert (status, output) == (0, "built\n")
     assert reason in errors
+    get = 'curl -s -o got -w "%{http_code}" -H "Authorization: Bearer $LARDER_PROXY_TOKEN" $LARDER_PROXY/v1/cache/1'
+    assert run(larder, env, "run", "--", "sh", "-c", get)[:2] == (0, "404")
+
+
+def test_a_build_within_a_build_stores_every_size(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    env = variables(deployment, tmp_path)
+    inner = [sys.executable, str(larder), "run", "--"]
+    put = 'head -c 5000000 /dev/zero | curl -s -T - -H "Authorization: Bearer $TURBO_TOKEN" $TURBO_API/v8/artifacts/aa'
+    _, _, errors = run(larder, env, "run", "--", *inner, "sh", "-c", put)
+    assert errors == "Larder: 0 hits, 0 misses, 1 stored (5.0 MB), 0 refused\n" * 2
+    assert len(deployment.artifacts["aa"]) == 5_000_000
+
+
+def test_open_files_and_closed_outputs_are_those_of_the_build(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    """As with `env` or `time`: make passes its job server on, and a shell `<(command)`."""
+    env = variables(deployment, tmp_path)
+    command = f"{sys.executable} '{larder}' run -- "
+    for shell, output, status in (
+        (f"echo passed >file; {command} sh -c 'cat <&3' 3<file", "passed\n", 0),
+        (f"{command} sh -c 'echo out; exit 3' 2>&-", "out\n", 3),
+        (f"{command} sh -c 'exit 3' >&-", "", 3),
+    ):
+        done = subprocess.run(
+            ["sh", "-c", shell], env=env, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert (done.stdout, done.returncode) == (output, status), shell
+        assert "Traceback" not in done.stderr
 
 
 def test_folders_that_cannot_be_read_change_nothing(
@@ -174,6 +250,22 @@ def test_a_signal_ends_the_build_and_the_sidecar(
     assert process.returncode == 128 + number
     assert "Larder: 0 hits" in errors
     assert [*temporary.iterdir()] == []
+
+
+def test_a_signal_ends_the_wait_for_uploads_and_not_the_status(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    deployment.broken = slow
+    put = 'curl -s -X PUT -H "Authorization: Bearer $LARDER_PROXY_TOKEN" --data-binary x $LARDER_PROXY/v1/cache/1'
+    build = ["sh", "-c", f"{put}; exit 3"]
+    process = start(larder, variables(deployment, tmp_path), "run", "--", *build)
+    while not deployment.asked:
+        time.sleep(0.01)
+    time.sleep(1)
+    process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert errors.endswith("1 not uploaded\n")
 
 
 def test_a_killed_process_leaves_no_file(
@@ -276,6 +368,8 @@ def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: P
         assert [line.partition("=")[0] for line in lines.splitlines()] == [
             "export LARDER_PROXY",
             "export LARDER_PROXY_TOKEN",
+            "export NO_PROXY",
+            "export no_proxy",
             "export NX_SELF_HOSTED_REMOTE_CACHE_SERVER",
             "export NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN",
         ]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from larder_proxy.listener import TEAM_OF_THE_TOKEN
 from larder_proxy.upstream import INLINE
 
 from .deployment import KEY, Deployment, Running, sidecar, variables
@@ -144,6 +145,14 @@ def test_another_team_of_turbo_is_asked(turbo: httpx.Client, deployment: Deploym
     turbo.get(f"/v8/artifacts/{HASH}?slug=acme")
     teams = [one.query["slug"] for one in deployment.sent("GET")]
     assert teams == [["other"], ["acme"]]
+
+
+def test_without_a_team_the_token_decides(deployment: Deployment, tmp_path: Path) -> None:
+    with sidecar(deployment, tmp_path, TURBO_TEAM="") as one:
+        headers = {"Authorization": f"Bearer {one.sidecar.listener.token}"}
+        url = f"{one.sidecar.listener.url}/v8/artifacts/{HASH}?slug={TEAM_OF_THE_TOKEN}"
+        httpx.get(url, headers=headers, trust_env=False)
+    assert [one.query for one in deployment.sent("GET")] == [{}]
 
 
 def test_larder_why_works_within_a_build(turbo: httpx.Client, deployment: Deployment) -> None:

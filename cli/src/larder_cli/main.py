@@ -15,7 +15,7 @@ from larder_cli.issuers import issuers
 from larder_cli.keys import keys
 from larder_cli.outbox import outbox
 from larder_cli.output import echo
-from larder_cli.proxy import proxy, run
+from larder_cli.proxy import accept, proxy, run
 from larder_cli.restore import restore_table
 from larder_cli.signing_secret import rotate_signing_secret
 from larder_cli.smoke.command import smoke
@@ -147,6 +147,7 @@ for command in (
     doctor,
     why,
     run,
+    accept,
     proxy,
     edge,
 ):

@@ -6,7 +6,7 @@ from typing import TypeVar
 import click
 from larder_proxy import process
 from larder_proxy.clients import TOOLS
-from larder_proxy.command import exports, started
+from larder_proxy.command import accepted, exports, started
 from larder_proxy.run import WAIT_SECONDS
 from larder_proxy.run import run as run_build
 
@@ -61,6 +61,20 @@ def run(
     cache, the build runs all the same. The exit status is that of the build.
     """
     ctx.exit(run_build(list(build), wait=wait, id_token_command=id_token_command))
+
+
+@click.command("accept", epilog=examples("larder accept https://cache.example.com"))
+@click.argument("url")
+def accept(url: str) -> None:
+    """Let the address that this repository names have your token.
+
+    The files of a repository can name an address: turbo.json and .turbo/config.json. `larder run`, `doctor` and `why`
+    send a token there only if your own settings have the address, too, or after this command.
+    """
+    try:
+        echo(accepted(url))
+    except OSError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @click.group(

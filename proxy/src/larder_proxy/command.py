@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from larder_proxy.clients import TOOLS
@@ -61,7 +62,12 @@ def main(arguments: list[str] | None = None) -> int:
     acts.add_parser("status", help="show what it has done")
     env = acts.add_parser("env", help="print the variables of the tools as lines of a shell")
     env.add_argument("tool", nargs="?", choices=TOOLS)
+    accept = commands.add_parser("accept", help="let an address of a repository have the token")
+    accept.add_argument("url")
     asked = parser.parse_args(arguments)
+    if asked.command == "accept":
+        print(accepted(asked.url))
+        return 0
     if asked.command == "proxy":
         return _proxy(asked)
     build = asked.build[1:] if asked.build[:1] == ["--"] else asked.build
@@ -76,9 +82,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 def program() -> NoReturn:
     """Run the command of the command line, and end the process."""
+    for number in range(3):
+        with suppress(OSError):
+            os.fstat(number)
+            continue
+        # Closed: a connection would get the number, and the build inherit it. This one ends as the build starts.
+        os.open(os.devnull, os.O_RDWR)
     status = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, AttributeError):
+            stream.flush()
     # The interpreter would take 10 ms to free what nobody needs any more.
     os._exit(status)
 
@@ -104,6 +117,15 @@ def _proxy(asked: argparse.Namespace) -> int:
         print(problem, file=sys.stderr)
         return 1
     return 0
+
+
+def accepted(url: str) -> str:
+    """Let an address have the token in this repository. Raises OSError."""
+    from larder_proxy.settings import Settings
+
+    settings = Settings(os.getcwd(), os.environ)
+    settings.accept(url)
+    return f"{settings.root}: the token goes to {url}, if the repository names it."
 
 
 def started(state: process.State) -> str:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import shlex
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 if TYPE_CHECKING:
     from larder_proxy.connections import Pool, Reply
+    from larder_proxy.settings import Settings
 
 SECRETS = ("LARDER_TOKEN", "LARDER_ID_TOKEN")
 """Variables that the build does not get."""
@@ -40,6 +38,8 @@ class Target(NamedTuple):
     url: str
     team: str = ""
     team_id: str = ""
+    is_sidecar: bool = False
+    """Whether it is the sidecar of a build around this one, which takes every size."""
 
     @property
     def query(self) -> str:
@@ -63,45 +63,21 @@ class Token(NamedTuple):
         return time.monotonic() > self.lives_from + (self.ends_at - self.lives_from) * RENEWED_AT
 
 
-def read_target(environment: Mapping[str, str], folder: Path) -> Target:
-    """The settings that turbo would use: variables, then `.turbo/config.json` of a folder above, then the user's.
-
-    Raises NoCredential without an address.
-    """
-    places = [one / ".turbo" / "config.json" for one in (folder, *folder.parents)]
-    files = [_json(one) for one in places if is_trusted(one, folder)]
-    known = [*[one for one in files if one][:1], _json(_user_file(environment))]
-
-    def setting(variable: str, *names: str) -> str:
-        found = environment.get(variable, "")
-        for one in known:
-            for name in names:
-                found = found or str(one.get(name) or "")
-        return found
-
-    url = setting("TURBO_API", "apiUrl", "apiurl").rstrip("/")
+def read_target(settings: Settings) -> Target:
+    """The address and the team. Raises NoCredential without an address that may have the token."""
+    url = settings.api or ""
     if not _is_address(url):
         raise NoCredential(
             "TURBO_API must be the address of Larder, such as https://cache.example.com"
         )
+    if not settings.gives_token:
+        raise NoCredential(
+            f"only {settings.value('apiUrl').where} names {url}. If it is your cache: larder accept {shlex.quote(url)}"
+        )
+    is_sidecar = url == settings.environment.get("LARDER_PROXY")
     return Target(
-        url,
-        team=setting("TURBO_TEAM", "teamSlug", "teamslug"),
-        team_id=setting("TURBO_TEAMID", "teamId", "teamid"),
+        url, settings.team.get("slug", ""), settings.team.get("teamId", ""), is_sidecar
     )
-
-
-def is_trusted(file: Path, folder: Path) -> bool:
-    """Whether a file at or above a folder is of this user, of root, or of the owner of the folder.
-
-    Another user can put one into a folder above, such as /tmp, and would get the token.
-    """
-    try:
-        if os.name == "nt":
-            return file.exists()
-        return file.lstat().st_uid in (0, os.getuid(), folder.stat().st_uid)
-    except OSError:
-        return False
 
 
 class Credentials:
@@ -113,10 +89,12 @@ class Credentials:
         environment: Mapping[str, str],
         pool: Pool,
         *,
+        stored: str = "",
         id_token_command: str | None = None,
     ) -> None:
+        """`stored` is the token of `turbo login`, or of the repository."""
         self._target, self._environment, self._pool = target, environment, pool
-        self._command = id_token_command
+        self._stored, self._command = stored, id_token_command
         self._lock = threading.Lock()
         self._token: Token | None = None
         self._refusal: NoCredential | None = None
@@ -163,9 +141,8 @@ class Credentials:
             return _checked(named)
         if self._job_token() is not None:
             return self._exchange()
-        stored = _json(_user_file(self._environment)).get("token")
-        if stored:
-            return _checked(str(stored))
+        if self._stored:
+            return _checked(self._stored)
         raise NoCredential(
             "there is no key in TURBO_TOKEN, no id token of a CI job, and no `turbo login`"
         )
@@ -258,28 +235,6 @@ def _checked(text: str) -> Token:
     if not _TOKEN.fullmatch(text):
         raise NoCredential("the token has characters that no token has")
     return Token(text, time.monotonic())
-
-
-def _user_file(environment: Mapping[str, str]) -> Path:
-    """turbo's own settings of the user, in the system's folder for settings."""
-    try:
-        home = Path(environment.get("HOME") or Path.home())
-    except RuntimeError as error:
-        raise NoCredential("HOME must be the folder of this user") from error
-    if sys.platform == "darwin":
-        folder = home / "Library" / "Application Support"
-    elif os.name == "nt":
-        folder = Path(environment.get("APPDATA") or home / "AppData" / "Roaming")
-    else:
-        folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
-    return folder / "turborepo" / "config.json"
-
-
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        return _object(file.read_bytes())
-    except OSError:
-        return {}
 
 
 def _object(content: bytes) -> dict[str, Any]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import closing
 
 from larder_proxy.clients import CLIENTS
 
 HOST = "127.0.0.1"
+TEAM_OF_THE_TOKEN = "larder-run"
+"""What turbo gets as its team if nobody has named one. The sidecar then names none, so the token decides."""
 
 
 class Listener:
@@ -32,8 +35,8 @@ class Listener:
         return {"TURBO_API": self.url, "TURBO_TOKEN": self.token}
 
 
-def variables_for(port: int, token: str) -> dict[str, str]:
-    """What makes the tools use a sidecar, unless the user has set it."""
+def variables_for(port: int, token: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """What makes the tools use a sidecar. `environment` can have a proxy, which must not get what is for this computer."""
     known = {
         "url": f"http://{HOST}:{port}",
         "host": HOST,
@@ -46,9 +49,39 @@ def variables_for(port: int, token: str) -> dict[str, str]:
         "LARDER_PROXY_TOKEN": token,
         # turbo then describes its runs, which are reported.
         "TURBO_RUN_SUMMARY": "true",
+        **without_proxy(environment),
     }
     for client in CLIENTS:
         found.update({name: value.format(**known) for name, value in client.variables.items()})
+    return found
+
+
+def without_proxy(environment: Mapping[str, str]) -> dict[str, str]:
+    """NO_PROXY and no_proxy with this computer: some tools read one of them, some the other."""
+    found = {}
+    for name, other in (("NO_PROXY", "no_proxy"), ("no_proxy", "NO_PROXY")):
+        kept = environment.get(name) or environment.get(other) or ""
+        hosts = [one.strip() for one in kept.split(",")]
+        added = [] if "*" in hosts else [one for one in (HOST, "localhost") if one not in hosts]
+        found[name] = ",".join([*([kept] if kept else []), *added])
+    return found
+
+
+def environment_for(listener: Listener, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a build: what the user has set stays. Values of another sidecar get this one's address and token.
+
+    The other one is around this build, or has ended and left its values in a shell.
+    """
+    found = variables_for(listener.port, listener.token, environment)
+    address, token = (environment.get(name, "") for name in ("LARDER_PROXY", "LARDER_PROXY_TOKEN"))
+    other = {address.partition("//")[2]: f"{HOST}:{listener.port}", token: listener.token}
+    for name, value in environment.items():
+        if name not in found:
+            found[name] = value
+        elif name.upper() != "NO_PROXY":
+            for old, new in other.items():
+                value = value.replace(old, new) if old else value
+            found[name] = value
     return found
 
 

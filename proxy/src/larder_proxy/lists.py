@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from larder_proxy.credentials import SECRETS, Target, is_trusted
+from larder_proxy.credentials import SECRETS, Target
 from larder_proxy.places import FIRST
+from larder_proxy.settings import is_trusted
 
 MOST_HASHES = 3_000
 MOST_FILES = 100
@@ -123,7 +124,7 @@ def dry_run(build: list[str], environment: Mapping[str, str], folder: Path) -> l
     own = build[at] if at == 0 else None
     for above in (folder, *folder.parents):
         program = above / "node_modules" / ".bin" / "turbo"
-        if own is None and program.exists() and is_trusted(program, folder):
+        if own is None and program.exists() and is_trusted(str(program), str(folder)):
             # npx and pnpm would take longer to start than turbo does.
             own = str(program)
     # Its imports take longer than those of all lists.

@@ -19,6 +19,7 @@ from larder_proxy.listener import HOST, Listener, variables_for
 from larder_proxy.output import print_line
 from larder_proxy.run import SIGNAL_SECONDS, WAIT_SECONDS, end
 from larder_proxy.server import STATUS
+from larder_proxy.settings import Settings
 from larder_proxy.sidecar import Sidecar
 
 PORT = 31_237
@@ -78,11 +79,14 @@ def start(port: int = PORT) -> State:
 def serve(port: int) -> int:
     """Be the process, until SIGTERM or Ctrl-C. Returns its status."""
     try:
-        target, listener = read_target(os.environ, Path.cwd()), Listener(port)
+        # Of no folder: the process outlives the command that starts it, and serves others.
+        settings = Settings(None, os.environ)
+        read_target(settings)
+        listener = Listener(port)
     except (NoCredential, OSError) as error:
         print_line(str(error))
         return 1
-    sidecar = Sidecar(os.environ, target, listener)
+    sidecar = Sidecar(os.environ, settings, listener)
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
@@ -132,12 +136,12 @@ def counts() -> dict[str, Any]:
 def variables(tool: str | None = None) -> dict[str, str]:
     """What makes the tools, or one of them, use the process. Raises Problem."""
     state = running()
-    wanted = {"LARDER_PROXY", "LARDER_PROXY_TOKEN"}
+    wanted = {"LARDER_PROXY", "LARDER_PROXY_TOKEN", "NO_PROXY", "no_proxy"}
     for client in CLIENTS:
         if tool in (None, client.tool):
             # A port for one build only would differ in each shell.
             wanted |= {name for name, one in client.variables.items() if one != "{free_port}"}
-    known = variables_for(state.port, state.token)
+    known = variables_for(state.port, state.token, os.environ)
     return {name: value for name, value in known.items() if name in wanted}
 
 

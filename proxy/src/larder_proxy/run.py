@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
 from larder_proxy.credentials import SECRETS, NoCredential, read_target
-from larder_proxy.listener import Listener, variables_for
+from larder_proxy.listener import TEAM_OF_THE_TOKEN, Listener, environment_for
 from larder_proxy.output import print_line
+from larder_proxy.settings import Settings
 
 if TYPE_CHECKING:
     from larder_proxy.sidecar import Sidecar
@@ -39,11 +40,19 @@ def run(
     kept = {name: value for name, value in environment.items() if name not in SECRETS}
     try:
         folder = Path.cwd()
-        target, listener = read_target(environment, folder), Listener()
-    except (NoCredential, OSError) as error:
+        settings = Settings(str(folder), environment)
+        listener = Listener()
+    except OSError as error:
         print_line(f"no cache: {error}")
         return _run(build, kept)
-    variables = variables_for(listener.port, listener.token)
+    of_the_build = environment_for(listener, kept)
+    # Without an address, turbo may have another cache.
+    with suppress(NoCredential):
+        read_target(settings)
+        of_the_build.update(listener.turbo_variables())
+        if not settings.team:
+            # turbo asks nothing without a team. The token has one.
+            of_the_build["TURBO_TEAM"] = TEAM_OF_THE_TOKEN
     began = time.time()
     started: list[Sidecar] = []
 
@@ -51,13 +60,13 @@ def run(
         # Loading it takes as long as all before. The build starts meanwhile, and its first connections wait.
         from larder_proxy.sidecar import Sidecar
 
-        started.append(Sidecar(environment, target, listener, id_token_command=id_token_command))
+        started.append(Sidecar(environment, settings, listener, id_token_command=id_token_command))
         # A folder above may be one that this user must not read.
         with suppress(OSError):
             started[0].expect(build, environment, folder)
 
     try:
-        return _run(build, {**variables, **kept, **listener.turbo_variables()}, start)
+        return _run(build, of_the_build, start)
     finally:
         for sidecar in started:
             # The build has started without it.
@@ -98,9 +107,10 @@ def _run(
     }
     try:
         try:
-            started.append(subprocess.Popen(build, env=dict(environment)))
+            started.append(subprocess.Popen(build, env=dict(environment), close_fds=False))
         except OSError as error:
-            print(f"larder run: {build[0]}: {error.strerror}", file=sys.stderr)
+            with suppress(OSError, AttributeError):
+                print(f"larder run: {build[0]}: {error.strerror}", file=sys.stderr)
             return 127 if isinstance(error, FileNotFoundError) else 126
         for number in early:
             started[0].send_signal(number)
@@ -132,6 +142,9 @@ def _is_told_with_the_build() -> bool:
 
 def end(sidecar: Sidecar, seconds: float) -> None:
     """Wait for the uploads of a sidecar, stop it, and print what it did."""
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
+        # Another one ends the wait, as Ctrl-C does.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sidecar.close(seconds)
     except KeyboardInterrupt:

@@ -11,11 +11,12 @@ from typing import Any, Callable
 
 from larder_proxy.cache import GZIP, Cache
 from larder_proxy.connections import LIMITS, Limits, Pool
-from larder_proxy.credentials import Credentials, Target
+from larder_proxy.credentials import Credentials, NoCredential, Target, read_target
 from larder_proxy.listener import Listener
 from larder_proxy.lists import LastRun, dry_run, listed, may_have_own_artifacts
 from larder_proxy.output import print_line
 from larder_proxy.server import Server
+from larder_proxy.settings import Settings
 from larder_proxy.spool import Spool
 from larder_proxy.upstream import Upstream
 
@@ -29,7 +30,7 @@ class Sidecar:
     def __init__(
         self,
         environment: Mapping[str, str],
-        target: Target,
+        settings: Settings,
         listener: Listener,
         *,
         id_token_command: str | None = None,
@@ -37,15 +38,28 @@ class Sidecar:
         spool: Spool | None = None,
         limits: Limits = LIMITS,
     ) -> None:
-        self.target, self.listener = target, listener
+        """Without an address that may have the token, all lookups are misses."""
+        refusal = ""
+        try:
+            target = read_target(settings)
+        except NoCredential as error:
+            target, refusal = Target(""), str(error)
+        self.target = target
+        self.listener = listener
         self._pool = Pool(environment, limits)
         self._credentials = Credentials(
-            target, environment, self._pool, id_token_command=id_token_command
+            target,
+            environment,
+            self._pool,
+            stored=settings.text("token") or "",
+            id_token_command=id_token_command,
         )
         ci = next((name for variable, name in _CI.items() if environment.get(variable)), "")
         self._upstream = Upstream(
             target, self._credentials, self._pool, say=say or print_line, ci=ci
         )
+        if refusal:
+            self._upstream.turn_off(refusal)
         spool = spool or Spool()
         self.cache = Cache(self._upstream, spool)
         self._server = Server(listener, self.cache, spool, team=target.query)
@@ -54,6 +68,8 @@ class Sidecar:
 
     def expect(self, build: list[str], environment: Mapping[str, str], folder: Path) -> None:
         """Fetch what turbo is about to ask for, if that is known."""
+        if not self.target.url:
+            return
         self._last_run = LastRun(environment, self.target, folder, build)
         hashes, most = self._last_run.read()
         command = None if hashes else dry_run(build, environment, folder)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 from larder_proxy.clients import Client, Entry
+from larder_proxy.listener import TEAM_OF_THE_TOKEN
 from larder_proxy.transfers import Answer
 
 TURBO = Client(
@@ -37,7 +38,9 @@ def find_entry(path: str, query: str, team: str) -> Entry | None:
 
 def other_team(query: str, team: str) -> str:
     """The query of turbo if it names another team than the sidecar, else `""`."""
-    return "" if not query or dict(parse_qsl(query)) == dict(parse_qsl(team)) else query
+    named = dict(parse_qsl(query))
+    is_own = named == dict(parse_qsl(team)) or named == {"slug": TEAM_OF_THE_TOKEN}
+    return "" if not query or is_own else query
 
 
 def is_passed(method: str, path: str) -> bool:

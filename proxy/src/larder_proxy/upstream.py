@@ -37,7 +37,7 @@ _READ_ONLY = {"read_only", "missing_permission"}
 _MOST_WAIT_SECONDS = 2.0
 _MOST_JSON = 20_000_000
 _BYTES = "octet-stream"
-_ELSEWHERE = "no cache: TURBO_API is not the address of Larder, or a proxy answers in its place"
+_ELSEWHERE = "TURBO_API is not the address of Larder, or a proxy answers in its place"
 _DESCRIBING = "x-artifact-"
 """The headers that turbo stores with an artifact and reads again."""
 
@@ -117,7 +117,7 @@ class Upstream:
         if url is None and not reply.header("content-type").endswith(_BYTES):
             # A page of another site, or of a proxy, would break the tool. Storage has the type that an uploader named.
             reply.close()
-            self._turn_off(_ELSEWHERE)
+            self.turn_off(_ELSEWHERE)
             return None
         if reply.header("content-type").startswith("text/html"):
             # Of a network that sends every request to its login page.
@@ -134,7 +134,7 @@ class Upstream:
         url = self._artifact(hash, query)
         headers = {"Content-Type": "application/octet-stream", **described}
         with self.places.one(is_urgent=False):
-            if body.size <= INLINE:
+            if body.size <= INLINE or self._target.is_sidecar:
                 reply = self._ask("PUT", url, headers, body)
             else:
                 reply = self._store_directly(url, headers, body)
@@ -222,7 +222,7 @@ class Upstream:
         try:
             token = self._credentials.token()
         except NoCredential as error:
-            self._turn_off(f"no cache: {error}")
+            self.turn_off(str(error))
             return None
         own = {**self._headers, **(headers or {}), "Authorization": f"Bearer {token}"}
         return self._send(method, url, own, body, until=until)
@@ -349,12 +349,12 @@ class Upstream:
         if status in _AGAIN:
             return
         if status == 401:
-            self._turn_off("no cache: Larder refuses the token (401)")
+            self.turn_off("Larder refuses the token (401)")
         elif status == 403 and what == "an upload" and _code(text) in _READ_ONLY:
             self._is_read_only = True
             self._say_once("read only", "the token cannot store: nothing is uploaded")
         elif status == 404 and what == "an upload" and not _code(text):
-            self._turn_off(_ELSEWHERE)
+            self.turn_off(_ELSEWHERE)
         elif status != 404 or what == "an upload":
             code = _code(text) or f"status {status}"
             self._say_once(f"{what} {code}", f"Larder refuses {what} ({code})")
@@ -363,9 +363,10 @@ class Upstream:
         """Say once that a download had other bytes than those that were stored."""
         self._say_once("damaged", "a download is damaged; its task runs again")
 
-    def _turn_off(self, reason: str) -> None:
+    def turn_off(self, reason: str) -> None:
+        """Ask nothing from now on: all is missing."""
         self._is_off = True
-        self._say_once("off", reason)
+        self._say_once("off", f"no cache: {reason}")
 
     def _say_once(self, key: str, line: str) -> None:
         with self._lock:

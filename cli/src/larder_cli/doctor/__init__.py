@@ -2,8 +2,6 @@
 
 command.py     the options, the run and the output
 findings.py    what it can find: the rules, and how bad a breach is
-jsonc.py       JSON with comments
-client.py      the settings that turbo uses in a repository, and where each comes from
 repository.py  the root, the version of turbo, and the size of its artifacts
 here.py        the checks that need no network
 deployment.py  the checks that ask the deployment

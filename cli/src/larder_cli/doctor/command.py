@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from larder_proxy.settings import SECONDS, Settings
 
 from larder_cli.commands import examples, json_option
-from larder_cli.doctor.client import SECONDS, Client, NoRepository, read_client
 from larder_cli.doctor.deployment import Deployment, ask_deployment
 from larder_cli.doctor.findings import Finding, Level
 from larder_cli.doctor.here import findings_here, shown
@@ -68,13 +68,12 @@ def doctor(ctx: click.Context, folder: Path, offline: bool, api: str | None, as_
     The exit status is 0 without a problem, also if there are warnings, 1 with one, and 2 if FOLDER is in no repository
     of turbo.
     """
-    try:
-        client = read_client(folder.resolve(), os.environ, api)
-    except NoRepository as error:
+    client = Settings(str(folder.resolve()), os.environ, api)
+    if client.problem:
         # One line, whatever a folder is called.
-        raise click.UsageError(printable(str(error))) from error
-    version, artifacts = turbo_version(client.root), local_artifacts(client)
-    deployment = None if offline else ask_deployment(client, version)
+        raise click.UsageError(printable(client.problem))
+    version, artifacts = turbo_version(Path(client.root)), local_artifacts(client)
+    deployment = None if offline else ask_deployment(client, version, artifacts)
     was_offered = deployment is not None and deployment.uploads is not None
     found = [*findings_here(client, version, artifacts, was_offered=was_offered)]
     found += deployment.findings if deployment else []
@@ -89,7 +88,7 @@ def doctor(ctx: click.Context, folder: Path, offline: bool, api: str | None, as_
 
 
 def _facts(
-    client: Client, version: Version | None, artifacts: Artifacts, deployment: Deployment | None
+    client: Settings, version: Version | None, artifacts: Artifacts, deployment: Deployment | None
 ) -> list[_Fact]:
     address, team = client.text("apiUrl"), client.team
     facts = [
@@ -140,10 +139,10 @@ def _on(is_on: bool) -> str:
     return "on" if is_on else "off"
 
 
-def _record(client: Client, facts: Sequence[_Fact], findings: Sequence[Finding]) -> Record:
+def _record(client: Settings, facts: Sequence[_Fact], findings: Sequence[Finding]) -> Record:
     counted = Counter(one.level for one in findings)
     return {
-        "root": str(client.root),
+        "root": client.root,
         "settings": [{"name": one.name, "value": one.value, "where": one.where} for one in facts],
         "problems": counted[Level.PROBLEM],
         "warnings": counted[Level.WARNING],
@@ -161,8 +160,8 @@ def _record(client: Client, facts: Sequence[_Fact], findings: Sequence[Finding])
     }
 
 
-def _show(client: Client, facts: Sequence[_Fact], findings: Sequence[Finding]) -> None:
-    print_line(str(client.root))
+def _show(client: Settings, facts: Sequence[_Fact], findings: Sequence[Finding]) -> None:
+    print_line(client.root)
     print_line()
     width = max(len(one.name) for one in facts)
     for one in facts:

@@ -2,11 +2,18 @@
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from larder_cli.doctor.client import DEFAULT, Client
+from larder_proxy.settings import DEFAULT, Settings
+
 from larder_cli.doctor.findings import MAX_BODY_BYTES, PREFLIGHT_LINE, Finding
-from larder_cli.doctor.repository import Artifacts, Version, package_configurations
+from larder_cli.doctor.repository import (
+    Artifacts,
+    Version,
+    package_configurations,
+    package_manager,
+)
 from larder_cli.output import human_size
 
 KEY_OF_SIGNATURES = "TURBO_REMOTE_CACHE_SIGNATURE_KEY"
@@ -25,10 +32,11 @@ _HOSTED = frozenset({"vercel.com", "api.vercel.com"})
 
 
 def findings_here(
-    client: Client, version: Version | None, artifacts: Artifacts, *, was_offered: bool
+    client: Settings, version: Version | None, artifacts: Artifacts, *, was_offered: bool
 ) -> Iterator[Finding]:
     """`was_offered` says that the deployment has answered which uploads it offers to this version."""
-    yield from client.invalid
+    for where, found, paste in client.invalid:
+        yield Finding(id="invalid-value", where=where, found=found, paste=paste)
     yield from _address(client)
     yield from _login(client)
     yield from _switches(client)
@@ -39,7 +47,7 @@ def findings_here(
     yield from _signatures(client)
     yield from _preflight(client, artifacts)
     yield from _timeouts(client, artifacts)
-    yield from _version(version, was_offered=was_offered)
+    yield from _version(client, version, artifacts, was_offered=was_offered)
     yield from _summaries(client)
 
 
@@ -71,7 +79,7 @@ def _is_address(address: str) -> bool:
         return False
 
 
-def _address(client: Client) -> Iterator[Finding]:
+def _address(client: Settings) -> Iterator[Finding]:
     where, address = client.value("apiUrl").where, client.text("apiUrl")
     if address is None or (_is_address(address) and is_hosted(address)):
         found = "No address is set." if address is None else f"turbo uses {address}."
@@ -93,7 +101,7 @@ def _address(client: Client) -> Iterator[Finding]:
         )
 
 
-def _login(client: Client) -> Iterator[Finding]:
+def _login(client: Settings) -> Iterator[Finding]:
     """Only if the address is in turbo.json: else people name both addresses when they log in."""
     login, address = client.text("loginUrl"), client.text("apiUrl")
     if login is not None and not is_usable(login):
@@ -101,7 +109,7 @@ def _login(client: Client) -> Iterator[Finding]:
         yield Finding(
             id="login-refused", where=where, found=f"loginUrl is {shown(login)}.", paste=paste
         )
-    from_file = client.value("apiUrl").where.startswith(client.file.name)
+    from_file = client.value("apiUrl").where.startswith(Path(client.file).name)
     if login is None and from_file and is_usable(address):
         found = "apiUrl is set, and loginUrl is not."
         paste = f'"loginUrl": "{client.api}"'
@@ -109,7 +117,7 @@ def _login(client: Client) -> Iterator[Finding]:
         yield Finding(id="login-address", where=where, found=found, paste=paste)
 
 
-def _switches(client: Client) -> Iterator[Finding]:
+def _switches(client: Settings) -> Iterator[Finding]:
     if not client.is_on("enabled", default=True):
         yield Finding(
             id="caching-off",
@@ -144,7 +152,7 @@ def _limiting(variable: str, value: str, effect: str) -> Finding:
     return Finding(id="cache-flags", where=variable, found=found, paste=f"unset {variable}")
 
 
-def _precedence(client: Client) -> Iterator[Finding]:
+def _precedence(client: Settings) -> Iterator[Finding]:
     for name, values in client.values.items():
         first, *others = values
         if not others:
@@ -161,13 +169,14 @@ def _precedence(client: Client) -> Iterator[Finding]:
             yield Finding(id="hidden-setting", where=first.where, found=found)
 
 
-def _packages(client: Client) -> Iterator[Finding]:
-    for path in package_configurations(client.root):
-        where = path.relative_to(client.root).as_posix()
+def _packages(client: Settings) -> Iterator[Finding]:
+    root = Path(client.root)
+    for path in package_configurations(root):
+        where = path.relative_to(root).as_posix()
         yield Finding(id="package-settings", where=where, found=f"{where} sets remoteCache.")
 
 
-def _team(client: Client) -> Iterator[Finding]:
+def _team(client: Settings) -> Iterator[Finding]:
     id, slug = client.text("teamId"), client.text("teamSlug")
     if id is None and slug is None:
         paste = "TURBO_TEAM=my-team"
@@ -176,13 +185,9 @@ def _team(client: Client) -> Iterator[Finding]:
         where = client.value("teamId").where
         found = f"{id} is not the id of a team."
         yield Finding(id="invalid-team-id", where=where, found=found, paste=f"TURBO_TEAM={id}")
-    elif id is None and slug is not None and slug.startswith("team_"):
-        where = client.value("teamSlug").where
-        found = f"{slug} is an id, not a slug."
-        yield Finding(id="invalid-team-id", where=where, found=found, paste=f"TURBO_TEAMID={slug}")
 
 
-def _token(client: Client) -> Iterator[Finding]:
+def _token(client: Settings) -> Iterator[Finding]:
     token, where = client.text("token"), client.value("token").where
     if token is None:
         in_ci = bool(client.environment.get("CI"))
@@ -200,12 +205,12 @@ def is_sendable(token: str) -> bool:
     return is_word and not token.startswith("vca_")
 
 
-def _login_command(client: Client) -> str:
+def _login_command(client: Settings) -> str:
     address = client.api if is_usable(client.api) else SAMPLE
     return f"turbo login --api {address} --login {address}"
 
 
-def _signatures(client: Client) -> Iterator[Finding]:
+def _signatures(client: Settings) -> Iterator[Finding]:
     key = client.environment.get(KEY_OF_SIGNATURES, "")
     paste = f"{KEY_OF_SIGNATURES}=$(openssl rand -hex {KEY_BYTES})"
     if not client.is_on("signature"):
@@ -225,7 +230,7 @@ def _signatures(client: Client) -> Iterator[Finding]:
         yield Finding(id="weak-signature-key", where=KEY_OF_SIGNATURES, found=found, paste=paste)
 
 
-def _preflight(client: Client, artifacts: Artifacts) -> Iterator[Finding]:
+def _preflight(client: Settings, artifacts: Artifacts) -> Iterator[Finding]:
     where = client.value("preflight").where
     too_large = artifacts.over(MAX_BODY_BYTES)
     is_needless = len(artifacts.sizes) >= MANY_ARTIFACTS and not too_large
@@ -245,10 +250,10 @@ def _preflight(client: Client, artifacts: Artifacts) -> Iterator[Finding]:
         found += f" {too_large} of {len(artifacts.sizes)} artifacts in {artifacts.where} {verb} over 4.5 MB."
     # Signed artifacts work with preflight only if the deployment has the edge.
     id = "signature-without-preflight" if client.is_on("signature") else "preflight-off"
-    yield Finding(id=id, where=where, found=found, paste=PREFLIGHT_LINE)
+    yield Finding(id=id, where=where, found=found, paste=PREFLIGHT_LINE, is_shown=bool(too_large))
 
 
-def _timeouts(client: Client, artifacts: Artifacts) -> Iterator[Finding]:
+def _timeouts(client: Settings, artifacts: Artifacts) -> Iterator[Finding]:
     for name, id, speed, what in (
         ("timeout", "short-download-timeout", DOWNLOAD_BYTES_A_SECOND, "downloads"),
         ("uploadTimeout", "short-upload-timeout", UPLOAD_BYTES_A_SECOND, "uploads"),
@@ -265,7 +270,9 @@ def _timeouts(client: Client, artifacts: Artifacts) -> Iterator[Finding]:
         yield Finding(id=id, where=where, found=found, paste=paste)
 
 
-def _version(version: Version | None, *, was_offered: bool) -> Iterator[Finding]:
+def _version(
+    client: Settings, version: Version | None, artifacts: Artifacts, *, was_offered: bool
+) -> Iterator[Finding]:
     if version is None:
         found = "The version of turbo is not known."
         yield Finding(id="unknown-turbo", where="package.json", found=found)
@@ -274,10 +281,10 @@ def _version(version: Version | None, *, was_offered: bool) -> Iterator[Finding]
         found = f"turbo {version.text} is not one of them."
         yield Finding(id="untested-turbo", where=version.where, found=found)
     if version.numbers < DIRECT_UPLOADS_FROM and not was_offered:
-        yield old_turbo(version)
+        yield from old_turbo(client, version, artifacts)
 
 
-def _summaries(client: Client) -> Iterator[Finding]:
+def _summaries(client: Settings) -> Iterator[Finding]:
     where = client.value("runSummary").where
     if not client.is_on("runSummary"):
         where = "TURBO_RUN_SUMMARY" if where == DEFAULT else where
@@ -285,10 +292,24 @@ def _summaries(client: Client) -> Iterator[Finding]:
         yield Finding(id="summaries-off", where=where, found=found, paste="TURBO_RUN_SUMMARY=true")
 
 
-def old_turbo(version: Version) -> Finding:
-    return Finding(
+def old_turbo(client: Settings, version: Version, artifacts: Artifacts) -> Iterator[Finding]:
+    """Nothing if the artifacts that are known need no direct upload."""
+    too_large = artifacts.over(MAX_BODY_BYTES)
+    if not too_large and len(artifacts.sizes) >= MANY_ARTIFACTS:
+        return
+    yield Finding(
         id="old-turbo",
         where=version.where,
         found=f"turbo is {version.text}.",
-        paste="npm install --save-dev turbo@latest",
+        paste=f"{_ADD[package_manager(Path(client.root))]} turbo@latest",
+        is_shown=bool(too_large),
     )
+
+
+_ADD = {
+    "npm": "npm install --save-dev",
+    "pnpm": "pnpm add --save-dev --workspace-root",
+    "yarn": "yarn add --dev",
+    "bun": "bun add --dev",
+}
+"""How each package manager adds a development dependency to the root."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from larder_cli.doctor.client import Client, is_of_package
+from larder_proxy.settings import Settings, read_document
 
 _VERSION = r"(\d+\.\d+\.\d+)"
 _IN_LOCK_FILES = (
@@ -69,11 +69,25 @@ def turbo_version(root: Path) -> Version | None:
     return None
 
 
-def local_artifacts(client: Client) -> Artifacts:
+def package_manager(root: Path) -> str:
+    """The package manager that package.json names, or whose lock file is there: by default npm."""
+    named = str(_json(root / "package.json").get("packageManager", "")).partition("@")[0]
+    if named in ("npm", "pnpm", "yarn", "bun"):
+        return named
+    locks = {
+        "pnpm-lock.yaml": "pnpm",
+        "yarn.lock": "yarn",
+        "bun.lock": "bun",
+        "bun.lockb": "bun",
+    }
+    return next((manager for lock, manager in locks.items() if (root / lock).exists()), "npm")
+
+
+def local_artifacts(client: Settings) -> Artifacts:
     named = client.environment.get("TURBO_CACHE_DIR") or client.document.get("cacheDir")
     folders = (Path(str(named)),) if named else _CACHES
     for folder in folders:
-        sizes = tuple(path.stat().st_size for path in (client.root / folder).glob("*.tar.zst"))
+        sizes = tuple(path.stat().st_size for path in Path(client.root, folder).glob("*.tar.zst"))
         if sizes:
             return Artifacts(where=str(folder), sizes=sizes)
     return Artifacts(where=str(folders[0]), sizes=())
@@ -95,7 +109,12 @@ def _sets_remote_cache(path: Path) -> bool:
     except OSError:
         # Such as a link to a file that is not there.
         return False
-    return '"remoteCache"' in text and is_of_package(path)
+    return '"remoteCache"' in text and _extends(path)
+
+
+def _extends(path: Path) -> bool:
+    """Whether the file extends that of the root (`"extends": ["//"]`)."""
+    return bool(read_document(str(path))[0].get("extends"))
 
 
 def _matched(path: Path, pattern: re.Pattern[str]) -> str | None:

@@ -1,5 +1,6 @@
 """`larder smoke`: the options, the run and the output."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
+from larder_proxy.settings import Settings
 
 from larder import clock, settings
 from larder_cli.commands import examples, json_option
@@ -143,6 +145,11 @@ def _site(
         url = url if "url" in typed else lines.get("TURBO_API")
         key = key if "key" in typed else lines.get("TURBO_TOKEN")
         team = team if "team" in typed else lines.get("TURBO_TEAM")
+    else:
+        # As turbo, but not from a folder: its files must not choose who gets the key.
+        known = Settings(None, os.environ)
+        url, key = url or known.api, key or known.text("token")
+        team = team or next(iter(known.team.values()), None)
     if url is None:
         raise click.UsageError("no URL is set: give it with --url or TURBO_API")
     if key is None:

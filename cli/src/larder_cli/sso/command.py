@@ -216,16 +216,19 @@ def show(id: str, as_json: bool) -> None:
     provider = require_provider(id)
     found = people_of(provider)
     missing = [one.user.email for one in found if not one.is_linked]
+    others = [one.user.email for one in found if one.has_other]
     entries = read_entries(f"sso#{id}", limit=_CHANGES_SHOWN, now=clock.now()).entries
     changes: list[Record] = [{"at": entry.at, "action": entry.action.value} for entry in entries]
     counts = {"people": len(found), "signed_in": len(found) - len(missing)}
     if as_json:
-        more = {"teams": groups.mappings_of(id), "not_signed_in": missing, "changes": changes}
+        more = {"teams": groups.mappings_of(id), "not_signed_in": missing}
+        more |= {"other_addresses": others, "changes": changes}
         print_json({**_record(provider), **counts, **more})
         return
     _print(provider, as_json=False, **counts)
     echo(*(groups.described(one) for one in groups.mappings_of(id)))
     echo("", *(f"{email} has not signed in with {provider.name} yet" for email in missing))
+    echo(*(f"{email} signs in with {provider.name}, and has another address" for email in others))
     print_table(changes, ("at", "action"), empty="there are no changes", as_json=False)
 
 

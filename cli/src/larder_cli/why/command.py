@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import click
+from larder_proxy.settings import Settings
 
 from larder.misses.causes import Class
 from larder.misses.comparison import compare
@@ -12,7 +13,6 @@ from larder.misses.inputs import report_of
 from larder.misses.records import ComparisonJson, record
 from larder.misses.summaries import Summary
 from larder_cli.commands import examples, json_option
-from larder_cli.doctor.client import Client, NoRepository, read_client
 from larder_cli.output import echo, print_json
 from larder_cli.why.checkout import read_checkout, read_hints
 from larder_cli.why.completion import completed
@@ -140,7 +140,7 @@ def _compared(
     if run_id is not None:
         raise click.UsageError(_USAGE)
     if is_last and not names and against is None:
-        older, newer = newest(_client().root, 2)
+        older, newer = newest(Path(_client().root), 2)
         return _of_files(read_summary(older), read_summary(newer))
     if len(files) == 2 == len(names) and against is None and not is_last:
         return _of_files(read_summary(Path(files[0])), read_summary(Path(files[1])))
@@ -150,7 +150,7 @@ def _compared(
         raise click.UsageError(f"{option} is not a task")
     if against is not None and (not _RUN.fullmatch(against) or Path(against).is_file()):
         base = read_summary(Path(against))
-        run = dry_run(_client().root, Path.cwd(), names, is_offline=is_offline)
+        run = dry_run(Path(_client().root), Path.cwd(), names, is_offline=is_offline)
         return _of_files(base, run, is_dry_run=True)
     if is_offline:
         raise click.UsageError(
@@ -162,16 +162,16 @@ def _compared(
 def _asked(tasks: tuple[str, ...], against: str | None) -> ComparisonJson:
     """What the deployment says about a dry run here."""
     client = _client()
-    deployment = deployment_of(client)
-    run = dry_run(client.root, Path.cwd(), tasks, is_offline=False)
-    here = read_checkout(client.root, run)
+    deployment, root = deployment_of(client), Path(client.root)
+    run = dry_run(root, Path.cwd(), tasks, is_offline=False)
+    here = read_checkout(root, run)
     report = report_of(run, ancestors=here.ancestors, dirty=here.dirty, hints=here.hints)
     shown = deployment.causes(report, against)
 
     def ask(other: Summary) -> ComparisonJson:
         return deployment.causes(report_of(other), shown["baseline"]["id"])
 
-    return completed(shown, run, client.root, here.hints, ask)
+    return completed(shown, run, root, here.hints, ask)
 
 
 def _of_files(
@@ -193,16 +193,14 @@ def _with_classes(compared: ComparisonJson) -> tuple[ComparisonJson, set[str | N
     return compared, {one["class"] for one in compared["causes"]}
 
 
-def _client() -> Client:
-    try:
-        return read_client(Path.cwd(), os.environ)
-    except NoRepository as error:
-        raise click.UsageError(str(error)) from error
+def _client() -> Settings:
+    client = Settings(str(Path.cwd()), os.environ)
+    if client.problem:
+        raise click.UsageError(client.problem)
+    return client
 
 
 def _root() -> Path | None:
     """The repository of turbo here, if there is one: two files can be compared anywhere."""
-    try:
-        return read_client(Path.cwd(), os.environ).root
-    except NoRepository:
-        return None
+    client = Settings(str(Path.cwd()), os.environ)
+    return None if client.problem else Path(client.root)

@@ -7,13 +7,14 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from shlex import quote as quote_argument
 from typing import Any, cast
 from urllib.parse import quote, urlencode
 
 import click
+from larder_proxy.settings import Settings
 
 from larder.misses.records import ComparisonJson
-from larder_cli.doctor.client import Client
 from larder_cli.doctor.findings import RULES
 from larder_cli.doctor.here import SAMPLE, is_sendable, is_usable, shown
 from larder_cli.http import Answer, Unreachable, about_silence, exchange
@@ -144,7 +145,7 @@ class Deployment:
         return text.format(team=self.team.get("slug") or self.team.get("teamId"))
 
 
-def deployment_of(client: Client) -> Deployment:
+def deployment_of(client: Settings) -> Deployment:
     """The deployment that turbo uses. Raises click.ClickException, which names the setting that is missing."""
     address, token = client.api, client.text("token")
     if address is None or not is_usable(address):
@@ -158,8 +159,8 @@ def deployment_of(client: Client) -> Deployment:
         )
     if not client.gives_token:
         raise click.ClickException(
-            f"only the repository names {address}, so the token was not sent there. If it is your cache, set "
-            f"TURBO_API={address}"
+            f"only the repository names {address}, so the token was not sent there. If it is your cache: "
+            f"larder accept {quote_argument(address)}"
         )
     if not client.team:
         raise click.ClickException("no team is set: set TURBO_TEAM to the slug of your team")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from larder_cli.doctor import jsonc
+from larder_proxy import jsonc
 
 Packages = Mapping[str, frozenset[str]]
 """The versions of a workspace's external packages, by name."""

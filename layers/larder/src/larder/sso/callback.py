@@ -14,12 +14,15 @@ from larder.errors import IssuerUnavailable
 from larder.issuers.models import InvalidIdToken, SignInRules
 from larder.issuers.urls import is_loopback
 from larder.issuers.verification import LEEWAY_S, parse_sign_in, verify_sign_in
+from larder.rate_limits.models import REFUSED_CODES
+from larder.rate_limits.service import give_back_if_counted, take_if_counted
 from larder.sso import repository, service
 from larder.sso.keys import signing_key
 from larder.sso.models import Identity, IdentityProvider, VerifiedBy
 from larder.sso.refusals import Refusal, SignInRefused
 from larder.sso.state import PendingSignIn, flow_of, unsealed
-from larder.sso.tokens import exchange_code, userinfo
+from larder.sso.tokens import Tokens, exchange_code, userinfo
+from larder.tables import commit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,18 +36,24 @@ _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?P<domain>[A-Za-z
 """Plain ASCII. Other characters may fold to those of another person's address."""
 
 
+NO_COOKIE = "no_cookie"
+"""The reason of a refusal: the browser has no sign-in with the state."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallbackRequest:
     """The request that a provider sends the browser to.
 
     `parameters` are those of the query with all their values. `cookies` has the values of the cookies of sign-ins by
-    the flow in their name. `session_id` is that of the browser's session. `origin` is the deployment's.
+    the flow in their name. `session_id` is that of the browser's session. `client` is the counted address of the
+    browser, and `origin` the deployment's.
     """
 
     provider_id: str
     parameters: Mapping[str, Sequence[str]] = field(repr=False)
     cookies: Mapping[str, Sequence[str]] = field(repr=False)
     session_id: str | None
+    client: str
     origin: str
 
     def only(self, name: str) -> str | None:
@@ -66,7 +75,7 @@ def pending_sign_in(request: CallbackRequest, *, now: datetime) -> PendingSignIn
     values = request.cookies.get(flow_of(state) or "", ())
     pending = unsealed(values[0]) if len(values) == 1 else None
     if pending is None or not pending.has_state(state):
-        raise SignInRefused(Refusal.STATE_MISMATCH, "no_cookie" if pending is None else "state")
+        raise SignInRefused(Refusal.STATE_MISMATCH, NO_COOKIE if pending is None else "state")
     if not pending.is_valid(now):
         raise SignInRefused(Refusal.STATE_MISMATCH, "expired")
     return pending
@@ -79,9 +88,7 @@ def identify(request: CallbackRequest, pending: PendingSignIn, *, now: datetime)
     if pending.session_id is not None and pending.session_id != request.session_id:
         raise SignInRefused(Refusal.STATE_MISMATCH, "session")
     loopback = is_loopback(request.origin)
-    tokens = exchange_code(
-        provider, code, pending, origin=request.origin, loopback=loopback, now=now
-    )
+    tokens = _tokens(request, provider, code, pending, loopback=loopback, now=now)
     claims = _verified(provider, tokens.id_token, pending, loopback=loopback, now=now)
     authenticated_at = _authenticated_at(provider, claims, pending, now)
     if _lacks(provider, claims):
@@ -101,6 +108,36 @@ def identify(request: CallbackRequest, pending: PendingSignIn, *, now: datetime)
         groups_problem=problem,
         authenticated_at=authenticated_at,
     )
+
+
+def _tokens(
+    request: CallbackRequest,
+    provider: IdentityProvider,
+    code: str,
+    pending: PendingSignIn,
+    *,
+    loopback: bool,
+    now: datetime,
+) -> Tokens:
+    """Exchange the code. One that the provider refuses ends the sign-in, and counts for the client's address.
+
+    It counts before the provider is asked, so that parallel requests ask no more often. Raises SignInRefused,
+    TooManyRequests, TryAgain.
+    """
+    counter = f"refused-codes#{request.client}"
+    take_if_counted(counter, REFUSED_CODES, now=now)
+    try:
+        tokens = exchange_code(
+            provider, code, pending, origin=request.origin, loopback=loopback, now=now
+        )
+    except SignInRefused as refused:
+        if refused.code is Refusal.INVALID_CODE:
+            commit(repository.spending_state(pending.state_hash, now=now))
+        else:
+            give_back_if_counted(counter, REFUSED_CODES, now=now)
+        raise
+    give_back_if_counted(counter, REFUSED_CODES, now=now)
+    return tokens
 
 
 def spending(pending: PendingSignIn, provider: IdentityProvider, *, now: datetime) -> list[Write]:

@@ -1,5 +1,7 @@
 """JSON with comments and trailing commas, as turbo reads turbo.json."""
 
+from __future__ import annotations
+
 import json
 import re
 from typing import Any
