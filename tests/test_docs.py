@@ -265,7 +265,7 @@ INSTALL = re.compile(
     r"(?P<words>[^\n;&|`)#>]+)"
 )
 THEIRS = {"better-auth", "nx", "turbo", "uv"}
-"""Names in recipes that belong to others, who publish something under them. None is one of ours."""
+"""Names in recipes that belong to others, who publish something under them."""
 TEXTS = [
     *PAGES,
     ROOT / "tools/release/notes.py",
@@ -309,7 +309,7 @@ def test_recipes_ask_an_index_only_for_names_that_others_publish(path: Path) -> 
 @pytest.mark.parametrize(
     "command", ["uvx larder-cache@1.2.3 doctor", "pip install --quiet larder-cli"]
 )
-def test_a_recipe_that_names_a_package_of_ours_is_found(command: str) -> None:
+def test_a_recipe_that_names_one_of_our_packages_is_found(command: str) -> None:
     assert [is_named(one) for one in installed(f"```\n{command}\n```\n")] == [True]
 
 

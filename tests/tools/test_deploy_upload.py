@@ -10,17 +10,16 @@ from typing import Any
 import boto3
 import click
 import pytest
-from moto import mock_aws
 
 from larder_cli.deploy import code_bucket
 from larder_cli.deploy.account import Account
 from larder_cli.deploy.flow import Deployment, planned, upload
 from larder_cli.deploy.release import DESCRIPTION, PLAIN, Release, open_release
 from local.template import REGION
-from tests.tools.buckets import ACCOUNT
+from tests.tools.buckets import ACCOUNT, empty_bucket
+from tests.tools.buckets import NAME as BUCKET
 
 ARCHIVE = "functions-0123456789abcdef.zip"
-BUCKET = "acme-code"
 TEMPLATE = {
     "Description": "Larder: a small release.",
     "Parameters": {name: {"Type": "String"} for name in ("CodeBucket", "CodePrefix")}
@@ -54,13 +53,9 @@ SIZE = len(json.dumps(TEMPLATE)) + len(b"code")
 
 @pytest.fixture
 def s3() -> Iterator[Any]:
-    with pytest.MonkeyPatch.context() as environment, mock_aws():
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            environment.setenv(name, "testing")
-        client = boto3.client("s3", region_name=REGION)
-        client.create_bucket(Bucket=BUCKET)
-        _keep_versions(client)
-        yield client
+    with empty_bucket() as bucket:
+        _keep_versions(bucket.s3)
+        yield bucket.s3
 
 
 def _keep_versions(s3: Any, status: str = "Enabled") -> None:
@@ -140,7 +135,7 @@ def test_what_has_no_checksum_or_no_version_is_sent_again_and_not_used(
 
 def test_a_bucket_that_keeps_no_versions_is_refused(s3: Any, release: Release) -> None:
     _keep_versions(s3, "Suspended")
-    with pytest.raises(click.ClickException, match="acme-code keeps no versions"):
+    with pytest.raises(click.ClickException, match="acme-build-cache keeps no versions"):
         sent(release)
 
 

@@ -327,7 +327,7 @@ def test_a_problem_that_doctor_finds_fails_nothing(tmp_path: Path) -> None:
     "name", ["", "larder-cache", "larder-cache==1.2.3", "https://x.example/x.whl"]
 )
 def test_doctor_asks_no_index_for_a_name(tmp_path: Path, name: str) -> None:
-    """Whoever registers a name there would get the token of the job."""
+    """Anyone who registers a name there would get the token of the job."""
     log = doctor(tmp_path, name)
     assert log.startswith(b"::notice::larder doctor did not run: name a file of the job")
 

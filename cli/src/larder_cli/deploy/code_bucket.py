@@ -11,7 +11,7 @@ from larder_cli.deploy.stack import State, delete_remains, find, wait_until_read
 
 STACK = "larder-code"
 PREFIX = "larder/"
-"""What the keys of releases begin with. The name of the stack follows, so that policies can tell stacks apart."""
+"""What the keys of releases begin with. The name of the stack follows, so that policies keep stacks apart."""
 PLANS = "larder-plans/"
 """The same for the templates of plans, which expire."""
 
