@@ -12,6 +12,7 @@ import boto3
 import httpx
 import pytest
 
+from larder_cli.deploy import code_bucket
 from local.template import REGION
 from tests.deploying import ELSEWHERE, TEMPLATE, Account, empty_account
 from tests.local.stub_service import eventually
@@ -236,6 +237,20 @@ def test_another_file_under_a_key_of_the_release_is_refused(account: Account) ->
     assert f"s3://{bucket}/{template['Key']} is not the file of this release" in refused.text
     assert change_sets(account) == []
     assert account.note("Level") == "INFO"
+
+
+def test_the_bucket_of_an_older_version_is_brought_up_to_date(account: Account) -> None:
+    older = json.loads(json.dumps(code_bucket.TEMPLATE))
+    del older["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]
+    del older["Outputs"]["Edition"]
+    client = account.client("cloudformation")
+    client.create_stack(StackName="larder-code", TemplateBody=json.dumps(older))
+    client.get_waiter("stack_create_complete").wait(StackName="larder-code")
+    installed(account)
+    rules = account.client("s3").get_bucket_lifecycle_configuration(
+        Bucket="larder-code-000000000000-us-east-1"
+    )["Rules"]
+    assert [(one["ID"], one["Status"]) for one in rules] == [("plans", "Enabled")]
 
 
 def test_upgrade_needs_a_stack(account: Account) -> None:
