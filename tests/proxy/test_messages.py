@@ -7,12 +7,13 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 import httpx
 import pytest
 from larder_proxy.connections import Pool
 from larder_proxy.messages import Malformed, head, read_head
+from larder_proxy.server import MOST_CONNECTIONS
 
 from .deployment import Deployment, Running
 
@@ -52,6 +53,46 @@ def test_a_damaged_request_is_refused_and_the_connection_ends(
     answer = asked(running, request_)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     assert b"\r\nConnection: close\r\n" in answer
+
+
+def test_strangers_neither_stop_nor_swell_the_sidecar(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other users of the computer have no token. Each can open as many connections as they like."""
+    monkeypatch.setattr("larder_proxy.server.HEAD_SECONDS", 2)
+    port, strangers = running.sidecar.listener.port, []
+    long = b"GET / HTTP/1.1\r\n" + b"".join(b"a%d: %s\r\n" % (n, b"x" * 900) for n in range(35))
+    for number in range(MOST_CONNECTIONS + 40):
+        one = socket.create_connection(("127.0.0.1", port), 10)
+        one.sendall(long if number % 2 else b"GET / HTTP/1.1\r\n")
+        strangers.append(one)
+    before = time.monotonic()
+    assert asked(running, f"{START}Connection: close\n\n").startswith(b"HTTP/1.1 200 ")
+    assert time.monotonic() - before < 2
+    assert threading.active_count() < MOST_CONNECTIONS + 40
+    for one in strangers:
+        with suppress(ConnectionError):
+            one.settimeout(10)
+            # Nothing, as the time for a head is over, or 400 for one that is too long.
+            assert one.recv(100)[:12] in (b"", b"HTTP/1.1 400")
+        one.close()
+
+
+def test_a_tool_waits_while_the_system_has_no_thread(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, left = threading.Thread.start, [3]
+
+    def start(thread: threading.Thread) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    for _ in range(2):
+        assert asked(running, f"{START}Connection: close\n\n").startswith(b"HTTP/1.1 200 ")
+    assert left == [0]
 
 
 def test_a_chunk_of_negative_size_is_not_waited_for(running: Running) -> None:

@@ -111,6 +111,10 @@ class Entry(NamedTuple):
     query: str = ""
 
     @property
+    def key(self) -> tuple[str, str]:
+        return self.hash, self.query
+
+    @property
     def is_lookup(self) -> bool:
         """Whether the tool counts it as a hit or a miss. Files that a result names belong to the result."""
         return not self.client.is_content_addressed

@@ -150,8 +150,10 @@ def end(sidecar: Sidecar, seconds: float) -> None:
     except KeyboardInterrupt:
         sidecar.close(0)
     counts = sidecar.cache.counts
-    lost = f", {counts.failed} not uploaded" if counts.failed else ""
+    lost = [f"{count} {reason}" for reason, count in counts.not_stored.items()]
+    total = sum(counts.not_stored.values())
     print_line(
         f"{counts.hits} hits, {counts.misses} misses, {counts.stored} stored "
-        f"({counts.stored_bytes / 1_000_000:.1f} MB), {counts.refused} refused{lost}"
+        f"({counts.stored_bytes / 1_000_000:.1f} MB)"
+        + (f", {total} not stored ({', '.join(lost)})" if lost else "")
     )
