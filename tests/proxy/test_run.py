@@ -58,7 +58,7 @@ def test_the_status_is_that_of_the_build(
     for status in (0, 3):
         found, _, errors = run(larder, env, "run", "--", "sh", "-c", f"exit {status}")
         assert found == status
-        assert errors == "Larder: 0 hits, 0 misses, 0 stored (0.0 MB)\n"
+        assert errors == "Larder: 0 hits, 0 misses, 0 stored (0.0 MB): no tool asked\n"
     assert run(larder, env, "run", "--", "sh", "-c", "kill -9 $$")[0] == 137
     found, _, errors = run(larder, env, "run", "--", "not-a-program")
     assert (found, errors.splitlines()[0]) == (
@@ -388,6 +388,12 @@ def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: P
     try:
         again = run(larder, env, "proxy", "start")
         assert again == (0, output, "")
+        for name, value in (("TURBO_TEAM", "other"), ("TURBO_TOKEN", f"{KEY}x")):
+            for act in ("start", "stop"):
+                status, _, errors = run(larder, {**env, name: value}, "proxy", act)
+                assert status == 1
+                assert errors.startswith(f"larder proxy runs for acme at {deployment.url}, cred")
+                assert "and this is " in errors
         state = tmp_path / ".cache" / "larder" / "proxy.json"
         assert state.stat().st_mode & 0o777 == 0o600
         _, lines, _ = run(larder, env, "proxy", "env", "nx")
@@ -411,6 +417,29 @@ def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: P
     assert stopped == (0, "", "")
     assert not state.exists()
     assert deployment.artifacts == {"gradle-ab": b"x"}
+
+
+def test_a_refused_key_is_the_last_line_and_the_status(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    deployment.tokens.clear()
+    env = variables(deployment, tmp_path)
+    get = 'curl -s -H "Authorization: Bearer $LARDER_PROXY_TOKEN" $LARDER_PROXY/v1/cache/'
+    put = f"{get}1 -X PUT --data-binary x"
+    _, _, errors = run(larder, env, "run", "--", "sh", "-c", f"{get}1; {put}; {get}2")
+    off = "no cache: Larder refuses the token (401)"
+    assert errors.splitlines()[-1] == (
+        f"Larder: {off}. 0 hits, 2 misses, 0 stored (0.0 MB), 1 not stored (1 {off[10:]})"
+    )
+    run(larder, env, "proxy", "start", "--port", "0")
+    try:
+        lines = run(larder, env, "proxy", "env", "nx")[1]
+        subprocess.run(["sh", "-c", f"{lines}{get}1"], check=True, env=env)
+        status = json.loads(run(larder, env, "proxy", "status")[1])
+        assert (status["off"], status["misses"]) == (off[10:], 1)
+        assert status["for"].startswith("acme at ")
+    finally:
+        run(larder, env, "proxy", "stop")
 
 
 def serving(larder: Path, env: dict[str, str], file: Path) -> subprocess.Popen[str]:
@@ -455,7 +484,7 @@ def test_who_listens_at_the_port_of_a_killed_process_gets_no_builds(
 
     deployment.broken = answer
     port = int(deployment.url.rpartition(":")[2])
-    file.write_text(json.dumps({"pid": killed.pid, "port": port, "token": "x"}))
+    file.write_text(json.dumps([killed.pid, port, "x", ""]))
     for act in ("env", "status", "stop"):
         status, output, errors = run(larder, env, "proxy", act)
         assert (status, output) == (1, "")
@@ -469,7 +498,7 @@ def test_a_process_leaves_the_file_of_another(
     env = variables(deployment, tmp_path)
     file = tmp_path / ".cache" / "larder" / "proxy.json"
     first = serving(larder, env, file)
-    file.write_text(json.dumps({"pid": os.getpid(), "port": 1, "token": "x"}))
+    file.write_text(json.dumps([os.getpid(), 1, "x", ""]))
     first.terminate()
     first.communicate(timeout=60)
     assert first.returncode == 0

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from larder_proxy.clients import CLIENTS, TOOLS, find_entry
 from larder_proxy.spool import Spool
-from larder_proxy.upstream import INLINE
+from larder_proxy.upstream import _REFUSED_SECONDS, INLINE
 
 from larder.usage import events
 
@@ -445,6 +445,12 @@ def test_a_wrong_key_is_one_line_and_one_request(
     assert tool.put(NX, content=b"x").status_code == 403
     assert running.lines == ["no cache: Larder refuses the token (401)"]
     assert len(deployment.asked) == 1
+    assert running.sidecar.cache.counts.not_stored == {"Larder refuses the token (401)": 1}
+    # A minute later, it is tried again.
+    deployment.tokens.add(KEY)
+    deployment.artifacts["nx-7"] = b"x"
+    running.sidecar.cache._upstream._off_until -= _REFUSED_SECONDS
+    assert tool.get("/v1/cache/7").content == b"x"
 
 
 @pytest.mark.parametrize("code", ["read_only", "missing_permission"])

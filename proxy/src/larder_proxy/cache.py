@@ -83,6 +83,15 @@ class Cache:
         """Why nothing is stored, `""` if it is."""
         return self._upstream.refusal
 
+    @property
+    def off(self) -> str:
+        return self._upstream.off
+
+    @property
+    def status(self) -> dict[str, object]:
+        """What it has done, and why it asks Larder for nothing now, `""` if it does."""
+        return {**vars(self.counts), "off": self.off}
+
     def find(self, entry: Entry) -> Download | Kept | None:
         """The entry, or None. Call `hit` or `miss` when the tool has its answer."""
         is_own = entry.client.name == "turbo" and not entry.query
@@ -124,7 +133,8 @@ class Cache:
         if not entry.is_lookup:
             return
         self.counts.add(hits=1)
-        ms = _duration(headers) if entry.client.times_tasks else 0
+        is_known = entry.client.times_tasks or entry.client.name == "turbo"
+        ms = _duration(headers) if is_known else 0
         if ms:
             self.saved_ms[entry.hash] = ms
         self._note("HIT", entry, ms)

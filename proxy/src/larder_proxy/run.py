@@ -150,10 +150,13 @@ def end(sidecar: Sidecar, seconds: float) -> None:
     except KeyboardInterrupt:
         sidecar.close(0)
     counts = sidecar.cache.counts
-    lost = [f"{count} {reason}" for reason, count in counts.not_stored.items()]
-    total = sum(counts.not_stored.values())
+    reason, lost = sidecar.cache.off, counts.not_stored
+    reasons = ", ".join(f"{count} {name}" for name, count in lost.items())
+    seconds = sum(sidecar.cache.saved_ms.values()) // 1_000
     print_line(
-        f"{counts.hits} hits, {counts.misses} misses, {counts.stored} stored "
-        f"({counts.stored_bytes / 1_000_000:.1f} MB)"
-        + (f", {total} not stored ({', '.join(lost)})" if lost else "")
+        (f"no cache: {reason}. " if reason else "")
+        + f"{counts.hits} hits{f' ({seconds} s saved)' if seconds else ''}, {counts.misses} misses, "
+        f"{counts.stored} stored ({counts.stored_bytes / 1_000_000:.1f} MB)"
+        + (f", {sum(lost.values())} not stored ({reasons})" if lost else "")
+        + ("" if counts.hits + counts.misses + counts.stored or lost else ": no tool asked")
     )

@@ -364,7 +364,7 @@ class Handler(socketserver.StreamRequestHandler):
             self._pass_on(path, query, None)
             return None
         if path in ("/moon/status", STATUS):
-            counts = vars(self.server.cache.counts) if path == STATUS else {}
+            counts = self.server.cache.status if path == STATUS else {}
             self._answer(200, json.dumps(counts).encode(), "application/json")
             return None
         entry = turbo.find_entry(path, query, self.server.team) or find_entry(

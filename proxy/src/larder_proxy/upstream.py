@@ -32,6 +32,8 @@ _REFUSED_TRIES, _REFUSED_UPLOAD_TRIES = 5, 7
 _FAILURES = 3
 _PAUSE_SECONDS = 30
 _MOST_PAUSE_SECONDS = 480
+_REFUSED_SECONDS = 60
+"""After which a refused key is tried again."""
 _READ_ONLY = {"read_only", "missing_permission"}
 _MOST_WAIT_SECONDS = 2.0
 _MOST_JSON = 20_000_000
@@ -40,7 +42,7 @@ _ELSEWHERE = "TURBO_API is not the address of Larder, or a proxy answers in its 
 _DESCRIBING = "x-artifact-"
 """The headers that turbo stores with an artifact and reads again."""
 
-_CANNOT_STORE, _NO_ANSWER = "the token cannot store", "no answer"
+_CANNOT_STORE, _NO_ANSWER = "the token cannot store", "Larder does not answer"
 
 USER_AGENT = f"larder-proxy/{__version__}"
 
@@ -68,15 +70,14 @@ class Upstream:
         self._answered_at = 0.0
         self._pause_seconds = _PAUSE_SECONDS
         self._paused_until = 0.0
-        self.off_reason = ""
-        """Why Larder is not asked any more."""
+        self._off_reason, self._off_until = "", 0.0
         self._is_read_only = False
         self._said: set[str] = set()
 
     @property
     def refusal(self) -> str:
         """Why nothing is stored, `""` if it is."""
-        return self.off_reason or (_CANNOT_STORE if self._is_read_only else "")
+        return self.off or (_CANNOT_STORE if self._is_read_only else "")
 
     def connect(self) -> None:
         """Open a connection for a request that is about to come."""
@@ -136,8 +137,8 @@ class Upstream:
 
         Returns why it is not stored, `""` if it is. Raises OSError if the body cannot be read.
         """
-        if self.refusal or not self._may_ask():
-            return self.refusal or _NO_ANSWER
+        if self.refusal:
+            return self.refusal
         url = self._artifact(hash, query)
         headers = {"Content-Type": "application/octet-stream", **described}
         with self.places.one(is_urgent=False):
@@ -146,7 +147,7 @@ class Upstream:
             else:
                 reply = self._store_directly(url, headers, body)
         if reply is None:
-            return self.off_reason or _NO_ANSWER
+            return self.off or _NO_ANSWER
         if 200 <= reply.status < 300:
             _drop(reply)
             return ""
@@ -318,7 +319,14 @@ class Upstream:
 
     def _may_ask(self) -> bool:
         with self._lock:
-            return not self.off_reason and time.monotonic() >= self._paused_until
+            return time.monotonic() >= max(self._paused_until, self._off_until)
+
+    @property
+    def off(self) -> str:
+        """Why Larder is not asked now, `""` if it is."""
+        if self._may_ask():
+            return ""
+        return self._off_reason if time.monotonic() < self._off_until else _NO_ANSWER
 
     def _succeeded(self, seconds: float) -> None:
         with self._lock:
@@ -359,7 +367,7 @@ class Upstream:
         if status in _AGAIN:
             return code
         if status == 401:
-            self.turn_off("Larder refuses the token (401)")
+            self.turn_off("Larder refuses the token (401)", _REFUSED_SECONDS)
         elif status == 403 and what == "an upload" and _code(text) in _READ_ONLY:
             self._is_read_only = True
             self.say_once("read only", f"{_CANNOT_STORE}: nothing is uploaded")
@@ -373,9 +381,9 @@ class Upstream:
         """Say once that a download had other bytes than those that were stored."""
         self.say_once("damaged", "a download is damaged; its task runs again")
 
-    def turn_off(self, reason: str) -> None:
+    def turn_off(self, reason: str, seconds: float = math.inf) -> None:
         """Ask nothing from now on: all is missing."""
-        self.off_reason = reason
+        self._off_reason, self._off_until = reason, time.monotonic() + seconds
         self.say_once("off", f"no cache: {reason}")
 
     def say_once(self, key: str, line: str) -> None:
