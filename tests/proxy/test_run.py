@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler
@@ -212,6 +214,30 @@ def test_folders_that_cannot_be_read_change_nothing(
     status, output, errors = run(larder, env, "run", "--", "echo", "turbo", "run", "build")
     assert (status, output) == (0, "turbo run build\n")
     assert errors.startswith("Larder: 0 hits")
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("setpriv") is None or os.getuid() != 0,
+    reason="root reads everything, so the build must become another user",
+)
+def test_a_build_cannot_read_the_environment_of_larder_run(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        shutil.copy(larder, folder / "larder.pyz")
+        os.chown(folder, 65_534, 65_534)
+        read = 'cat /proc/$PPID/environ >seen 2>&1; tr "\\0" "\\n" <seen'
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        command = [sys.executable, str(folder / "larder.pyz"), "run", "--", "sh", "-c", read]
+        env = variables(deployment, folder)
+        done = subprocess.run(
+            [*user, *command], env=env, cwd=folder, capture_output=True, text=True, timeout=60
+        )
+        assert "Permission denied" in done.stdout, done.stderr
+        assert KEY not in done.stdout
+    finally:
+        shutil.rmtree(folder)
 
 
 PUT_MANY = """

@@ -86,6 +86,10 @@ def test_a_key_that_larder_refuses_is_stored_by_its_digest() -> None:
     assert entry is not None
     assert entry.hash.startswith("metro-x")
     assert find_entry("/v1/cache/../../etc/passwd") is None
+    for path in ("/v1/cache/v1-a.b", "/gradle/A.b", "/ccache/ab/c.d", "/sccache/a.b", "/rush/a!"):
+        entry = find_entry(path)
+        assert entry is not None, path
+        assert re.fullmatch(r"[a-z]+-(x[0-9a-f]{64}|[0-9A-Za-z_-]+)", entry.hash), path
     assert find_entry("/plain/Metro/x") is None
 
 
@@ -555,6 +559,9 @@ def test_an_unreachable_larder_is_a_miss(tmp_path: Path) -> None:
 def test_an_unknown_path_is_not_found(tool: httpx.Client, deployment: Deployment) -> None:
     assert tool.get("/v1/unknown").status_code == 404
     assert tool.put("/", content=b"x").status_code == 404
+    # Nx ends the build for another status than this one, and Gradle turns its cache off.
+    assert tool.put("/v1/cache/a/b", content=b"x").status_code == 403
+    assert tool.put("/gradle/a/b", content=b"x").status_code == 200
     assert tool.post("/v1/cache/1", content=b"x").status_code == 404
     assert deployment.asked == []
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -140,6 +141,7 @@ class Pool:
     def __init__(self, environment: Mapping[str, str], limits: Limits = LIMITS) -> None:
         self.limits = limits
         self._proxy = environment.get("HTTPS_PROXY") or environment.get("https_proxy")
+        self._own_certificates = environment.get("NODE_EXTRA_CA_CERTS")
         self._lock = threading.Lock()
         self._idle: dict[str, deque[tuple[float, Connection]]] = {}
         self._is_closed = False
@@ -264,6 +266,10 @@ class Pool:
     def _tunnel(self, host: str, port: int, until: float) -> socket.socket:
         proxy = self._proxy or ""
         by = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+        if by.scheme == "https" and by.username is not None:
+            raise Malformed(
+                "HTTPS_PROXY with a password must begin with http://, to a proxy that you trust"
+            )
         sock = _connected(by.hostname or "", by.port or 443, until)
         name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
@@ -288,6 +294,10 @@ class Pool:
 
                 # Also reads SSL_CERT_FILE and SSL_CERT_DIR.
                 self._context = ssl.create_default_context()
+                if self._own_certificates:
+                    # A file that cannot be read changes nothing, as in Node.
+                    with suppress(OSError):
+                        self._context.load_verify_locations(self._own_certificates)
             return self._context
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from larder_proxy.connections import Pool
 from larder_proxy.credentials import NoCredential, read_target
 from larder_proxy.listener import HOST, Listener, variables_for
 from larder_proxy.output import print_line
-from larder_proxy.run import SIGNAL_SECONDS, WAIT_SECONDS, end
+from larder_proxy.run import SIGNAL_SECONDS, WAIT_SECONDS, end, hide_secrets
 from larder_proxy.server import STATUS
 from larder_proxy.settings import Settings
 from larder_proxy.sidecar import Sidecar
@@ -116,6 +116,7 @@ def serve(port: int) -> int:
     except (NoCredential, OSError) as error:
         print_line(str(error))
         return 1
+    hide_secrets()
     sidecar = Sidecar(os.environ, settings, listener)
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -45,6 +45,7 @@ def run(
     except OSError as error:
         print_line(f"no cache: {error}")
         return _run(build, kept)
+    hide_secrets()
     of_the_build = environment_for(listener, kept)
     # Without an address, turbo may have another cache.
     with suppress(NoCredential):
@@ -72,7 +73,7 @@ def run(
             # The build has started without it.
             from larder_proxy.reports import new_reports
 
-            sidecar.report(new_reports(folder, environment, began))
+            sidecar.report(new_reports(folder, environment, began, build))
             end(sidecar, wait)
 
 
@@ -124,6 +125,16 @@ def _run(
         for number, handler in former.items():
             signal.signal(number, handler)
     return status if status >= 0 else 128 - status
+
+
+def hide_secrets() -> None:
+    """Keep the environment and the memory of this process from the build, which runs as the same user."""
+    if sys.platform == "linux":
+        import ctypes
+
+        # PR_SET_DUMPABLE. A program that is started has its own value again.
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
 
 
 def _is_told_with_the_build() -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 from larder_proxy import turbo
 from larder_proxy.cache import EVENTS, Cache
-from larder_proxy.clients import Entry, find_entry
+from larder_proxy.clients import Entry, dropped_at, find_entry
 from larder_proxy.listener import HOST, Listener
 from larder_proxy.messages import Malformed, Raw, Sent, body_of, head, limit, read_head
 from larder_proxy.spool import NoRoom, Spool
@@ -372,7 +372,10 @@ class Handler(socketserver.StreamRequestHandler):
         )
         if entry is None:
             self._drain()
-            self._answer(404)
+            dropped = dropped_at(path) if self.command == "PUT" else None
+            if dropped is not None:
+                self.server.cache.counts.drop("unknown path")
+            self._answer(dropped or 404)
         return entry
 
     def _is_allowed(self) -> bool:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from larder_proxy import __version__
 from larder_proxy.connections import Pool, Reply
 from larder_proxy.credentials import Credentials, NoCredential, Target
-from larder_proxy.messages import BEGINS_GZIP
+from larder_proxy.messages import BEGINS_GZIP, Malformed
 from larder_proxy.places import MOST, Places
 from larder_proxy.spool import Body
 from larder_proxy.transfers import Answer, Download
@@ -257,7 +257,7 @@ class Upstream:
                 self._timed_out()
                 return None
             except (OSError, ValueError) as error:
-                reply, reason = None, type(error).__name__
+                reply, reason = None, _reason(error)
             else:
                 if reply.status not in _AGAIN:
                     self._succeeded(time.monotonic() - sent_at)
@@ -400,6 +400,15 @@ def _drop(reply: Reply) -> str:
         return reply.read().decode(errors="replace")
     except (OSError, ValueError):
         return ""
+
+
+def _reason(error: Exception) -> str:
+    name = type(error).__name__
+    if name == "SSLCertVerificationError":
+        return (
+            f"{name}: set SSL_CERT_FILE or NODE_EXTRA_CA_CERTS to the certificates of your company"
+        )
+    return str(error) if isinstance(error, Malformed) else name
 
 
 def _wait(reply: Reply | None, attempt: int) -> float:
