@@ -51,8 +51,8 @@ help: ## list the commands
 setup: $(READY) ## install everything for development (the other commands do it when needed)
 
 .PHONY: serve
-serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; EDGE=1 adds the edge; PROVIDER=0 leaves out the test provider; RUNTIME=1 runs the output of `make build`, as Lambda does; THROTTLE=2000/5000 and CONCURRENCY=10 refuse requests as AWS does
-	@PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" RUNTIME="$(RUNTIME)" EDGE="$(EDGE)" PROVIDER="$(PROVIDER)" THROTTLE="$(THROTTLE)" CONCURRENCY="$(CONCURRENCY)" exec .venv/bin/python -m local serve
+serve: $(SERVE_READY) ## run the local cloud: PORT=3000 DATA=.larder HOST=127.0.0.1; EDGE=1 adds the edge; PROVIDER=0 leaves out the test provider; RUNTIME=1 runs the output of `make build`, as Lambda does; THROTTLE=2000/5000 and CONCURRENCY=10 refuse requests as AWS does; EXTENSIONS=company.larder PYTHONPATH=folder adds functions of your own
+	@$(if $(EXTENSIONS),LARDER_EXTENSIONS="$(EXTENSIONS)" PYTHONPATH="$(PYTHONPATH)") PORT="$(PORT)" HOST="$(HOST)" DATA="$(DATA)" RUNTIME="$(RUNTIME)" EDGE="$(EDGE)" PROVIDER="$(PROVIDER)" THROTTLE="$(THROTTLE)" CONCURRENCY="$(CONCURRENCY)" exec .venv/bin/python -m local serve
 
 .PHONY: demo
 demo: $(SERVE_READY) ## build a sample monorepo twice with turbo, the second time from the cache, and sign in with a company

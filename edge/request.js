@@ -14,14 +14,15 @@ const store = cf.kvs();
 // CloudFront allows no change of the first four.
 const keptHeaders = { host: 1, 'content-length': 1, 'transfer-encoding': 1, via: 1, 'user-agent': 1 };
 
-// Header, name of the metadata, rule. larder.artifacts.storage reads the same names.
+// Header, name of the metadata, rule. larder.artifacts.storage reads the same names. Others than the tag only describe
+// the artifact: one that cannot be stored is left out.
 const described = [
-  ['x-artifact-tag', 'tag', /^[A-Za-z0-9+\/]{1,600}={0,2}$/, 'must be base64 of at most 600 characters'],
-  ['x-artifact-duration', 'duration-ms', /^[0-9]{1,10}(\.[0-9]{1,9})?$/, 'must be milliseconds, up to 10 digits'],
-  ['x-artifact-sha', 'sha', /^[A-Za-z0-9]{1,128}$/, 'must be 1 to 128 letters and digits'],
-  ['x-artifact-dirty-hash', 'dirty-hash', /^[A-Za-z0-9]{1,128}$/, 'must be 1 to 128 letters and digits'],
-  ['x-artifact-client-ci', 'ci', /^[\x20-\x7e]{1,50}$/, 'must hold at most 50 printable ASCII characters'],
-  ['x-artifact-client-interactive', 'interactive', /^[01]$/, 'must be 0 or 1'],
+  ['x-artifact-tag', 'tag', /^[\x20-\x7e]{1,600}$/],
+  ['x-artifact-duration', 'duration-ms', /^[0-9]{1,10}(\.[0-9]{1,9})?$/],
+  ['x-artifact-sha', 'sha', /^[A-Za-z0-9]{1,128}$/],
+  ['x-artifact-dirty-hash', 'dirty-hash', /^[A-Za-z0-9]{1,128}$/],
+  ['x-artifact-client-ci', 'ci', /^[\x20-\x7e]{1,50}$/],
+  ['x-artifact-client-interactive', 'interactive', /^[01]$/],
 ];
 
 async function handler(event) {
@@ -58,14 +59,14 @@ function upload(request, most, flags) {
   if (Number(length) > most || Number(length) === 0)
     return refusal(413, 'too_large', 'The artifact must have 1 to ' + most + ' bytes, not ' + Number(length) + '.');
   const metadata = {};
-  let wrong = null;
+  let stored = true;
   described.forEach(function (one) {
     const sent = headers[one[0]];
     if (!sent || (sent.value === '' && !sent.multiValue)) return;
-    if (sent.multiValue || !one[2].test(sent.value)) wrong = one;
+    if (sent.multiValue || !one[2].test(sent.value)) stored = stored && one[1] !== 'tag';
     else metadata['x-amz-meta-' + one[1]] = { value: one[1] === 'duration-ms' ? sent.value.split('.')[0] : sent.value };
   });
-  if (wrong) return refusal(400, 'invalid_request', wrong[0] + ' ' + wrong[3] + '.');
+  if (!stored) return refusal(400, 'invalid_request', 'x-artifact-tag must hold at most 600 printable ASCII characters.');
   strip(headers);
   Object.keys(metadata).forEach(function (name) { headers[name] = metadata[name]; });
   headers['content-type'] = { value: 'application/octet-stream' };

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from larder.api_keys.orphans import GRACE
+from larder.artifacts.models import HELD_BODY_BYTES
+from larder.settings import settings
 from larder.web.replies.errors import REPLIES
 from larder_cli.doctor.findings import PREFLIGHT_LINE
 
@@ -29,6 +32,28 @@ def test_every_error_is_documented_with_its_status_its_cause_and_its_remedy() ->
 def codes_of_errors() -> str:
     _, _, section = (DOCS / "errors.md").read_text().partition("## The codes\n")
     return section.partition("\n## ")[0]
+
+
+@pytest.mark.usefixtures("aws_in_memory")
+def test_figures_about_security_are_those_of_the_code() -> None:
+    options = settings()
+    minutes = {600: "ten minutes"}
+    facts = {
+        "SECURITY.md": [
+            f"artifacts of up to {HELD_BODY_BYTES // 1024} KiB",
+            f"for one object and {minutes[options.upload_url_seconds]}",
+        ],
+        "docs/security.md": [
+            f"one object, one method and {minutes[options.download_url_seconds]}",
+            f"the {options.max_keys_per_user + 1}st key gets 409",
+            f"keys that do more than builds after {GRACE.days} days",
+        ],
+        "docs/api-keys.md": [f"ends {GRACE.days} days after its maker has left"],
+        "docs/operations.md": [f"[end after {GRACE.days} days]"],
+    }
+    for page, sentences in facts.items():
+        text = " ".join((ROOT / page).read_text().split())
+        assert [one for one in sentences if one not in text] == [], page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -4,7 +4,7 @@ from larder import clock
 from larder.accounts import provider_sign_in
 from larder.actor import Actor, by_provider
 from larder.api_keys.service import delete_keys_of, delete_keys_of_member
-from larder.sso.callback import CallbackRequest
+from larder.sso.callback import NO_COOKIE, CallbackRequest
 from larder.sso.refusals import SignInRefused
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit, log_refusal
@@ -14,7 +14,7 @@ from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.session import MaybeSignedInInPerson
 from larder.web.queries.callback import callback_request
 from larder.web.replies.provider_sign_in import finished_redirect, refused_redirect
-from larder.web.responses import MAY_SET_COOKIES, PageRedirect
+from larder.web.responses import MAY_SET_COOKIES, PageRedirect, sent_on
 
 app = better_auth_api()
 
@@ -40,6 +40,9 @@ def finish_provider_sign_in(
         )
     except SignInRefused as refused:
         log_refusal(refused)
+        if principal and refused.reason == NO_COOKIE:
+            # The back button, after the sign-in: its cookie is gone, and the session is there.
+            return sent_on("/console")
         return refused_redirect(refused, request)
     if done.identity.groups_problem is not None:
         logger().append_keys(groups_problem=done.identity.groups_problem)

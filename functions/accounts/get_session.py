@@ -2,7 +2,7 @@ from typing import Annotated
 
 from larder.accounts.user_json import user_json
 from larder.web.app import better_auth_api, lambda_handler
-from larder.web.cookies import ambiguous_cookies_cleared
+from larder.web.cookies import ended_cookies_cleared
 from larder.web.current_session import current_session
 from larder.web.powertools.resolver import Request
 from larder.web.principals.session import MaybeSignedIn
@@ -18,10 +18,11 @@ def get_session(
 ) -> Annotated[JsonResponse[CurrentSessionJson | None], MAY_SET_COOKIES]:
     """Get the session and its user, or null. A session in use is extended once a day.
 
-    If the browser sends two session cookies, neither counts, and the reply deletes both.
+    The reply deletes the cookies of a session that has ended. If the browser sends two session cookies, neither counts,
+    and the reply deletes both.
     """
     if principal is None:
-        return json_response(None, cookies=ambiguous_cookies_cleared(request))
+        return json_response(None, cookies=ended_cookies_cleared(request))
     session, cookies = current_session(principal, request)
     return json_response(
         {"session": session_json(session, principal.token), "user": user_json(principal.user)},

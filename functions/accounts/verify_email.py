@@ -2,13 +2,14 @@ from typing import Annotated, Literal, TypedDict
 
 from larder import clock
 from larder.accounts import email_links
-from larder.errors import InvalidVerificationToken, ProviderRequired
+from larder.errors import AddressIsLinked, InvalidVerificationToken, ProviderRequired
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.mail_context import RequestMailContext
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import MaybeSignedInInPerson
-from larder.web.queries.links import FollowedLink, verification_link
+from larder.web.queries.links import VERIFIED_PAGE, FollowedLink, verification_link
+from larder.web.replies.errors import code_of
 from larder.web.responses import JsonResponse, PageRedirect, json_response, sent_on
 
 app = better_auth_api()
@@ -38,12 +39,12 @@ def verify_email(
         if not link.callback_url:
             raise
         return sent_on(link.callback_url, error="invalid_token")
-    except ProviderRequired:
+    except (ProviderRequired, AddressIsLinked) as refused:
         if not link.callback_url:
             raise
-        return sent_on(link.callback_url, error="sso_required")
+        return sent_on(link.callback_url, error=code_of(refused).lower())
     if user is None:
-        return sent_on("/verified", confirm=link.token)
+        return sent_on(VERIFIED_PAGE, confirm=link.token)
     audit("email_link_used", None, owner=user.id, subject=user.id)
     if link.callback_url:
         return sent_on(link.callback_url)

@@ -288,10 +288,6 @@ CASES = (
         variables={"TURBO_TEAM": None, "TURBO_TEAMID": "acme"},
     ),
     Case(
-        *("invalid-team-id", "TURBO_TEAM", "team_1 is an id", "TURBO_TEAMID=team_1"),
-        variables={"TURBO_TEAM": "team_1"},
-    ),
-    Case(
         *("no-token", "TURBO_TOKEN", "No token", f"turbo login --api {CACHE} --login {CACHE}"),
         variables={"TURBO_TOKEN": None},
     ),
@@ -673,6 +669,8 @@ def test_a_deployment_that_takes_everything_has_no_findings(
     [
         (401, "unauthorized", "token-refused", "TURBO_TOKEN"),
         (403, "not_a_team_member", "other-team", "TURBO_TEAM"),
+        (403, "invalid_team", "invalid-team", "TURBO_TEAM"),
+        (403, "teams_differ", "teams-differ", "TURBO_TEAM"),
         (402, "account_soft_blocked", "blocked", ""),
         (402, "payment_missing", "blocked", ""),
         (429, "rate_limited", "rate-limited", ""),
@@ -687,6 +685,70 @@ def test_a_refused_token(
     assert finding["id"] == id
     assert finding["where"] == (where or stub.url)
     assert finding["found"] == f"{status} {code}: No ...."
+
+
+@pytest.mark.parametrize(
+    ("files", "variables", "where", "paste"),
+    [
+        ({}, {}, "TURBO_TEAM", "TURBO_TEAM=my-team"),
+        ({}, {"TURBO_TEAMID": "team_1"}, "TURBO_TEAMID", "unset TURBO_TEAMID"),
+        ({"teamId": "team_1"}, {}, ".turbo/config.json", "turbo unlink"),
+    ],
+)
+def test_the_line_to_paste_changes_the_setting_that_decides(
+    repository: Repository,
+    stub: Answering,
+    files: dict[str, str],
+    variables: dict[str, str],
+    where: str,
+    paste: str,
+) -> None:
+    """The id goes before the slug, so TURBO_TEAM alone would change nothing."""
+    if files:
+        repository.write(".turbo/config.json", files)
+    repository.sets(**variables)
+    stub.says("GET /v8/artifacts/status", 403, error("teams_differ"))
+    finding = repository.found()["teams-differ"]
+    assert (finding["where"], finding["paste"]) == (where, paste)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "level"),
+    [((), "warning"), ((100,) * 19, "warning"), ((100,) * 20, None), ((5_000_000,), "problem")],
+)
+@pytest.mark.parametrize("id", ["preflight-off", "old-turbo"])
+def test_only_what_loses_hits_now_is_a_problem(
+    repository: Repository, id: str, sizes: tuple[int, ...], level: str | None
+) -> None:
+    """A fresh clone, as each job of CI is one, knows no artifact."""
+    if id == "preflight-off":
+        repository.write("turbo.json", {"remoteCache": {"preflight": False}})
+    else:
+        repository.write("node_modules/turbo/package.json", {"version": "2.3.4"})
+    repository.stores(*sizes)
+    found = repository.found(offline=True).get(id)
+    assert (found and found["level"]) == level
+
+
+@pytest.mark.parametrize(
+    ("files", "paste"),
+    [
+        ({"package.json": {}}, "npm install --save-dev turbo@latest"),
+        ({"yarn.lock": ""}, "yarn add --dev turbo@latest"),
+        (
+            {"package.json": {"packageManager": "pnpm@9.1.0"}, "yarn.lock": ""},
+            "pnpm add --save-dev --workspace-root turbo@latest",
+        ),
+        ({"bun.lock": ""}, "bun add --dev turbo@latest"),
+    ],
+)
+def test_the_line_to_paste_is_of_the_repositorys_package_manager(
+    repository: Repository, files: dict[str, object], paste: str
+) -> None:
+    repository.write("node_modules/turbo/package.json", {"version": "2.3.4"})
+    for name, value in files.items():
+        repository.write(name, value)
+    assert repository.found(offline=True)["old-turbo"]["paste"] == paste
 
 
 @pytest.mark.parametrize(

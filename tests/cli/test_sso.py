@@ -487,7 +487,7 @@ def test_an_interrupted_removal_leaves_no_groups_and_managed_members(
     now, team_id = clock.now(), cloud.team.id
     provider = add_acme()
     map_group("acme", team_id, None, Role.VIEWER)
-    commit(*changes_at_sign_in("acme", (), bob.id, now=now).writes)
+    commit(*changes_at_sign_in(provider, (), bob.id, now=now).writes)
     assert repository.remove(provider)
     assert larder.json("sso", "remove", "acme", "--yes")["removed"]
     assert list_mappings("acme") == []

@@ -23,7 +23,7 @@ from larder.hashing import random_id
 from larder.teams.members import add_member, remove_member
 from larder.teams.models import Block, CachingStatus, Role
 from larder.teams.state import change_state
-from larder.teams.teams import create_team
+from larder.teams.teams import TeamChange, change_team, create_team
 from larder.trust import repository as rule_store
 from larder.trust import rules
 from larder.trust.models import NewRule
@@ -305,11 +305,20 @@ def test_403_for_a_key_of_another_team(stored: Cloud) -> None:
 
 @pytest.mark.parametrize(
     "query", ["teamId=acme", "teamId=team_", "teamId=team_a%2Fb", "teamId=team_a&teamId=team_b",
-              "slug=Acme", "slug=a_b", "slug=-a", "slug=" + "a" * 49, "slug=acme&slug=acme",
+              "slug=a_b", "slug=-a", "slug=" + "a" * 49, "slug=acme&slug=acme",
               "slug=%F0%9F%98%80", "slug=acme%00"],
 )  # fmt: skip
-def test_400_for_a_bad_team_in_the_query(stored: Cloud, query: str) -> None:
-    assert asked(Sender(stored.token, query=query)) == everywhere(400, "bad_request")
+def test_403_for_a_bad_team_in_the_query(stored: Cloud, query: str) -> None:
+    """turbo shows only the messages of 403."""
+    assert asked(Sender(stored.token, query=query)) == everywhere(403, "invalid_team")
+
+
+@pytest.mark.parametrize("slug", ["Acme", "%20acme", "ACME%20", "{id}"])
+def test_capitals_and_spaces_around_a_slug_are_forgiven_and_an_id_in_its_place(
+    stored: Cloud, slug: str
+) -> None:
+    send = Sender(token_of(stored.user, "key"), query=f"slug={slug.format(id=stored.team.id)}")
+    assert ask(send, GET).status == 200
 
 
 @pytest.mark.parametrize(
@@ -345,9 +354,19 @@ def test_a_team_key_acts_for_its_team_if_the_request_names_none(stored: Cloud) -
     assert ask(Sender(stored.token), GET).status == 200
 
 
-def test_the_id_takes_precedence_over_the_slug(stored: Cloud) -> None:
-    both = Sender(stored.token, slug="renamed-since", team_id=stored.team.id)
-    assert ask(both, GET).status == 200
+@pytest.mark.parametrize("slug", ["other", "unknown"])
+def test_403_for_a_slug_of_another_team_than_the_id(stored: Cloud, slug: str) -> None:
+    """As turbo sends it after `turbo link` with one team and `--team` with another."""
+    create_team("Other", "other", owner_user_id=stored.user.id, now=clock.now())
+    send = Sender(token_of(stored.user, "key"), slug=slug, team_id=stored.team.id)
+    assert asked(send) == everywhere(403, "teams_differ")
+
+
+def test_a_request_can_name_one_team_by_both_also_by_a_former_slug(stored: Cloud) -> None:
+    change_team(stored.team.id, TeamChange(slug="renamed"), by=None, now=clock.now())
+    for slug in ("acme", "Renamed"):
+        both = Sender(stored.token, slug=slug, team_id=stored.team.id)
+        assert ask(both, GET).status == 200
 
 
 NO, READ = "missing_permission", "read_only"

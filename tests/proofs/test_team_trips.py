@@ -30,9 +30,9 @@ TRIPS = {
     "DELETE /v1/teams/{idOrSlug}": 5,
     "GET /v3/teams/{idOrSlug}/members": 8,
     "POST /v2/teams/{idOrSlug}/members": 6,
-    # Both look for what the member made that is trusted, of which owners get an email.
+    # Both look for what the member made or knows, of which owners get an email.
     "PATCH /v1/teams/{idOrSlug}/members/{uid}": 7,
-    "DELETE /v1/teams/{idOrSlug}/members/{uid}": 10,
+    "DELETE /v1/teams/{idOrSlug}/members/{uid}": 11,
     "DELETE /v1/teams/{idOrSlug}/members/{uid}, an invitation": 6,
     "POST /v1/teams/join": 6,
 }

@@ -144,9 +144,8 @@ def test_a_suspended_user_has_no_access_until_resumed(
     # A team's own key, CI jobs and the other members go on.
     assert status(cloud.send) == 200
 
-    access.resume_user(bob.id, now=clock.now())
+    access.resume_user(bob.id)
     assert (status(key), status(session)) == (200, 200)
-    assert browser.get("/get-session").json is not None
     assert exchange() == 200
     assert sign_in() == (200, "")
 
@@ -188,7 +187,7 @@ def test_sign_in_does_not_revive_access_that_has_ended(bob: User) -> None:
     """A person who left the company still knows the password, and the operator goes back to passwords."""
     end_access(bob, at=clock.now())
     assert sign_in() == (403, "USER_SUSPENDED")
-    assert access.resume_user(bob.id, now=clock.now()).access_until is None
+    assert access.resume_user(bob.id).access_until is None
     assert sign_in() == (200, "")
 
 
@@ -197,7 +196,7 @@ def test_resume_keeps_the_end_of_a_managed_user(bob: User) -> None:
     ends_at = clock.now() + DAY
     end_access(bob, at=ends_at)
     access.suspend_user(bob.id, now=clock.now())
-    resumed = access.resume_user(bob.id, now=clock.now())
+    resumed = access.resume_user(bob.id)
     assert (resumed.access_until, resumed.suspended_at) == (ends_at, None)
 
 
@@ -238,24 +237,29 @@ def test_fresh_is_the_time_of_the_login_at_the_provider(bob: User, later: Clock)
 
 
 @pytest.mark.parametrize(
-    ("settings", "address", "days"),
+    ("settings", "address", "days", "linked"),
     [
-        ({"mode": Mode.OPTIONAL}, "bob@acme.example", None),
-        ({"mode": Mode.REQUIRED}, "bob@acme.example", 30),
-        ({"mode": Mode.REQUIRED, "keys_days": 7}, "bob@acme.example", 7),
-        ({"mode": Mode.REQUIRED}, "bob@example.com", None),
-        ({"mode": Mode.REQUIRED}, "bob@sub.acme.example", None),
-        ({"mode": Mode.REQUIRED, "exceptions": ("bob@acme.example",)}, "bob@acme.example", None),
+        ({"mode": Mode.OPTIONAL}, "bob@acme.example", None, None),
+        ({"mode": Mode.REQUIRED}, "bob@acme.example", 30, 30),
+        ({"mode": Mode.REQUIRED, "keys_days": 7}, "bob@acme.example", 7, 7),
+        ({"mode": Mode.REQUIRED}, "bob@example.com", None, 30),
+        ({"mode": Mode.REQUIRED}, "bob@sub.acme.example", None, 30),
+        ({"mode": Mode.OPTIONAL}, "bob@example.com", None, None),
+        (
+            {"mode": Mode.REQUIRED, "exceptions": ("bob@acme.example",)},
+            "bob@acme.example",
+            None,
+            None,
+        ),
     ],
 )
-def test_people_of_a_required_domain_are_managed(
-    settings: dict[str, object], address: str, days: int | None
+def test_a_required_domain_or_link_makes_people_managed(
+    settings: dict[str, object], address: str, days: int | None, linked: int | None
 ) -> None:
     provider, now = acme(session_hours=8, **settings), clock.now()
-    expected = None if days is None else now + timedelta(days=days)
-    assert managed_until(provider, address, now=now) == expected
-    hours = None if days is None else timedelta(hours=8)
-    assert session_lifetime(provider, address) == hours
+    ends = [managed_until(provider, address, linked=one, now=now) for one in (False, True)]
+    assert ends == [one and now + timedelta(days=one) for one in (days, linked)]
+    assert session_lifetime(provider, address) == (linked and timedelta(hours=8))
 
 
 def end_of(user: User) -> object:

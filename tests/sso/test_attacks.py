@@ -28,7 +28,7 @@ from larder.tables import IDENTITY
 from tests.conftest import SetOption
 from tests.issuer import rsa_key
 from tests.proofs.aws_calls import counted
-from tests.requests import Browser, Sender, browser_of
+from tests.requests import Browser, Reply, Sender, browser_of
 from tests.sso.conftest import FROM_PAGE, ORIGIN, Journey, add, error_of
 from tests.sso.hostile_provider import CLIENT_ID, HostileProvider, serving_provider
 from tests.sso.providers import SECRET, add_acme, link
@@ -116,6 +116,37 @@ def test_4_the_cookie_of_a_sibling_domain_does_not_count(journey: Journey) -> No
     assert error_of(twice) == "state_mismatch"
 
 
+def test_5_a_refused_code_ends_the_sign_in(journey: Journey) -> None:
+    """Each further code needs a new start, so that one cookie does not test codes."""
+    journey.start()
+    own = journey.provider.authorize(journey.url)
+    assert error_of(journey.callback({**own, "code": "made-up"})) == "invalid_code"
+    asked = len(journey.provider.asked)
+    assert error_of(journey.callback(own)) == "state_mismatch"
+    assert len(journey.provider.asked) == asked
+    assert error_of(journey.sign_in()) is None
+
+
+def test_5_refused_codes_of_an_address_do_not_use_up_the_token_requests(
+    journey: Journey, option: SetOption
+) -> None:
+    """Accepted codes do not count, however many people share the address."""
+    option("http_rate_limit_enabled", "true")
+    start = clock.now().replace(second=0, microsecond=0) + timedelta(hours=1)
+
+    def send(number: int, **changed: str) -> Reply:
+        with time_machine.travel(start + timedelta(seconds=10 * (number // 14)), tick=False):
+            journey.start()
+            return journey.callback({**journey.provider.authorize(journey.url), **changed})
+
+    assert {error_of(send(number)) for number in range(35)} == {None}
+    start += timedelta(minutes=1)
+    replies = [send(number, code="made-up") for number in range(33)]
+    assert [one.status for one in replies] == [302] * 30 + [429] * 3
+    start += timedelta(minutes=1)
+    assert error_of(send(0)) is None
+
+
 @pytest.mark.parametrize("checks_pkce", [True, False])
 def test_5_a_stolen_code(journey: Journey, checks_pkce: bool) -> None:
     """Attack 5: a code of the victim with the attacker's state. At a provider without PKCE, the nonce alone refuses."""
@@ -140,6 +171,15 @@ def test_6_a_callback_is_used_once(journey: Journey) -> None:
     thief = Journey(journey.provider, Browser(cookies=kept))
     assert error_of(thief.callback(reply)) == "state_mismatch"
     assert thief.session() is None
+    assert tokens_asked(journey.provider) == 1
+
+
+def test_the_back_button_after_a_sign_in_ends_at_the_console(journey: Journey) -> None:
+    journey.start()
+    reply = journey.provider.authorize(journey.url)
+    assert error_of(journey.callback(reply)) is None
+    again = journey.callback(reply)
+    assert (error_of(again), again.headers["location"]) == (None, "/console")
     assert tokens_asked(journey.provider) == 1
 
 

@@ -226,6 +226,7 @@ def callback_of(journey: Journey) -> CallbackRequest:
             name.rpartition(".")[2]: [value] for name, value in journey.browser.cookies.items()
         },
         session_id=None,
+        client="192.0.2.1",
         origin=ORIGIN,
     )
 

@@ -1,5 +1,7 @@
 """Which runs a pull request can be compared with, and who is compared with its runs."""
 
+from larder.settings import settings
+from tests.conftest import SetOption
 from tests.functions.usage.reports import (
     BRANCH,
     LIB,
@@ -8,6 +10,7 @@ from tests.functions.usage.reports import (
     UI,
     UI_2,
     ask,
+    causes,
     keep,
     later,
     objects,
@@ -107,3 +110,20 @@ def test_a_run_of_a_laptop_is_not_trusted(scene: Scene) -> None:
         assert baseline(ask(scene.laptop, report(LIB_2), ci=False)) is None
         found = ask(scene.laptop, report(LIB_2), ci=False, against="last")
         assert baseline(found) == laptop["id"], "the laptop reads its own scope, if it asks"
+
+
+def test_small_reports_of_a_pull_request_leave_main_explained(
+    scene: Scene, option: SetOption
+) -> None:
+    """What the pull request can store of inputs in a day is used up. Main's part is not."""
+    option("http_rate_limit_enabled", "true")
+    # 40 kB a day for an own scope, and 320 kB for its team.
+    option("max_stored_bytes", str(40_000 * 8 * 4 * 20 * settings().run_retention_days))
+    keep(scene.cloud)
+    assert send(scene.main, report(LIB)).json["recorded"]
+    with later():
+        missing = [send(scene.pr, report(LIB_2)).json.get("missing") for _ in range(4)]
+        assert missing == [None, None, "too_many", "too_many"]
+    with later(2):
+        reply = send(scene.main, report(LIB_2, sha="c" * 40, ancestors=(MAIN,)))
+        assert causes(reply) == [("file", "packages/lib/src/a.js")]

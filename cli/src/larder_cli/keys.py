@@ -284,7 +284,7 @@ def keys() -> None:
 )
 @click.option(
     "--prefix",
-    help="The first characters of the key: letters, digits, underscores and hyphens. The deployment sets its "
+    help="The first characters of the key: letters, digits and . _ : ~ -. The deployment sets its "
     "length, by default 1 to 32.",
 )
 @click.option(

@@ -22,6 +22,7 @@ from larder_cli.owner_state import (
     state_record,
     stored_record,
 )
+from larder_cli.receipt import rotate_known_option
 from larder_cli.users import require_proven_user, require_user, unverified_option
 
 if TYPE_CHECKING:
@@ -336,6 +337,8 @@ def members(team: str, as_json: bool) -> None:
 def add_member(team: str, email: str, role: str, unverified: bool, as_json: bool) -> None:
     """Add the user EMAIL to TEAM, or change a member's role."""
     from larder.teams import members
+    from larder.trust.makers import notify_of_member, traces_in
+    from larder_cli import receipt
 
     found = require_team(team)
     user = require_proven_user(
@@ -343,9 +346,18 @@ def add_member(team: str, email: str, role: str, unverified: bool, as_json: bool
         instead=f"invite them with `larder teams invite {found.slug} {email} --role {role}`",
         unverified=unverified,
     )
+    was = members.role_of(found.id, user.id)
     with _explain_last_owner(found, user.email):
         members.add_member(found.id, user.id, Role(role), now=clock.now())
-    print_record({"team": found.slug, "email": user.email, "role": role}, as_json=as_json)
+    record = {"team": found.slug, "email": user.email, "role": role}
+    demoted = was is not None and was.names_trusted and not Role(role).names_trusted
+    traces = [traces_in(found.id, user, now=clock.now())] if demoted else []
+    if demoted:
+        context = operator_mail_context("larder teams add-member")
+        notify(found.slug, lambda: notify_of_member(found.id, user.id, context))
+    print_record({**record, **(receipt.receipt_record(traces) if as_json else {})}, as_json=as_json)
+    if demoted and not as_json:
+        receipt.print_receipt(user.email, traces)
 
 
 @teams.command(
@@ -411,12 +423,17 @@ def withdraw(team: str, email: str, as_json: bool) -> None:
 @teams.command("remove-member", epilog=examples("larder teams remove-member acme bob@acme.example"))
 @click.argument("team", metavar="TEAM")
 @click.argument("email", metavar="EMAIL")
+@rotate_known_option
 @json_option
-def remove_member(team: str, email: str, as_json: bool) -> None:
-    """Remove the user EMAIL from TEAM. Their keys stop working for TEAM at once, and those bound to it are deleted."""
+def remove_member(team: str, email: str, rotate_known: bool, as_json: bool) -> None:
+    """Remove the user EMAIL from TEAM. Their keys stop working for TEAM at once, and those bound to it are deleted.
+
+    Lists the keys of the team that the user knows and the rules that they added, and mails them to the owners.
+    """
     from larder.api_keys.service import delete_keys_of_member
     from larder.teams import members
-    from larder.trust.makers import notify_of_member
+    from larder.trust.makers import notify_of_member, traces_in
+    from larder_cli import receipt
 
     found, user = require_team(team), require_user(email)
     context = operator_mail_context("larder teams remove-member")
@@ -427,7 +444,13 @@ def remove_member(team: str, email: str, as_json: bool) -> None:
             delete_keys_of_member(found.id, user.id)
     except MemberNotFound:
         raise click.ClickException(f"{user.email} is not a member of {found.slug}") from None
-    print_record({"team": found.slug, "email": user.email, "removed": True}, as_json=as_json)
+    traces = [traces_in(found.id, user, now=clock.now())]
+    rotated = receipt.rotate_known(traces) if rotate_known else []
+    record = {"team": found.slug, "email": user.email, "removed": True}
+    more = receipt.receipt_record(traces, rotated) if as_json else {}
+    print_record({**record, **more}, as_json=as_json)
+    if not as_json:
+        receipt.print_receipt(user.email, traces, rotated)
 
 
 @teams.command(

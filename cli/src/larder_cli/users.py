@@ -21,6 +21,7 @@ from larder_cli.owner_state import (
     state_record,
     stored_record,
 )
+from larder_cli.receipt import rotate_known_option
 
 if TYPE_CHECKING:
     from larder.accounts.models import User
@@ -182,8 +183,22 @@ def list_(as_json: bool) -> None:
 @click.argument("email")
 @json_option
 def show(email: str, as_json: bool) -> None:
-    """Show the user EMAIL, and their cache without a team."""
-    _print_user(require_user(email), as_json=as_json)
+    """Show the user EMAIL, and what they hold and know.
+
+    This includes their cache without a team, memberships, sessions, keys, the keys of teams that they know, and the
+    rules that they added.
+    """
+    from larder.trust.holdings import holdings_of
+    from larder_cli import receipt
+
+    user = require_user(email)
+    holdings = holdings_of(user, now=clock.now())
+    more = receipt.holdings_record(holdings)
+    if as_json:
+        more = {**more, **receipt.receipt_record(holdings.traces)}
+    _print_user(user, as_json=as_json, **more)
+    if not as_json:
+        receipt.print_receipt(user.email, holdings.traces)
 
 
 @users.command(
@@ -270,19 +285,34 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
 
 @users.command("suspend", epilog=examples("larder users suspend ada@acme.example"))
 @click.argument("email", metavar="EMAIL")
+@rotate_known_option
 @json_option
-def suspend(email: str, as_json: bool) -> None:
+def suspend(email: str, rotate_known: bool, as_json: bool) -> None:
     """End the access of the user EMAIL at once, until `resume`.
 
     From the next request on, their sessions, keys and login codes are refused, and they cannot sign in, with a password
-    or with their company. Nothing is deleted. Keys of teams and CI jobs go on, but the user may know a key of a team:
-    the console names these.
+    or with their company. Nothing is deleted. Keys of teams and CI jobs go on. Lists the keys of teams that the user
+    knows and the rules that they added, and mails them to the owners. A key that can do more than read and write and
+    that the user has made ends 14 days later, unless an owner or admin rotates it.
     """
     from larder.accounts.access import suspend_user
+    from larder.teams.members import note_access_changed
+    from larder.trust.holdings import holdings_of
+    from larder.trust.makers import notify_of_user
+    from larder_cli import receipt
+    from larder_cli.teams import notify
 
-    user = require_user(email)
+    user, now = require_user(email), clock.now()
     with _explain_deleted_user(user):
-        _print_access(suspend_user(user.id, now=clock.now()), as_json=as_json)
+        suspended = suspend_user(user.id, now=now)
+    note_access_changed(user.id)
+    traces = holdings_of(user, now=now).traces
+    context = operator_mail_context("larder users suspend")
+    notify("the teams", lambda: notify_of_user(user, context))
+    rotated = receipt.rotate_known(traces) if rotate_known else []
+    _print_access(suspended, as_json=as_json, **receipt.receipt_record(traces, rotated))
+    if not as_json:
+        receipt.print_receipt(user.email, traces, rotated)
 
 
 @users.command("resume", epilog=examples("larder users resume ada@acme.example"))
@@ -295,23 +325,26 @@ def resume(email: str, as_json: bool) -> None:
     is removed too.
     """
     from larder.accounts.access import resume_user
+    from larder.teams.members import note_access_changed
 
     user = require_user(email)
     with _explain_deleted_user(user):
-        resumed = resume_user(user.id, now=clock.now())
+        resumed = resume_user(user.id)
+    note_access_changed(user.id)
     _print_access(resumed, as_json=as_json)
     if not as_json and not resumed.has_access(clock.now()):
         echo("", f"{resumed.email} has access again after the next sign-in with their company.")
 
 
-def _print_access(user: "User", *, as_json: bool) -> None:
+def _print_access(user: "User", *, as_json: bool, **more: Any) -> None:
+    """`more` is only in JSON."""
     record = {
         "id": user.id,
         "email": user.email,
         "access_until_at": user.access_until,
         "suspended_at": user.suspended_at,
     }
-    print_record(record, as_json=as_json)
+    print_record({**record, **more} if as_json else record, as_json=as_json)
 
 
 @users.command("end-sessions", epilog=examples("larder users end-sessions ada@acme.example"))
@@ -395,7 +428,8 @@ def _how_to_revoke_keys(email: str) -> str:
     return f"`larder keys list --user {email}` lists them, `larder keys revoke KEY_ID` revokes one."
 
 
-def _print_user(user: "User", *, as_json: bool) -> None:
+def _print_user(user: "User", *, as_json: bool, **more: Any) -> None:
     from larder.teams.state import read_state
 
-    print_record({**_record(user), **state_record(user.id, read_state(user.id))}, as_json=as_json)
+    state = state_record(user.id, read_state(user.id))
+    print_record({**_record(user), **state, **more}, as_json=as_json)

@@ -33,6 +33,14 @@ def test_following_the_link_does_not_use_up_the_token(ada: User) -> None:
         assert reply.headers["location"].endswith(f"/reset?token={token}")
 
 
+def test_a_token_of_an_earlier_link_is_replaced(ada: User) -> None:
+    """As from a page that offers to send the mail again, with its own address."""
+    token = issue_reset_token(ada, now=clock.now())
+    page = "%2Freset%3Ftoken%3DOLD%26a%3Db"
+    reply = Browser().get(f"/reset-password/{token}?callbackURL={page}")
+    assert reply.headers["location"].endswith(f"/reset?a=b&token={token}")
+
+
 def test_an_expired_used_or_unknown_token_redirects_with_an_error(
     ada: User, mailbox: Mailbox
 ) -> None:

@@ -375,7 +375,6 @@ def job_of(kind: str, cloud: Cloud) -> EmailJob:
     return {**JOBS, "email_changed": replace(CHANGED, email=cloud.user.email)}[kind]
 
 
-@pytest.mark.usefixtures("limited")
 @pytest.mark.parametrize("kind", [*JOBS, "email_changed"])
 def test_an_address_gets_five_emails_an_hour(
     cloud: Cloud, mailbox: Mailbox, kind: str, caplog: pytest.LogCaptureFixture

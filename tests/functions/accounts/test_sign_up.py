@@ -127,9 +127,26 @@ def test_internal_fields_of_the_body_are_ignored(aws_in_memory: None) -> None:
     assert user.created_at.year > 2000
 
 
-def test_a_picture_is_stored(aws_in_memory: None) -> None:
-    picture = "https://pictures.example/eve.png"
+@pytest.mark.parametrize(
+    "picture",
+    [
+        "https://pictures.example/eve.png",
+        "HTTPS://pictures.example/eve.png",
+        "https://pictures.example/\u00fc.png",
+        "data:image/png;base64,AAAA",
+    ],
+)
+def test_a_picture_is_stored(aws_in_memory: None, picture: str) -> None:
     assert sign_up(image=picture).json["user"]["image"] == picture
+
+
+@pytest.mark.parametrize(
+    "email",
+    ["eve@localhost", "eve@example.123", "e" * 65 + "@example.com"],
+    ids=lambda one: one[:9],
+)
+def test_an_address_that_no_mail_reaches_is_refused(aws_in_memory: None, email: str) -> None:
+    assert sign_up(email=email).refusal == (400, "INVALID_EMAIL")
 
 
 def test_a_form_is_accepted(aws_in_memory: None) -> None:
@@ -498,6 +515,7 @@ def test_a_bad_field_gets_the_same_reply_for_every_address(
         ({"name": "Eve\r\nBcc: mallory@example.com"}, "name"),
         ({"name": "Eve\x00"}, "name"),
         ({"image": "javascript:alert(1)"}, "image"),
+        ({"image": "data:text/html,x"}, "image"),
         ({"image": "https://x.example/\r\nx"}, "image"),
         ({"image": "https://x.example/" + "x" * 2048}, "image"),
         ({"rememberMe": "yes"}, "rememberMe"),

@@ -92,12 +92,31 @@ def test_a_link_can_be_followed_again(ada: User) -> None:
         ("/welcome", "/welcome?error=invalid_token"),
         ("/welcome?a=b", "/welcome?a=b&error=invalid_token"),
         ("/welcome#top", "/welcome?error=invalid_token#top"),
+        ("/welcome?error=y&a=b&token=x", "/welcome?a=b&token=x&error=invalid_token"),
     ],
 )
 def test_a_bad_link_redirects_with_an_error(ada: User, callback: str, location: str) -> None:
     reply = follow("forged.to.ken", callback)
     assert (reply.status, reply.headers["location"]) == (302, location)
     assert not is_verified(ada)
+
+
+@pytest.mark.parametrize(
+    ("bend", "location"),
+    [
+        (lambda token: token, "/verified"),
+        (lambda token: f"{token}&amp;callbackURL=/welcome", "/verified"),
+        (lambda token: token[:-9], "/verified?error=invalid_token"),
+    ],
+)
+def test_a_browser_gets_a_page_for_a_link_that_a_mail_program_has_bent(
+    ada: User, bend: Callable[[str], str], location: str
+) -> None:
+    token = issue_verification_token(ada, now=clock.now())
+    headers = {"accept": "text/html,*/*;q=0.8"}
+    reply = Browser().get(f"/verify-email?token={bend(token)}", headers=headers)
+    assert (reply.status, reply.headers["location"]) == (302, location)
+    assert is_verified(ada) == ("error" not in location)
 
 
 def test_without_a_callback_a_bad_link_is_reported_by_its_code(ada: User) -> None:

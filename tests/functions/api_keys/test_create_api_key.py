@@ -204,6 +204,17 @@ def test_a_rotation_ends_the_old_key_and_has_one_entry(ada: Sender, cloud: Cloud
         assert (before.action, before.subject) == ("key_created", old["id"])
 
 
+def test_a_key_can_be_rotated_at_the_limit(ada: Sender, option: SetOption) -> None:
+    option("max_keys_per_user", "3")
+    keys = [made(create(ada)) for _ in range(2)]
+    assert refused(create(ada)) == (409, "KEY_LIMIT_REACHED")
+    assert create(ada, replaces=keys[0]["id"], overlap=60).status == 200
+    assert refused(create(ada)) == (409, "KEY_LIMIT_REACHED")
+    # But not for ever.
+    statuses = [create(ada, replaces=keys[1]["id"], overlap=60).status for _ in range(5)]
+    assert statuses[-1] == 409
+
+
 def test_an_overlap_never_extends_the_old_key(ada: Sender) -> None:
     old = made(create(ada, expiresIn=86_400))
     ends_at = key_of(old["id"]).expires_at

@@ -524,6 +524,7 @@ def test_ci_goes_on_without_its_creator(cloud: Cloud) -> None:
     assert reply.json["valid"]
 
 
+@pytest.mark.usefixtures("mailbox")
 def test_ci_goes_on_when_its_creator_leaves(ada: Sender, cloud: Cloud) -> None:
     bob = member(cloud, Role.ADMIN)
     raw = made(signed_in(bob))["key"]
@@ -563,6 +564,7 @@ def test_the_team_sees_whose_keys_they_are_and_who_knows_its_own(ada: Sender, cl
     assert own["knownTo"] == [{"uid": cloud.user.id, "name": "Ada", "leftAt": None}]
 
 
+@pytest.mark.usefixtures("mailbox")
 @pytest.mark.parametrize("end", ["removed", "left", "deleted"])
 def test_someone_who_left_still_knows_it(ada: Sender, cloud: Cloud, end: str) -> None:
     bob = member(cloud, Role.OWNER)

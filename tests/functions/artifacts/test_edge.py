@@ -131,7 +131,7 @@ def test_the_index_keeps_what_an_upload_says_of_itself(cloud: Cloud, edge: EdgeR
 
 
 def test_invalid_metadata_of_an_object_counts_as_missing(cloud: Cloud, edge: EdgeRequests) -> None:
-    wrong = {"tag": "no base64!", "sha": "-", "dirty-hash": "a" * 129, "ci": "c" * 51}
+    wrong = {"tag": "a" * 601, "sha": "-", "dirty-hash": "a" * 129, "ci": "c" * 51}
     announce(store_by_edge(cloud.send, "abc", b"body", **wrong, **{"duration-ms": "9" * 12}))
     artifact = read_entry(cloud.team.id, ArtifactHash("abc")).artifact
     assert artifact is not None

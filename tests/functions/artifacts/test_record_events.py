@@ -125,6 +125,13 @@ def test_events_with_only_invalid_hashes_store_nothing(send: Sender) -> None:
     assert aws.dynamodb().scan(TableName=settings().usage_table)["Count"] == 0
 
 
+@pytest.mark.parametrize("duration", [-1, 10**10 + 1, 1e300, 10**400])
+def test_a_duration_of_no_build_costs_one_event(cloud: Cloud, duration: float) -> None:
+    batch = [event(duration=duration), event(event="HIT", duration=50)]
+    assert cloud.send("POST", "/v8/artifacts/events", json_body=batch).status == 200
+    assert figures_of_today(cloud.team.id).events == 1
+
+
 def test_the_duration_is_optional(send: Sender) -> None:
     one = event()
     del one["duration"]
@@ -148,12 +155,9 @@ def test_the_duration_is_optional(send: Sender) -> None:
         (event(hash=None), "0.hash"),
         (event(hash="\udfff"), "0.hash"),
         (event(hash=["abc"]), "0.hash"),
-        (event(duration=-1), "0.duration"),
         (event(duration="400"), "0.duration"),
         (event(duration=True), "0.duration"),
         (event(duration=None), "0.duration"),
-        (event(duration=1e300), "0.duration"),
-        (event(duration=10**400), "0.duration"),
         (event(duration=[1]), "0.duration"),
         (event(team="acme"), "0.team"),
         (event(__proto__={}), "0.__proto__"),
@@ -182,18 +186,11 @@ def test_400_for_too_many_events(send: Sender, option: SetOption) -> None:
     assert reply.message == "body: must hold at most 2 events, not 3"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("x-artifact-client-ci", "x" * 51), ("x-artifact-client-interactive", "2")],
-)
-def test_400_for_a_bad_client_header(send: Sender, name: str, value: str) -> None:
-    reply = send("POST", "/v8/artifacts/events", json_body=[event()], headers={name: value})
-    assert reply.message.startswith(f"{name}: ")
-
-
 @pytest.mark.thorough
-def test_429_for_a_key_that_reports_more_than_a_million_events_in_an_hour(cloud: Cloud) -> None:
+def test_429_for_a_user_who_reports_more_than_a_million_events_in_an_hour(cloud: Cloud) -> None:
     another = Sender(create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1])
+    teams = NewKey(user_id=None, team_id=cloud.team.id)
+    of_team = Sender(create_key(teams, now=clock.now())[1])
 
     def report(send: Sender, events: int) -> Reply:
         batch = [event()] * events
@@ -201,7 +198,7 @@ def test_429_for_a_key_that_reports_more_than_a_million_events_in_an_hour(cloud:
 
     with time_machine.travel(clock.now().replace(hour=10, minute=59, second=0), tick=False):
         for part in "0123456789abcdef":
-            counter = f"{clock.now():%Y-%m-%dT%H}#{cloud.key.id}#{part}"
+            counter = f"{clock.now():%Y-%m-%dT%H}#{cloud.user.id}#{part}"
             counted = {"owner": cloud.team.id, "day": counter}
             assert commit(USAGE.put({**counted, "events": MAX_EVENTS_PER_HOUR // PARTS - 5}))
         assert report(cloud.send, 5).status == 200
@@ -211,6 +208,9 @@ def test_429_for_a_key_that_reports_more_than_a_million_events_in_an_hour(cloud:
         accepted = PARTS * 8 - len(refused) + 1
         assert accepted <= PARTS
         assert figures_of_today(cloud.team.id).events == 5 * accepted
-        assert report(another, 3).status == 200
+        assert {report(another, 5).status for _ in range(PARTS * 8)} == {429}, (
+            "all keys of the user"
+        )
+        assert report(of_team, 3).status == 200
     with time_machine.travel(clock.now().replace(hour=11, minute=0, second=0), tick=False):
         assert report(cloud.send, 5).status == 200

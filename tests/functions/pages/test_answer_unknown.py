@@ -54,6 +54,15 @@ def test_405_lists_the_methods_of_the_path(method: str, path: str, allowed: str)
     assert allowed in reply.message
 
 
+@pytest.mark.parametrize(
+    "path", ["/api/auth/verify-email", "/api/auth/reset-password/{token}"], ids=["verify", "reset"]
+)
+def test_head_of_a_link_in_an_email_has_no_effect(path: str) -> None:
+    """Mail scanners begin with it."""
+    reply = ask("HEAD", path.format(token=STATE))
+    assert (reply.status, reply.body) == (200, b"")
+
+
 def test_405_under_api_auth_has_the_flat_shape_and_includes_options() -> None:
     reply = ask("GET", "/api/auth/sign-in/email")
     assert reply.refusal == (405, "METHOD_NOT_ALLOWED")

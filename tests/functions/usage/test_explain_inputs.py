@@ -14,7 +14,6 @@ from larder.conditions import equals
 from larder.explanations import service
 from larder.misses.inputs import report_of
 from larder.misses.summaries import parse_summary
-from larder.rate_limits.models import Limit
 from larder.runs.codes import coded
 from larder.runs.service import read_run
 from larder.tables import USAGE
@@ -41,6 +40,7 @@ from .reports import (
     report,
     send,
 )
+from .test_record_run import allow
 
 SECRET = "hunter2-of-the-build"
 DIGEST = hashlib.sha256(SECRET.encode()).hexdigest()
@@ -236,11 +236,8 @@ def test_a_compressed_report_of_more_than_4_mb_is_refused(cloud: Cloud) -> None:
     )
 
 
-def test_further_inputs_of_an_hour_are_not_kept(
-    cloud: Cloud, option: SetOption, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    option("http_rate_limit_enabled", "true")
-    monkeypatch.setattr(service, "INPUT_BYTES", Limit(most=200_000, window_s=10**9))
+def test_further_inputs_of_a_day_are_not_kept(cloud: Cloud, option: SetOption) -> None:
+    allow(option, service.LEAST_COUNTED)
     keep(cloud)
     assert send(cloud.send, report(LIB)).json["missing"] == "no_baseline"
     reply = send(cloud.send, report(LIB_2))

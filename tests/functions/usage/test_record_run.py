@@ -13,8 +13,9 @@ from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.clock import to_ms
 from larder.conditions import equals
-from larder.rate_limits.models import Limit
-from larder.runs import repository, service
+from larder.rate_limits.reports import ALL_SHARE, OWNERS_SHARE
+from larder.runs import repository
+from larder.settings import settings
 from larder.tables import USAGE
 from tests.catalogue import valid
 from tests.conftest import SetOption
@@ -224,19 +225,30 @@ def test_reports_with_many_long_names_change_nothing_for_others(cloud: Cloud) ->
     assert (usual["names"], usual["tasks"]) == (["build"], 1)
 
 
-def test_429_for_too_many_runs_in_an_hour(
-    cloud: Cloud, option: SetOption, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def allow(option: SetOption, writers_bytes: int) -> None:
+    """In a day, for one trusted writer. The owner has twice as much, and all owners eight times."""
     option("http_rate_limit_enabled", "true")
-    monkeypatch.setattr(service, "RUNS_REPORTED", Limit(most=2, window_s=10**9))
-    assert [report(cloud.send).status for _ in range(3)] == [200, 200, 429]
+    days = settings().run_retention_days
+    option("max_stored_bytes", str(writers_bytes * 2 * OWNERS_SHARE * ALL_SHARE * days))
 
 
-def test_429_for_too_many_bytes_of_one_key(
-    cloud: Cloud, option: SetOption, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    option("http_rate_limit_enabled", "true")
-    monkeypatch.setattr(service, "REPORTED_BYTES", Limit(most=1_000, window_s=10**9))
-    assert [report(cloud.send).status for _ in range(3)] == [200, 200, 429]
-    other = Sender(create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1], slug="acme")
-    assert report(other).status == 200
+def test_429_for_too_many_bytes_of_one_person_with_any_key(cloud: Cloud, option: SetOption) -> None:
+    """A run takes some 5 kB with the space for its explanation."""
+    allow(option, 8_000)
+    keys = [create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1] for _ in range(3)]
+    assert [report(Sender(key, slug="acme")).status for key in keys] == [200, 200, 429]
+
+
+def test_429_for_too_many_bytes_of_one_team(cloud: Cloud, option: SetOption) -> None:
+    allow(option, 4_000)
+    new = NewKey(user_id=None, team_id=cloud.team.id)
+    keys = [create_key(new, now=clock.now())[1] for _ in range(3)]
+    assert [report(Sender(key)).status for key in keys] == [200, 200, 429]
+
+
+def test_429_for_too_many_bytes_of_a_persons_own_cache(cloud: Cloud, option: SetOption) -> None:
+    """Also with many keys. A team of the same person has an allowance of its own."""
+    allow(option, 4_000)
+    keys = [create_key(NewKey(user_id=cloud.user.id), now=clock.now())[1] for _ in range(3)]
+    assert [report(Sender(key)).status for key in keys] == [200, 200, 429]
+    assert report(cloud.send).status == 200

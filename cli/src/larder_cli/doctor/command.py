@@ -73,7 +73,7 @@ def doctor(ctx: click.Context, folder: Path, offline: bool, api: str | None, as_
         # One line, whatever a folder is called.
         raise click.UsageError(printable(client.problem))
     version, artifacts = turbo_version(Path(client.root)), local_artifacts(client)
-    deployment = None if offline else ask_deployment(client, version)
+    deployment = None if offline else ask_deployment(client, version, artifacts)
     was_offered = deployment is not None and deployment.uploads is not None
     found = [*findings_here(client, version, artifacts, was_offered=was_offered)]
     found += deployment.findings if deployment else []

@@ -19,7 +19,7 @@ from larder.artifacts.models import Upload, parse_object_key
 from larder.teams.models import is_team_id
 from larder_cli.doctor.findings import PREFLIGHT_LINE, Finding
 from larder_cli.doctor.here import DIRECT_UPLOADS_FROM, is_sendable, is_usable, old_turbo
-from larder_cli.doctor.repository import Version
+from larder_cli.doctor.repository import Artifacts, Version
 from larder_cli.http import Answer, Unreachable, about_silence, exchange, is_of_edge
 
 TIMEOUT_S = 10.0
@@ -29,6 +29,8 @@ EXPIRES_SOON = timedelta(days=7)
 _BY_CODE = {
     "unauthorized": "token-refused",
     "not_a_team_member": "other-team",
+    "invalid_team": "invalid-team",
+    "teams_differ": "teams-differ",
     "account_soft_blocked": "blocked",
     "payment_missing": "blocked",
     "remote_caching_disabled": "team-off",
@@ -42,7 +44,8 @@ _BY_CODE = {
 }
 _BY_STATUS = {401: "token-refused", 402: "blocked", 429: "rate-limited"}
 _STATUS = {"disabled": "team-off", "paused": "team-off", "over_limit": "quota-full"}
-_PASTE = {"token-refused": "TURBO_TOKEN=...", "other-team": "TURBO_TEAM=my-team"}
+_PASTE = {"token-refused": "TURBO_TOKEN=..."}
+_OF_TEAM = ("other-team", "invalid-team", "teams-differ")
 
 
 @dataclass(kw_only=True)
@@ -74,7 +77,9 @@ class _Asker:
         return exchange(method, f"{self.address}{path}{query}", headers=sent, timeout_s=TIMEOUT_S)
 
 
-def ask_deployment(client: Settings, version: Version | None) -> Deployment | None:
+def ask_deployment(
+    client: Settings, version: Version | None, artifacts: Artifacts
+) -> Deployment | None:
     """None if there is no address to ask."""
     address = client.api
     if address is None or not is_usable(address):
@@ -90,7 +95,9 @@ def ask_deployment(client: Settings, version: Version | None) -> Deployment | No
         elif client.team:
             asker = _Asker(address, token, client.team)
             deployment.findings += _access(asker, deployment, client)
-            deployment.findings += _upload(asker, deployment, client, version)
+            deployment.findings += _upload(asker, deployment, client)
+            if deployment.uploads in ("edge", "s3"):
+                deployment.findings += _old_client(asker, client, version, artifacts)
     except Unreachable as error:
         deployment.findings.append(
             _of(
@@ -176,9 +183,7 @@ def _token_scopes(answer: Answer) -> list[dict[str, Any]]:
         return []
 
 
-def _upload(
-    asker: _Asker, deployment: Deployment, client: Settings, version: Version | None
-) -> Iterator[Finding]:
+def _upload(asker: _Asker, deployment: Deployment, client: Settings) -> Iterator[Finding]:
     """Announce an upload that does not follow. The sweep deletes its entry."""
     if deployment.status not in ("enabled", "over_limit"):
         return
@@ -197,7 +202,6 @@ def _upload(
         return
     deployment.uploads = "edge" if is_of_edge(location) else "s3"
     yield from _destination(deployment, location)
-    yield from _old_client(asker, version)
     if deployment.uploads == "s3" and client.is_on("signature") and client.is_on("preflight"):
         where = client.value("preflight").where
         paste = PREFLIGHT_LINE.replace("true", "false")
@@ -229,12 +233,14 @@ def _upload_of(location: str) -> Upload | None:
     return parse_object_key(match[1]) if match else None
 
 
-def _old_client(asker: _Asker, version: Version | None) -> Iterator[Finding]:
+def _old_client(
+    asker: _Asker, client: Settings, version: Version | None, artifacts: Artifacts
+) -> Iterator[Finding]:
     if version is None or version.numbers >= DIRECT_UPLOADS_FROM:
         return
     answer = _announce(asker, f"turbo {version.text}")
     if "location" not in answer.headers:
-        yield old_turbo(version)
+        yield from old_turbo(client, version, artifacts)
 
 
 def _refusal(deployment: Deployment, client: Settings, answer: Answer) -> Finding:
@@ -243,9 +249,18 @@ def _refusal(deployment: Deployment, client: Settings, answer: Answer) -> Findin
     message = str(message or "").replace(str(client.text("token")), "...")
     found = f"{answer.status} {answer.code or ''}".strip() + (f": {message}" if message else "")
     where = client.value("token").where if id in ("token-refused", "read-only") else None
-    if id == "other-team":
+    paste = _PASTE.get(id, "")
+    if id in _OF_TEAM:
         where = client.value("teamId" if "teamId" in client.team else "teamSlug").where
-    return Finding(id=id, where=where or deployment.address, found=found, paste=_PASTE.get(id, ""))
+        paste = _team_paste(client, where)
+    return Finding(id=id, where=where or deployment.address, found=found, paste=paste)
+
+
+def _team_paste(client: Settings, where: str) -> str:
+    """What corrects the team. The id goes before the slug, so a slug alone would not."""
+    if "teamId" not in client.team:
+        return "TURBO_TEAM=my-team"
+    return f"unset {where}" if where in client.environment else "turbo unlink"
 
 
 def _of(deployment: Deployment, id: str, found: str, paste: str = "") -> Finding:

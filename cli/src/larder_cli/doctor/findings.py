@@ -29,16 +29,21 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A breach of a rule. `where` is a file with a line, a variable, or the address of the deployment."""
+    """A breach of a rule. `where` is a file with a line, a variable, or the address of the deployment.
+
+    `is_shown` says that it loses hits now. Otherwise a problem is only a warning: it may never lose one.
+    """
 
     id: str
     where: str
     found: str
     paste: str = ""
+    is_shown: bool = True
 
     @property
     def level(self) -> Level:
-        return RULES[self.id].level
+        level = RULES[self.id].level
+        return level if self.is_shown else max(level, Level.WARNING, key=list(Level).index)
 
     @property
     def rule(self) -> str:
@@ -78,7 +83,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "preflight-off": Rule(
             _P,
             "Without preflight, Larder refuses artifacts over 4.5 MB (413), and turbo builds them again each time. "
-            "It is fine if you always pass --preflight.",
+            "It is fine if you always pass --preflight, or if no artifact is that large.",
         ),
         "preflight-needless": Rule(
             _N,
@@ -170,6 +175,12 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "personal-key": Rule(
             _W,
             "CI stops when its user leaves the team or is deleted. Use a key that the team owns, or tokens of CI jobs.",
+        ),
+        "invalid-team": Rule(
+            _P, "A slug is 1 to 48 letters, digits and hyphens between them, as in the console."
+        ),
+        "teams-differ": Rule(
+            _P, "Two settings name two teams. turbo sends both, and Larder refuses the request."
         ),
         "other-team": Rule(
             _P,

@@ -8,7 +8,12 @@ from urllib.parse import urlsplit
 from larder_proxy.settings import DEFAULT, Settings
 
 from larder_cli.doctor.findings import MAX_BODY_BYTES, PREFLIGHT_LINE, Finding
-from larder_cli.doctor.repository import Artifacts, Version, package_configurations
+from larder_cli.doctor.repository import (
+    Artifacts,
+    Version,
+    package_configurations,
+    package_manager,
+)
 from larder_cli.output import human_size
 
 KEY_OF_SIGNATURES = "TURBO_REMOTE_CACHE_SIGNATURE_KEY"
@@ -42,7 +47,7 @@ def findings_here(
     yield from _signatures(client)
     yield from _preflight(client, artifacts)
     yield from _timeouts(client, artifacts)
-    yield from _version(version, was_offered=was_offered)
+    yield from _version(client, version, artifacts, was_offered=was_offered)
     yield from _summaries(client)
 
 
@@ -180,10 +185,6 @@ def _team(client: Settings) -> Iterator[Finding]:
         where = client.value("teamId").where
         found = f"{id} is not the id of a team."
         yield Finding(id="invalid-team-id", where=where, found=found, paste=f"TURBO_TEAM={id}")
-    elif id is None and slug is not None and slug.startswith("team_"):
-        where = client.value("teamSlug").where
-        found = f"{slug} is an id, not a slug."
-        yield Finding(id="invalid-team-id", where=where, found=found, paste=f"TURBO_TEAMID={slug}")
 
 
 def _token(client: Settings) -> Iterator[Finding]:
@@ -249,7 +250,7 @@ def _preflight(client: Settings, artifacts: Artifacts) -> Iterator[Finding]:
         found += f" {too_large} of {len(artifacts.sizes)} artifacts in {artifacts.where} {verb} over 4.5 MB."
     # Signed artifacts work with preflight only if the deployment has the edge.
     id = "signature-without-preflight" if client.is_on("signature") else "preflight-off"
-    yield Finding(id=id, where=where, found=found, paste=PREFLIGHT_LINE)
+    yield Finding(id=id, where=where, found=found, paste=PREFLIGHT_LINE, is_shown=bool(too_large))
 
 
 def _timeouts(client: Settings, artifacts: Artifacts) -> Iterator[Finding]:
@@ -269,7 +270,9 @@ def _timeouts(client: Settings, artifacts: Artifacts) -> Iterator[Finding]:
         yield Finding(id=id, where=where, found=found, paste=paste)
 
 
-def _version(version: Version | None, *, was_offered: bool) -> Iterator[Finding]:
+def _version(
+    client: Settings, version: Version | None, artifacts: Artifacts, *, was_offered: bool
+) -> Iterator[Finding]:
     if version is None:
         found = "The version of turbo is not known."
         yield Finding(id="unknown-turbo", where="package.json", found=found)
@@ -278,7 +281,7 @@ def _version(version: Version | None, *, was_offered: bool) -> Iterator[Finding]
         found = f"turbo {version.text} is not one of them."
         yield Finding(id="untested-turbo", where=version.where, found=found)
     if version.numbers < DIRECT_UPLOADS_FROM and not was_offered:
-        yield old_turbo(version)
+        yield from old_turbo(client, version, artifacts)
 
 
 def _summaries(client: Settings) -> Iterator[Finding]:
@@ -289,10 +292,24 @@ def _summaries(client: Settings) -> Iterator[Finding]:
         yield Finding(id="summaries-off", where=where, found=found, paste="TURBO_RUN_SUMMARY=true")
 
 
-def old_turbo(version: Version) -> Finding:
-    return Finding(
+def old_turbo(client: Settings, version: Version, artifacts: Artifacts) -> Iterator[Finding]:
+    """Nothing if the artifacts that are known need no direct upload."""
+    too_large = artifacts.over(MAX_BODY_BYTES)
+    if not too_large and len(artifacts.sizes) >= MANY_ARTIFACTS:
+        return
+    yield Finding(
         id="old-turbo",
         where=version.where,
         found=f"turbo is {version.text}.",
-        paste="npm install --save-dev turbo@latest",
+        paste=f"{_ADD[package_manager(Path(client.root))]} turbo@latest",
+        is_shown=bool(too_large),
     )
+
+
+_ADD = {
+    "npm": "npm install --save-dev",
+    "pnpm": "pnpm add --save-dev --workspace-root",
+    "yarn": "yarn add --dev",
+    "bun": "bun add --dev",
+}
+"""How each package manager adds a development dependency to the root."""

@@ -69,6 +69,20 @@ def turbo_version(root: Path) -> Version | None:
     return None
 
 
+def package_manager(root: Path) -> str:
+    """The package manager that package.json names, or whose lock file is there: by default npm."""
+    named = str(_json(root / "package.json").get("packageManager", "")).partition("@")[0]
+    if named in ("npm", "pnpm", "yarn", "bun"):
+        return named
+    locks = {
+        "pnpm-lock.yaml": "pnpm",
+        "yarn.lock": "yarn",
+        "bun.lock": "bun",
+        "bun.lockb": "bun",
+    }
+    return next((manager for lock, manager in locks.items() if (root / lock).exists()), "npm")
+
+
 def local_artifacts(client: Settings) -> Artifacts:
     named = client.environment.get("TURBO_CACHE_DIR") or client.document.get("cacheDir")
     folders = (Path(str(named)),) if named else _CACHES

@@ -28,7 +28,7 @@ from larder_cli.sso.settings import (
 if TYPE_CHECKING:
     from larder.sso.models import IdentityProvider
 
-_MOST_SKEW = timedelta(seconds=30)
+_MOST_SKEW = timedelta(seconds=90)
 _CHANGES_SHOWN = 10
 _DOMAINS = "A domain of email addresses, in its ASCII form, such as acme.com. Repeatable."
 
@@ -45,6 +45,7 @@ def _record(provider: "IdentityProvider") -> Record:
         "exceptions": list(provider.exceptions),
         "verified_by": provider.verified_by.value,
         "scopes": list(provider.scopes),
+        "email_claim": provider.email_claim,
         "groups_claim": provider.groups_claim,
         "required_claims": {
             name: list(values) for name, values in provider.required_claims.items()
@@ -104,6 +105,11 @@ def sso() -> None:
 @common_options
 @click.option("--groups-claim", metavar="NAME", help="The claim with the groups of a person.")
 @click.option(
+    "--email-claim",
+    metavar="NAME",
+    help="The claim with the address, in place of email. Needs --verified-by domain to prove it.",
+)
+@click.option(
     "--hidden", is_flag=True, help="Show no button. People are led here by their address."
 )
 @click.option("--no-sign-up", is_flag=True, help="Only people who already have a user sign in.")
@@ -121,6 +127,7 @@ def add(
     secret_file: Any,
     domains: tuple[str, ...],
     groups_claim: str | None,
+    email_claim: str | None,
     hidden: bool,
     no_sign_up: bool,
     no_auth_time: bool,
@@ -156,6 +163,7 @@ def add(
         endpoints=endpoints,
         domains=domains,
         groups_claim=groups_claim,
+        email_claim=email_claim,
         hidden=hidden,
         signs_up=not no_sign_up,
         sends_auth_time=not no_auth_time and issuer != GOOGLE,
@@ -216,16 +224,19 @@ def show(id: str, as_json: bool) -> None:
     provider = require_provider(id)
     found = people_of(provider)
     missing = [one.user.email for one in found if not one.is_linked]
+    others = [one.user.email for one in found if one.has_other]
     entries = read_entries(f"sso#{id}", limit=_CHANGES_SHOWN, now=clock.now()).entries
     changes: list[Record] = [{"at": entry.at, "action": entry.action.value} for entry in entries]
     counts = {"people": len(found), "signed_in": len(found) - len(missing)}
     if as_json:
-        more = {"teams": groups.mappings_of(id), "not_signed_in": missing, "changes": changes}
+        more = {"teams": groups.mappings_of(id), "not_signed_in": missing}
+        more |= {"other_addresses": others, "changes": changes}
         print_json({**_record(provider), **counts, **more})
         return
     _print(provider, as_json=False, **counts)
     echo(*(groups.described(one) for one in groups.mappings_of(id)))
     echo("", *(f"{email} has not signed in with {provider.name} yet" for email in missing))
+    echo(*(f"{email} signs in with {provider.name}, and has another address" for email in others))
     print_table(changes, ("at", "action"), empty="there are no changes", as_json=False)
 
 
@@ -245,6 +256,11 @@ def show(id: str, as_json: bool) -> None:
 @common_options
 @click.option("--drop-claim", multiple=True, metavar="NAME", help="Do not require this claim.")
 @click.option("--groups-claim", metavar="NAME", help="The claim with the groups. Empty for none.")
+@click.option(
+    "--email-claim",
+    metavar="NAME",
+    help="The claim with the address, in place of email. Empty for email.",
+)
 @click.option("--hidden/--shown", default=None, help="Whether the sign-in page has no button.")
 @click.option(
     "--sign-up/--no-sign-up", "signs_up", default=None, help="Whether new people get a user."
@@ -261,6 +277,7 @@ def set_(
     add_domain: tuple[str, ...],
     remove_domain: tuple[str, ...],
     drop_claim: tuple[str, ...],
+    email_claim: str | None,
     groups_claim: str | None,
     as_json: bool,
     **options: Any,
@@ -276,6 +293,8 @@ def set_(
         check_client_id(options["client_id"])
     values = given(**options)
     claims = values.pop("required_claims", {})
+    if email_claim is not None:
+        values["email_claim"] = email_claim or None
     if groups_claim is not None:
         values["groups_claim"] = groups_claim or None
     if not (values or claims or add_domain or remove_domain or drop_claim):

@@ -2,13 +2,16 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from larder import clock
 from larder_cli.commands import TargetCommand, examples, json_option
+from larder_cli.mail_context import operator_mail_context
 from larder_cli.output import Record, echo, print_json, print_record, print_table
+from larder_cli.receipt import rotate_known_option
 
 if TYPE_CHECKING:
     from larder.accounts.access import Person
@@ -65,10 +68,11 @@ def require(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Let people of the domains sign in with the provider ID only.
+    """Let the people of the provider ID sign in with it only.
 
-    Lists who has never signed in with it, and asks. Their passwords then stop working, and the sessions and keys of
-    everyone in the domains end some days after their last sign-in with the provider. Who has not signed in yet gets
+    Lists who has never signed in with it, and who is linked to it with an address of another domain, and asks. Their
+    passwords then stop working. The sessions of all of them end within hours, and their access some days after the last
+    sign-in with the provider. Who has not signed in yet gets
     these days from now on. You can run it again: it gives nobody more time. `larder sso optional` undoes it.
     """
     from larder.accounts.access import people_of
@@ -98,13 +102,18 @@ def require(
             f"{id} has no domain: name one with `larder sso set {id} --add-domain DOMAIN`"
         )
     service.check_provider(planned)
-    missing = [one for one in people_of(planned) if one.is_managed and not one.is_linked]
+    managed = [one for one in people_of(planned) if one.is_managed]
+    missing = [one for one in managed if not one.is_linked]
+    others = [one.user.email for one in managed if one.has_other]
     if not yes:
         _show_missing(planned, missing)
+        for email in others:
+            echo(f"{email} signs in with {planned.name}, and has another address", err=True)
         click.confirm(_question(planned), abort=True, err=True)
     _, new = service.change_provider(id, required, now=clock.now())
     changed = settle(new, quiet=as_json)
-    _print_mode(new, changed, not_signed_in=[one.user.email for one in missing], as_json=as_json)
+    people = {"not_signed_in": [one.user.email for one in missing], "other_addresses": others}
+    _print_mode(new, changed, as_json=as_json, **people)
 
 
 def _show_missing(provider: "IdentityProvider", missing: "list[Person]") -> None:
@@ -198,15 +207,15 @@ def extend(id: str, days: int, emails: tuple[str, ...], as_json: bool) -> None:
     people who left stay out.
     """
     from larder.accounts.access import extend_access
-    from larder.accounts.addresses import canonical
-    from larder.sso.policy import is_managed
+    from larder.accounts.service import managing_provider
     from larder.sso.service import require_provider
     from larder_cli.users import require_user
 
     provider = require_provider(id)
     users = [require_user(email) for email in emails]
     for user in users:
-        if not is_managed(provider, canonical(user.email)):
+        managing = managing_provider(user)
+        if managing is None or managing.id != id:
             raise click.ClickException(f"{user.email} does not have to sign in with {id}")
     changed = extend_access(provider, days, only=[one.id for one in users], now=clock.now())
     print_table(
@@ -222,21 +231,39 @@ def extend(id: str, days: int, emails: tuple[str, ...], as_json: bool) -> None:
 )
 @click.argument("id", metavar="ID")
 @click.argument("email", metavar="EMAIL")
+@rotate_known_option
 @json_option
-def unlink(id: str, email: str, as_json: bool) -> None:
+def unlink(id: str, email: str, rotate_known: bool, as_json: bool) -> None:
     """Unlink the user EMAIL from the provider ID.
 
     Use it if a new employee gets the address of a former one: until then, Larder refuses the new person, because the
-    user belongs to the former one. Ends the sessions that were started with the provider. Keys and memberships stay:
-    revoke those that the new person must not have, or delete the user instead.
+    user belongs to the former one. Ends the sessions that were started with the provider, and the memberships that it
+    gave. Other memberships and keys stay: revoke those that the new person must not have, or delete the user instead.
     """
     from larder.accounts.linking import unlink_for_operator
+    from larder.api_keys.service import delete_keys_of_member
+    from larder.trust.holdings import holdings_of
+    from larder.trust.makers import notify_of_member, traces_in
+    from larder_cli import receipt
+    from larder_cli.teams import notify
     from larder_cli.users import require_user
 
-    user = require_user(email)
-    if not unlink_for_operator(user.id, id, now=clock.now()):
+    user, now = require_user(email), clock.now()
+    left = unlink_for_operator(user.id, id, now=now)
+    if left is None:
         raise click.ClickException(f"{user.email} has no account of {id}: `larder sso show {id}`")
-    print_record({"id": id, "email": user.email, "unlinked": True}, as_json=as_json)
+    traces = [*(traces_in(team_id, user, now=now) for team_id in left)]
+    context = operator_mail_context("larder sso unlink")
+    for team_id in left:
+        notify(team_id, partial(notify_of_member, team_id, user.id, context))
+        delete_keys_of_member(team_id, user.id)
+    traces += holdings_of(user, now=now).traces
+    rotated = receipt.rotate_known(traces) if rotate_known else []
+    record = {"id": id, "email": user.email, "unlinked": True, "teams_left": left}
+    more = receipt.receipt_record(traces, rotated) if as_json else {}
+    print_record({**record, **more}, as_json=as_json)
+    if not as_json:
+        receipt.print_receipt(user.email, traces, rotated)
 
 
 @click.command(

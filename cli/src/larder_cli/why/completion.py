@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from larder.misses.causes import Kind, advice_of
-from larder.misses.comparison import FileChange, changed_files, class_of, path_of
+from larder.misses.comparison import Classes, FileChange, changed_files, path_of
 from larder.misses.hints import FileHint, Hint, Hints
 from larder.misses.records import MAX_NAMES, CauseJson, ComparisonJson, HintJson
 from larder.misses.summaries import Summary
@@ -161,9 +161,8 @@ class _Here:
             hints = [{"hint": Hint.UNCOMMITTED, "values": []}]
         elif not hints and (names := self._packages(cause)):
             hints = [{"hint": Hint.PACKAGES, "values": names[:MAX_NAMES]}]
-        classes = {
-            class_of(kind, path, self.hints, self.run) for path in paths or {cause["subject"]}
-        }
+        of = Classes(self.hints, self.run).of
+        classes = {of(kind, path) for path in paths or {cause["subject"]}}
         if class_ is None and len(classes) == 1:
             class_ = classes.pop()
         commits = {self.hints.files.get(path, FileHint()).commit for path in paths}

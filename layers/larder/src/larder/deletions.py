@@ -4,18 +4,22 @@ from collections.abc import Callable
 from datetime import datetime
 
 from larder.accounts import service as accounts
+from larder.accounts.email_jobs import MailContext
+from larder.api_keys import orphans
 from larder.api_keys.service import (
     delete_keys_created_until,
     delete_keys_of,
+    delete_keys_of_member,
     delete_keys_of_team,
 )
 from larder.artifacts.removals import UPLOADS_ARE_OVER_AFTER, delete_owner_data
 from larder.errors import TryAgain
 from larder.invitations import service as invitations
 from larder.runs.service import delete_inputs
-from larder.teams import teams
-from larder.teams.members import leave_teams
+from larder.sso import memberships
+from larder.teams import members, teams
 from larder.teams.state import delete_personal_state
+from larder.trust.makers import notify_of_user
 
 
 def sweep_users(*, now: datetime, has_time: Callable[[], bool]) -> int:
@@ -47,13 +51,43 @@ def sweep_users(*, now: datetime, has_time: Callable[[], bool]) -> int:
     return finished
 
 
+def end_given_memberships(*, now: datetime, has_time: Callable[[], bool]) -> None:
+    """End the memberships that a provider gave to people who have not signed in with it for too long, or unlinked it.
+
+    Reads one small item for each person with such memberships.
+    """
+    for provider_id, user_id, until in memberships.given_memberships():
+        if until <= now and has_time():
+            for team_id in memberships.end_given(provider_id, user_id, until, now=now):
+                delete_keys_of_member(team_id, user_id)
+
+
+def settle_keys(*, now: datetime, has_time: Callable[[], bool]) -> None:
+    """Let the keys of teams end whose makers have left or lost the role or all access (`api_keys.orphans`)."""
+    for user_id, team_ids, version in members.changes_to_settle():
+        if not has_time():
+            return
+        for team_id in team_ids:
+            makers = [key.made_by for key in orphans.made_keys(team_id) if key.made_by]
+            orphans.settle(team_id, accounts.find_users(makers), now=now)
+        members.finish_settling(user_id, version)
+
+
+def note_ended_access(user_id: str, mail_context: MailContext) -> None:
+    """Send the owners of the user's teams what the user knows and has made, and let keys end that they have made."""
+    user = accounts.find_user(user_id)
+    if user is not None:
+        notify_of_user(user, mail_context)
+        members.note_access_changed(user_id)
+
+
 def _revoke_rights(user_id: str) -> bool:
     """False if some are left for the next run, so that one user does not delay this for others."""
     try:
         delete_keys_of(user_id)
     except TryAgain:
         return False
-    return leave_teams(user_id)
+    return members.leave_teams(user_id)
 
 
 def sweep_teams(*, now: datetime, has_time: Callable[[], bool]) -> int:

@@ -90,6 +90,13 @@ class ProviderRequired(LarderError):
         super().__init__()
 
 
+class AddressIsLinked(LarderError):
+    message = (
+        "The address belongs to a company that the account is linked to. Choose another address of the company, or "
+        "unlink the account first."
+    )
+
+
 class UserSuspended(LarderError):
     """Sent only if the password is correct, so that nobody else learns that the account exists."""
 
@@ -353,6 +360,19 @@ class NotATeamMember(LarderError):
     )
 
 
+class InvalidTeam(InvalidValue):
+    """The request names a team in a form that no team has. turbo only shows why if the reply is like that of
+    NotATeamMember.
+    """
+
+
+class TeamsDiffer(LarderError):
+    message = (
+        "The request names one team by its id, and another by its slug. With turbo, run `turbo unlink`, or unset "
+        "TURBO_TEAM or TURBO_TEAMID."
+    )
+
+
 class ReadOnly(LarderError):
     message = "This token can read artifacts, but not write them."
 
@@ -432,10 +452,11 @@ class UnprovenCannotStore(LarderError):
 class LargerThanQuota(LarderError):
     """No eviction can free enough. turbo keeps uploading smaller artifacts, unlike after `CachingOverLimit`."""
 
-    message = (
-        "This artifact alone is larger than this account's storage quota. Ask the operator for a larger quota, or make "
-        "the outputs of the task smaller."
-    )
+    def __init__(self, hash: str, size_bytes: int, quota_bytes: int) -> None:
+        super().__init__(
+            f"The artifact {hash} has {size_bytes:,} bytes, and the quota is {quota_bytes:,}. Ask the operator for a "
+            "larger quota, or make the outputs of the task smaller."
+        )
 
 
 class TeamNotFound(LarderError):

@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING
 from larder.accounts import repository
 from larder.accounts.addresses import canonical
 from larder.accounts.models import Account, User
-from larder.accounts.service import access_of, change_account, list_users, replace_account
+from larder.accounts.service import (
+    change_account,
+    list_users,
+    managing_provider,
+    replace_account,
+)
 from larder.audit.models import Action
 from larder.audit.service import audited
+from larder.concurrency import map_concurrently
 from larder.errors import NotSignedIn
 from larder.sso.models import IdentityProvider
 from larder.sso.policy import is_managed
+from larder.sso.service import list_providers
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -25,13 +32,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """A user with an address of a provider's domains.
+    """A user with an address of a provider's domains, or with an account of the provider.
 
-    `is_linked` says that the user has signed in with the provider, and `is_managed` that they have to.
+    `is_linked` says that the user has an account there, and `is_managed` that they have to sign in with it. `has_other`
+    says that their address belongs to no domain of the provider.
     """
 
     user: User
     is_linked: bool
+    has_other: bool
     has_password: bool
     is_managed: bool
 
@@ -41,30 +50,30 @@ def suspend_user(user_id: str, *, now: datetime) -> User:
     return _change(user_id, Action.USER_SUSPENDED, lambda user: replace(user, suspended_at=now))
 
 
-def resume_user(user_id: str, *, now: datetime) -> User:
+def resume_user(user_id: str) -> User:
     """Undo `suspend_user`. Sessions and keys that have not ended meanwhile work again.
 
     If nobody manages the user any more, an end of their access is removed too. Raises NotSignedIn, TryAgain.
     """
 
     def resumed(user: User) -> User:
-        ends_at = user.access_until if access_of(user.email, now=now) else None
+        ends_at = user.access_until if managing_provider(user) else None
         return replace(user, suspended_at=None, access_until=ends_at)
 
     return _change(user_id, Action.USER_RESUMED, resumed)
 
 
 def people_of(provider: IdentityProvider) -> list[Person]:
-    """The users of the provider's domains, by address. Reads all users."""
-    users = _users_of(provider.domains)
-    linked = repository.linked_to(provider.id, [user.id for user in users])
+    """The users of the provider's domains, and those who are linked to it, by address. Reads all users."""
+    users, linked = _users_of(provider)
     with_passwords = repository.with_passwords(users)
     return [
         Person(
             user=user,
             is_linked=user.id in linked,
+            has_other=_domain_of(user) not in provider.domains,
             has_password=user.id in with_passwords,
-            is_managed=is_managed(provider, canonical(user.email)),
+            is_managed=_is_managed(provider, user, linked),
         )
         for user in users
     ]
@@ -75,24 +84,33 @@ def settle_access(
 ) -> list[User]:
     """Give the people of a provider the access that its mode means, after a change. Returns the users that changed.
 
-    Managed users who have no end of their access yet get one, as if they had just signed in. Those who are no longer
-    managed lose it. Nobody whose access has ended gets it back, except for the addresses that are exceptions: of
-    people who left the company, only this keeps them out. Doing it again changes nothing more. Raises TryAgain.
+    Managed users who have no end of their access yet get one, as if they had just signed in, and their sessions end as
+    if they had just begun. Those who are no longer managed lose it. Nobody whose access has ended gets it back, except
+    for the addresses that are exceptions: of people who left the company, only this keeps them out. Doing it again
+    changes nothing more. Raises TryAgain.
     """
+    users, linked = _users_of(provider, former_domains)
 
     def settled(user: User) -> User:
-        address = canonical(user.email)
         ends_at = user.access_until
-        if address in provider.exceptions:
-            ends_at = None
-        elif is_managed(provider, address):
+        if _is_managed(provider, user, linked):
             ends_at = ends_at or now + timedelta(days=provider.keys_days)
-        elif ends_at is not None and now < ends_at and access_of(address, now=now) is None:
-            # No other provider manages the user either.
+            return replace(user, access_until=ends_at, managed_by=provider.id)
+        other = _other_provider(user, provider)
+        if canonical(user.email) in provider.exceptions or (
+            other is None and ends_at is not None and now < ends_at
+        ):
             ends_at = None
-        return replace(user, access_until=ends_at)
+        return replace(user, access_until=ends_at, managed_by=other)
 
-    return _change_each(_users_of({*provider.domains, *former_domains}), settled)
+    before = {user.id: user.access_until for user in users}
+    changed = _change_each(users, settled)
+    end = now + timedelta(hours=provider.session_hours)
+    map_concurrently(
+        lambda user: repository.shorten_sessions(user.id, end),
+        [user for user in users if _is_managed(provider, user, linked)],
+    )
+    return [user for user in changed if user.access_until != before[user.id]]
 
 
 def extend_access(
@@ -104,15 +122,16 @@ def extend_access(
     Raises TryAgain.
     """
     until = now + timedelta(days=days)
+    users, linked = _users_of(provider)
 
     def extended(user: User) -> User:
         ends_at = user.access_until
         chosen = user.id in only if only else ends_at is not None and now < ends_at
-        if chosen and is_managed(provider, canonical(user.email)):
+        if chosen and _is_managed(provider, user, linked):
             ends_at = max(ends_at or until, until)
         return replace(user, access_until=ends_at)
 
-    return _change_each(_users_of(provider.domains), extended)
+    return _change_each(users, extended)
 
 
 def end_sessions_of(provider_id: str) -> int:
@@ -127,8 +146,30 @@ def end_sessions_of(provider_id: str) -> int:
     return ended
 
 
-def _users_of(domains: Collection[str]) -> list[User]:
-    return [user for user in list_users() if canonical(user.email).rpartition("@")[2] in domains]
+def _users_of(
+    provider: IdentityProvider, former_domains: Collection[str] = ()
+) -> tuple[list[User], set[str]]:
+    """The users of the domains and those who are linked to the provider, and the ids of the latter."""
+    users, domains = list_users(), {*provider.domains, *former_domains}
+    linked = repository.linked_to(provider.id, [user.id for user in users])
+    return [user for user in users if user.id in linked or _domain_of(user) in domains], linked
+
+
+def _domain_of(user: User) -> str:
+    return canonical(user.email).rpartition("@")[2]
+
+
+def _other_provider(user: User, provider: IdentityProvider) -> str | None:
+    """The id of another provider that manages the user."""
+    address = canonical(user.email)
+    ids = {one.provider_id for one in repository.list_provider_accounts(user.id)}
+    others = [one for one in list_providers() if one.id != provider.id]
+    managing = (one.id for one in others if is_managed(one, address, linked=one.id in ids))
+    return next(managing, None)
+
+
+def _is_managed(provider: IdentityProvider, user: User, linked: Collection[str]) -> bool:
+    return is_managed(provider, canonical(user.email), linked=user.id in linked)
 
 
 def _change(user_id: str, action: Action, changed: Callable[[User], User]) -> User:

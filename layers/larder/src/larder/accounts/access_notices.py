@@ -13,8 +13,10 @@ _SCHEDULE = MailContext(
 """No request asks for the mail. Its link begins with the option `BaseUrl`, or with what the provider knows."""
 
 
-def warn_of_ending_access(*, now: datetime, has_time: Callable[[], bool]) -> int:
-    """Send the mails that are due. Returns how many.
+def warn_of_ending_access(
+    *, ended: Callable[[str, MailContext], object], now: datetime, has_time: Callable[[], bool]
+) -> int:
+    """Send the mails that are due. Returns how many. `ended` is called with each user whose access has ended.
 
     Reads one small item for each user whose access ends, and no user. A mail can come twice if this is interrupted.
     Raises TryAgain.
@@ -24,8 +26,9 @@ def warn_of_ending_access(*, now: datetime, has_time: Callable[[], bool]) -> int
         if not has_time():
             break
         if ends_at <= now:
+            ended(user_id, _SCHEDULE)
             repository.delete_ending_access_note(user_id, ends_at)
-        elif warn_at <= now:
+        elif warn_at is not None and warn_at <= now:
             send_later(AccessEnds(user_id=user_id, mail_context=_SCHEDULE))
             repository.note_warning(user_id, ends_at)
             sent += 1

@@ -1,5 +1,6 @@
 """Email addresses: validation, and a canonical form for comparison (RFC 5321, 6531, 6532)."""
 
+import re
 import unicodedata
 from collections.abc import Callable
 from functools import cache, lru_cache
@@ -8,11 +9,22 @@ from typing import Any
 from larder.errors import InvalidEmail
 
 MAX_ADDRESS_LENGTH = 254
+_MAX_LOCAL_LENGTH = 64
+"""Bytes (RFC 5321, 4.5.3.1.1)."""
+
+_REACHABLE = re.compile(r"\.(?![0-9]+$)[^.]+$")
+"""The domain has a top-level domain, which is no number."""
 
 
 def parse_address(text: str, field: str = "email") -> str:
-    """The address to store and to send email to: normalised and in lower case. Raises InvalidEmail with the field."""
-    local, domain, _ = _parts(text, field)
+    """The address to store and to send email to: normalised and in lower case.
+
+    Raises InvalidEmail with the field, also for an address that no mail can reach. `canonical` accepts it, because
+    version 0.2.0 did.
+    """
+    local, domain, ascii_domain = _parts(text, field)
+    if len(local.encode()) > _MAX_LOCAL_LENGTH or not _REACHABLE.search(ascii_domain):
+        raise InvalidEmail(field)
     return f"{local}@{domain}"
 
 

@@ -6,7 +6,7 @@ time shows whether the address has an account. The function looks up the address
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, get_args
 
 from larder import aws
@@ -208,7 +208,8 @@ class TrustGiven(_Job):
 class MakerLeft(_Job):
     """Notify an owner, found by `user_id`, of the rules and trusted keys of someone who can no longer make them.
 
-    `maker` is their address. They have left the team, or are no longer an owner or admin.
+    `maker` is their address. They have left the team, are no longer an owner or admin, or have lost all access. `known`
+    are the team's keys whose secret they know, and `ending` says when some of these end, in milliseconds.
     """
 
     kind = "maker_left"
@@ -218,6 +219,8 @@ class MakerLeft(_Job):
     maker: str
     rules: list[str]
     keys: list[str]
+    known: list[str] = field(default_factory=list)
+    ending: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

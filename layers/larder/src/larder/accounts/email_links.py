@@ -26,7 +26,13 @@ from larder.accounts.email_jobs import (
 )
 from larder.accounts.link_tokens import CONFIRMS, claims_of, credentials_of
 from larder.accounts.models import Account, EmailTaken, User
-from larder.accounts.service import accepts_password, check_accepts_password, replace_account
+from larder.accounts.service import (
+    accepts_password,
+    check_accepts_password,
+    check_address_can_change,
+    check_uses_password,
+    replace_account,
+)
 from larder.actor import LINK, Actor
 from larder.audit.models import Action
 from larder.audit.service import audited
@@ -81,15 +87,16 @@ def request_new_email(
     changes. The link to the new address is sent when the user confirms the change on the page of that one.
 
     The caller cannot see whether another user has the new address. Raises ChangeEmailDisabled, InvalidEmail,
-    EmailUnchanged, TooManyRequests, and ProviderRequired if a provider is required for either address.
+    EmailUnchanged, TooManyRequests, AddressIsLinked, and ProviderRequired if a provider is required for either address.
     """
     if not settings().enable_change_email:
         raise ChangeEmailDisabled
     address = parse_address(new_email, "new_email")
     if address == user.email:
         raise EmailUnchanged
-    check_accepts_password(user.email)
+    check_uses_password(user)
     check_accepts_password(address)
+    check_address_can_change(user, address)
     take_if_counted(f"email-changes-by#{user.id}", EMAIL_CHANGES, now=now)
     if (
         settings().confirm_email_change
@@ -142,9 +149,10 @@ def follow_verification_token(
         if new_email is not None and claims.get("credentials") != credentials_of(user):
             raise InvalidVerificationToken
         if new_email is not None:
-            # The provider may have been required since the link was sent.
-            check_accepts_password(user.email)
+            # The provider may have been required, or linked, since the link was sent.
+            check_uses_password(user)
             check_accepts_password(new_email)
+            check_address_can_change(user, new_email)
         email = new_email or user.email
         is_same_address = canonical(user.email) == canonical(email)
         if user.email != claims["email"] and not (new_email is not None and is_same_address):

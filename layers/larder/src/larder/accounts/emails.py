@@ -42,11 +42,8 @@ from larder.mail import templates
 from larder.mail.models import Message
 from larder.metrics import count
 from larder.rate_limits.models import MAIL_IN_A_DAY, MAIL_IN_AN_HOUR
-from larder.rate_limits.service import take_if_counted
+from larder.rate_limits.service import take
 from larder.settings import settings
-from larder.sso.models import IdentityProvider
-from larder.sso.policy import is_managed
-from larder.sso.service import provider_of_address
 from larder.teams.teams import find_team
 
 _VERIFIED_PAGE = "/verified"
@@ -221,7 +218,7 @@ def _verification_url(
 
 def _send_reset_link(user: User, job: ResetPassword, now: datetime) -> Delivery:
     _count(job, user.email, now)
-    if provider := _required_provider(user.email):
+    if provider := service.managing_provider(user):
         # A password would not work.
         template = partial(templates.sign_in_with_provider, provider=provider.name)
         return _send(template, user, f"{job.mail_context.base_url}/sign-in", now)
@@ -231,13 +228,6 @@ def _send_reset_link(user: User, job: ResetPassword, now: datetime) -> Delivery:
     if own := hook("send_reset_password"):
         return _hand_over(own, user, url, token, job.mail_context.request)
     return _send(templates.reset_password, user, url, now)
-
-
-def _required_provider(email: str) -> IdentityProvider | None:
-    """The provider that people with this address have to sign in with. None if their passwords work."""
-    address = canonical(email)
-    provider = provider_of_address(address)
-    return provider if provider is not None and is_managed(provider, address) else None
 
 
 def _send_invitation(job: InviteToTeam, now: datetime) -> Delivery:
@@ -322,7 +312,7 @@ def _warn_of_end(job: AccessEnds, now: datetime) -> Delivery:
     user = service.find_user(job.user_id)
     if user is None:
         return Delivery(outcome=Outcome.UNKNOWN_USER)
-    provider = _required_provider(user.email)
+    provider = service.managing_provider(user)
     if (
         provider is None
         or user.access_until is None
@@ -360,8 +350,15 @@ def _notify_of_trust(job: TrustGiven, now: datetime) -> Delivery:
 
 
 def _notify_of_departure(job: MakerLeft, now: datetime) -> Delivery:
-    template = partial(templates.maker_left, maker=job.maker, rules=job.rules, keys=job.keys)
-    return _notify_owner(job, template, now, view="protection")
+    template = partial(
+        templates.maker_left,
+        maker=job.maker,
+        rules=job.rules,
+        keys=job.keys,
+        known=job.known,
+        ending={key_id: from_ms(end) for key_id, end in job.ending.items()},
+    )
+    return _notify_owner(job, template, now, view="keys" if job.known else "protection")
 
 
 def _notify_owner(
@@ -386,7 +383,7 @@ def _notify_owner(
 
 
 def _count(job: EmailJob, recipient: str, now: datetime) -> None:
-    """Count an email before it is sent. Raises TooManyRequests.
+    """Count an email before it is sent, also if a proxy limits requests in place of Larder. Raises TooManyRequests.
 
     What strangers can have sent to any address is counted together. Other kinds are counted separately: a thief must
     not use up the emails that would warn the owner. Reset links have no limit by day, so that a stranger who asks for
@@ -394,9 +391,9 @@ def _count(job: EmailJob, recipient: str, now: datetime) -> None:
     """
     sort = "unrequested" if isinstance(job, _UNREQUESTED) else job.kind
     counted = f"{sort}#{hash_key(canonical(recipient))}"
-    take_if_counted(f"mail-by-hour#{counted}", MAIL_IN_AN_HOUR, now=now)
+    take(f"mail-by-hour#{counted}", MAIL_IN_AN_HOUR, now=now)
     if not isinstance(job, ResetPassword):
-        take_if_counted(f"mail-by-day#{counted}", MAIL_IN_A_DAY, now=now)
+        take(f"mail-by-day#{counted}", MAIL_IN_A_DAY, now=now)
 
 
 def _send(template: Callable[..., Message], user: User, url: str, now: datetime) -> Delivery:

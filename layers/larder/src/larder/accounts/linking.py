@@ -1,5 +1,6 @@
 """The ways in which a user signs in: list them, and unlink one."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -12,12 +13,13 @@ from larder.accounts.models import (
     ProviderAccount,
     Session,
 )
-from larder.accounts.service import check_accepts_password, read_account, with_password
+from larder.accounts.service import check_uses_password, read_account, with_password
 from larder.actor import Actor
 from larder.audit.models import Action
 from larder.audit.service import audited
 from larder.concurrency import attempts
 from larder.errors import AccountNotFound, LastAccount, TryAgain
+from larder.sso.memberships import end_given, ending
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -53,10 +55,11 @@ def list_accounts(user_id: str) -> tuple[Credential | None, list[ProviderAccount
     return read_account(user_id).credential, repository.list_provider_accounts(user_id)
 
 
-def unlink(request: UnlinkRequest, session: Session, *, now: datetime) -> None:
+def unlink(request: UnlinkRequest, session: Session, *, now: datetime) -> list[str]:
     """Unlink an account of the session's user, and end the sessions that it started, in one transaction.
 
-    Raises LastAccount, AccountNotFound, ProviderRequired, TryAgain.
+    Then end the memberships that the provider gave. If that is interrupted, the sweep goes on. Returns the ids of their
+    teams. Raises LastAccount, AccountNotFound, ProviderRequired, TryAgain.
     """
     user_id, actor = session.user_id, Actor(session.id, session.user_id)
     for _ in attempts():
@@ -65,27 +68,36 @@ def unlink(request: UnlinkRequest, session: Session, *, now: datetime) -> None:
             raise LastAccount
         new, provider_id, writes = _unlinked(request, stored, accounts, now)
         # A managed user has to sign in with the provider.
-        check_accepts_password(stored.user.email)
-        if _committed(stored, new, provider_id, writes, actor):
-            return
+        check_uses_password(stored.user)
+        if _committed(stored, new, provider_id, writes, actor, now):
+            return _end_given(provider_id, user_id, now)
     raise TryAgain
 
 
-def unlink_for_operator(user_id: str, provider_id: str, *, now: datetime) -> bool:
-    """Unlink the user's account of a provider, even if it is the last way to sign in, and end its sessions.
+def unlink_for_operator(user_id: str, provider_id: str, *, now: datetime) -> list[str] | None:
+    """Unlink the user's account of a provider like `unlink`, even if it is the last way to sign in.
 
-    Another person of the provider can then be linked to the user. Returns False if there is no such account. Raises
+    Another person of the provider can then be linked to the user. Returns None if there is no such account. Raises
     NotSignedIn, TryAgain.
     """
     request = UnlinkRequest(provider_id=provider_id)
     for _ in attempts():
         stored, accounts = read_account(user_id), repository.list_provider_accounts(user_id)
         if not any(map(request.names, accounts)):
-            return False
+            return None
         new, _, writes = _unlinked(request, stored, accounts, now)
-        if _committed(stored, new, provider_id, writes, None):
-            return True
+        if _committed(stored, new, provider_id, writes, None, now):
+            return _end_given(provider_id, user_id, now)
     raise TryAgain
+
+
+def _end_given(provider_id: str | None, user_id: str, now: datetime) -> list[str]:
+    """What this does not end, the hourly sweep does."""
+    if provider_id is None:
+        return []
+    with suppress(TryAgain):
+        return end_given(provider_id, user_id, now, now=now)
+    return []
 
 
 def _committed(
@@ -94,6 +106,7 @@ def _committed(
     provider_id: str | None,
     writes: "list[Write]",
     actor: Actor | None,
+    now: datetime,
 ) -> bool:
     """Commit the writes, and end the sessions that the account started. False if the user has changed."""
     user_id = stored.user.id
@@ -101,6 +114,8 @@ def _committed(
     for one in sessions[_MOST_IN_A_TRANSACTION:]:
         repository.delete_session(user_id, one.token_hash)
     subject = provider_id or CREDENTIAL_PROVIDER
+    if provider_id is not None:
+        writes = [*writes, ending(provider_id, user_id, now=now)]
     return (
         repository.change(
             stored,
@@ -124,6 +139,9 @@ def _unlinked(
         return with_password(stored, None, ends_sessions=False, now=now), None, []
     for account in accounts:
         if request.names(account):
-            user = replace(stored.user, updated_at=now)
+            # The end of their access stays: unlinking gives nobody more.
+            managed_by = stored.user.managed_by
+            kept = None if managed_by == account.provider_id else managed_by
+            user = replace(stored.user, managed_by=kept, updated_at=now)
             return replace(stored, user=user), account.provider_id, repository.unlinking(account)
     raise AccountNotFound

@@ -28,7 +28,8 @@ class User:
     when `password_version` was below `keys_from` has ended.
 
     Sessions and keys of the user are refused from `access_until` on, which each sign-in with a required provider moves,
-    and while `suspended_at` is set. Both are None for no end.
+    and while `suspended_at` is set. Both are None for no end. `managed_by` is the id of the required provider of a
+    managed user. Users of version 0.2.0 have none until their next sign-in; the domain of their address says it.
     """
 
     id: str
@@ -43,6 +44,7 @@ class User:
     password_version: int = 0
     keys_from: int = 0
     access_until: datetime | None = None
+    managed_by: str | None = None
     suspended_at: datetime | None = None
     version: int = 0
 

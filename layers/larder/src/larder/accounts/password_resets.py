@@ -18,7 +18,7 @@ from larder.accounts.models import ResetToken, User
 from larder.accounts.passwords import check_new_password, hash_password
 from larder.accounts.service import (
     accepts_password,
-    check_accepts_password,
+    check_uses_password,
     delete_ended_keys,
     read_account,
     with_password,
@@ -94,7 +94,7 @@ def reset_password(
             raise InvalidLinkToken from None
         if not _is_for(reset, account.user):
             raise InvalidLinkToken
-        check_accepts_password(account.user.email)
+        check_uses_password(account.user)
         # Without a password and without an account at a provider, no stranger can have signed in: the operator made the
         # account, or removed these by giving the account to a new address. The operator knows about its keys.
         unlinking = [] if account.user.proven else repository.unlinking_all(account.user.id)

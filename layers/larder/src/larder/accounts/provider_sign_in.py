@@ -32,7 +32,13 @@ from larder.accounts.email_jobs import (
 )
 from larder.accounts.email_links import notify_previous_address
 from larder.accounts.models import Account, EmailTaken, ProviderAccount, Session, User
-from larder.accounts.service import delete_ended_keys, new_account, read_account, with_password
+from larder.accounts.service import (
+    delete_ended_keys,
+    managing_provider,
+    new_account,
+    read_account,
+    with_password,
+)
 from larder.accounts.sessions import new_session
 from larder.accounts.sign_in import check_sign_up_policy
 from larder.actor import Actor, by_provider
@@ -55,9 +61,9 @@ from larder.sso import callback
 from larder.sso.callback import CallbackRequest
 from larder.sso.memberships import changes_at_sign_in
 from larder.sso.models import Identity
-from larder.sso.policy import managed_until, session_lifetime
+from larder.sso.policy import is_managed, managed_until, session_lifetime
 from larder.sso.refusals import Refusal, SignInRefused
-from larder.sso.service import domain_of_address, find_provider, note_failure, note_sign_in
+from larder.sso.service import find_provider, note_failure, note_sign_in
 from larder.sso.state import PendingSignIn
 
 if TYPE_CHECKING:
@@ -163,7 +169,7 @@ def _sign_in(
                 now=now,
             )
             entry = audited(user.id, Action.SIGNED_IN, session.id, _actor(identity, user))
-            groups = changes_at_sign_in(provider.id, identity.groups, user.id, now=now)
+            groups = changes_at_sign_in(provider, identity.groups, user.id, now=now)
             change.writes += [*repository.starting(session), entry, *groups.writes]
             change.left = groups.left
         if not _committed(identity, pending, change.writes, now):
@@ -203,6 +209,9 @@ def _link(
         change = _linked(identity, user.id, mail_context, now)
         if _committed(identity, pending, change.writes, now):
             _tell(change, identity, mail_context, now)
+            lifetime = session_lifetime(identity.provider, canonical(user.email))
+            if lifetime is not None:
+                repository.shorten_sessions(user.id, now + lifetime)
             return FinishedSignIn(
                 user=change.user,
                 session=None,
@@ -219,11 +228,15 @@ def _check_is_not_managed_by_another(identity: Identity, user: User) -> None:
 
     Raises SignInRefused.
     """
-    address = canonical(user.email)
-    if address.rpartition("@")[2] in identity.provider.domains:
+    provider, address = identity.provider, canonical(user.email)
+    domain = address.rpartition("@")[2]
+    if domain in provider.domains:
         return
-    domain = domain_of_address(address)
-    if domain is not None and domain.requires_provider(address):
+    managing = managing_provider(user)
+    if managing is None or managing.id == provider.id:
+        return
+    # Of several links that are required, each will do. The domain of the address has precedence.
+    if domain in managing.domains or not is_managed(provider, address, linked=True):
         raise SignInRefused(Refusal.PROVIDER_REQUIRED)
 
 
@@ -405,6 +418,9 @@ def _linked(identity: Identity, user_id: str, mail_context: MailContext, now: da
         user = replace(stored.user, email_verified=True, proven=True, updated_at=now)
         new = replace(stored, user=user)
         change.writes.append(_entry(Action.EMAIL_PROVEN, user, identity))
+    if new.user.access_until is None:
+        # Linking never moves an end: another provider may have set it.
+        new = replace(new, user=_with_access(identity, new.user, now))
     _replace(change, stored, new, always=True)
     _add_link(change, identity, of_deleted, own, mail_context, now)
     return change
@@ -469,11 +485,12 @@ def _replace(change: _Change, old: Account, new: Account, *, always: bool = Fals
 
 
 def _with_access(identity: Identity, user: User, now: datetime) -> User:
-    """The access of a managed user ends some days after this sign-in. It stays for users of other domains."""
-    address = canonical(user.email)
-    if address.rpartition("@")[2] not in identity.provider.domains:
+    """The access of a managed user ends some days after this sign-in. Another provider may manage the user."""
+    provider, address = identity.provider, canonical(user.email)
+    ends_at = managed_until(provider, address, linked=True, now=now)
+    if ends_at is None and address.rpartition("@")[2] not in provider.domains:
         return user
-    return replace(user, access_until=managed_until(identity.provider, address, now=now))
+    return replace(user, access_until=ends_at, managed_by=None if ends_at is None else provider.id)
 
 
 def _own_and_others(

@@ -51,6 +51,7 @@ from larder.tables import (
     commit_returning,
     try_commit,
 )
+from larder.teams.users import provider_account_key
 
 _USER = "user"
 _ACCOUNT = f"account#{CREDENTIAL_PROVIDER}"
@@ -104,8 +105,8 @@ def list_users() -> Iterator[User]:
 
 def linked_to(provider_id: str, user_ids: Sequence[str]) -> set[str]:
     """The ids of those users who have an account of the provider."""
-    sk = _PROVIDER_ACCOUNT + provider_id
-    return {item["pk"] for item in IDENTITY.get_many([(user_id, sk) for user_id in user_ids])}
+    keys = [provider_account_key(user_id, provider_id) for user_id in user_ids]
+    return {item["pk"] for item in IDENTITY.get_many(keys)}
 
 
 def with_passwords(users: Sequence[User]) -> set[str]:
@@ -215,11 +216,11 @@ def delete_ending_keys_note(user_id: str) -> None:
     commit(IDENTITY.delete(_ENDING_KEYS, user_id))
 
 
-def users_with_ending_access() -> Iterator[tuple[str, datetime, datetime]]:
-    """Ids of users whose access ends or has ended, when it does, and when to warn them, unless they were warned."""
+def users_with_ending_access() -> Iterator[tuple[str, datetime, datetime | None]]:
+    """Ids of users whose access ends or has ended, when it does, and when to warn them. None if they were warned."""
     for item in IDENTITY.query(equals(pk=_ENDING_ACCESS)):
-        if "warned" not in item:
-            yield item["sk"], from_ms(item["access_until"]), from_ms(item["warn_at"])
+        warn_at = None if "warned" in item else from_ms(item["warn_at"])
+        yield item["sk"], from_ms(item["access_until"]), warn_at
 
 
 def note_warning(user_id: str, ends_at: datetime) -> None:
@@ -303,13 +304,22 @@ def list_sessions(user_id: str) -> list[Session]:
     return sorted(sessions, key=lambda session: session.created_at, reverse=True)
 
 
-def extend_session(session: Session) -> bool:
-    """Store the new expiry. False if the session has ended in the meantime."""
+def extend_session(session: Session, *, ends_at: datetime) -> bool:
+    """Store the new expiry. False if the session has ended or got another end in the meantime.
+
+    `ends_at` is the end that was read.
+    """
     record, holder = _session_items(session)
-    return commit(
-        IDENTITY.put(record, when=equals(generation=session.generation)),
-        IDENTITY.put(holder, when=exists("pk")),
-    )
+    same = equals(generation=session.generation, ends_at=to_ms(ends_at))
+    return commit(IDENTITY.put(record, when=same), IDENTITY.put(holder, when=exists("pk")))
+
+
+def shorten_sessions(user_id: str, until: datetime) -> None:
+    """Let the sessions of a user end at that time, unless they end before it."""
+    for session in list_sessions(user_id):
+        if session.expires_at > until:
+            record, _ = _session_items(replace(session, expires_at=until))
+            commit(IDENTITY.put(record, when=equals(generation=session.generation)))
 
 
 def delete_session(
@@ -389,8 +399,7 @@ def using(account: ProviderAccount, *, now: datetime, address: str | None) -> Wr
     It fails if the account is gone. `address` is that of the account from now on.
     """
     return IDENTITY.update(
-        account.user_id,
-        _PROVIDER_ACCOUNT + account.provider_id,
+        *provider_account_key(account.user_id, account.provider_id),
         set={"updated_at": to_ms(now), "address": address},
         add={"version": 1},
         when=equals(id=account.id),
@@ -404,8 +413,7 @@ def unlinking(account: ProviderAccount) -> list[Write]:
             _subject_pk(account.issuer, account.subject), _SUBJECT, when=equals(id=account.id)
         ),
         IDENTITY.delete(
-            account.user_id,
-            _PROVIDER_ACCOUNT + account.provider_id,
+            *provider_account_key(account.user_id, account.provider_id),
             when=equals(id=account.id, version=account.version),
         ),
     ]
@@ -509,6 +517,7 @@ def _user_items(user: User) -> tuple[Item, Item]:
         "password_version": user.password_version,
         "keys_from": user.keys_from or None,
         "access_until": _ms(user.access_until),
+        "managed_by": user.managed_by,
         "suspended_at": _ms(user.suspended_at),
         "version": user.version,
     }
@@ -579,6 +588,7 @@ def _user(item: Item) -> User:
         password_version=item["password_version"],
         keys_from=item.get("keys_from", 0),
         access_until=_moment(item, "access_until"),
+        managed_by=item.get("managed_by"),
         suspended_at=_moment(item, "suspended_at"),
         version=item["version"],
     )
@@ -591,9 +601,10 @@ def _subject_pk(issuer: str, subject: str) -> str:
 
 
 def _provider_account_item(account: ProviderAccount) -> Item:
+    pk, sk = provider_account_key(account.user_id, account.provider_id)
     return {
-        "pk": account.user_id,
-        "sk": _PROVIDER_ACCOUNT + account.provider_id,
+        "pk": pk,
+        "sk": sk,
         "id": account.id,
         "issuer": account.issuer,
         "account_id": account.subject,

@@ -22,6 +22,7 @@ from larder.audit.models import Action
 from larder.audit.service import audited
 from larder.concurrency import attempts
 from larder.errors import (
+    AddressIsLinked,
     InvalidEmailOrPassword,
     InvalidPassword,
     InvalidValue,
@@ -34,14 +35,15 @@ from larder.names import parse_name
 from larder.rate_limits import guesses
 from larder.settings import listed, settings
 from larder.sso import repository as sso_repository
-from larder.sso.models import Domain
-from larder.sso.policy import managed_until
-from larder.sso.service import domain_of_address, provider_of_address
+from larder.sso.models import Domain, IdentityProvider
+from larder.sso.policy import is_managed, managed_until
+from larder.sso.service import domain_of_address, find_provider, provider_of_address
 
 if TYPE_CHECKING:
     from larder.tables import Write
 
 MAX_IMAGE_LENGTH = 2048
+_IMAGE = re.compile(r"(?:https?://|data:image/[a-z0-9.+-]+[;,])[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
 
 
 def create_user(
@@ -147,6 +149,7 @@ def check_password(user: User, password: str, *, now: datetime) -> None:
     check_not_too_long(password)
     account, domain = repository.get_account_and_domain(user.email)
     _check_accepts_password(user.email, domain)
+    check_not_managed(user)
     stored = account.password_hash if account and account.user.id == user.id else None
     _check_matches(user.id, password, stored, now)
 
@@ -158,12 +161,54 @@ def access_of(email: str, *, now: datetime) -> datetime | None:
     return None if provider is None else managed_until(provider, address, now=now)
 
 
+def managing_provider(user: User) -> IdentityProvider | None:
+    """The provider that manages the user, by the domain of their address or by a link. None if they are not managed.
+
+    The domain has precedence: it manages users before they have signed in.
+    """
+    address = canonical(user.email)
+    provider = provider_of_address(address)
+    if provider is not None and is_managed(provider, address):
+        return provider
+    linked = None if user.managed_by is None else find_provider(user.managed_by)
+    return linked if linked is not None and is_managed(linked, address, linked=True) else None
+
+
 def check_accepts_password(email: str) -> None:
     """Check that no provider is required for the address. Raises ProviderRequired, InvalidEmail.
 
     The transaction of the change that follows checks it again, with `accepts_password`.
     """
     _check_accepts_password(email, domain_of_address(canonical(email)))
+
+
+def check_uses_password(user: User) -> None:
+    """Check that no provider manages the user. Raises ProviderRequired.
+
+    The transaction of the change that follows checks it again: with `accepts_password`, and on condition that the user
+    has not changed.
+    """
+    check_accepts_password(user.email)
+    check_not_managed(user)
+
+
+def check_not_managed(user: User) -> None:
+    """Check that no link makes the user managed. Reads nothing for all others. Raises ProviderRequired."""
+    provider = None if user.managed_by is None else managing_provider(user)
+    if provider is not None:
+        raise ProviderRequired(provider.id)
+
+
+def check_address_can_change(user: User, new_email: str) -> None:
+    """Check that the new address stays in the domains of a company that the user is linked to. Raises AddressIsLinked.
+
+    The link would otherwise be all that shows that the account is the company's.
+    """
+    provider = provider_of_address(canonical(user.email))
+    if provider is None or canonical(new_email).rpartition("@")[2] in provider.domains:
+        return
+    if repository.linked_to(provider.id, [user.id]):
+        raise AddressIsLinked
 
 
 def accepts_password(email: str) -> "Write":
@@ -211,7 +256,7 @@ def change_password(
     check_not_too_long(change.current, "current_password")
 
     def changed(account: Account) -> Account:
-        check_accepts_password(account.user.email)
+        check_uses_password(account.user)
         _check_matches(user_id, change.current, account.password_hash, now)
         password_hash, ends = hash_password(change.new), change.ends_other_sessions
         new = with_password(account, password_hash, ends_sessions=ends, now=now)
@@ -359,11 +404,10 @@ def is_operator(user: User) -> bool:
 
 
 def parse_image(image: str | None) -> str | None:
-    """The URL of an image. Raises InvalidValue."""
-    if image is not None and not (
-        len(image) <= MAX_IMAGE_LENGTH and re.fullmatch(r"https?://[\x21-\x7e]+", image)
-    ):
+    """The address of an image, or a small one as `data:`. Raises InvalidValue."""
+    if image is not None and not (len(image) <= MAX_IMAGE_LENGTH and _IMAGE.fullmatch(image)):
         raise InvalidValue(
-            "image", f"must be an http or https address of at most {MAX_IMAGE_LENGTH} characters"
+            "image",
+            f"must be an http, https or data:image address of at most {MAX_IMAGE_LENGTH} characters",
         )
     return image

@@ -132,7 +132,8 @@ def extend_session(session: Session, user: User, *, now: datetime) -> Session:
     if expires_at == session.expires_at:
         return session
     extended = replace(session, updated_at=now, expires_at=expires_at)
-    return extended if repository.extend_session(extended) else session
+    same = repository.extend_session(extended, ends_at=session.expires_at)
+    return extended if same else session
 
 
 def is_fresh(session: Session, *, now: datetime) -> bool:

@@ -39,6 +39,7 @@ from larder.errors import (
     InvalidEmail,
     InvalidEmailOrPassword,
     InvitationRequired,
+    ProviderRequired,
     SessionExpired,
     SessionNotFresh,
     SignUpDisabled,
@@ -171,9 +172,13 @@ def _sign_in(
     except InvalidEmailOrPassword:
         guesses.count_wrong(guessed, now=now)
         raise
-    if not user.has_access(now):
+    try:
+        service.check_not_managed(user)
+        if not user.has_access(now):
+            raise UserSuspended
+    except (ProviderRequired, UserSuspended):
         guesses.accept(guessed, now=now)
-        raise UserSuspended
+        raise
     if settings().require_email_verification and not user.email_verified:
         guesses.accept(guessed, now=now)
         send_later(
@@ -262,6 +267,7 @@ def give_account(user_id: str, email: str, *, now: datetime) -> tuple[User, User
                 email_verified=False,
                 proven=False,
                 access_until=ends_at,
+                managed_by=None,
             ),
         )
 

@@ -1,11 +1,12 @@
 """Team members as users."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
 from larder.accounts.models import User
+from larder.accounts.repository import linked_to
 from larder.accounts.service import find_users
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation
@@ -30,7 +31,10 @@ class MembersPage:
 
 
 class Knower(NamedTuple):
-    """A user who knows the secret of a key. `name` is None for a deleted user, `left_at` for a member of the team."""
+    """A user who knows the secret of a key. `name` is None for a deleted user.
+
+    `left_at` is when they left the team or were suspended, None for a member.
+    """
 
     user_id: str
     name: str | None
@@ -42,12 +46,28 @@ def knowers(team_id: str, user_ids: Iterable[str]) -> dict[str, Knower]:
     ids = sorted({*user_ids})
     users = find_users(ids) if ids else {}
     left = members.departures(team_id, ids) if ids else {}
-    return {
-        user_id: Knower(
-            user_id, users[user_id].name if user_id in users else None, left.get(user_id)
-        )
-        for user_id in ids
-    }
+    found = {}
+    for user_id in ids:
+        user = users.get(user_id)
+        suspended_at = None if user is None else user.suspended_at
+        left_at = left.get(user_id) or suspended_at
+        found[user_id] = Knower(user_id, None if user is None else user.name, left_at)
+    return found
+
+
+def _with_their_links(found: list[Member]) -> list[Member]:
+    """The members. Those whose account at the provider is gone are no longer managed by it."""
+    by_provider: dict[str, list[str]] = {}
+    for member in found:
+        if member.managed_by is not None:
+            by_provider.setdefault(member.managed_by, []).append(member.user_id)
+    linked = {(one, user) for one, users in by_provider.items() for user in linked_to(one, users)}
+    return [
+        member
+        if (member.managed_by, member.user_id) in linked
+        else replace(member, managed_by=None, group=None)
+        for member in found
+    ]
 
 
 def page_with_users(
@@ -61,6 +81,7 @@ def page_with_users(
 ) -> MembersPage:
     """A page of a team's members, without users who have just deleted their account."""
     found, following = members.page_of_members(team_id, since=since, until=until, limit=limit)
+    found = _with_their_links(found)
     users = find_users([member.user_id for member in found])
     open_invitations: list[Invitation] = []
     group_roles: list[tuple[str, Role, str | None]] = []

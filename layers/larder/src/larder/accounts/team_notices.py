@@ -1,7 +1,8 @@
 """Notices to the owners of a team about how it trusts credentials."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 
 from larder.accounts.email_jobs import (
     EmailJob,
@@ -13,8 +14,9 @@ from larder.accounts.email_jobs import (
     send_later,
 )
 from larder.accounts.models import User
+from larder.clock import to_ms
 from larder.errors import TryAgain
-from larder.teams.members import list_members, roles_in, rules_made_by, teams_of
+from larder.teams.members import list_members, roles_in, teams_of
 
 
 def notify_owners_of_protection(
@@ -79,23 +81,33 @@ def notify_owners_of_key(
 
 
 def notify_owners_of_departure(
-    team_id: str, maker: User, keys: Sequence[str], mail_context: MailContext
+    team_id: str,
+    maker: User,
+    *,
+    rules: Sequence[str],
+    keys: Sequence[str],
+    known: Sequence[str],
+    ending: Mapping[str, datetime],
+    mail_context: MailContext,
 ) -> None:
-    """Send the owners an email about the rules that a user has added, and the ids of their trusted keys, if any.
+    """Send the owners an email about what a user leaves behind, if anything.
 
-    Call it when the user has left the team or is no longer an owner or admin.
+    These are the rules that they have added, the ids of their trusted keys, and of the keys of the team whose secret
+    they know. `ending` says which of the latter end, and when. Call it when the user has left the team, is no longer an
+    owner or admin, or has lost all access.
     """
     with suppress(TryAgain):
-        made = rules_made_by(team_id, maker.id)
-        if made or keys:
+        if rules or keys or known:
             _notify_owners(
                 team_id,
                 lambda user_id: MakerLeft(
                     user_id=user_id,
                     team_id=team_id,
                     maker=maker.email,
-                    rules=made,
+                    rules=[*rules],
                     keys=[*keys],
+                    known=[*known],
+                    ending={key_id: to_ms(end) for key_id, end in ending.items()},
                     mail_context=mail_context,
                 ),
             )

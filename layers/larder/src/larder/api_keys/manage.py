@@ -233,6 +233,11 @@ def update_key(
     for _ in attempts():
         key = _find(principal, key_id, of_team=of_team)
         changed = _apply(key, changes, now)
+        if key.orphaned_at is not None and changed.orphaned_at is None:
+            # The principal takes it over from its maker.
+            user_id = principal.user_id
+            is_member = user_id in members.roles_in(key.holder_id, [user_id])
+            changed = replace(changed, made_by=user_id if is_member else None)
         if changed.may_trust and not key.may_trust:
             raise InvalidValue("permissions", _TRUST_IS_FOR_NEW)
         check_reach(principal, key)
@@ -284,7 +289,7 @@ def _apply(key: ApiKey, changes: KeyChanges, now: datetime) -> ApiKey:
         check_expires_in(changes.expires_in_s)
         seconds = changes.expires_in_s
         ends_at = None if seconds is None else now + timedelta(seconds=seconds)
-        changed = replace(changed, expires_at=ends_at)
+        changed = replace(changed, expires_at=ends_at, orphaned_at=None, ordinary_end=None)
     return _apply_limits(changed, changes, now)
 
 

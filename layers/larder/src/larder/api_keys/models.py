@@ -96,6 +96,9 @@ class ApiKey:
     A team's own key acts with the role `role_cap`. `made_by` is the user who made it, None for the operator. `known_to`
     are the users who have seen the secret.
 
+    A key that its maker left behind (`orphans`) has `orphaned_at`, when its grace began. `expires_at` is then the end
+    of the grace, and `ordinary_end` the expiry that the key had.
+
     `scope` is set if it does not follow from the id: the own scope of the key's user, of the key that it replaced or of
     the job that it is for. SHARED_SCOPE is that of a trusted job of a CI.
     """
@@ -129,6 +132,8 @@ class ApiKey:
     made_by: str | None = None
     known_to: tuple[str, ...] = ()
     role_cap: Role | None = None
+    orphaned_at: datetime | None = None
+    ordinary_end: datetime | None = None
 
     @property
     def owned_by_team(self) -> bool:
@@ -160,6 +165,11 @@ class ApiKey:
     def may_trust(self) -> bool:
         """Whether the key has `artifacts: trust`. Each request also checks the role of its user."""
         return TRUST in self.permissions.get("artifacts", ())
+
+    @property
+    def does_more(self) -> bool:
+        """Whether the key does more with artifacts than a build needs."""
+        return not {*self.permissions.get("artifacts", ())} <= {*CACHE_ACTIONS}
 
     @property
     def is_trusted(self) -> bool:

@@ -137,6 +137,8 @@ def _attributes(key: ApiKey) -> Item:
         "made_by": key.made_by,
         "known_to": list(key.known_to) or None,
         "role_cap": None if key.role_cap is None else key.role_cap.value,
+        "orphaned_at": None if key.orphaned_at is None else to_ms(key.orphaned_at),
+        "ordinary_end": None if key.ordinary_end is None else to_ms(key.ordinary_end),
     }
 
 
@@ -182,6 +184,8 @@ def _from_item(item: Item) -> ApiKey:
         made_by=item.get("made_by"),
         known_to=tuple(item.get("known_to", ())),
         role_cap=Role(item["role_cap"]) if "role_cap" in item else None,
+        orphaned_at=moment("orphaned_at"),
+        ordinary_end=moment("ordinary_end"),
     )
 
 
@@ -221,7 +225,8 @@ def add(
     user's sessions of this generation have ended. `also` are other writes of the transaction. With `changes_team`, they
     change the item of the team, on condition that it exists.
 
-    Raises KeyLimitReached unless `limited` is False.
+    `limited` is False for a key that replaces another of its holder: it counts against twice the limit, so that keys
+    can be rotated at the limit. Raises KeyLimitReached.
     """
     writes = [API_KEYS.put(_attributes(key), when=missing("key_hash"))]
     if key.has_user:
@@ -262,9 +267,9 @@ def adopt(old: ApiKey, new: ApiKey, *also: Write, now: datetime) -> bool:
 def _commit_counted(key: ApiKey, *writes: Write, limited: bool = True, now: datetime) -> bool:
     """Commit, and add the key to the set of its holder. False if one of the writes fails. Raises KeyLimitReached."""
     most = settings().max_keys_per_user
-    counted = exists("version")
-    if limited:
-        counted &= missing("hashes") | size_below(hashes=most)
+    if not limited:
+        most = 2 * most + 1
+    counted = exists("version") & (missing("hashes") | size_below(hashes=most))
     count = _BESIDE_KEYS.update(
         _KEYS_OF + key.holder_id, add={"hashes": {key.key_hash}, "version": 1}, when=counted
     )
@@ -272,7 +277,7 @@ def _commit_counted(key: ApiKey, *writes: Write, limited: bool = True, now: date
         failed = try_commit(count, *writes)
         if failed != [count]:
             return not failed
-        if _recount(key.holder_id, now=now) >= most and limited:
+        if _recount(key.holder_id, now=now) >= most:
             raise KeyLimitReached(most)
     raise TryAgain
 
@@ -541,6 +546,13 @@ def change(old: ApiKey, new: ApiKey, *also: Write) -> ApiKey | None:
         return None
     # A transaction returns no items, and the counts of uses may have changed.
     return get(old.key_hash)
+
+
+def change_if_same(old: ApiKey, new: ApiKey) -> bool:
+    """Write the attributes that differ. False if the key has changed since it was read."""
+    before, after = _attributes(old), _attributes(new)
+    changes = {name: value for name, value in after.items() if value != before[name]}
+    return commit(API_KEYS.update(old.key_hash, set=changes, when=_unchanged(old)))
 
 
 def ending(key: ApiKey, expires_at: datetime, *, now: datetime) -> Write:

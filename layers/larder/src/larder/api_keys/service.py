@@ -182,7 +182,6 @@ def store_key(
     *,
     maker: "User | None" = None,
     actor: Actor | None = None,
-    limited: bool = True,
     replaces: ApiKey | None = None,
     ending: "Sequence[Write]" = (),
     trust: FirstTrust = NO_TRUST,
@@ -197,7 +196,7 @@ def store_key(
 
     `replaces` is the key that this one replaces, and `ending` the writes that end it, in the same transaction. Raises
     TryAgain if it has changed, or if one of `also`, other writes of the transaction, fails. `trust` is what the key
-    does to its team. Raises KeyLimitReached unless `limited` is False.
+    does to its team. Raises KeyLimitReached.
     """
     from larder.api_keys import audited
 
@@ -207,7 +206,10 @@ def store_key(
     )
     writes = (*entries, *ending, *trust.writes, *also)
     store = partial(
-        repository.add, generation=generation, limited=limited, changes_team=bool(trust.writes)
+        repository.add,
+        generation=generation,
+        limited=replaces is None or replaces.holder_id != key.holder_id,
+        changes_team=bool(trust.writes),
     )
     for _ in attempts():
         stored = key
@@ -337,11 +339,10 @@ def end_after(key: ApiKey, overlap_s: int, *, now: datetime) -> "Write":
 def _create_successor(
     old: ApiKey, ending: "Sequence[Write]", to_team: bool, now: datetime
 ) -> tuple[ApiKey, str]:
-    """Not limited, so that the keys of a user or team that has the most can be rotated."""
     new = _successor(repository.with_metadata(old), now)
     key, raw = prepare_key(replace(new, user_id=None) if to_team else new, now=now)
     key = replace(key, scope=scope_for_team(old) if to_team else old.own_scope)
-    return store_key(key, limited=to_team, replaces=old, ending=ending), raw
+    return store_key(key, replaces=old, ending=ending), raw
 
 
 def scope_for_team(old: ApiKey) -> str | None:
@@ -351,8 +352,9 @@ def scope_for_team(old: ApiKey) -> str | None:
 
 def _successor(old: ApiKey, now: datetime) -> NewKey:
     lifetime = None
-    if old.expires_at is not None and not settings().disable_custom_key_expiry:
-        lifetime = old.expires_at - old.created_at
+    ends_at = old.expires_at if old.orphaned_at is None else old.ordinary_end
+    if ends_at is not None and not settings().disable_custom_key_expiry:
+        lifetime = ends_at - old.created_at
     return NewKey(
         user_id=old.user_id if old.has_user else None,
         team_id=old.team_id,

@@ -45,7 +45,6 @@ MAX_CI_LENGTH = 50
 MAX_DURATION_MS = 10**10
 """Four months: no build takes longer."""
 
-BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 REVISION = re.compile(r"[A-Za-z0-9]{1,128}")
 PRINTABLE = re.compile(r"[\x20-\x7e]+")
 
@@ -73,7 +72,7 @@ def parse_hash(text: str, field_name: str = "hash") -> ArtifactHash:
 
 
 def is_tag(text: str) -> bool:
-    return 0 < len(text) <= MAX_TAG_LENGTH and BASE64.fullmatch(text) is not None
+    return len(text) <= MAX_TAG_LENGTH and PRINTABLE.fullmatch(text) is not None
 
 
 def is_revision(text: str) -> bool:

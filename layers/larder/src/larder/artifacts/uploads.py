@@ -89,7 +89,7 @@ def store(
         report_kept(replaces, artifact, now=now)
         return replaces
     if not quota.can_fit(artifact, view):
-        raise LargerThanQuota
+        raise LargerThanQuota(hash, artifact.size_bytes, view.quota_bytes or 0)
     reserve = partial(quota.reservation, view=view, counted_on=now.date(), evicts=True, now=now)
     with (
         _recording_scope(artifact.upload, writer, view, now),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from larder.misses.comparison import LOCKFILES, MANIFEST, TURBO_JSON, changed_files
+from larder.misses.differences import Differences
 from larder.misses.hints import Hint, Hints
 from larder.misses.inputs import MAX_HINTS, hints_of
 from larder.misses.summaries import Summary
@@ -13,9 +14,13 @@ _OUTSIDE = (Hint.IGNORED, Hint.UNTRACKED)
 
 
 def with_committed(
-    base_report: Mapping[str, Any], report: Mapping[str, Any], base: Summary, run: Summary
+    base_report: Mapping[str, Any],
+    report: Mapping[str, Any],
+    base: Summary,
+    run: Summary,
+    compared: Differences,
 ) -> Hints:
-    """The hints of the report, with the files that differ between the two commits.
+    """The hints of the report, with the files that differ between the two commits. Raises OutOfSteps.
 
     Between the same commit, none does. Else these follow only if both checkouts had no uncommitted change, and both
     reports name every input, lockfile and turbo.json that is not in git: then every other file that differs is in a
@@ -34,7 +39,8 @@ def with_committed(
     folders = {"", *(task.directory for task in run.tasks.values())}
     settings = {f"{folder}/{name}".lstrip("/") for folder in folders for name in TURBO_JSON}
     others = settings | {*LOCKFILES, MANIFEST}
-    return replace(hints, committed=(others | changed_files(base, run).keys()) - outside)
+    changed = changed_files(base, run, compared)
+    return replace(hints, committed=(others | changed.keys()) - outside)
 
 
 def _without_line_endings(hints: Hints) -> Hints:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from larder.actor import Actor
 from larder.artifacts.models import View
 from larder.misses.records import ComparisonJson
+from larder.rate_limits.reports import Sender
 from larder.teams.models import Team
 
 
@@ -22,7 +23,7 @@ class NoCauses(StrEnum):
     """There is no run to compare with."""
     NO_TIME = "no_time"
     TOO_MANY = "too_many"
-    """The team has reported too many inputs in this hour."""
+    """The caller, the team or the deployment has stored too many inputs today."""
     FAILED = "failed"
 
 
@@ -38,15 +39,21 @@ class Caller:
     """Who reports or asks, and what they see of the artifacts. `team` is None for a user's own cache.
 
     `own_scope` is the scope that the caller writes in a protected team, None for the shared one. What others are
-    compared with comes from callers who are `trusted`. A caller that `only_reads` never is.
+    compared with comes from callers who are `trusted`. A caller that `only_reads` never is. What the caller stores is
+    counted for `sender`, and comparisons for `compares_as`.
     """
 
-    owner: str
+    sender: Sender
+    compares_as: str
     team: Team | None
     view: View
     trusted: bool
     only_reads: bool
     actor: Actor
+
+    @property
+    def owner(self) -> str:
+        return self.sender.owner
 
     @property
     def own_scope(self) -> str | None:

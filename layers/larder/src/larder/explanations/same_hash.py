@@ -4,7 +4,8 @@ The evidence is what turbo reported in its events, the artifact that is stored n
 first reason that has its evidence is returned. Without evidence, it is unknown, with what was found.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -81,14 +82,15 @@ def built_again(run: Run, report: Report, listed: Sequence[Run]) -> list[Built]:
         and task.get("execution")
         and inputs["definitions"][own["definition"]]["cache"]
     ]
-    having: dict[str, list[Run]] = {task["hash"]: [] for task in built}
+    # Each run once: a report can have one hash in all its tasks.
+    having: dict[str, dict[str, Run]] = {task["hash"]: {} for task in built}
     offered: set[str] = set()
     for earlier in listed:
         if earlier.id == run.id:
             continue
         for task, hash in zip(earlier.tasks, earlier.hashes, strict=False):
             if hash in having and task[2] != Outcome.FAILED:
-                having[hash].append(earlier)
+                having[hash][earlier.place] = earlier
                 if task[2] != Outcome.BUILT or not earlier.only_reads:
                     offered.add(hash)
     return [
@@ -96,7 +98,7 @@ def built_again(run: Run, report: Report, listed: Sequence[Run]) -> list[Built]:
             id=f"{task['package']}#{task['task']}" if task.get("package") else task["task"],
             hash=task["hash"],
             size_bytes=task.get("bytes"),
-            had=having[task["hash"]],
+            had=tuple(having[task["hash"]].values()),
             refused=task["hash"] not in offered,
         )
         for task in built
@@ -115,10 +117,23 @@ def reasons(
     return [_json(one, scene.reason(one)) for one in listed]
 
 
-def _builder(hash: str, runs: Iterable[Run]) -> Run | None:
+class _Outcomes(dict[str, Mapping[str, set[str]]]):
+    """What became of each hash in a run, by the place of the run. Each run is looked through once."""
+
+    def of(self, run: Run, hash: str) -> set[str]:
+        if run.place not in self:
+            found: dict[str, set[str]] = defaultdict(set)
+            for task, of in zip(run.tasks, run.hashes, strict=False):
+                if of is not None:
+                    found[of].add(task[2])
+            self[run.place] = found
+        return self[run.place].get(hash, set())
+
+
+def _builder(hash: str, runs: Iterable[Run], known: _Outcomes) -> Run | None:
     """The run that built it last. None if a run has restored it since. `runs` are the newest first."""
     for run in runs:
-        outcomes = {task[2] for task, of in zip(run.tasks, run.hashes, strict=False) if of == hash}
+        outcomes = known.of(run, hash)
         if Outcome.REMOTE_HIT in outcomes:
             return None
         if Outcome.BUILT in outcomes:
@@ -152,6 +167,7 @@ class _Scene:
         self._stored, self._offered = known
         self._lookups = read_lookups(caller.owner, run.started_at - _CLOCK_SKEW, now)
         self._evictions: dict[bool, Eviction | None] = {}
+        self._outcomes = _Outcomes()
 
     @cached_property
     def _entries(self) -> Sequence[Entry]:
@@ -163,7 +179,7 @@ class _Scene:
     @cached_property
     def _refusals(self) -> Sequence[Refused]:
         """What is noted of the runs that built the tasks."""
-        builders = [_builder(one.hash, self._readable(one)) for one in self._built]
+        builders = [_builder(one.hash, self._readable(one), self._outcomes) for one in self._built]
         times = [(run.reporter.credential_id, *_uploading(run)) for run in builders if run]
         return read_refusals(self._caller.owner, dict.fromkeys(times))
 
@@ -264,7 +280,7 @@ class _Scene:
 
     def _was_refused(self, one: Built, readable: Sequence[Run]) -> Found | None:
         """An upload was refused while the run built it. Not certain, because it can be that of another task."""
-        last = _builder(one.hash, readable)
+        last = _builder(one.hash, readable, self._outcomes)
         if last is None:
             return None
         first, end = _uploading(last)

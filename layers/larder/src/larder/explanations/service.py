@@ -1,12 +1,12 @@
 """Explain runs when they are reported, and reports that are not stored.
 
-The evidence is there when a run is reported, so its explanation is stored with it, and readers pay nothing. Nothing
-that fails here fails a report.
+The evidence is there when a run is reported, so its explanation is stored with it, and readers pay nothing. The run is
+stored first, so nothing that fails or takes too long here fails a report.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -27,11 +27,13 @@ from larder.explanations.models import Caller, Explained, NoCauses, Report
 from larder.hashing import random_id
 from larder.metrics import count_in_total
 from larder.misses.comparison import compare
+from larder.misses.differences import Differences, OutOfSteps
 from larder.misses.inputs import summary_of
 from larder.misses.records import ComparisonJson, record
 from larder.misses.summaries import InvalidSummary, Summary
-from larder.rate_limits.models import COMPARISONS, INPUT_BYTES
-from larder.rate_limits.service import take, take_if_counted
+from larder.rate_limits.models import COMPARISONS
+from larder.rate_limits.reports import Sort, take_stored
+from larder.rate_limits.service import take
 from larder.runs import codes, storage
 from larder.runs import service as runs
 from larder.runs.models import Run
@@ -41,11 +43,20 @@ from larder.teams.models import RunInputs
 MAX_TIME = timedelta(seconds=5)
 """After this time, an explanation begins no further read."""
 
+MAX_STEPS = 12_000_000
+"""The steps of an explanation, of about a tenth of a microsecond. A run of 1,000 tasks takes 0.3 million."""
+
+OF_A_CANDIDATE = 2 / 3
+"""The part of the steps that are left which one candidate can take. Then the next one is compared."""
+
+_BYTES_IN_A_STEP = 8
+"""What the parser of JSON reads in a step."""
+
 MAX_OBJECTS = 3
 """The most candidates whose objects are read for a baseline, and the most further ones for tasks that it lacks."""
 
-LEAST_COUNTED = 200_000
-"""The bytes that a report counts as at least, so that the limit is also one of 1,000 reports."""
+LEAST_COUNTED = 20_000
+"""The bytes that a report counts as at least, because to explain it takes time, too."""
 
 _OBJECT_ID = 8
 
@@ -63,23 +74,19 @@ def record_run(
         trusted=caller.trusted and not caller.only_reads,
         only_reads=caller.only_reads,
     )
-    writer = caller.own_scope or caller.actor.credential_id
     kept = _coded(caller, report)
     if kept is None:
         missing = NoCauses.NO_INPUTS if report is None else NoCauses.INPUTS_OFF
-        item = runs.admit(caller.owner, run, writer=writer, now=now)
+        item = runs.admit(caller.sender, run, now=now)
         return runs.store(item, run), Explained(missing=missing)
     summary = _summary(kept)
-    item = runs.admit(caller.owner, run, writer=writer, now=now)
+    item = runs.admit(caller.sender, run, now=now)
     content = storage.packed(kept)
     amount = max(len(content), LEAST_COUNTED)
     try:
-        take_if_counted(f"run-inputs#{caller.owner}", INPUT_BYTES, now=now, amount=amount)
+        take_stored(Sort.INPUTS, caller.sender, amount, now=now)
     except TooManyRequests:
         return runs.store(item, run), Explained(missing=NoCauses.TOO_MANY)
-    wanted = _wanted(caller, kept, started_at=run.started_at, ci=run.ci)
-    explained = _safely(lambda: _with_reasons(caller, run, kept, summary, wanted, now=now))
-    run = replace(run, explanation=explained.explanation)
     if not caller.only_reads:
         run = _with_object(caller.owner, run, content)
     is_new = runs.store(item, run)
@@ -87,6 +94,12 @@ def record_run(
         # If this fails, the lifecycle deletes the object.
         with suppress(TryAgain):
             runs.delete_unused_inputs(caller.owner, run)
+    wanted = _wanted(caller, kept, started_at=run.started_at, ci=run.ci)
+    explained = _safely(lambda: _with_reasons(caller, run, kept, summary, wanted, now=now))
+    if explained.explanation is not None:
+        # Also for a run that is stored already: its explanation may have failed, and the report was repeated.
+        with suppress(TryAgain):
+            runs.add_explanation(caller.owner, run, explained.explanation)
     return is_new, explained
 
 
@@ -124,7 +137,7 @@ def explain_stored(caller: Caller, run: Run, *, against: str | None, now: dateti
 
 def _take_comparison(caller: Caller, now: datetime) -> None:
     """Also without other limits: a person who compares could try values of variables."""
-    take(f"comparisons#{caller.actor.credential_id}", COMPARISONS, now=now)
+    take(f"comparisons#{caller.compares_as}", COMPARISONS, now=now)
 
 
 def _coded(caller: Caller, report: Report | None) -> Report | None:
@@ -213,30 +226,58 @@ def _recent(owner: str, wanted: Wanted, now: datetime) -> Sequence[Run]:
 def _explained(
     owner: str, report: Report, summary: Summary, wanted: Wanted, listed: Sequence[Run]
 ) -> Explained:
-    ends_at = time.monotonic() + MAX_TIME.total_seconds()
-    found = candidates(listed, summary, wanted)
-    is_over = False
-
-    def read(run: Run) -> Report | None:
-        nonlocal is_over
-        is_over = is_over or time.monotonic() > ends_at
-        return None if is_over else storage.get(owner, run)
-
+    found, work = candidates(listed, summary, wanted), _Work(owner)
     for candidate in islice(found, MAX_OBJECTS):
-        base_report = read(candidate.run)
-        if base_report is None:
-            continue
-        kept, base_kept = codes.comparable(report, base_report)
-        base, run = summary_of(base_kept), summary_of(kept)
-        if not base.tasks.keys() & run.tasks.keys():
-            continue
-        if base_report["kept"] == report["kept"]:
-            base = with_missing(
-                base, _others(found, base, run, read, kept=report["kept"]), run.tasks
-            )
-        hints = with_committed(base_kept, kept, base, run)
-        return Explained(record(compare(base, run, hints), chosen=candidate.chosen))
-    return Explained(missing=NoCauses.NO_TIME if is_over else NoCauses.NO_BASELINE)
+        with work.part() as compared, suppress(OutOfSteps):
+            base_report = work.read(candidate.run)
+            if base_report is None:
+                continue
+            kept, base_kept = codes.comparable(report, base_report)
+            base, run = summary_of(base_kept), summary_of(kept)
+            if not base.tasks.keys() & run.tasks.keys():
+                continue
+            if base_report["kept"] == report["kept"]:
+                others = _others(found, base, run, work.read, kept=report["kept"])
+                base = with_missing(base, others, run.tasks)
+            hints = with_committed(base_kept, kept, base, run, compared)
+            return Explained(record(compare(base, run, hints, compared), chosen=candidate.chosen))
+    return Explained(missing=NoCauses.NO_TIME if work.is_over else NoCauses.NO_BASELINE)
+
+
+class _Work:
+    """What an explanation can still do: its time for reads, and the steps of its comparisons.
+
+    Other people's reports are compared, too. So none takes all the steps, and the next candidate has some.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self._is_late = self._has_cut = False
+        self._owner = owner
+        self._ends_at = time.monotonic() + MAX_TIME.total_seconds()
+        self._left = MAX_STEPS
+        self._compared = Differences(0)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether something was left out."""
+        return self._is_late or self._has_cut
+
+    @contextmanager
+    def part(self) -> Iterator[Differences]:
+        """The steps of one candidate."""
+        given = int(self._left * OF_A_CANDIDATE)
+        self._compared = Differences(given)
+        yield self._compared
+        self._has_cut = self._has_cut or self._compared.left < 0
+        self._left -= given - max(self._compared.left, 0)
+
+    def read(self, run: Run) -> Report | None:
+        """Raises OutOfSteps."""
+        self._is_late = self._is_late or time.monotonic() > self._ends_at
+        return None if self._is_late else storage.get(self._owner, run, admit=self._admit)
+
+    def _admit(self, size: int) -> None:
+        self._compared.take(size // _BYTES_IN_A_STEP)
 
 
 def _others(

@@ -1,8 +1,8 @@
 """The keys of accepted issuers, and the rules for all key sets.
 
 They are kept in the table for all instances. They are fetched again when they are older than an hour, or for a key id
-that is unknown, but at most once a minute. If that fails, the kept keys serve for a day. Without kept keys, the next
-try follows after two seconds.
+that is unknown, but at most once a minute, or once in two seconds for providers of sign-ins. If that fails, the kept
+keys serve for a day. Without kept keys, the next try follows after two seconds.
 
 Only functions that exchange tokens import this module: connecting to an issuer needs `http.client` and `ssl`.
 """
@@ -56,6 +56,10 @@ class KeySource(Protocol):
 
     def store(self, keys: Sequence[Jwk], *, now: datetime, until: datetime) -> None: ...
 
+    @property
+    def pause(self) -> timedelta:
+        """The least time between two fetches that succeed."""
+
 
 def signing_key(url: str, kid: str, *, origin: str, now: datetime) -> Jwk:
     """The key of an issuer with this id. Raises ExchangeRefused, IssuerUnavailable."""
@@ -88,6 +92,11 @@ class _Trusted:
     @property
     def name(self) -> str:
         return self.issuer.url
+
+    @property
+    def pause(self) -> timedelta:
+        """A sender of tokens chooses the key id, and can have the keys fetched."""
+        return FETCHED_AGAIN_AFTER
 
     def read(self, *, now: datetime) -> KeySet | None:
         found = repository.find(self.issuer.url)
@@ -130,7 +139,7 @@ def _fetched(source: KeySource, known: KeySet, *, now: datetime) -> KeySet:
             line = {"issuer": source.name, "reason": str(error), **counted("IssuerFailures", [])}
             sys.stdout.write(f"{json.dumps(line)}\n")
         else:
-            source.store(keys, now=now, until=now + FETCHED_AGAIN_AFTER)
+            source.store(keys, now=now, until=now + source.pause)
     return _read_again(source, now, waits=not claimed and not has_keys)
 
 

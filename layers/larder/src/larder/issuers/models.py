@@ -28,8 +28,12 @@ class KeySet:
     next_fetch_at: datetime | None = None
 
     def key(self, kid: str | None) -> Jwk | None:
-        """The key with this id. None if there is none, or several. Without an id, the only key of the set."""
-        found = [key for key in self.keys if kid is None or key.get("kid") == kid]
+        """The key with this id. None if there is none, or several. Without an id, the only key of the set.
+
+        An issuer whose keys have no ids can still name one in its tokens.
+        """
+        named = any("kid" in key for key in self.keys)
+        found = [key for key in self.keys if kid is None or not named or key.get("kid") == kid]
         return found[0] if len(found) == 1 else None
 
 

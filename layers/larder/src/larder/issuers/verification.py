@@ -30,10 +30,16 @@ from larder.issuers.models import (
 from larder.names import check_unicode
 
 MOST_BYTES = 16 * 1024
+_MOST_SIGN_IN_BYTES = 256 * 1024
+"""As large as the reply of a token endpoint (`fetching`). The token comes from the provider, not from a client."""
+
 LONGEST_S = 24 * 3600
 """The longest lifetime of a token, and its greatest age."""
 
 LEEWAY_S = 30
+SIGN_IN_LEEWAY_S = 90
+"""How far the clock of a provider may be off. Many run on a server of the company."""
+
 MOST_SUBJECT_CHARACTERS = 255
 _SIGN_IN_AGE_S = 600
 """How far `iat` of a provider's token may be from now. The token is made during the sign-in."""
@@ -99,7 +105,9 @@ def _check_span(issued: int, ends: int, now: datetime) -> None:
 
 def parse_sign_in(text: str, algorithms: Collection[str]) -> SignInToken:
     """Read a provider's token without verifying it. `algorithms` are the pinned ones. Raises InvalidIdToken."""
-    if len(text) > MOST_BYTES or not _TOKEN.fullmatch(text):
+    if len(text) > _MOST_SIGN_IN_BYTES:
+        raise InvalidIdToken("too_large")
+    if not _TOKEN.fullmatch(text):
         raise InvalidIdToken("form")
     try:
         header, claims = _header_and_claims(text)
@@ -120,21 +128,7 @@ def verify_sign_in(token: SignInToken, key: Jwk, rules: SignInRules, *, now: dat
 
     Raises InvalidIdToken. The caller has found `key` by the token's `kid` in the provider's own key set.
     """
-    if key.get("alg", token.algorithm) != token.algorithm:
-        raise InvalidIdToken("alg")
-    try:
-        _VERIFIER.decode(
-            token.text,
-            key=jwt.PyJWK(dict(key), algorithm=token.algorithm),
-            algorithms=[token.algorithm],
-            issuer=rules.issuer,
-            leeway=LEEWAY_S,
-            options={"require": [*_REQUIRED, "nonce"], "verify_aud": False},
-        )
-    except jwt.PyJWTError as error:
-        raise InvalidIdToken(type(error).__name__) from None
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidIdToken("form") from None
+    _check_signature(token, key, rules, requires=[*_REQUIRED, "nonce"])
     claims = token.claims
     for name in ("iss", "sub", "nonce"):
         if not isinstance(claims[name], str):
@@ -149,6 +143,39 @@ def verify_sign_in(token: SignInToken, key: Jwk, rules: SignInRules, *, now: dat
     for name in ("exp", "nbf", "auth_time"):
         if name in claims:
             _seconds(claims, name)
+
+
+def verify_userinfo(token: SignInToken, key: Jwk, rules: SignInRules) -> None:
+    """Check the signature of userinfo, and that it is of the issuer and for the client (OpenID Connect Core, 5.3.2).
+
+    Raises InvalidIdToken. The caller compares `sub` with that of the id token.
+    """
+    _check_signature(token, key, rules, requires=["iss", "aud", "sub"])
+    if "nonce" in token.claims:
+        # An id token is no userinfo.
+        raise InvalidIdToken("nonce")
+    _check_audience(token.claims, rules.client_id)
+
+
+def _check_signature(
+    token: SignInToken, key: Jwk, rules: SignInRules, *, requires: Sequence[str]
+) -> None:
+    """Raises InvalidIdToken."""
+    if key.get("alg", token.algorithm) != token.algorithm:
+        raise InvalidIdToken("alg")
+    try:
+        _VERIFIER.decode(
+            token.text,
+            key=jwt.PyJWK(dict(key), algorithm=token.algorithm),
+            algorithms=[token.algorithm],
+            issuer=rules.issuer,
+            leeway=SIGN_IN_LEEWAY_S,
+            options={"require": list(requires), "verify_aud": False},
+        )
+    except jwt.PyJWTError as error:
+        raise InvalidIdToken(type(error).__name__) from None
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidIdToken("form") from None
 
 
 def _check_audience(claims: Mapping[str, Any], client_id: str) -> None:

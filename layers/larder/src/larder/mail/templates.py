@@ -327,24 +327,37 @@ def maker_left(
     maker: str,
     rules: Sequence[str],
     keys: Sequence[str],
+    known: Sequence[str],
+    ending: Mapping[str, datetime],
 ) -> Message:
-    """Notify an owner of the rules and trusted keys of someone who can no longer make them. The rest is as above."""
+    """Notify an owner of what someone leaves behind who can no longer make rules and keys. The rest is as above.
+
+    `known` are the team's keys whose secret they know. `ending` says which of these end, and when.
+    """
     rules_text = (
         f" They added the rules {', '.join(rules)}, which still give tokens to CI jobs."
         if rules
         else ""
     )
     keys_text = f" Their trusted API keys no longer work: {', '.join(keys)}." if keys else ""
+    if known:
+        keys_text += f" They know these API keys of the team: {', '.join(known)}. Rotate them."
+    ends = {f"{end:%-d %B %Y}" for end in ending.values()}
+    for day in sorted(ends):
+        ids = [key_id for key_id, end in ending.items() if f"{end:%-d %B %Y}" == day]
+        keys_text += (
+            f" {', '.join(ids)} will end on {day} unless an owner or admin rotates it before."
+        )
     return _message(
         to,
         product,
         title=f"Check the rules and keys of {team}",
-        lead=f"{{maker}} has left the team {team} at {{product}}, or is no longer an owner or admin.{rules_text}"
-        f"{keys_text}",
-        action="Look at the rules of the team",
+        lead=f"{{maker}} has left the team {team} at {{product}}, is no longer an owner or admin, or has lost all "
+        f"access.{rules_text}{keys_text}",
+        action=f"Look at the {'keys' if known else 'rules'} of the team",
         url=url,
-        note="Delete rules that you do not need. A rule for a repository of their own still lets them write what "
-        "everyone in the team restores.",
+        note="Delete rules that you do not need. With a rule for a repository of their own, or a key that they know, "
+        "they still write what everyone in the team restores.",
         values={"maker": maker},
     )
 

@@ -1,6 +1,6 @@
 """The kinds of causes for another hash, and the advice for each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -48,9 +48,9 @@ class Cause:
     is the task of a definition. `how` is `changed`, `added`, `removed` or `renamed`. `values` says what changed, such
     as `+dist/**`. `hints` has what is known about it, each with its values.
 
-    `direct` has the ids of the tasks whose own record differs, `below` those that depend on them, and `alone` counts
-    the tasks of both with no other cause. `build_ms` is the time of the builds of both. `class_` is None if it is not
-    known.
+    `own` are the tasks whose own record differs, and `reached` those and the ones that depend on them: the bits of
+    places in `changed`, because a cause of each of 5,000 tasks in a chain reaches 2,500. `alone` counts the reached
+    tasks with no other cause, and `build_ms` is the time of their builds. `class_` is None if it is not known.
     """
 
     kind: Kind
@@ -62,19 +62,38 @@ class Cause:
     hints: tuple[tuple[Hint, tuple[str, ...]], ...] = ()
     commit: str | None = None
     class_: Class | None = None
-    direct: tuple[str, ...] = ()
-    below: tuple[str, ...] = ()
+    changed: Sequence[str]
+    own: int
+    reached: int
     alone: int = 0
     build_ms: int = 0
 
     @property
     def tasks(self) -> int:
-        return len(self.direct) + len(self.below)
+        return self.reached.bit_count()
+
+    @property
+    def direct(self) -> tuple[str, ...]:
+        """The ids of the tasks whose own record differs."""
+        return tuple(self.changed[number] for number in bits(self.own))
+
+    @property
+    def below(self) -> tuple[str, ...]:
+        """The ids of the tasks that depend on them."""
+        return tuple(self.changed[number] for number in bits(self.reached & ~self.own))
 
     @property
     def advice(self) -> str:
         """The key in ADVICE. docs/why.md has a heading for each."""
         return advice_of(self.kind, [hint for hint, _ in self.hints])
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
 
 
 def advice_of(kind: Kind, hints: Iterable[Hint]) -> str:

@@ -7,14 +7,15 @@ causes of the changed tasks that it depends on, too. A cause that no record show
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Literal, NamedTuple
 
-from larder.misses.causes import Cause, Class, Kind
+from larder.misses.causes import Cause, Class, Kind, bits
+from larder.misses.differences import OF_A_CAUSE, Differences, differences
 from larder.misses.hints import FileHint, Hint, Hints
-from larder.misses.summaries import ANY_FILE, HASHED_SETTINGS, UNHASHED_SETTINGS, Summary, Variables
+from larder.misses.summaries import HASHED_SETTINGS, UNHASHED_SETTINGS, Summary
 
 LOCKFILES = (
     *("package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock"),
@@ -89,9 +90,13 @@ class _Key(NamedTuple):
 _HintSet = dict[Hint, dict[str, None]]
 
 
-def changed_files(base: Summary, run: Summary) -> dict[str, FileChange]:
-    """The inputs that differ between tasks of both runs, by their path from the root."""
+def changed_files(
+    base: Summary, run: Summary, compared: Differences | None = None
+) -> dict[str, FileChange]:
+    """The inputs that differ between tasks of both runs, by their path from the root. Raises OutOfSteps."""
+    compared = compared or Differences()
     found: dict[str, FileChange] = {}
+    seen: set[tuple[int, str]] = set()
     pairs = [(base.shared.files, run.shared.files, "")]
     pairs += [
         (base.tasks[task.id].files, task.files, task.directory)
@@ -99,32 +104,42 @@ def changed_files(base: Summary, run: Summary) -> dict[str, FileChange]:
         if task.id in base.tasks and base.tasks[task.id].hash != task.hash
     ]
     for old, new, directory in pairs:
-        for name, _ in _file_differences(old, new):
+        names = compared.of_files(old, new).names
+        if (id(names), directory) in seen:
+            continue
+        seen.add((id(names), directory))
+        compared.take(OF_A_CAUSE * len(names))
+        for name, _ in names:
             path = path_of(directory, name)
             found[path] = FileChange(path, old.get(name, ""), new.get(name, ""))
     return found
 
 
-def compare(base: Summary, run: Summary, hints: Hints | None = None) -> Comparison:
-    """Explain the hashes of `run` that are not those of `base`."""
+def compare(
+    base: Summary, run: Summary, hints: Hints | None = None, compared: Differences | None = None
+) -> Comparison:
+    """Explain the hashes of `run` that are not those of `base`. Raises OutOfSteps."""
+    compared = compared or Differences()
+    compared.take(OF_A_CAUSE * len(run.tasks))
     common = [id for id in run.tasks if id in base.tasks]
     changed = sorted(id for id in common if base.tasks[id].hash != run.tasks[id].hash)
-    found = _Found(base, run, hints or Hints())
+    found = _Found(base, run, hints or Hints(), changed, compared)
     unhashed: list[Note] = []
     if changed:
-        shared = list(_shared_causes(base, run, found.hints))
+        shared = list(_shared_causes(base, run, found.hints, compared))
         # What is global enters every hash. If one hash is the same, it is no cause.
         if len(changed) == len(common):
             for key, about in shared:
-                found.add(key, changed, about)
+                found.add(key, found.every, about)
         else:
             unhashed = [
                 Note(note="not_hashed", subject=key.subject, kind=key.kind) for key, _ in shared
             ]
         if base.shared.root_key == run.shared.root_key:
-            for id in changed:
-                for key, about in _own_causes(base, run, id, found.hints):
-                    found.add(key, [id], about)
+            for number, id in enumerate(changed):
+                own = 1 << number
+                for key, about in _own_causes(base, run, id, found.hints, compared):
+                    found.add(key, own, about)
     restored = [id for id in changed if run.tasks[id].was_restored]
     return Comparison(
         base=base,
@@ -134,7 +149,7 @@ def compare(base: Summary, run: Summary, hints: Hints | None = None) -> Comparis
         new=tuple(sorted(run.tasks.keys() - base.tasks.keys())),
         gone=tuple(sorted(base.tasks.keys() - run.tasks.keys())),
         same_hash=tuple(sorted(_same_hash(base, run, common))),
-        causes=tuple(found.causes(changed)),
+        causes=tuple(found.causes()),
         notes=(*unhashed, *_notes(base, run, common)),
     )
 
@@ -147,7 +162,9 @@ def _same_hash(base: Summary, run: Summary, common: Iterable[str]) -> Iterator[s
             yield id
 
 
-def _shared_causes(base: Summary, run: Summary, hints: Hints) -> Iterator[tuple[_Key, _HintSet]]:
+def _shared_causes(
+    base: Summary, run: Summary, hints: Hints, compared: Differences
+) -> Iterator[tuple[_Key, _HintSet]]:
     """What differs in what enters every hash."""
     old, new = base.shared, run.shared
     if old.root_key != new.root_key:
@@ -156,13 +173,13 @@ def _shared_causes(base: Summary, run: Summary, hints: Hints) -> Iterator[tuple[
         yield _Key(Kind.TURBO_VERSION, "turbo", values=versions), {}
         return
     has_lockfiles = bool(old.external) and bool(new.external)
-    for path, how in _file_differences(old.files, new.files):
+    for path, how in compared.of_files(old.files, new.files).names:
         # Without a lockfile, turbo hashes package.json of the root instead.
         if path == MANIFEST and not has_lockfiles:
             continue
         yield _Key(Kind.GLOBAL_FILE, path_of("", path), how), {}
-    for name, how, about in _variable_changes(old.variables, new.variables):
-        yield _Key(Kind.GLOBAL_ENV, name, how), about
+    for name, how, is_inferred in compared.of_variables(old.variables, new.variables):
+        yield _Key(Kind.GLOBAL_ENV, name, how), _about_variable(name, is_inferred=is_inferred)
     settings = (
         ("globalEnv", old.variables.names, new.variables.names),
         (
@@ -173,7 +190,7 @@ def _shared_causes(base: Summary, run: Summary, hints: Hints) -> Iterator[tuple[
         ("globalDotEnv", old.dotenv, new.dotenv),
     )
     for name, before, after in settings:
-        if words := _words(before, after):
+        if words := compared.of_words(before, after):
             yield _Key(Kind.TURBO_JSON, name, values=words), {}
     if old.external != new.external:
         yield (
@@ -202,14 +219,17 @@ def _follows_from_lists(base: Summary, run: Summary) -> bool:
 
 
 def _own_causes(
-    base: Summary, run: Summary, id: str, hints: Hints
+    base: Summary, run: Summary, id: str, hints: Hints, compared: Differences
 ) -> Iterator[tuple[_Key, _HintSet]]:
     """What differs in the records of one task."""
     old, new = base.tasks[id], run.tasks[id]
-    edges = _words(old.dependencies, new.dependencies)
-    depends_on = _explaining(_words(old.settings["dependsOn"], new.settings["dependsOn"]), edges)
-    renamed = _renamed(old.files, new.files)
-    for name, how in _file_differences(old.files, new.files):
+    words = compared.of_words
+    edges = words(old.dependencies, new.dependencies)
+    changed = words(old.settings["dependsOn"], new.settings["dependsOn"])
+    compared.take(len(changed))
+    depends_on = _explaining(changed, edges)
+    names, renamed = compared.of_files(old.files, new.files)
+    for name, how in names:
         if name in renamed:
             if how == "added":
                 about: _HintSet = {Hint.LETTER_CASE: {}}
@@ -224,14 +244,14 @@ def _own_causes(
         yield _Key(Kind.FILE, path_of(new.directory, name), how), about
     if old.external != new.external:
         yield _Key(Kind.EXTERNAL, new.package), _about_packages(hints, new.directory)
-    for name, how, about in _variable_changes(old.variables, new.variables):
-        yield _Key(Kind.ENV, name, how), about
+    for name, how, is_inferred in compared.of_variables(old.variables, new.variables):
+        yield _Key(Kind.ENV, name, how), _about_variable(name, is_inferred=is_inferred)
     passes_others = False
     values: tuple[str, ...]
     for setting in HASHED_SETTINGS:
-        if words := _words(old.settings[setting], new.settings[setting]):
+        if values := words(old.settings[setting], new.settings[setting]):
             passes_others |= setting == "passThroughEnv"
-            yield _Key(Kind.DEFINITION, setting, task=new.task, values=words), {}
+            yield _Key(Kind.DEFINITION, setting, task=new.task, values=values), {}
     if old.arguments != new.arguments:
         shown = f"{_shown(old.arguments)} -> {_shown(new.arguments)}"
         yield _Key(Kind.ARGUMENTS, "", values=() if run.has_digests else (shown,)), {}
@@ -260,17 +280,6 @@ def _shown(arguments: Iterable[str]) -> str:
     return f"[{', '.join(map(repr, arguments))}]"
 
 
-def _renamed(old: Mapping[str, str], new: Mapping[str, str]) -> Set[str]:
-    """The names that differ only in the case of their letters, with the same content: the old and the new ones."""
-    gone = {name.lower(): name for name in old.keys() - new.keys()}
-    both = [
-        (gone[name.lower()], name)
-        for name in new.keys() - old.keys()
-        if name.lower() in gone and old[gone[name.lower()]] == new[name]
-    ]
-    return {name for pair in both for name in pair}
-
-
 def _about_packages(hints: Hints, directory: str, *, is_missing: bool = False) -> _HintSet:
     if is_missing:
         return {Hint.NO_LOCKFILE: {}}
@@ -278,52 +287,13 @@ def _about_packages(hints: Hints, directory: str, *, is_missing: bool = False) -
     return {Hint.PACKAGES: dict.fromkeys(names)} if names else {}
 
 
-def _variable_changes(old: Variables, new: Variables) -> Iterator[tuple[str, str, _HintSet]]:
-    """A variable that is configured and inferred is one change.
-
-    If turbo hashes a variable in one run only because turbo.json names it there, the change of turbo.json is the cause.
-    """
-    patterns = {one.lstrip("!") for one in {*old.names} ^ {*new.names}}
-    seen: set[str] = set()
-    for before, after, is_inferred in (
-        (old.configured, new.configured, False),
-        (old.inferred, new.inferred, True),
-    ):
-        for name, how in _differences(before, after):
-            is_listed = how != "changed" and any(fnmatchcase(name, one) for one in patterns)
-            if name in seen or is_listed:
-                continue
-            seen.add(name)
-            about: _HintSet = {}
-            if _VOLATILE.search(name):
-                about[Hint.VOLATILE_NAME] = {}
-            if is_inferred:
-                about[Hint.INFERRED] = {}
-            yield name, how, about
-
-
-def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The names whose values differ, and how."""
-    if old == new:
-        return
-    for name in sorted(name for name, value in new.items() if old.get(name) != value):
-        yield name, "changed" if name in old else "added"
-    for name in sorted(old.keys() - new.keys()):
-        yield name, "removed"
-
-
-def _file_differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Of a list that is one digest in a run, only whether it differs: names of the other run mean nothing."""
-    if (ANY_FILE in old) != (ANY_FILE in new):
-        yield ANY_FILE, "changed"
-    else:
-        yield from _differences(old, new)
-
-
-def _words(before: Iterable[str], after: Iterable[str]) -> tuple[str, ...]:
-    old, new = set(before), set(after)
-    added, removed = sorted(new - old), sorted(old - new)
-    return (*(f"+{one}" for one in added), *(f"-{one}" for one in removed))
+def _about_variable(name: str, *, is_inferred: bool) -> _HintSet:
+    about: _HintSet = {}
+    if _VOLATILE.search(name):
+        about[Hint.VOLATILE_NAME] = {}
+    if is_inferred:
+        about[Hint.INFERRED] = {}
+    return about
 
 
 def path_of(directory: str, name: str) -> str:
@@ -339,42 +309,55 @@ class _Group(NamedTuple):
     hints: _HintSet
     commit: str | None
     class_: Class | None
-    direct: tuple[str, ...]
+    own: int
 
 
 class _Found:
-    """The causes that tasks have of their own, then those of all."""
+    """The causes that tasks have of their own, then those of all. Tasks are bits, by their place in `changed`."""
 
-    def __init__(self, base: Summary, run: Summary, hints: Hints) -> None:
+    def __init__(
+        self,
+        base: Summary,
+        run: Summary,
+        hints: Hints,
+        changed: Sequence[str],
+        compared: Differences,
+    ) -> None:
         self.hints = hints
+        self.every = (1 << len(changed)) - 1
         self._base = base
         self._run = run
-        self._tasks: dict[_Key, list[str]] = defaultdict(list)
+        self._changed = changed
+        self._compared = compared
+        self._classes = Classes(hints, run)
+        self._tasks: dict[_Key, int] = {}
         self._about: dict[_Key, _HintSet] = defaultdict(dict)
 
-    def add(self, key: _Key, tasks: Iterable[str], about: _HintSet) -> None:
-        self._tasks[key].extend(tasks)
+    def add(self, key: _Key, tasks: int, about: _HintSet) -> None:
+        known = self._tasks.get(key)
+        # Not a copy for each key: a global cause has all tasks.
+        self._tasks[key] = tasks if known is None else known | tasks
+        # A hint of packages names up to fifty.
+        self._compared.take(OF_A_CAUSE + sum(map(len, about.values())))
         for hint, values in about.items():
             self._about[key].setdefault(hint, {}).update(values)
 
-    def causes(self, changed: Sequence[str]) -> list[Cause]:
+    def causes(self) -> list[Cause]:
         groups = self._with_one_lockfile(list(self._alike()))
         groups = [self._with_example(one, groups) for one in groups]
-        masks = self._reached(groups, changed)
-        unexplained = [id for id in changed if not masks[id]]
-        if unexplained:
-            for id in unexplained:
-                masks[id] = 1 << len(groups)
+        reached = self._reached(groups)
+        once = twice = 0
+        for tasks in reached:
+            once, twice = once | tasks, twice | (once & tasks)
+        if unexplained := self.every & ~once:
             groups.append(self._unknown(unexplained))
-        members: list[list[str]] = [[] for _ in groups]
-        alone = [0] * len(groups)
-        for id, mask in masks.items():
-            numbers = _bits(mask)
-            for number in numbers:
-                members[number].append(id)
-            if len(numbers) == 1:
-                alone[numbers[0]] += 1
-        causes = map(self._cause, groups, members, alone)
+            reached.append(unexplained)
+        times = _Sums([self._build_ms(id) for id in self._changed])
+        self._compared.take((OF_A_CAUSE + times.steps) * len(groups))
+        causes = [
+            self._cause(group, tasks, alone=(tasks & ~twice).bit_count(), build_ms=times.of(tasks))
+            for group, tasks in zip(groups, reached, strict=True)
+        ]
         return sorted(causes, key=_rank)
 
     def _alike(self) -> Iterator[_Group]:
@@ -386,14 +369,9 @@ class _Found:
                 known = self.hints.files.get(key.subject, FileHint())
                 if known.hint and not about.keys() & {Hint.SCRIPT, Hint.DEPENDENCIES}:
                     about[known.hint] = {}
-                reached = () if Hint.LINE_ENDINGS in about else tuple(tasks)
+                own = 0 if Hint.LINE_ENDINGS in about else tasks
                 signature = (
-                    *(
-                        key.kind,
-                        key.how,
-                        reached,
-                        class_of(key.kind, key.subject, self.hints, self._run),
-                    ),
+                    *(key.kind, key.how, own, self._classes.of(key.kind, key.subject)),
                     tuple((hint, tuple(values)) for hint, values in about.items()),
                 )
                 alike[signature].append(key)
@@ -407,8 +385,8 @@ class _Found:
                 more=tuple(one.subject for one in others),
                 hints=self._about[first],
                 commit=commits.pop() if len(commits) == 1 else None,
-                class_=class_of(first.kind, first.subject, self.hints, self._run),
-                direct=tuple(sorted({id for one in keys for id in self._tasks[one]})),
+                class_=self._classes.of(first.kind, first.subject),
+                own=_union(self._tasks[one] for one in keys),
             )
 
     def _with_one_lockfile(self, groups: list[_Group]) -> list[_Group]:
@@ -444,26 +422,29 @@ class _Found:
                 return group._replace(hints={Hint.EXAMPLE: {other.key.subject: None}})
         return group
 
-    def _reached(self, groups: Sequence[_Group], changed: Sequence[str]) -> dict[str, int]:
-        """For each changed task, a bit for each group that it has of its own or by the tasks that it depends on."""
-        masks = dict.fromkeys(changed, 0)
-        for number, group in enumerate(groups):
-            for id in group.direct:
-                masks[id] |= 1 << number
-        for id in _dependencies_first(self._run, masks):
+    def _reached(self, groups: Sequence[_Group]) -> list[int]:
+        """For each group the tasks that have it of their own or by the tasks that they depend on."""
+        number = {id: place for place, id in enumerate(self._changed)}
+        reached = [1 << place for place in range(len(number))]
+        for id in reversed(_dependencies_first(self._run, number)):
+            base, run = self._base.tasks[id].dependencies, self._run.tasks[id].dependencies
+            self._compared.take(2 * (len(base) + len(run)))
             # What a new dependency brings is the effect of the cause that added the dependency.
-            for dependency in {*self._base.tasks[id].dependencies} & {
-                *self._run.tasks[id].dependencies
-            }:
-                masks[id] |= masks.get(dependency, 0)
-        return masks
+            for dependency in {*base} & {*run} & number.keys():
+                reached[number[dependency]] |= reached[number[id]]
+        known: dict[int, int] = {}
+        for own in (group.own for group in groups):
+            if own not in known:
+                self._compared.take(5 * own.bit_count())
+                known[own] = _union(reached[place] for place in bits(own))
+        return [known[group.own] for group in groups]
 
-    def _unknown(self, tasks: Sequence[str]) -> _Group:
+    def _unknown(self, tasks: int) -> _Group:
         known = self._run.tasks.keys() & self._base.tasks.keys()
         missing = {
             dependency
-            for id in tasks
-            for dependency in self._run.tasks[id].dependencies
+            for place in bits(tasks)
+            for dependency in self._run.tasks[self._changed[place]].dependencies
             if dependency not in known
         }
         hints: _HintSet = {}
@@ -471,10 +452,10 @@ class _Found:
             hints[Hint.MISSING_DEPENDENCY] = dict.fromkeys(sorted(missing))
         if self._base.turbo != self._run.turbo:
             hints[Hint.OTHER_VERSION] = {f"{self._base.turbo} -> {self._run.turbo}": None}
-        return _Group(_Key(Kind.UNKNOWN, ""), (), hints, None, None, tuple(tasks))
+        return _Group(_Key(Kind.UNKNOWN, ""), (), hints, None, None, tasks)
 
-    def _cause(self, group: _Group, every: Sequence[str], alone: int) -> Cause:
-        key, direct = group.key, set(group.direct)
+    def _cause(self, group: _Group, reached: int, *, alone: int, build_ms: int) -> Cause:
+        key = group.key
         return Cause(
             kind=key.kind,
             subject=key.subject,
@@ -485,10 +466,11 @@ class _Found:
             hints=tuple((hint, tuple(values)) for hint, values in group.hints.items()),
             commit=group.commit,
             class_=group.class_,
-            direct=group.direct,
-            below=tuple(id for id in every if id not in direct),
+            changed=self._changed,
+            own=group.own,
+            reached=reached,
             alone=alone,
-            build_ms=sum(map(self._build_ms, every)),
+            build_ms=build_ms,
         )
 
     def _build_ms(self, id: str) -> int:
@@ -499,45 +481,72 @@ class _Found:
         return (task.build_ms if task.was_run else self._base.tasks[id].build_ms) or 0
 
 
+class _Sums:
+    """Sums of numbers by bits: one step for each bit of the numbers, however many are added up."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self._columns = [
+            _union(1 << place for place, number in enumerate(numbers) if number >> bit & 1)
+            for bit in range(max(numbers, default=0).bit_length())
+        ]
+
+    @property
+    def steps(self) -> int:
+        return 2 * len(self._columns)
+
+    def of(self, places: int) -> int:
+        counts = ((places & column).bit_count() for column in self._columns)
+        return sum(count << bit for bit, count in enumerate(counts))
+
+
+def _union(masks: Iterable[int]) -> int:
+    union = 0
+    for mask in masks:
+        union |= mask
+    return union
+
+
 def _merged(external: Sequence[_Group]) -> _Group:
     first, *rest = sorted(external, key=lambda one: one.key.subject)
     return first._replace(
-        more=tuple(one.key.subject for one in rest),
-        direct=tuple(sorted({id for one in external for id in one.direct})),
+        more=tuple(one.key.subject for one in rest), own=_union(one.own for one in external)
     )
 
 
-def class_of(kind: Kind, subject: str, hints: Hints, run: Summary) -> Class | None:
-    """A cause is `code` if the file that has it differs between the two commits. None if that is not known."""
-    if kind in (Kind.FILE, Kind.GLOBAL_FILE):
-        hint = hints.files.get(subject, FileHint()).hint
-        if hint in (Hint.UNTRACKED, Hint.IGNORED):
+class Classes:
+    """Which causes are `code`: the file that has the cause differs between the two commits."""
+
+    def __init__(self, hints: Hints, run: Summary) -> None:
+        self._hints = hints
+        self._run = run
+
+    def of(self, kind: Kind, subject: str) -> Class | None:
+        """None if it is not known."""
+        committed = self._hints.committed
+        if kind in (Kind.FILE, Kind.GLOBAL_FILE):
+            hint = self._hints.files.get(subject, FileHint()).hint
+            if hint in (Hint.UNTRACKED, Hint.IGNORED):
+                return Class.SETUP
+            is_code = committed is not None and subject in committed
+        elif kind in (Kind.EXTERNAL, Kind.GLOBAL_EXTERNAL):
+            is_code = committed is not None and not committed.isdisjoint(LOCKFILES)
+        elif kind in (Kind.DEFINITION, Kind.TURBO_JSON):
+            is_code = self._has_other_settings
+        elif kind is Kind.ENGINES:
+            is_code = committed is not None and MANIFEST in committed
+        elif kind in (Kind.GLOBAL_INTERNAL, Kind.EDGE, Kind.MOVED, Kind.UNKNOWN):
+            return None
+        else:
             return Class.SETUP
-        files = {subject}
-    elif kind in (Kind.EXTERNAL, Kind.GLOBAL_EXTERNAL):
-        files = set(LOCKFILES)
-    elif kind in (Kind.DEFINITION, Kind.TURBO_JSON):
-        folders = {"", *(task.directory for task in run.tasks.values())}
-        files = {path_of(folder, name) for folder in folders for name in TURBO_JSON}
-    elif kind is Kind.ENGINES:
-        files = {MANIFEST}
-    elif kind in (Kind.GLOBAL_INTERNAL, Kind.EDGE, Kind.MOVED, Kind.UNKNOWN):
-        return None
-    else:
-        return Class.SETUP
-    if hints.committed is None:
-        return None
-    return Class.CODE if files & hints.committed else Class.SETUP
+        if committed is None:
+            return None
+        return Class.CODE if is_code else Class.SETUP
 
-
-def _bits(mask: int) -> list[int]:
-    """The numbers of the bits that are set."""
-    digits, found = f"{mask:b}"[::-1], []
-    position = digits.find("1")
-    while position >= 0:
-        found.append(position)
-        position = digits.find("1", position + 1)
-    return found
+    @cached_property
+    def _has_other_settings(self) -> bool:
+        folders = {"", *(task.directory for task in self._run.tasks.values())}
+        committed = self._hints.committed or ()
+        return any(path_of(folder, name) in committed for folder in folders for name in TURBO_JSON)
 
 
 def _dependencies_first(run: Summary, changed: Iterable[str]) -> list[str]:
@@ -573,12 +582,12 @@ def _notes(base: Summary, run: Summary, common: Sequence[str]) -> Iterator[Note]
         yield Note(note="turbo_version", subject=f"{base.turbo} -> {run.turbo}")
     differing: dict[tuple[NoteKind, str], list[str]] = defaultdict(list)
     for old, new in ((base.tasks[id], run.tasks[id]) for id in common):
-        for name, _ in _differences(old.variables.passed, new.variables.passed):
+        for name, _ in differences(old.variables.passed, new.variables.passed):
             differing["passed_variable", name].append(new.id)
         for setting in UNHASHED_SETTINGS:
             if old.unhashed[setting] != new.unhashed[setting]:
                 differing["not_hashed", setting].append(new.id)
-    for name, _ in _differences(base.shared.variables.passed, run.shared.variables.passed):
+    for name, _ in differences(base.shared.variables.passed, run.shared.variables.passed):
         differing["passed_variable", name] = []
     for (note, subject), tasks in sorted(differing.items()):
         yield Note(note=note, subject=subject, tasks=tuple(sorted(tasks)))

@@ -6,7 +6,7 @@ A report is the JSON of `POST /v1/runs`. Tasks of a package share the list of th
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, NotRequired, TypedDict, TypeVar
+from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from larder.misses.hints import FileHint, Hint, Hints
 from larder.misses.summaries import (
@@ -182,13 +182,16 @@ def summary_of(report: Mapping[str, Any]) -> Summary:
     inputs, listed = report["inputs"], report["tasks"]
     if len(inputs["tasks"]) != len(listed):
         raise InvalidSummary("inputs.tasks must have an entry for each of tasks")
+    definitions = [_definition_of(one) for one in inputs["definitions"]]
     tasks: dict[str, Task] = {}
     for number, (one, own) in enumerate(zip(listed, inputs["tasks"], strict=True)):
-        task = _task(one, own, inputs, f"inputs.tasks.{number}")
+        task = _task(one, own, inputs["files"], definitions, f"inputs.tasks.{number}")
         if task.id in tasks:
             raise InvalidSummary(f"tasks.{number} has the package and the task of another one")
         tasks[task.id] = task
     scm, ran, shared = report.get("scm") or {}, report.get("execution") or {}, inputs["global"]
+    names = shared["specified"]
+    passed = names["passThroughEnv"]
     return Summary(
         id=report.get("id") or "",
         turbo=report.get("turboVersion") or "",
@@ -203,7 +206,7 @@ def summary_of(report: Mapping[str, Any]) -> Summary:
             external=shared["external"],
             internal=shared["internal"],
             variables=_variables(
-                shared, shared["specified"]["env"], shared["specified"]["passThroughEnv"]
+                shared, tuple(names["env"]), None if passed is None else tuple(passed)
             ),
             engines=shared["engines"],
             dotenv=tuple(shared.get("dotEnv") or ()),
@@ -323,11 +326,30 @@ def _task_of(task: Task) -> dict[str, Any]:
     return entry
 
 
+class _Definition(NamedTuple):
+    """The settings of a definition. All its tasks share them, so that they are read and compared once."""
+
+    settings: Mapping[str, tuple[str, ...]]
+    unhashed: Mapping[str, object]
+
+
+def _definition_of(sent: Mapping[str, Any]) -> _Definition:
+    listed = (*HASHED_SETTINGS, "dependsOn")
+    return _Definition(
+        settings={name: tuple(sent.get(name) or ()) for name in listed},
+        unhashed={name: sent["cache"] if name == "cache" else None for name in UNHASHED_SETTINGS},
+    )
+
+
 def _task(
-    one: Mapping[str, Any], own: Mapping[str, Any], inputs: Mapping[str, Any], place: str
+    one: Mapping[str, Any],
+    own: Mapping[str, Any],
+    lists: Sequence[Mapping[str, Any]],
+    definitions: Sequence[_Definition],
+    place: str,
 ) -> Task:
-    files = _at(inputs["files"], own["files"], f"{place}.files")
-    definition = _at(inputs["definitions"], own["definition"], f"{place}.definition")
+    files = _at(lists, own["files"], f"{place}.files")
+    settings, unhashed = _at(definitions, own["definition"], f"{place}.definition")
     package, name, cache = one.get("package") or "", one["task"], one["cache"]
     ran, was_restored = one.get("execution"), cache["status"] == "HIT"
     build_ms = None
@@ -343,15 +365,9 @@ def _task(
         directory=files["directory"],
         files=files["files"],
         external=own["external"],
-        variables=_variables(own, definition["env"], definition["passThroughEnv"]),
-        settings={
-            setting: tuple(definition.get(setting) or ())
-            for setting in (*HASHED_SETTINGS, "dependsOn")
-        },
-        unhashed={
-            setting: definition["cache"] if setting == "cache" else None
-            for setting in UNHASHED_SETTINGS
-        },
+        variables=_variables(own, settings["env"], settings["passThroughEnv"]),
+        settings=settings,
+        unhashed=unhashed,
         dependencies=tuple(own["dependencies"]),
         command=own["script"],
         arguments=(own["arguments"],) if own["arguments"] else (),
@@ -369,13 +385,13 @@ def _at(listed: Sequence[Any], number: int, place: str) -> Any:
 
 
 def _variables(
-    own: Mapping[str, Any], names: Iterable[str], passed_names: Iterable[str] | None
+    own: Mapping[str, Any], names: tuple[str, ...], passed_names: tuple[str, ...] | None
 ) -> Variables:
     inferred = set(own["inferred"])
     return Variables(
         configured={name: one for name, one in own["env"].items() if name not in inferred},
         inferred={name: one for name, one in own["env"].items() if name in inferred},
         passed={},
-        names=tuple(names),
-        passed_names=None if passed_names is None else tuple(passed_names),
+        names=names,
+        passed_names=passed_names,
     )

@@ -15,9 +15,9 @@ Creating teams and inviting people is counted per user, not per client address: 
 `INVITATIONS_TO_ONE`. So are changes of the address (`EMAIL_CHANGES`). Emails are counted per recipient when they are
 sent: `MAIL_IN_AN_HOUR`, `MAIL_IN_A_DAY`. Wrong passwords are counted per account, too (`guesses.py`). Refused id tokens
 are counted per client address (`FAILED_EXCHANGES`), and keys of CI jobs per team, trusted jobs apart from others, with
-the option's limit. Reported runs are counted per team or user (`RUNS_REPORTED`), and their bytes per writer
-(`REPORTED_BYTES`), their inputs per team (`INPUT_BYTES`), and comparisons per credential (`COMPARISONS`). Token
-requests are counted per identity provider (`PROVIDER_TOKENS`).
+the option's limit. Bytes of reported runs and of their inputs are counted per writer, owner and deployment
+(`reports.py`), and comparisons per writer (`COMPARISONS`). Codes that a provider refuses are counted per client address
+(`REFUSED_CODES`), and token requests are counted per identity provider (`PROVIDER_TOKENS`).
 """
 
 from dataclasses import dataclass
@@ -59,6 +59,9 @@ FAILED_EXCHANGES = Limit(most=30, window_s=60)
 PROVIDER_SIGN_IN = Limit(most=30, window_s=10)
 """Requests of a sign-in with a provider. They test no password and write nothing, and an office shares an address."""
 
+REFUSED_CODES = Limit(most=30, window_s=60)
+"""Codes of one client address that a provider refuses. A code that is being exchanged counts until it is accepted."""
+
 PROVIDER_TOKENS = Limit(most=20, window_s=1)
 """Token requests to one provider, which would block us if strangers caused many."""
 
@@ -68,17 +71,8 @@ INVITATIONS = Limit(most=60, window_s=3600)
 INVITATIONS_TO_ONE = Limit(most=3, window_s=3600)
 """Invitations that one address gets from one team."""
 
-RUNS_REPORTED = Limit(most=100_000, window_s=3600)
-"""Reported runs of an owner. Each stores some kilobytes."""
-
-REPORTED_BYTES = Limit(most=20_000_000, window_s=3600)
-"""Bytes of the runs that one key, or the jobs of one scope, report: 10,000 runs of 100 tasks."""
-
-INPUT_BYTES = Limit(most=200_000_000, window_s=3600)
-"""Bytes of the inputs of the runs of an owner. Each report counts as 200 kB at least, so it is also 1,000 reports."""
-
 COMPARISONS = Limit(most=60, window_s=3600)
-"""Comparisons of one credential that store nothing. Each could try a value of a variable."""
+"""Comparisons of one user, own scope or trusted credential that store nothing. Each could try a value of a variable."""
 
 EMAIL_CHANGES = Limit(most=10, window_s=3600)
 """Changes of the address that one user asks for. Each sends an email, perhaps to an address that is not theirs."""

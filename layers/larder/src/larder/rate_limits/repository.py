@@ -6,7 +6,7 @@ Its time to live deletes an item.
 from datetime import datetime
 
 from larder.clock import from_ms, to_epoch_seconds, to_ms
-from larder.conditions import at_most, below, equals, missing
+from larder.conditions import at_most, below, equals, exists, missing
 from larder.errors import TryAgain
 from larder.rate_limits.models import Guesses
 from larder.tables import RATE_LIMITS, ClientError, Item, Write, commit
@@ -35,6 +35,13 @@ def counting(what: str, *, window: int, window_s: int, most: int, amount: int = 
     fits = missing("request_count") | below(request_count=most)
     ends = {"expires_at": window + window_s + _KEPT_S}
     return RATE_LIMITS.update(what, window, set=ends, add={"request_count": amount}, when=fits)
+
+
+def give_back(what: str, *, window: int) -> None:
+    """Take one request out of the count of a window."""
+    commit(
+        RATE_LIMITS.update(what, window, add={"request_count": -1}, when=exists("request_count"))
+    )
 
 
 def find_guesses(what: str) -> Guesses | None:

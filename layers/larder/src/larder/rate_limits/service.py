@@ -1,5 +1,6 @@
 """Count requests against a limit. If DynamoDB fails, requests pass, and a metric counts them."""
 
+from contextlib import suppress
 from datetime import datetime
 from math import ceil
 from typing import TYPE_CHECKING, NoReturn
@@ -11,6 +12,7 @@ from larder.metrics import count
 from larder.rate_limits import repository
 from larder.rate_limits.models import BY_PATH, Limit
 from larder.settings import settings
+from larder.tables import ClientError
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -57,6 +59,13 @@ def take_if_counted(what: str, limit: Limit, *, now: datetime, amount: int = 1) 
     """Like `take`, but does nothing if the deployment has disabled these limits."""
     if settings().http_rate_limit_enabled:
         take(what, limit, now=now, amount=amount)
+
+
+def give_back_if_counted(what: str, limit: Limit, *, now: datetime) -> None:
+    """Undo `take_if_counted` of the same moment, for a request that does not count after all. A failure is ignored."""
+    if settings().http_rate_limit_enabled:
+        with suppress(TryAgain, ClientError), short_deadline():
+            repository.give_back(what, window=limit.window_at(now))
 
 
 def counting_if_counted(what: str, limit: Limit, *, now: datetime) -> "tuple[Write, ...]":

@@ -64,7 +64,7 @@ def history_of(
     """`runs` are the newest first."""
     found: dict[tuple[str, str, str], HashHistory] = {}
     for run in runs:
-        explanation = reader.explanation_of(run)
+        known = _Known(reader.explanation_of(run))
         for (package, task, outcome, ms), hash in zip(run.tasks, run.hashes, strict=False):
             if hash is None or not _is_wanted(wanted, package, task, hash):
                 continue
@@ -83,8 +83,9 @@ def history_of(
             else:
                 one.built += 1
                 one.built_ms += ms
-            if explanation is not None:
-                _explain(one, explanation)
+            id = task_id(package, task)
+            one.cause = one.cause or known.causes.get(id)
+            one.reason = one.reason or known.reasons.get(id)
             for names, name in ((one.branches, run.branch), (one.shas, run.sha)):
                 if name is not None and name not in names and len(names) < MAX_NAMES:
                     names.append(name)
@@ -93,13 +94,18 @@ def history_of(
     return History(list(found.values())[:MAX_HASHES], complete)
 
 
-def _explain(one: HashHistory, explanation: ComparisonJson) -> None:
-    id = task_id(one.package, one.task)
-    if one.cause is None:
-        one.cause = next((cause for cause in explanation["causes"] if id in cause["direct"]), None)
-    if one.reason is None:
-        reasons = (same["reason"] for same in explanation["sameHash"] if same["task"] == id)
-        one.reason = next(reasons, None)
+class _Known:
+    """The first cause and the first reason of each task that an explanation names, by the task's id."""
+
+    def __init__(self, explanation: ComparisonJson | None) -> None:
+        self.causes: dict[str, CauseJson] = {}
+        self.reasons: dict[str, Reason | None] = {}
+        if explanation is not None:
+            for cause in explanation["causes"]:
+                for id in cause["direct"]:
+                    self.causes.setdefault(id, cause)
+            for same in explanation["sameHash"]:
+                self.reasons.setdefault(same["task"], same["reason"])
 
 
 def _is_wanted(wanted: WantedHashes, package: str, task: str, hash: str) -> bool:

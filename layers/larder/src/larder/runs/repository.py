@@ -72,23 +72,29 @@ def item_of(owner: str, run: Run, *, expires_at: datetime) -> Packed:
         "scope": run.scope,
         "trusted": run.trusted,
         "only_reads": run.only_reads or None,
-        **_explained(run),
+        "inputs": run.inputs,
+        "explanation": None if run.explanation is None else _packed_explanation(run.explanation),
     }
 
 
-def with_explanation(item: Packed, run: Run) -> Packed:
-    """The item of a run that was explained since. Nothing else of it is packed again."""
-    return {**item, **_explained(run)}
-
-
-def _explained(run: Run) -> Item:
-    packed = None if run.explanation is None else _packed_explanation(run.explanation)
-    return {"inputs": run.inputs, "explanation": packed}
+def with_inputs(item: Packed, run: Run) -> Packed:
+    """The item of a run whose object was stored since. Nothing else of it is packed again."""
+    return {**item, "inputs": run.inputs}
 
 
 def add(item: Item) -> bool:
     """Store a run. False if it is stored already; it then stays as it is."""
     return commit(USAGE.put(item, when=missing("owner")))
+
+
+def explain(owner: str, run: Run, explanation: ComparisonJson) -> bool:
+    """Add the explanation to a run that this credential has stored. False if it has one, or is deleted."""
+    packed = _packed_explanation(explanation)
+    if packed is None:
+        return False
+    own = equals(key_id=run.reporter.credential_id) & missing("explanation")
+    day = f"{_PREFIX}{run.place}"
+    return commit(USAGE.update(owner, day, set={"explanation": packed}, when=own))
 
 
 def read_page(

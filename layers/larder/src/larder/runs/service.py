@@ -9,8 +9,8 @@ from functools import partial
 from larder.actor import Actor
 from larder.concurrency import map_concurrently
 from larder.errors import InvalidValue, MissingRole, RunNotFound
-from larder.rate_limits.models import REPORTED_BYTES, RUNS_REPORTED
-from larder.rate_limits.service import take_if_counted
+from larder.misses.records import ComparisonJson
+from larder.rate_limits.reports import Sender, Sort, take_stored
 from larder.runs import repository, storage
 from larder.runs.causes import Reader, built_again, causes_of
 from larder.runs.history import History, WantedHashes, hash_figures, history_of
@@ -35,10 +35,8 @@ MAX_AHEAD = timedelta(minutes=5)
 _AT_ONCE = 100
 
 
-def admit(owner: str, run: Run, *, writer: str, now: datetime) -> repository.Packed:
+def admit(sender: Sender, run: Run, *, now: datetime) -> repository.Packed:
     """Check and count a run before it is stored. Returns its item for `store`.
-
-    `writer` is the scope of those who report, or their credential: what they report is counted together.
 
     Raises InvalidValue, TooManyRequests.
     """
@@ -47,18 +45,20 @@ def admit(owner: str, run: Run, *, writer: str, now: datetime) -> repository.Pac
         raise InvalidValue("execution.start_time", "must not be in the future")
     if run.started_at < now - kept:
         raise InvalidValue("execution.start_time", f"must be within the last {kept.days} days")
-    item = repository.item_of(owner, run, expires_at=now + kept)
-    # First, so that one writer cannot use up what is the owner's.
-    take_if_counted(
-        f"run-bytes#{owner}#{writer}", REPORTED_BYTES, now=now, amount=len(json.dumps(item))
-    )
-    take_if_counted(f"runs#{owner}", RUNS_REPORTED, now=now)
+    item = repository.item_of(sender.owner, run, expires_at=now + kept)
+    size = len(json.dumps(item)) + repository.MAX_EXPLANATION
+    take_stored(Sort.RUNS, sender, size, now=now)
     return item
 
 
 def store(item: repository.Packed, run: Run) -> bool:
-    """Store a run that was admitted, with its explanation. False if it is stored already."""
-    return repository.add(repository.with_explanation(item, run))
+    """Store a run that was admitted. False if it is stored already."""
+    return repository.add(repository.with_inputs(item, run))
+
+
+def add_explanation(owner: str, run: Run, explanation: ComparisonJson) -> None:
+    """Store why a run missed, unless it has an explanation, or another credential has stored it."""
+    repository.explain(owner, run, explanation)
 
 
 def recent_runs(

@@ -36,8 +36,13 @@ def put(owner: str, run: WithInputs, content: bytes) -> None:
     )
 
 
-def get(owner: str, run: WithInputs) -> Mapping[str, Any] | None:
-    """The report of a run. None if it has no object any more, or an object that is damaged."""
+def get(
+    owner: str, run: WithInputs, *, admit: Callable[[int], object] | None = None
+) -> Mapping[str, Any] | None:
+    """The report of a run. None if it has no object any more, or an object that is damaged.
+
+    `admit` is called with the bytes of its JSON before that is parsed. What it raises is passed on.
+    """
     try:
         reply = aws.s3().get_object(Bucket=settings().artifacts_bucket, Key=_key(owner, run))
         content = reply["Body"].read()
@@ -47,6 +52,8 @@ def get(owner: str, run: WithInputs) -> Mapping[str, Any] | None:
         raise
     try:
         text = zlib.decompressobj(31).decompress(content, MAX_UNPACKED)
+        if admit is not None:
+            admit(len(text))
         report: Mapping[str, Any] = json.loads(text)
     except (zlib.error, ValueError):
         return None

@@ -13,13 +13,21 @@ from typing import TYPE_CHECKING, Any
 from larder.errors import IssuerUnavailable
 from larder.issuers.models import InvalidIdToken, SignInRules
 from larder.issuers.urls import is_loopback
-from larder.issuers.verification import LEEWAY_S, parse_sign_in, verify_sign_in
+from larder.issuers.verification import (
+    SIGN_IN_LEEWAY_S,
+    parse_sign_in,
+    verify_sign_in,
+    verify_userinfo,
+)
+from larder.rate_limits.models import REFUSED_CODES
+from larder.rate_limits.service import give_back_if_counted, take_if_counted
 from larder.sso import repository, service
 from larder.sso.keys import signing_key
 from larder.sso.models import Identity, IdentityProvider, VerifiedBy
 from larder.sso.refusals import Refusal, SignInRefused
 from larder.sso.state import PendingSignIn, flow_of, unsealed
-from larder.sso.tokens import exchange_code, userinfo
+from larder.sso.tokens import Tokens, exchange_code, userinfo
+from larder.tables import commit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,18 +41,24 @@ _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?P<domain>[A-Za-z
 """Plain ASCII. Other characters may fold to those of another person's address."""
 
 
+NO_COOKIE = "no_cookie"
+"""The reason of a refusal: the browser has no sign-in with the state."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallbackRequest:
     """The request that a provider sends the browser to.
 
     `parameters` are those of the query with all their values. `cookies` has the values of the cookies of sign-ins by
-    the flow in their name. `session_id` is that of the browser's session. `origin` is the deployment's.
+    the flow in their name. `session_id` is that of the browser's session. `client` is the counted address of the
+    browser, and `origin` the deployment's.
     """
 
     provider_id: str
     parameters: Mapping[str, Sequence[str]] = field(repr=False)
     cookies: Mapping[str, Sequence[str]] = field(repr=False)
     session_id: str | None
+    client: str
     origin: str
 
     def only(self, name: str) -> str | None:
@@ -66,7 +80,7 @@ def pending_sign_in(request: CallbackRequest, *, now: datetime) -> PendingSignIn
     values = request.cookies.get(flow_of(state) or "", ())
     pending = unsealed(values[0]) if len(values) == 1 else None
     if pending is None or not pending.has_state(state):
-        raise SignInRefused(Refusal.STATE_MISMATCH, "no_cookie" if pending is None else "state")
+        raise SignInRefused(Refusal.STATE_MISMATCH, NO_COOKIE if pending is None else "state")
     if not pending.is_valid(now):
         raise SignInRefused(Refusal.STATE_MISMATCH, "expired")
     return pending
@@ -79,28 +93,68 @@ def identify(request: CallbackRequest, pending: PendingSignIn, *, now: datetime)
     if pending.session_id is not None and pending.session_id != request.session_id:
         raise SignInRefused(Refusal.STATE_MISMATCH, "session")
     loopback = is_loopback(request.origin)
-    tokens = exchange_code(
-        provider, code, pending, origin=request.origin, loopback=loopback, now=now
-    )
+    tokens = _tokens(request, provider, code, pending, loopback=loopback, now=now)
     claims = _verified(provider, tokens.id_token, pending, loopback=loopback, now=now)
     authenticated_at = _authenticated_at(provider, claims, pending, now)
+    has_userinfo = True
     if _lacks(provider, claims):
-        claims = _completed(claims, userinfo(provider, tokens, loopback=loopback))
+        try:
+            more = _userinfo(provider, tokens, pending, loopback=loopback, now=now)
+            claims = _completed(claims, more)
+        except SignInRefused as refused:
+            if refused.code is not Refusal.PROVIDER_UNAVAILABLE or not claims.get(_email(provider)):
+                raise
+            # Without it, the address does not count and the groups are unknown, which changes nothing.
+            has_userinfo = False
     for required, values in provider.required_claims.items():
         if claims.get(required) not in values:
             raise SignInRefused(Refusal.INVALID_ID_TOKEN, "required_claim")
     groups, problem = _groups(provider, claims)
-    email, name = claims.get("email"), claims.get("name")
+    if problem == "missing" and not has_userinfo:
+        problem = "userinfo"
+    email, name = claims.get(_email(provider)), claims.get("name")
+    # What a provider says of `email` says nothing of another claim.
+    verified = claims.get("email_verified") if _email(provider) == "email" else None
     return Identity(
         provider=provider,
         subject=claims["sub"],
         email=email if isinstance(email, str) else None,
-        counts=address_counts(provider, email, claims.get("email_verified")),
+        counts=address_counts(provider, email, verified),
         name=name if isinstance(name, str) else None,
         groups=groups,
         groups_problem=problem,
         authenticated_at=authenticated_at,
     )
+
+
+def _tokens(
+    request: CallbackRequest,
+    provider: IdentityProvider,
+    code: str,
+    pending: PendingSignIn,
+    *,
+    loopback: bool,
+    now: datetime,
+) -> Tokens:
+    """Exchange the code. One that the provider refuses ends the sign-in, and counts for the client's address.
+
+    It counts before the provider is asked, so that parallel requests ask no more often. Raises SignInRefused,
+    TooManyRequests, TryAgain.
+    """
+    counter = f"refused-codes#{request.client}"
+    take_if_counted(counter, REFUSED_CODES, now=now)
+    try:
+        tokens = exchange_code(
+            provider, code, pending, origin=request.origin, loopback=loopback, now=now
+        )
+    except SignInRefused as refused:
+        if refused.code is Refusal.INVALID_CODE:
+            commit(repository.spending_state(pending.state_hash, now=now))
+        else:
+            give_back_if_counted(counter, REFUSED_CODES, now=now)
+        raise
+    give_back_if_counted(counter, REFUSED_CODES, now=now)
+    return tokens
 
 
 def spending(pending: PendingSignIn, provider: IdentityProvider, *, now: datetime) -> list[Write]:
@@ -183,15 +237,48 @@ def _authenticated_at(
     if (
         pending.asks_login
         and provider.sends_auth_time
-        and (at is None or at < pending.started_at - timedelta(seconds=LEEWAY_S))
+        and (at is None or at < pending.started_at - timedelta(seconds=SIGN_IN_LEEWAY_S))
     ):
         raise SignInRefused(Refusal.REAUTHENTICATION_MISSING)
     return now if at is None else min(at, now)
 
 
+def _email(provider: IdentityProvider) -> str:
+    """The claim that holds the address."""
+    return provider.email_claim or "email"
+
+
 def _lacks(provider: IdentityProvider, claims: Mapping[str, Any]) -> bool:
-    """Whether userinfo may have what the id token has not."""
-    return claims.get("email") is None or provider.groups_claim not in (None, *claims)
+    """Whether userinfo may have a claim that decides and that the id token has not."""
+    decides = [_email(provider)]
+    if provider.verified_by is VerifiedBy.CLAIM and provider.email_claim is None:
+        decides.append("email_verified")
+    is_decided = all(claims.get(name) is not None for name in decides)
+    return not is_decided or provider.groups_claim not in (None, *claims)
+
+
+def _userinfo(
+    provider: IdentityProvider,
+    tokens: Tokens,
+    pending: PendingSignIn,
+    *,
+    loopback: bool,
+    now: datetime,
+) -> Mapping[str, Any]:
+    """What userinfo says about the person, as JSON or signed. Raises SignInRefused."""
+    found = userinfo(provider, tokens, loopback=loopback)
+    if not isinstance(found, str):
+        return found
+    rules = SignInRules(issuer=provider.issuer, client_id=provider.client_id, nonce=pending.nonce)
+    try:
+        token = parse_sign_in(found, provider.endpoints.algorithms)
+        key = signing_key(provider, token.kid, loopback=loopback, now=now)
+        if key is None:
+            raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, "userinfo")
+        verify_userinfo(token, key, rules)
+    except (IssuerUnavailable, InvalidIdToken):
+        raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, "userinfo") from None
+    return token.claims
 
 
 def _completed(claims: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from larder.instance import Remembered
 from larder.issuers.fetching import fetch_json, public_keys
-from larder.issuers.keys import current_key
+from larder.issuers.keys import TRIED_AGAIN_AFTER, current_key
 from larder.issuers.models import Jwk, KeySet
 from larder.sso import repository
 from larder.sso.models import IdentityProvider
@@ -43,6 +43,11 @@ class _Pinned:
     @property
     def name(self) -> str:
         return self.provider.issuer
+
+    @property
+    def pause(self) -> timedelta:
+        """Short, so that a new key counts at once: only the provider itself chooses the key ids of its tokens."""
+        return TRIED_AGAIN_AFTER
 
     @property
     def place(self) -> tuple[str, str]:

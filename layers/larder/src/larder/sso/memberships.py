@@ -5,7 +5,7 @@ Each sign-in applies them, in the transaction of the session. Memberships that p
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from larder.actor import Actor, by_provider
@@ -14,7 +14,7 @@ from larder.audit.service import audited
 from larder.concurrency import attempts
 from larder.errors import InvalidValue, TryAgain
 from larder.sso import repository
-from larder.sso.models import GivenRole, TeamMapping
+from larder.sso.models import GivenRole, IdentityProvider, TeamMapping
 from larder.teams import repository as teams
 from larder.teams.models import Member, Places, Role
 
@@ -32,10 +32,14 @@ MAX_GROUP_LENGTH = 256
 
 @dataclass(slots=True)
 class ManagedChanges:
-    """What a sign-in writes. `left` are the teams whose membership ends, and `kept` those whose last owner stays."""
+    """What a sign-in writes. `left` are the teams whose membership ends, and `kept` those whose last owner stays.
+
+    `changed` are those that the user leaves or gets another role in.
+    """
 
     writes: "list[Write]" = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
 
 
@@ -91,9 +95,13 @@ def release(provider_id: str) -> bool:
 
 
 def changes_at_sign_in(
-    provider_id: str, groups: Collection[str] | None, user_id: str, *, now: datetime
+    provider: IdentityProvider, groups: Collection[str] | None, user_id: str, *, now: datetime
 ) -> ManagedChanges:
-    """What the groups of a person change. None for groups that are unknown, which change nothing."""
+    """What the groups of a person change. None for groups that are unknown, which change nothing.
+
+    What the provider has given lasts until some days after the last sign-in with it.
+    """
+    provider_id = provider.id
     changes = ManagedChanges()
     mappings = list_mappings(provider_id)
     places = teams.read_places_of(user_id, [one.team_id for one in mappings])
@@ -104,7 +112,50 @@ def changes_at_sign_in(
         if member is not None and member.managed_by != provider_id:
             continue
         _apply(changes, mapping, mapping.role_of(groups or ()), place, member, user_id, now)
+    if changes.changed:
+        changes.writes.append(teams.noting_change(user_id, *changes.changed))
+    if mappings:
+        until = now + timedelta(days=provider.keys_days)
+        changes.writes.append(teams.giving(provider_id, user_id, until))
     return changes
+
+
+def ending(provider_id: str, user_id: str, *, now: datetime) -> "Write":
+    """The write that lets what the provider has given to the user end now. `end_given` or the sweep then ends it."""
+    return teams.giving(provider_id, user_id, now)
+
+
+def given_memberships() -> list[tuple[str, str, datetime]]:
+    """The providers and users with memberships that a provider has given, and until when these last."""
+    return list(teams.given())
+
+
+def end_given(provider_id: str, user_id: str, until: datetime, *, now: datetime) -> list[str]:
+    """End the memberships that the provider gave to the user until that time. Returns the ids of the teams.
+
+    It stops if the user has signed in with the provider in the meantime. The last owner of a team stays, and can be
+    changed by hand once the link is gone. Raises TryAgain.
+    """
+    left = []
+    unchanged = teams.still_given(provider_id, user_id, until)
+    for mapping in list_mappings(provider_id):
+        team_id = mapping.team_id
+        for _ in attempts():
+            place, member = teams.read_places_of(user_id, [team_id])[team_id]
+            if place.team is None or member is None or member.managed_by != provider_id:
+                break
+            changes = ManagedChanges()
+            _apply(changes, mapping, None, place, member, user_id, now)
+            if changes.kept:
+                break
+            noted = teams.noting_change(user_id, team_id)
+            if teams.end_membership([*changes.writes, noted, unchanged]):
+                left.append(team_id)
+                break
+        else:
+            raise TryAgain
+    teams.forget_given(provider_id, user_id, until)
+    return left
 
 
 def _apply(
@@ -130,6 +181,7 @@ def _apply(
         writes = [*teams.leaving(team_id, user_id, current), left]
         _add(changes, mapping, user_id, Action.MEMBER_REMOVED, current, writes)
         changes.left.append(team_id)
+        changes.changed.append(team_id)
     elif role is not None and current is None:
         writes = teams.joining(
             team_id, user_id, role, now=now, managed_by=mapping.provider_id, group=group
@@ -138,6 +190,7 @@ def _apply(
     elif role is not None and current is not None:
         writes = teams.changing_role(team_id, user_id, current, role, group=group)
         _add(changes, mapping, user_id, Action.ROLE_CHANGED, role, writes)
+        changes.changed.append(team_id)
 
 
 def _add(

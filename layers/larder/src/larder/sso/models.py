@@ -52,9 +52,10 @@ class IdentityProvider:
     change that affects trust, which ends sign-ins in progress. `session_hours` and `keys_days` count for managed users:
     how long a session lasts, and how long keys work after the last sign-in. An id token must have each of
     `required_claims` with one of its values, such as `hd` with a domain of Google Workspace. `sends_auth_time` says
-    that id tokens have the time of the login. `origin` is that of the deployment when the provider was added: of the
-    redirect URI that the provider allows, and of links in mails that no request asks for. `last_failure` is the code of
-    the last failed sign-in.
+    that id tokens have the time of the login. `email_claim` holds the address in place of `email`, and then only the
+    domain can prove it. `origin` is that of the deployment when the provider was added: of the redirect URI that the
+    provider allows, and of links in mails that no request asks for. `last_failure` is the code of the last failed
+    sign-in.
     """
 
     id: str
@@ -71,6 +72,7 @@ class IdentityProvider:
     exceptions: tuple[str, ...] = ()
     verified_by: VerifiedBy = VerifiedBy.CLAIM
     scopes: tuple[str, ...] = ("openid", "email", "profile")
+    email_claim: str | None = None
     groups_claim: str | None = None
     required_claims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     hidden: bool = False

@@ -287,6 +287,7 @@ def _item(provider: IdentityProvider) -> Item:
         "exceptions": list(provider.exceptions),
         "verified_by": provider.verified_by.value,
         "scopes": list(provider.scopes),
+        "email_claim": provider.email_claim,
         "groups_claim": provider.groups_claim,
         "required_claims": {
             name: list(values) for name, values in provider.required_claims.items()
@@ -334,6 +335,7 @@ def _provider(item: Item) -> IdentityProvider:
         exceptions=tuple(item["exceptions"]),
         verified_by=VerifiedBy(item["verified_by"]),
         scopes=tuple(item["scopes"]),
+        email_claim=item.get("email_claim"),
         groups_claim=item.get("groups_claim"),
         required_claims={name: tuple(values) for name, values in item["required_claims"].items()},
         hidden=item["hidden"],

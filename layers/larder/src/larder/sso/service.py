@@ -204,7 +204,10 @@ def check_provider(provider: IdentityProvider) -> None:
     _check_words("scope", provider.scopes)
     if "openid" not in provider.scopes:
         raise InvalidValue("scopes", "must contain openid")
-    _check_words("claim", [*provider.required_claims, *filter(None, [provider.groups_claim])])
+    _check_words(
+        "claim",
+        [*provider.required_claims, *filter(None, [provider.groups_claim, provider.email_claim])],
+    )
     if not all(all(values) and values for values in provider.required_claims.values()):
         raise InvalidValue("required_claims", "must have a value for each claim")
     _check_domains(provider)

@@ -105,8 +105,10 @@ def _posted_with(
         raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, "token_endpoint") from None
 
 
-def userinfo(provider: IdentityProvider, tokens: Tokens, *, loopback: bool) -> dict[str, Any]:
+def userinfo(provider: IdentityProvider, tokens: Tokens, *, loopback: bool) -> dict[str, Any] | str:
     """What the provider says about the person beyond the id token, empty without a userinfo endpoint.
+
+    A provider that signs it sends a JSON web token, which the caller has to verify.
 
     Raises SignInRefused.
     """

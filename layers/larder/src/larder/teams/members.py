@@ -89,6 +89,21 @@ def departures(team_id: str, user_ids: Iterable[str]) -> Mapping[str, datetime]:
     return repository.departures(team_id, sorted({*user_ids}))
 
 
+def note_access_changed(user_id: str) -> None:
+    """Note that the user has lost all access or got it back, so that the sweep settles the keys that they made."""
+    repository.note_change(user_id, *repository.teams_of(user_id))
+
+
+def changes_to_settle() -> list[tuple[str, list[str], int]]:
+    """Ids of users, the teams that they have left or in which they got another role, and the version of the note."""
+    return list(repository.noted_changes())
+
+
+def finish_settling(user_id: str, version: int) -> None:
+    """Remove such a note, once the keys are settled."""
+    repository.forget_change(user_id, version)
+
+
 def rules_made_by(team_id: str, user_id: str) -> list[str]:
     """The ids of the rules that a user has added to the team, also if they are no longer a member."""
     return repository.rules_made_by(team_id, user_id)
@@ -150,7 +165,8 @@ def add_member(team_id: str, user_id: str, role: Role, *, now: datetime) -> None
         else:
             _check_not_last(current_role, places)
             entry = audited(team_id, Action.ROLE_CHANGED, user_id, None, role=role.value)
-            done = repository.change_role(team_id, user_id, current_role, role, entry)
+            changed = repository.noting_change(user_id, team_id)
+            done = repository.change_role(team_id, user_id, current_role, role, changed, entry)
         if done:
             return
     raise TryAgain
@@ -172,7 +188,8 @@ def change_role(
             return
         _check_not_managed(user_id, places)
         _check_not_last(current_role, places)
-        if repository.change_role(team_id, user_id, current_role, role, entry, by=acting):
+        changed = repository.noting_change(user_id, team_id)
+        if repository.change_role(team_id, user_id, current_role, role, changed, entry, by=acting):
             return
     raise TryAgain
 
@@ -191,8 +208,8 @@ def remove_member(
         _check_not_managed(user_id, places)
         _check_not_last(current_role, places)
         entry = _removal(team_id, user_id, current_role, actor)
-        left = repository.note_departure(team_id, user_id, now=clock.now())
-        if repository.remove_member(team_id, user_id, current_role, left, entry, by=acting):
+        noted = _noting_departure(team_id, user_id)
+        if repository.remove_member(team_id, user_id, current_role, *noted, entry, by=acting):
             return
     raise TryAgain
 
@@ -233,8 +250,12 @@ def _acting_on(team_id: str, user_id: str, by: Member | None) -> tuple[Member | 
 
 
 def _check_not_managed(user_id: str, places: Places) -> None:
-    """Raises MembershipManaged for a membership that an identity provider gave, and would give again."""
-    if user_id in places.managed:
+    """Raises MembershipManaged for a membership that an identity provider gave, and would give again.
+
+    It gives none to a user who has no account there any more.
+    """
+    provider_id = places.managed.get(user_id)
+    if provider_id is not None and repository.is_linked(user_id, provider_id):
         raise MembershipManaged
 
 
@@ -255,10 +276,15 @@ def _leave(team_id: str, user_id: str) -> None:
             repository.delete_member(team_id, user_id)
             return
         entry = _removal(team_id, user_id, role, Actor(DELETION, user_id))
-        left = repository.note_departure(team_id, user_id, now=clock.now())
-        if repository.remove_member(team_id, user_id, role, left, entry, keeps_an_owner=False):
+        noted = _noting_departure(team_id, user_id)
+        if repository.remove_member(team_id, user_id, role, *noted, entry, keeps_an_owner=False):
             return
     raise TryAgain
+
+
+def _noting_departure(team_id: str, user_id: str) -> "list[Write]":
+    left = repository.note_departure(team_id, user_id, now=clock.now())
+    return [left, repository.noting_change(user_id, team_id)]
 
 
 def _removal(team_id: str, user_id: str, role: Role, actor: Actor | None) -> "Write":

@@ -284,14 +284,15 @@ class Places(NamedTuple):
     """The roles of some users in a team. They are read in one batch but not as a snapshot, so writes must check them.
 
     `team` is None if it does not exist. `roles` has no entry for a user who is not a member. `managed` are the users
-    whose membership an identity provider gave. `invitations_made` counts all invitations that the team has ever made.
+    whose membership an identity provider gave, with its id. `invitations_made` counts all invitations that the team has
+    ever made.
     """
 
     team: Team | None
     owners: int
     invitations_made: int
     roles: Mapping[str, Role]
-    managed: frozenset[str] = frozenset()
+    managed: Mapping[str, str] = {}  # it is never changed
 
 
 class MadeTeams(NamedTuple):

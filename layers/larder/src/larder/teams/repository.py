@@ -10,6 +10,8 @@
 | user id | `personal` | caching status, quota and block of a user without a team |
 | user id | `made` | the teams that the user has created over HTTP |
 | `deleted` | `team_...` | a deleted team that may have data left |
+| `changed` | user id | the teams that the user has left or got another role in: the sweep settles their keys |
+| `given` | `<provider>#<user id>` | until when the memberships last that a provider has given to the user |
 
 A write that adds or removes an owner changes the team's count of owners in the same transaction. The count protects the
 last owner: if two owners leave at the same time, one of the transactions fails. A team's slugs are claimed and retired
@@ -57,11 +59,13 @@ from larder.teams.models import (
     UserState,
     is_team_id,
 )
-from larder.teams.users import parse_user, user_key
+from larder.teams.users import parse_user, provider_account_key, user_key
 
 _MEMBER = "member#"
 _LEFT = "left#"
 _GROUP = "managed_group"
+_CHANGED = "changed"
+_GIVEN = "given"
 RULE = "rule#"
 """Before the id of a rule."""
 
@@ -269,8 +273,15 @@ def read_places(team_id: str, *user_ids: str) -> Places:
         owners=team.get("owners", 0),
         invitations_made=team.get("invitations_made", 0),
         roles={item["user_id"]: Role(item["role"]) for item in by_key.values()},
-        managed=frozenset(item["user_id"] for item in by_key.values() if "managed_by" in item),
+        managed={
+            item["user_id"]: item["managed_by"] for item in by_key.values() if "managed_by" in item
+        },
     )
+
+
+def is_linked(user_id: str, provider_id: str) -> bool:
+    """Whether the user has an account at the identity provider."""
+    return IDENTITY.get(*provider_account_key(user_id, provider_id)) is not None
 
 
 def read_places_of(
@@ -375,6 +386,56 @@ def release_member(team_id: str, user_id: str, provider_id: str) -> None:
 def note_departure(team_id: str, user_id: str, *, now: datetime) -> Write:
     """The write that stores when a member leaves, for the transaction of their removal."""
     return TEAMS.update(team_id, _LEFT + user_id, set={"left_at": to_ms(now)})
+
+
+def noting_change(user_id: str, *team_ids: str) -> Write:
+    """The write that notes that the user has left the teams or got another role, for the transaction of the change."""
+    return TEAMS.update(_CHANGED, user_id, add={"teams": {*team_ids}, "version": 1})
+
+
+def note_change(user_id: str, *team_ids: str) -> None:
+    """The same for a change that is not in this table: the user has lost all access, or got it back."""
+    if team_ids:
+        commit(noting_change(user_id, *team_ids))
+
+
+def noted_changes() -> Iterator[tuple[str, list[str], int]]:
+    """Ids of users with the teams in which something has changed, and the version of the note."""
+    for item in TEAMS.query(equals(pk=_CHANGED)):
+        yield item["sk"], sorted(item["teams"]), int(item["version"])
+
+
+def forget_change(user_id: str, version: int) -> None:
+    """Delete the note, unless there has been another change since it was read."""
+    commit(TEAMS.delete(_CHANGED, user_id, when=equals(version=version)))
+
+
+def giving(provider_id: str, user_id: str, until: datetime) -> Write:
+    """The write that notes until when the memberships last that the provider gives to the user."""
+    return TEAMS.put({"pk": _GIVEN, "sk": f"{provider_id}#{user_id}", "given_until": to_ms(until)})
+
+
+def still_given(provider_id: str, user_id: str, until: datetime) -> Write:
+    """A check that fails the transaction if the user has signed in with the provider since the note was read."""
+    return TEAMS.check(_GIVEN, f"{provider_id}#{user_id}", when=equals(given_until=to_ms(until)))
+
+
+def given() -> Iterator[tuple[str, str, datetime]]:
+    """The providers and users with memberships that a provider has given, and until when these last."""
+    for item in TEAMS.query(equals(pk=_GIVEN)):
+        provider_id, _, user_id = item["sk"].partition("#")
+        yield provider_id, user_id, from_ms(item["given_until"])
+
+
+def forget_given(provider_id: str, user_id: str, until: datetime) -> None:
+    """Delete the note, unless the user has signed in with the provider since it was read."""
+    same = equals(given_until=to_ms(until))
+    commit(TEAMS.delete(_GIVEN, f"{provider_id}#{user_id}", when=same))
+
+
+def end_membership(writes: Iterable[Write]) -> bool:
+    """Do the writes that end what a provider has given. False if one of their conditions fails."""
+    return commit(*writes)
 
 
 def departures(team_id: str, user_ids: Sequence[str]) -> dict[str, datetime]:

@@ -12,6 +12,11 @@ def user_key(user_id: str) -> tuple[str, str]:
     return user_id, "user"
 
 
+def provider_account_key(user_id: str, provider_id: str) -> tuple[str, str]:
+    """The key of the item of the user's account at an identity provider."""
+    return user_id, f"account#{provider_id}"
+
+
 def parse_user(item: Mapping[str, Any]) -> UserState:
     ends_at = item.get("access_until")
     return UserState(

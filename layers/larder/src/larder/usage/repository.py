@@ -101,7 +101,7 @@ def add_batch(
         if commit(
             USAGE.put(batch),
             _roll_up(owner, f"{_DAY}{day}#{part}", figures, counted_as, by_tool),
-            _count(owner, f"{reporter.key_id}#{part}", len(events), now),
+            _count(owner, f"{reporter.user_id or reporter.key_id}#{part}", len(events), now),
             _roll_up_key(owner, f"{_BY}{day}#{reporter.counted_as}#{part}", figures, reporter, now),
         ):
             return

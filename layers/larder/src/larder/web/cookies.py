@@ -60,6 +60,13 @@ def clearing_cookies(request: Request) -> list[Cookie]:
     return [*cleared, *ambiguous_cookies_cleared(request)]
 
 
+def ended_cookies_cleared(request: Request) -> list[Cookie]:
+    """Cookies that delete those of a request without a session, if one of ours signed it. Otherwise it is not ours."""
+    if session_token(request) is not None:
+        return clearing_cookies(request)
+    return ambiguous_cookies_cleared(request)
+
+
 def ambiguous_cookies_cleared(request: Request) -> list[Cookie]:
     """Cookies that delete every session cookie of a request with more than one. Otherwise empty.
 

@@ -4,11 +4,11 @@ Each raises InvalidRequest, or InvalidValue from a parser of a service.
 """
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 from larder.api_keys.verification import presented_form
 from larder.artifacts.models import (
-    BASE64,
     MAX_CI_LENGTH,
     MAX_DURATION_MS,
     MAX_TAG_LENGTH,
@@ -21,13 +21,14 @@ from larder.artifacts.models import (
     is_tag,
     parse_hash,
 )
-from larder.errors import Unauthenticated
+from larder.errors import InvalidTeam, InvalidValue, Unauthenticated
 from larder.hashing import hash_key
 from larder.settings import settings
-from larder.teams.slugs import SLUG, TEAM_ID, parse_slug, parse_team_id
+from larder.teams.slugs import SLUG, TEAM_ID, names_a_team, parse_slug, parse_team_id
 from larder.web.bodies.raw import printable, sent_bytes
 from larder.web.declared import Body, Parameter, text
 from larder.web.errors import InvalidRequest
+from larder.web.log import logger
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.request_context import request_context
 
@@ -42,12 +43,12 @@ _REVISION: dict[str, Any] = {"type": "string", "pattern": REVISION}
 
 TEAM = text(
     "teamId",
-    "The id of the team to act for. Empty for no team. Takes precedence over `slug`.",
+    "The id of the team to act for. Empty for no team.",
     {"type": "string", "pattern": TEAM_ID, "empty": True},
 )
 TEAM_SLUG = text(
     "slug",
-    "The slug of the team to act for.",
+    "The slug of the team to act for, or its id.",
     {"type": "string", "pattern": SLUG, "empty": True},
 )
 CI = text(
@@ -71,7 +72,7 @@ DURATION = text(
 TAG = text(
     "x-artifact-tag",
     "A signature. Larder returns it unchanged with the artifact.",
-    {"type": "string", "pattern": BASE64, "minLength": 1, "maxLength": MAX_TAG_LENGTH},
+    {"type": "string", "pattern": PRINTABLE, "empty": True, "maxLength": MAX_TAG_LENGTH},
     place="header",
 )
 SHA = text(
@@ -90,7 +91,7 @@ class Token(NamedTuple):
 
 
 class TeamQuery(NamedTuple):
-    """The team that the request names, if any. If both are set, the id decides."""
+    """The team that the request names, if any. If both are set, they have to name the same."""
 
     team_id: str | None
     slug: str | None
@@ -123,15 +124,24 @@ BearerToken = Annotated[Token, Depends(bearer_token)]
 
 
 def team_query(_token: BearerToken, request: Request) -> TeamQuery:
+    """The team that the request names. Capitals and spaces around a slug are forgiven, and an id in its place.
+
+    Raises InvalidTeam, and InvalidRequest for another spelling of a parameter.
+    """
     for name in request.query_parameters or {}:
         if name not in _TEAM and _NO_LETTER.sub("", name.lower()) in _MEANS_A_TEAM:
             raise InvalidRequest(printable(name), "is unknown: name a team by teamId or slug")
     # A client with an unset variable sends an empty `teamId=`.
-    team_id, slug = TEAM(request), TEAM_SLUG(request)
-    return TeamQuery(
-        team_id=parse_team_id(team_id) if team_id else None,
-        slug=parse_slug(slug) if slug else None,
-    )
+    team_id, slug = TEAM(request), (TEAM_SLUG(request) or "").strip()
+    if slug and not team_id and names_a_team(slug):
+        team_id, slug = slug, ""
+    try:
+        return TeamQuery(
+            team_id=parse_team_id(team_id) if team_id else None,
+            slug=parse_slug(slug.lower()) if slug else None,
+        )
+    except InvalidValue as error:
+        raise InvalidTeam(error.field, error.rule) from None
 
 
 def check_parameters(request: Request, *declared: Parameter[Any]) -> None:
@@ -161,15 +171,8 @@ def named_hash(request: Request) -> ArtifactHash:
 
 
 def client_info(_token: BearerToken, request: Request) -> ClientInfo:
-    # A client with an unset variable sends an empty header.
-    ci = CI(request) or None
-    if ci is not None and not is_ci(ci):
-        raise InvalidRequest(
-            "x-artifact-client-ci", f"must hold at most {MAX_CI_LENGTH} printable ASCII characters"
-        )
-    interactive = INTERACTIVE(request)
-    if interactive not in (None, "0", "1"):
-        raise InvalidRequest("x-artifact-client-interactive", "must be 0 or 1")
+    ci = _described(CI, request, is_ci)
+    interactive = _described(INTERACTIVE, request, {"0", "1"}.__contains__)
     return ClientInfo(ci=ci, interactive=None if interactive is None else interactive == "1")
 
 
@@ -177,17 +180,23 @@ Client = Annotated[ClientInfo, Depends(client_info)]
 
 
 def artifact_metadata(client: Client, request: Request) -> ArtifactMetadata:
-    """The headers of an upload. A duration can have decimals and is stored as whole milliseconds."""
-    tag = TAG(request)
+    """The headers of an upload. A duration can have decimals and is stored as whole milliseconds.
+
+    A tag that cannot be stored is refused, because without it clients would refuse the artifact. The others only
+    describe it: one that cannot be stored is left out, and the log names it.
+    """
+    # A client with an unset variable sends an empty header.
+    tag = TAG(request) or None
     if tag is not None and not is_tag(tag):
         raise InvalidRequest(
-            "x-artifact-tag", f"must be base64 of at most {MAX_TAG_LENGTH} characters"
+            TAG.name, f"must hold at most {MAX_TAG_LENGTH} printable ASCII characters"
         )
+    duration = _described(DURATION, request, _is_duration)
     return ArtifactMetadata(
-        duration_ms=_duration(DURATION(request)),
+        duration_ms=None if duration is None else round(float(duration)),
         tag=tag,
-        sha=_revision(SHA.name, SHA(request)),
-        dirty_hash=_revision(DIRTY_HASH.name, DIRTY_HASH(request)),
+        sha=_described(SHA, request, is_revision),
+        dirty_hash=_described(DIRTY_HASH, request, is_revision),
         ci=client.ci,
         interactive=client.interactive,
     )
@@ -225,20 +234,19 @@ _ARTIFACT = Body(
 )
 
 
-def _duration(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not _NUMBER.fullmatch(text) or float(text) > MAX_DURATION_MS:
-        raise InvalidRequest(
-            "x-artifact-duration", f"must be milliseconds from 0 to {MAX_DURATION_MS}"
-        )
-    return round(float(text))
+def _described(
+    header: Parameter[str | None], request: Request, is_valid: Callable[[str], bool]
+) -> str | None:
+    """The value of a header that only describes. None, with a note in the log, for one that cannot be stored."""
+    value = header(request) or None
+    if value is None or is_valid(value):
+        return value
+    logger().append_keys(**{f"dropped_{header.name.replace('-', '_')}": True})
+    return None
 
 
-def _revision(name: str, text: str | None) -> str | None:
-    if text is not None and not is_revision(text):
-        raise InvalidRequest(name, "must be 1 to 128 letters and digits")
-    return text
+def _is_duration(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None and float(text) <= MAX_DURATION_MS
 
 
 NamedTeam = Annotated[TeamQuery, Depends(team_query)]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import unquote_plus, urlencode
 
 from larder.errors import DeleteUserDisabled, LarderError
 from larder.web.powertools.resolver import Cookie, Response
@@ -142,9 +142,18 @@ def is_from_own_scope(reply: Mapping[str, Any]) -> bool:
 
 
 def sent_on(url: str, *, cookies: Sequence[Cookie] = (), **query: str) -> PageRedirect:
-    """302 to a page, with `query` added before any `#`. The query may be secret, so the page gets no referrer."""
+    """302 to a page, with `query` before any `#`, in place of parameters of these names.
+
+    The query may be secret, so the page gets no referrer.
+    """
     page, hash_sign, fragment = url.partition("#")
     if query:
-        page += ("&" if "?" in page else "?") + urlencode(query)
+        path, _, given = page.partition("?")
+        others = [
+            part
+            for part in given.split("&")
+            if part and unquote_plus(part.partition("=")[0]) not in query
+        ]
+        page = f"{path}?{'&'.join([*others, urlencode(query)])}"
     headers = {"Location": page + hash_sign + fragment, "Referrer-Policy": "no-referrer"}
     return PageRedirect(headers=headers, cookies=cookies)

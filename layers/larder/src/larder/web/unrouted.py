@@ -15,6 +15,10 @@ Routes = Mapping[str, Sequence[str]]
 """The methods of each path. A path can have `{parameters}`."""
 
 
+LINKS = frozenset({"/api/auth/verify-email", "/api/auth/reset-password/{token}"})
+"""The paths of links in emails."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unrouted:
     """A request without a route. `accept` is the client's Accept header."""
@@ -25,7 +29,12 @@ class Unrouted:
 
 
 def answer(request: Unrouted, routes: Routes) -> Reply:
-    """405 with the path's methods, or 404: a page for browsers, an error for other clients."""
+    """405 with the path's methods, or 404: a page for browsers, an error for other clients.
+
+    HEAD of a link in an email gets 200 and has no effect: mail scanners begin with it.
+    """
+    if request.method == "HEAD" and _pattern(request.path, routes) in LINKS:
+        return {"statusCode": 200}
     if methods := _methods(request.path, routes):
         return plain_reply(MethodNotAllowed(methods), path=request.path)
     if request.method in ("GET", "HEAD") and "text/html" in request.accept.lower():
@@ -49,9 +58,13 @@ def unrouted_handler(answers: Callable[[Unrouted], Reply]) -> Handler:
 
 def _methods(path: str, routes: Routes) -> Sequence[str]:
     """The methods of the path, or of the pattern that it matches. Empty for a path that does not exist."""
+    return routes.get(_pattern(path, routes) or "", ())
+
+
+def _pattern(path: str, routes: Routes) -> str | None:
     if path in routes:
-        return routes[path]
-    return next((methods for pattern, methods in routes.items() if _fills(path, pattern)), ())
+        return path
+    return next((pattern for pattern in routes if _fills(path, pattern)), None)
 
 
 def _fills(path: str, pattern: str) -> bool:

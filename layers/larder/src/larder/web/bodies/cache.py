@@ -48,7 +48,7 @@ _EVENTS = json_body(
             Field("source", one_of(("LOCAL", "REMOTE"))),
             Field("event", one_of(("HIT", "MISS"))),
             Field("hash", string()),
-            Field("duration", number(0, MAX_DURATION_MS), required=False, default=0),
+            Field("duration", number(), required=False, default=0),
             of="an event",
         ),
         most=lambda: settings().max_events,
@@ -66,10 +66,14 @@ def query_hashes(_token: BearerToken, request: Request) -> list[str]:
 def usage_events(_token: BearerToken, request: Request) -> list[UsageEvent]:
     """An array of events, as many as the setting allows.
 
-    Events with an invalid hash are skipped. The log line of the request counts them.
+    Events with an invalid hash, or a duration of no build, are skipped. The log line of the request counts them.
     """
     events = _EVENTS(request)
-    kept = [_event(event) for event in events if is_hash(event["hash"])]
+    kept = [
+        _event(event)
+        for event in events
+        if is_hash(event["hash"]) and 0 <= event["duration"] <= MAX_DURATION_MS
+    ]
     if len(kept) < len(events):
         logger().append_keys(skipped_events=len(events) - len(kept))
     return kept

@@ -39,7 +39,7 @@ from larder.artifacts.models import (
     view_of,
 )
 from larder.concurrency import running
-from larder.errors import NotATeamMember, Unauthenticated
+from larder.errors import NotATeamMember, TeamsDiffer, Unauthenticated
 from larder.teams.models import CachingStatus, Membership, is_team_id
 from larder.teams.slugs import team_of_slug
 from larder.web.log import logger
@@ -122,7 +122,7 @@ def _remembered_where(token: Token, team: TeamQuery) -> _Where | None:
 def prefetch(token: Token, team: TeamQuery, wanted: Wanted, needs: Permissions) -> CachePrincipal:
     """The principal of the token, with what the request's batch has read: `totals` and the artifact only if wanted.
 
-    Raises Unauthenticated, MissingPermission, ReadOnly, RateLimited, NotATeamMember.
+    Raises Unauthenticated, MissingPermission, ReadOnly, RateLimited, NotATeamMember, TeamsDiffer.
     """
     now = clock.now()
     where, holder = _remembered_where(token, team), None
@@ -148,6 +148,7 @@ def prefetch(token: Token, team: TeamQuery, wanted: Wanted, needs: Permissions) 
         items = _items(where, wanted)
         view = _view(principal, items)
     admitted = _admitted(principal, where.owner, items, view, now)
+    _check_same_team(team, admitted.membership)
     acts_for = KnownOwner(where.owner, view.scope)
     remember_owner(token.hash, where.holder_id, where.bound_to, team, acts_for)
     return admitted
@@ -256,6 +257,13 @@ def _is_right(where: _Where, principal: Principal, team: TeamQuery, items: Reque
     # Another team may have taken the slug since.
     found = items.membership.team
     return found is not None and team.slug in found.slugs
+
+
+def _check_same_team(named: TeamQuery, membership: Membership) -> None:
+    """Refuse a request that names another team by its slug: the caller may mean either. Raises TeamsDiffer."""
+    team = membership.team
+    if named.slug is not None and team is not None and named.slug not in team.slugs:
+        raise TeamsDiffer
 
 
 def _admitted(

@@ -4,6 +4,7 @@ from urllib.parse import parse_qs
 
 from larder.sso.callback import CallbackRequest
 from larder.web.base_url import base_url
+from larder.web.client_address import counted_address
 from larder.web.declared import text
 from larder.web.powertools.resolver import Request
 from larder.web.principals.session import MaybeSignedInInPerson
@@ -30,5 +31,6 @@ def callback_request(request: Request, principal: MaybeSignedInInPerson) -> Call
         parameters={name: values for name, values in sent.items() if name in declared},
         cookies=sent_states(request),
         session_id=principal.session.id if principal else None,
+        client=counted_address(request),
         origin=base_url(request),
     )

@@ -10,9 +10,11 @@ from larder.web.origins import absolute, is_trusted_url
 from larder.web.powertools.resolver import Request
 
 RESET_PAGE = "/reset-password"
-"""Larder's own page, for links without a `callbackURL`."""
+VERIFIED_PAGE = "/verified"
+"""Larder's own pages, for links without a `callbackURL`."""
 
 TOKEN = text("token", "The token of the link.", required=True)
+ACCEPT = text("accept", "A browser's: it gets a page.", place="header")
 CONTINUE_AT = text("callbackURL", "The page to redirect to.")
 NEW_PASSWORD_AT = text("callbackURL", "The page on which the user enters the new password.")
 CALLBACK = text("callback", "The same as a signed token, in the links of emails.")
@@ -27,11 +29,16 @@ class FollowedLink:
 
 
 def verification_link(request: Request) -> FollowedLink:
-    """`?token=&callbackURL=` or `?token=&callback=`. Raises InvalidQuery without a token."""
+    """`?token=&callbackURL=` or `?token=&callback=`. Raises InvalidQuery without a token.
+
+    A browser gets a page also for a link that a mail program has cut.
+    """
     token = TOKEN(request)
     if token is None:
         raise InvalidQuery("token", "is required")
-    return FollowedLink(token, _callback_url(CONTINUE_AT(request), CALLBACK(request), request))
+    url = _callback_url(CONTINUE_AT(request), CALLBACK(request), request)
+    is_browser = "text/html" in (ACCEPT(request) or "").lower()
+    return FollowedLink(token, url or (VERIFIED_PAGE if is_browser else ""))
 
 
 @dataclass(frozen=True, slots=True)

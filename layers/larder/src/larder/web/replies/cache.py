@@ -14,6 +14,8 @@ class QueryEntryJson(TypedDict):
     size: int
     taskDurationMs: int
     tag: NotRequired[str]
+    sha: NotRequired[str]
+    dirtyHash: NotRequired[str]
 
 
 class QueryErrorJson(TypedDict):
@@ -40,11 +42,16 @@ def query_json(result: QueryResult) -> QueryJson:
 
 
 def _query_entry(artifact: Artifact) -> QueryEntryJson:
+    metadata = artifact.metadata
     # The build client takes nothing but a whole number for the duration.
     entry: QueryEntryJson = {
         "size": artifact.size_bytes,
-        "taskDurationMs": artifact.metadata.duration_ms or 0,
+        "taskDurationMs": metadata.duration_ms or 0,
     }
-    if artifact.metadata.tag is not None:
-        entry["tag"] = artifact.metadata.tag
+    if metadata.tag is not None:
+        entry["tag"] = metadata.tag
+    if metadata.sha is not None:
+        entry["sha"] = metadata.sha
+    if metadata.dirty_hash is not None:
+        entry["dirtyHash"] = metadata.dirty_hash
     return entry

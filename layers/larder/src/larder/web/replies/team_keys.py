@@ -9,7 +9,10 @@ from larder.clock import Milliseconds, to_ms
 
 
 class KnowerJson(TypedDict):
-    """A user who has seen the secret of a key. `name` is null for a deleted user, `leftAt` for a member of the team."""
+    """A user who has seen the secret of a key. `name` is null for a deleted user.
+
+    `leftAt` is when they left the team or were suspended, null for a member.
+    """
 
     uid: str
     name: str | None

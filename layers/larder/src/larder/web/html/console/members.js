@@ -116,14 +116,16 @@ function InvitationsTable({ rows, scope, reload }) {
   ]} />`;
 }
 
-/** The keys of a member that are bound to the team, and stop with the membership. */
-async function loadBoundKeys({ team, manages }, member) {
+/** The keys of a member that are bound to the team, and stop with the membership, and the team's keys that they know. */
+async function loadKeysOf({ team, manages }, member) {
   const { data, problem } = manages ? await loadTeamKeys(team) : { data: [], problem: null };
-  return { data: data && data.filter(({ uid }) => uid === member.uid).map((key) => keyRow(key, null, new Map())), problem };
+  const rows = (keys) => keys.map((key) => keyRow(key, null, new Map()));
+  const isKnown = ({ knownTo }) => knownTo.some(({ uid }) => uid === member.uid);
+  return { data: data && { bound: rows(data.filter(({ uid }) => uid === member.uid)), known: rows(data.filter(isKnown)) }, problem };
 }
 
 function RemoveMember({ scope, member, isSelf, close }) {
-  const keys = useLoad(`bound ${member.uid}`, () => loadBoundKeys(scope, member));
+  const keys = useLoad(`keys of ${member.uid}`, () => loadKeysOf(scope, member));
   const [row, setRow] = useState(null);
   if (row)
     return html`<${MakeTeams} scope=${scope} row=${row} close=${() => {
@@ -144,8 +146,10 @@ function RemoveMember({ scope, member, isSelf, close }) {
       ? html`<p>You can no longer use the cache of ${name}. An owner or admin can invite you again.</p>`
       : html`<p>${name} can no longer use the cache of this team.</p>`}
     <p>${isSelf ? "Your" : "Their"} keys of this team stop working at once. What they have stored stays.</p>
-    ${keys.data?.length > 0 && html`<p>Does CI use one of them? Make it the team's first.</p>
-      <ul class="plain">${keys.data.map((key) => html`<li key=${key.id}><${Name} of=${key.name ?? key.start ?? key.id} />, last used <${Time} at=${key.lastUsedAt} />
+    ${keys.data?.known.length > 0 && html`<p>${isSelf ? "You know" : "They know"} these keys of the team, which go on to work. An owner or admin can rotate them:</p>
+      <ul class="plain">${keys.data.known.map((key) => html`<li key=${key.id}><${Name} of=${key.name ?? key.start ?? key.id} />, last used <${Time} at=${key.lastUsedAt} /></li>`)}</ul>`}
+    ${keys.data?.bound.length > 0 && html`<p>Does CI use one of them? Make it the team's first.</p>
+      <ul class="plain">${keys.data.bound.map((key) => html`<li key=${key.id}><${Name} of=${key.name ?? key.start ?? key.id} />, last used <${Time} at=${key.lastUsedAt} />
         ${canBeTeams(key, scope) && html` <${Button} kind="second small" onClick=${() => setRow(key)}>Make it the team's<//>`}</li>`)}</ul>`}
   <//>`;
 }
