@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -101,6 +101,27 @@ def test_all_lookups_of_a_build_wait_no_longer_than_one(
     assert "Larder does not answer" in "".join(running.lines)
 
 
+def test_a_download_that_drips_is_given_up(
+    turbo: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    """A byte now and then is no silence."""
+
+    def drip(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("content-type", "application/octet-stream")
+        handler.send_header("content-length", "1000")
+        handler.end_headers()
+        with suppress(OSError):
+            for _ in range(1_000):
+                handler.wfile.write(b"x")
+                time.sleep(SHORT.silence / 4)
+
+    deployment.broken = drip
+    took = seconds(lambda: turbo.get(f"/v8/artifacts/{HASHES[0]}?slug=acme"))
+    assert took < SHORT.answer + SHORT.silence + MARGIN_SECONDS
+    assert running.sidecar.cache.counts.misses == 1
+
+
 def test_uploads_wait_no_longer_than_one_and_are_lost(
     turbo: httpx.Client, running: Running, deployment: Deployment
 ) -> None:
@@ -109,7 +130,7 @@ def test_uploads_wait_no_longer_than_one_and_are_lost(
         assert turbo.put(f"/v8/artifacts/{hash}?slug=acme", content=b"x").status_code == 202
     took = seconds(running.uploaded)
     assert took < SHORT.connect + SHORT.upload + MARGIN_SECONDS
-    assert running.sidecar.cache.counts.failed == len(HASHES)
+    assert running.sidecar.cache.counts.not_stored.total() == len(HASHES)
 
 
 def test_a_login_of_a_job_that_hangs_is_tried_for_one_answer(

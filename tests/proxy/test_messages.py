@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import io
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 
 import httpx
 import pytest
 from larder_proxy.connections import Pool
 from larder_proxy.messages import Malformed, head, read_head
+from larder_proxy.server import MOST_CONNECTIONS
+from larder_proxy.upstream import _reason
+
+from local.cold_starts.tls import _certificate
 
 from .deployment import Deployment, Running
 
@@ -52,6 +58,46 @@ def test_a_damaged_request_is_refused_and_the_connection_ends(
     answer = asked(running, request_)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     assert b"\r\nConnection: close\r\n" in answer
+
+
+def test_strangers_neither_stop_nor_swell_the_sidecar(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other users of the computer have no token. Each can open as many connections as they like."""
+    monkeypatch.setattr("larder_proxy.server.HEAD_SECONDS", 2)
+    port, strangers = running.sidecar.listener.port, []
+    long = b"GET / HTTP/1.1\r\n" + b"".join(b"a%d: %s\r\n" % (n, b"x" * 900) for n in range(35))
+    for number in range(MOST_CONNECTIONS + 40):
+        one = socket.create_connection(("127.0.0.1", port), 10)
+        one.sendall(long if number % 2 else b"GET / HTTP/1.1\r\n")
+        strangers.append(one)
+    before = time.monotonic()
+    assert asked(running, f"{START}Connection: close\n\n").startswith(b"HTTP/1.1 200 ")
+    assert time.monotonic() - before < 2
+    assert threading.active_count() < MOST_CONNECTIONS + 40
+    for one in strangers:
+        with suppress(ConnectionError):
+            one.settimeout(10)
+            # Nothing, as the time for a head is over, or 400 for one that is too long.
+            assert one.recv(100)[:12] in (b"", b"HTTP/1.1 400")
+        one.close()
+
+
+def test_a_tool_waits_while_the_system_has_no_thread(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, left = threading.Thread.start, [3]
+
+    def start(thread: threading.Thread) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    for _ in range(2):
+        assert asked(running, f"{START}Connection: close\n\n").startswith(b"HTTP/1.1 200 ")
+    assert left == [0]
 
 
 def test_a_chunk_of_negative_size_is_not_waited_for(running: Running) -> None:
@@ -145,6 +191,41 @@ def test_every_usual_answer_is_read(answer: bytes) -> None:
 def test_a_cut_or_damaged_answer_is_an_error(answer: bytes) -> None:
     with answering(answer) as url, closing(Pool({})) as pool, pytest.raises((OSError, ValueError)):
         pool.request("GET", url, {}).read()
+
+
+def test_certificates_of_node_are_trusted(tmp_path: Path) -> None:
+    """What a JavaScript team behind the TLS inspection of a company has set."""
+    file = tmp_path / "own.pem"
+    certificate, key = _certificate()
+    file.write_bytes(key + certificate)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(file)
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def serve() -> None:
+            for _ in range(2):
+                sock = server.accept()[0]
+                with suppress(OSError), closing(context.wrap_socket(sock, server_side=True)) as one:
+                    one.recv(65_536)
+                    one.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")
+                sock.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        url = f"https://127.0.0.1:{server.getsockname()[1]}/"
+        with pytest.raises(ssl.SSLCertVerificationError) as failed:
+            Pool({}).request("GET", url, {})
+        assert "set SSL_CERT_FILE or NODE_EXTRA_CA_CERTS" in _reason(failed.value)
+        pool = Pool({"NODE_EXTRA_CA_CERTS": str(file)})
+        assert pool.request("GET", url, {}).read() == b"x"
+        pool.close()
+        thread.join(10)
+
+
+def test_a_password_is_not_sent_to_a_proxy_in_plain_text() -> None:
+    pool = Pool({"HTTPS_PROXY": "https://user:secret@127.0.0.1:1"})
+    with pytest.raises(Malformed, match="must begin with http://"):
+        pool.request("GET", "https://cache.example.com/", {})
 
 
 def test_a_connection_is_kept_only_after_all_of_an_answer() -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from pathlib import Path
 
 import httpx
 import pytest
 from larder_proxy.credentials import Target
 from larder_proxy.lists import MOST_FILES, LastRun, dry_run, listed, may_have_own_artifacts
+from larder_proxy.memory import AHEAD_SECONDS
 from larder_proxy.places import FIRST, MOST, NEAR, Places
-from larder_proxy.prefetch import HELD_FILES, LARGEST
+from larder_proxy.prefetch import HELD_BYTES, LARGEST
 from larder_proxy.settings import Settings
 
 from .deployment import Deployment, Running, sidecar
@@ -26,6 +28,10 @@ def get(turbo: httpx.Client, hash: str) -> httpx.Response:
     return turbo.get(f"/v8/artifacts/{hash}?slug=acme")
 
 
+def lacks(running: Running, hash: str) -> bool:
+    return running.sidecar.cache.memory.is_missing((hash, ""))
+
+
 def test_what_is_there_is_fetched_once_and_what_is_not_is_known(
     turbo: httpx.Client, running: Running, deployment: Deployment
 ) -> None:
@@ -35,7 +41,7 @@ def test_what_is_there_is_fetched_once_and_what_is_not_is_known(
         deployment.headers[hash] = {"x-artifact-duration": "5"}
     running.sidecar.cache.prefetch.expect(HASHES)
     running.until(lambda: len(deployment.sent("GET")) >= len(there))
-    running.until(lambda: running.sidecar.cache.prefetch.lacks(missing[-1]))
+    running.until(lambda: lacks(running, missing[-1]))
     for hash in there:
         found = get(turbo, hash)
         assert found.content == hash.encode() * 10
@@ -64,17 +70,20 @@ def test_a_list_is_used_only_if_turbo_asks_for_something_on_it(
     running.until(lambda: len(deployment.sent("GET")) == 51)
 
 
-def test_what_turbo_never_asks_for_is_no_hit(deployment: Deployment, tmp_path: Path) -> None:
-    # As many files as one process may have open, and those on their way, which are the most if answers take long.
-    most = HELD_FILES + MOST
+def test_what_turbo_never_asks_for_is_no_hit_and_is_bounded(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    # As much as may wait, and those on their way, which are the most if answers take long.
+    size = 4_000_000
+    most = HELD_BYTES // size + MOST
     hashes = [f"{number:016x}" for number in range(most + 10)]
-    deployment.artifacts = dict.fromkeys(hashes, b"x" * 100000)
+    deployment.artifacts = dict.fromkeys(hashes, b"x" * size)
     with sidecar(deployment, tmp_path) as one:
         one.sidecar.cache.prefetch.expect(hashes)
-        one.until(lambda: len(deployment.sent("GET")) >= HELD_FILES)
+        one.until(lambda: len(deployment.sent("GET", "/v8/artifacts/")) >= HELD_BYTES // size)
         counts = one.sidecar.cache.counts
     assert (counts.hits, counts.misses) == (0, 0)
-    assert len(deployment.sent("GET")) <= most
+    assert len(deployment.sent("GET", "/v8/artifacts/")) <= most
     assert deployment.events() == []
 
 
@@ -92,12 +101,31 @@ def test_a_large_artifact_waits_until_turbo_asks(
 def test_an_upload_ends_a_known_miss(
     turbo: httpx.Client, running: Running, deployment: Deployment
 ) -> None:
-    prefetch = running.sidecar.cache.prefetch
-    prefetch.expect(HASHES[:1])
-    running.until(lambda: prefetch.lacks(HASHES[0]))
+    running.sidecar.cache.prefetch.expect(HASHES[:1])
+    running.until(lambda: lacks(running, HASHES[0]))
     turbo.put(f"/v8/artifacts/{HASHES[0]}?slug=acme", content=b"new")
     running.uploaded()
     assert get(turbo, HASHES[0]).content == b"new"
+
+
+def test_what_another_job_stores_soon_afterwards_is_found(
+    turbo: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    """Two jobs of one commit: this one has looked all of it up as the other one had stored nothing."""
+    running.sidecar.cache.prefetch.expect(HASHES[:1])
+    running.until(lambda: lacks(running, HASHES[0]))
+    deployment.artifacts[HASHES[0]] = b"of the other job"
+    time.sleep(AHEAD_SECONDS)
+    assert get(turbo, HASHES[0]).content == b"of the other job"
+
+
+def test_a_query_names_what_is_uploading(
+    turbo: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    deployment.failing["PUT"], deployment.retry_after = [(503, "x")] * 3, "1"
+    turbo.put(f"/v8/artifacts/{HASHES[0]}?slug=acme", content=b"new")
+    asked = turbo.post("/v8/artifacts?slug=acme", json={"hashes": HASHES[:2]})
+    assert asked.json() == {HASHES[0]: {"size": 3, "taskDurationMs": 0}, HASHES[1]: None}
 
 
 def test_a_refused_request_comes_again(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler
@@ -58,7 +60,7 @@ def test_the_status_is_that_of_the_build(
     for status in (0, 3):
         found, _, errors = run(larder, env, "run", "--", "sh", "-c", f"exit {status}")
         assert found == status
-        assert errors == "Larder: 0 hits, 0 misses, 0 stored (0.0 MB), 0 refused\n"
+        assert errors == "Larder: 0 hits, 0 misses, 0 stored (0.0 MB): no tool asked\n"
     assert run(larder, env, "run", "--", "sh", "-c", "kill -9 $$")[0] == 137
     found, _, errors = run(larder, env, "run", "--", "not-a-program")
     assert (found, errors.splitlines()[0]) == (
@@ -114,13 +116,13 @@ def test_variables_of_another_sidecar_become_those_of_this_one(
     larder: Path, deployment: Deployment, tmp_path: Path
 ) -> None:
     """Of a process that has ended, in a shell that still has its variables, or of a build around this one."""
-    other = {"LARDER_PROXY": "http://127.0.0.1:9", "LARDER_PROXY_TOKEN": "former"}
-    for name, value in (
-        ("NX_SELF_HOSTED_REMOTE_CACHE_SERVER", "http://127.0.0.1:9"),
-        ("NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN", "former"),
-        ("CCACHE_REMOTE_STORAGE", "http://larder:former@127.0.0.1:9/ccache|layout=bazel"),
-    ):
-        other[name] = value
+    other = {
+        "LARDER_PROXY": "http://127.0.0.1:9",
+        "LARDER_PROXY_TOKEN": "former",
+        "NX_SELF_HOSTED_REMOTE_CACHE_SERVER": "http://127.0.0.1:9",
+        "NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN": "former",
+        "CCACHE_REMOTE_STORAGE": "http://larder:former@127.0.0.1:9/ccache|layout=bazel",
+    }
     env = variables(deployment, tmp_path, **other)
     _, output, _ = run(larder, env, "run", "--", sys.executable, "-c", SHOW)
     seen = json.loads(output)
@@ -180,7 +182,7 @@ def test_a_build_within_a_build_stores_every_size(
     inner = [sys.executable, str(larder), "run", "--"]
     put = 'head -c 5000000 /dev/zero | curl -s -T - -H "Authorization: Bearer $TURBO_TOKEN" $TURBO_API/v8/artifacts/aa'
     _, _, errors = run(larder, env, "run", "--", *inner, "sh", "-c", put)
-    assert errors == "Larder: 0 hits, 0 misses, 1 stored (5.0 MB), 0 refused\n" * 2
+    assert errors == "Larder: 0 hits, 0 misses, 1 stored (5.0 MB)\n" * 2
     assert len(deployment.artifacts["aa"]) == 5_000_000
 
 
@@ -214,13 +216,63 @@ def test_folders_that_cannot_be_read_change_nothing(
     assert errors.startswith("Larder: 0 hits")
 
 
+@pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("setpriv") is None or os.getuid() != 0,
+    reason="root reads everything, so the build must become another user",
+)
+def test_a_build_cannot_read_the_environment_of_larder_run(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        shutil.copy(larder, folder / "larder.pyz")
+        os.chown(folder, 65_534, 65_534)
+        read = 'cat /proc/$PPID/environ >seen 2>&1; tr "\\0" "\\n" <seen'
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        command = [sys.executable, str(folder / "larder.pyz"), "run", "--", "sh", "-c", read]
+        env = variables(deployment, folder)
+        done = subprocess.run(
+            [*user, *command], env=env, cwd=folder, capture_output=True, text=True, timeout=60
+        )
+        assert "Permission denied" in done.stdout, done.stderr
+        assert KEY not in done.stdout
+    finally:
+        shutil.rmtree(folder)
+
+
+PUT_MANY = """
+import http.client, os, urllib.parse
+parts = urllib.parse.urlsplit(os.environ["LARDER_PROXY"])
+headers = {"Authorization": "Bearer " + os.environ["LARDER_PROXY_TOKEN"]}
+connection = http.client.HTTPConnection(parts.netloc)
+for number in range(150):
+    connection.request("PUT", f"/plain/a/{number}", b"x" * 70_000, headers)
+    connection.getresponse().read()
+"""
+
+
+def test_a_process_with_few_open_files_stores_everything(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    """moon stores hundreds of files of one task faster than they are uploaded."""
+    command = [sys.executable, str(larder), "run", "--", sys.executable, "-c", PUT_MANY]
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -n 48; exec "$@"', "sh", *command],
+        env=variables(deployment, tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == "Larder: 0 hits, 0 misses, 150 stored (10.5 MB)\n"
+    assert len(deployment.artifacts) == 150
+
+
 def test_uploads_are_waited_for(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     env = variables(deployment, tmp_path)
     put = 'curl -s -X PUT -H "Authorization: Bearer $LARDER_PROXY_TOKEN" --data-binary x $LARDER_PROXY/v1/cache/1'
     status, _, errors = run(larder, env, "run", "--", "sh", "-c", put)
     assert status == 0
     assert deployment.artifacts == {"nx-1": b"x"}
-    assert errors == "Larder: 0 hits, 0 misses, 1 stored (0.0 MB), 0 refused\n"
+    assert errors == "Larder: 0 hits, 0 misses, 1 stored (0.0 MB)\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -265,7 +317,7 @@ def test_a_signal_ends_the_wait_for_uploads_and_not_the_status(
     process.terminate()
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 3
-    assert errors.endswith("1 not uploaded\n")
+    assert errors.endswith("1 not stored (1 no time left)\n")
 
 
 def test_a_killed_process_leaves_no_file(
@@ -362,6 +414,12 @@ def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: P
     try:
         again = run(larder, env, "proxy", "start")
         assert again == (0, output, "")
+        for name, value in (("TURBO_TEAM", "other"), ("TURBO_TOKEN", f"{KEY}x")):
+            for act in ("start", "stop"):
+                status, _, errors = run(larder, {**env, name: value}, "proxy", act)
+                assert status == 1
+                assert errors.startswith(f"larder proxy runs for acme at {deployment.url}, cred")
+                assert "and this is " in errors
         state = tmp_path / ".cache" / "larder" / "proxy.json"
         assert state.stat().st_mode & 0o777 == 0o600
         _, lines, _ = run(larder, env, "proxy", "env", "nx")
@@ -385,6 +443,29 @@ def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: P
     assert stopped == (0, "", "")
     assert not state.exists()
     assert deployment.artifacts == {"gradle-ab": b"x"}
+
+
+def test_a_refused_key_is_the_last_line_and_the_status(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    deployment.tokens.clear()
+    env = variables(deployment, tmp_path)
+    get = 'curl -s -H "Authorization: Bearer $LARDER_PROXY_TOKEN" $LARDER_PROXY/v1/cache/'
+    put = f"{get}1 -X PUT --data-binary x"
+    _, _, errors = run(larder, env, "run", "--", "sh", "-c", f"{get}1; {put}; {get}2")
+    off = "no cache: Larder refuses the token (401)"
+    assert errors.splitlines()[-1] == (
+        f"Larder: {off}. 0 hits, 2 misses, 0 stored (0.0 MB), 1 not stored (1 {off[10:]})"
+    )
+    run(larder, env, "proxy", "start", "--port", "0")
+    try:
+        lines = run(larder, env, "proxy", "env", "nx")[1]
+        subprocess.run(["sh", "-c", f"{lines}{get}1"], check=True, env=env)
+        status = json.loads(run(larder, env, "proxy", "status")[1])
+        assert (status["off"], status["misses"]) == (off[10:], 1)
+        assert status["for"].startswith("acme at ")
+    finally:
+        run(larder, env, "proxy", "stop")
 
 
 def serving(larder: Path, env: dict[str, str], file: Path) -> subprocess.Popen[str]:
@@ -429,7 +510,7 @@ def test_who_listens_at_the_port_of_a_killed_process_gets_no_builds(
 
     deployment.broken = answer
     port = int(deployment.url.rpartition(":")[2])
-    file.write_text(json.dumps({"pid": killed.pid, "port": port, "token": "x"}))
+    file.write_text(json.dumps([killed.pid, port, "x", ""]))
     for act in ("env", "status", "stop"):
         status, output, errors = run(larder, env, "proxy", act)
         assert (status, output) == (1, "")
@@ -443,7 +524,7 @@ def test_a_process_leaves_the_file_of_another(
     env = variables(deployment, tmp_path)
     file = tmp_path / ".cache" / "larder" / "proxy.json"
     first = serving(larder, env, file)
-    file.write_text(json.dumps({"pid": os.getpid(), "port": 1, "token": "x"}))
+    file.write_text(json.dumps([os.getpid(), 1, "x", ""]))
     first.terminate()
     first.communicate(timeout=60)
     assert first.returncode == 0

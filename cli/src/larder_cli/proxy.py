@@ -130,7 +130,11 @@ def status(as_json: bool) -> None:
     if as_json:
         print_json(counts)
     else:
-        echo(*(f"{name.replace('_', ' ')}: {count}" for name, count in counts.items()))
+        lost = counts.pop("not_stored")
+        shown = {**counts, **{f"not stored ({reason})": count for reason, count in lost.items()}}
+        echo(
+            *(f"{name.replace('_', ' ')}: {count}" for name, count in shown.items() if count != "")
+        )
 
 
 @proxy.command("env", epilog=examples("larder proxy env sccache", 'eval "$(larder proxy env)"'))

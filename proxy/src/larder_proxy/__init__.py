@@ -11,9 +11,10 @@ connections.py  kept connections, certificates and proxies of companies
 upstream.py     the requests to Larder and its storage, with retries
 transfers.py    what these requests give back
 places.py       how many requests run at a time
+memory.py       what is known of each entry
 prefetch.py     what turbo is about to ask for
 lists.py        which artifacts these are
-cache.py        lookups and uploads: misses are remembered, and uploads run behind the build
+cache.py        lookups, and uploads, which run behind the build
 server.py       the listener
 turbo.py        the remote cache API of turbo, on the listener
 reports.py      the runs that Nx and turbo describe

@@ -7,55 +7,55 @@ import queue
 import threading
 import time
 import zlib
+from collections import Counter
 from collections.abc import Mapping
-from typing import Callable, NamedTuple
+from typing import Callable
 
+from larder_proxy import turbo
 from larder_proxy.clients import Entry
+from larder_proxy.memory import Memory, Upload
 from larder_proxy.messages import BEGINS_GZIP, BLOCK
+from larder_proxy.places import in_background
 from larder_proxy.prefetch import Prefetch
-from larder_proxy.spool import Body, Spool
-from larder_proxy.transfers import Answer, Download, Upload, fetched
-from larder_proxy.turbo import STATUS
+from larder_proxy.spool import Body, NoRoom, Passing, Spool
+from larder_proxy.transfers import Answer, Download, Kept
+from larder_proxy.turbo import QUERY, STATUS
 from larder_proxy.upstream import Upstream
-
-REMEMBERED_SECONDS = 60
-"""How long a miss is remembered. Some tools ask for the same entry hundreds of times."""
 
 UPLOADERS = 8
 EVENTS = "/v8/artifacts/events"
 EVENTS_AT_ONCE = 80
 EVENT_SECONDS = 5.0
 """How long the last figures may take, also if nobody waits for uploads."""
-_MOST_REMEMBERED = 100_000
 _DURATION = "x-artifact-duration"
 GZIP = zlib.MAX_WBITS | 16
 """zlib's number for the format."""
 
 
+EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+"""The SHA-256 of nothing, which Larder does not store."""
+
 _COUNTING = threading.Lock()
 
 
 class Counts:
-    """What the tools got. Added up by several threads."""
+    """What the tools got. Added up by several threads. `not_stored` has uploads by the reason."""
 
     def __init__(self) -> None:
         self.hits = 0
         self.misses = 0
         self.stored = 0
         self.stored_bytes = 0
-        self.refused = 0
-        self.failed = 0
+        self.not_stored: Counter[str] = Counter()
 
     def add(self, **counts: int) -> None:
         with _COUNTING:
             for name, count in counts.items():
                 setattr(self, name, getattr(self, name) + count)
 
-
-class _Upload(NamedTuple):
-    entry: Entry
-    body: Body
-    headers: dict[str, str]
+    def drop(self, reason: str, count: int = 1) -> None:
+        with _COUNTING:
+            self.not_stored[reason] += count
 
 
 class Cache:
@@ -64,14 +64,14 @@ class Cache:
     def __init__(self, upstream: Upstream, spool: Spool) -> None:
         self._upstream, self._spool = upstream, spool
         self.counts = Counts()
-        self.prefetch = Prefetch(upstream, spool)
+        self.memory = Memory()
+        self.prefetch = Prefetch(upstream, spool, self.memory)
         self.asked: list[str] = []
         """The artifacts of turbo that it has asked for, in its order."""
         self.saved_ms: dict[str, int] = {}
         """How long the tasks of hits took when they were built, by hash. Without those of unknown times."""
         self._lock = threading.Lock()
-        self._missed: dict[tuple[str, str], float] = {}
-        self._queue: queue.Queue[_Upload | None] = queue.Queue()
+        self._queue: queue.Queue[Entry | None] = queue.Queue()
         self._events: list[dict[str, object]] = []
         self._sending: list[threading.Thread] = []
         self._session = ""
@@ -79,35 +79,52 @@ class Cache:
         self._uploaders = 0
 
     @property
-    def is_read_only(self) -> bool:
-        return self._upstream.is_read_only
+    def refusal(self) -> str:
+        """Why nothing is stored, `""` if it is."""
+        return self._upstream.refusal
 
-    def find(self, entry: Entry) -> Download | None:
+    @property
+    def off(self) -> str:
+        return self._upstream.off
+
+    @property
+    def status(self) -> dict[str, object]:
+        """What it has done, and why it asks Larder for nothing now, `""` if it does."""
+        return {**vars(self.counts), "off": self.off}
+
+    def find(self, entry: Entry) -> Download | Kept | None:
         """The entry, or None. Call `hit` or `miss` when the tool has its answer."""
-        if self._is_missed(entry):
-            return None
-        if entry.client.name == "turbo" and not entry.query:
+        is_own = entry.client.name == "turbo" and not entry.query
+        if is_own:
             self.asked.append(entry.hash)
-            download = self.prefetch.take(entry.hash)
-            if download is not None or self.prefetch.lacks(entry.hash):
-                return download
+        if entry.digest == EMPTY:
+            return Kept(Body(), {})
+        upload = self.memory.uploading(entry.key)
+        if upload is not None:
+            return Kept(upload.body, upload.headers)
+        found = self.prefetch.take(entry.hash) if is_own else None
+        if found is not None or self.memory.is_missing(entry.key):
+            return found
         return self._upstream.find(entry.hash, entry.query)
 
     def size(self, entry: Entry) -> int | None:
         """The size of an entry in bytes, None if it is not there. Counts as no lookup."""
-        return None if self._is_missed(entry) else self._upstream.size(entry.hash, entry.query)
+        upload = self.memory.uploading(entry.key)
+        if upload is not None:
+            upload.body.close()
+            return upload.body.size
+        if entry.digest == EMPTY:
+            return 0
+        if self.memory.is_missing(entry.key):
+            return None
+        return self._upstream.size(entry.hash, entry.query)
 
-    def _is_missed(self, entry: Entry) -> bool:
-        with self._lock:
-            at = self._missed.get((entry.hash, entry.query))
-        return at is not None and time.monotonic() - at < REMEMBERED_SECONDS
-
-    def whole(self, download: Download, entry: Entry) -> Body | None:
-        """The body of a download, if it is whole and the right one."""
-        body = fetched(download, self._spool)
-        if body is None or _is_intact(body, entry):
-            return body
-        body.close()
+    def whole(self, found: Download | Kept, entry: Entry) -> Kept | None:
+        """A hit, if its body is whole and the right one. Raises NoRoom."""
+        kept = found.kept(self._spool) if isinstance(found, Download) else found
+        if kept is None or _is_intact(kept.body, entry):
+            return kept
+        kept.close()
         self._upstream.tell_damaged()
         return None
 
@@ -116,22 +133,15 @@ class Cache:
         if not entry.is_lookup:
             return
         self.counts.add(hits=1)
-        ms = _duration(headers) if entry.client.times_tasks else 0
+        is_known = entry.client.times_tasks or entry.client.name == "turbo"
+        ms = _duration(headers) if is_known else 0
         if ms:
             self.saved_ms[entry.hash] = ms
         self._note("HIT", entry, ms)
 
-    def miss(self, entry: Entry) -> None:
-        with self._lock:
-            key = (entry.hash, entry.query)
-            is_new = key not in self._missed
-            if len(self._missed) > _MOST_REMEMBERED:
-                self._missed.clear()
-            now = time.monotonic()
-            # Not from each answer on: a tool that keeps asking would never learn that another computer has stored it.
-            if now - self._missed.get(key, -REMEMBERED_SECONDS) >= REMEMBERED_SECONDS:
-                self._missed[key] = now
-        if is_new and entry.is_lookup:
+    def miss(self, entry: Entry, asked_at: float) -> None:
+        """Count a miss. `asked_at` is the time (time.monotonic) of the lookup."""
+        if self.memory.miss(entry.key, asked_at) and entry.is_lookup:
             self.counts.add(misses=1)
             self._note("MISS", entry)
 
@@ -140,41 +150,70 @@ class Cache:
 
         `headers` are those with which the tool describes it.
         """
-        if entry.digest is not None and not _has_digest(body, entry.digest):
+        is_right = entry.digest is None or _has_digest(body, entry.digest)
+        if not is_right or not body.size:
             body.close()
-            return False
-        with self._lock:
-            missed_at = self._missed.pop((entry.hash, entry.query), None)
-        self.prefetch.stored(entry.hash)
+            if is_right and entry.digest is None:
+                self.counts.drop("empty")
+            return is_right
+        missed_at = self.memory.missed_at(entry.key)
         if entry.client.times_tasks and missed_at is not None:
             ms = round((time.monotonic() - missed_at) * 1_000)
             headers = {_DURATION: str(ms), **headers}
-        self._queue.put(_Upload(entry, body, headers))
-        with self._lock:
-            is_more = self._uploaders < UPLOADERS
-            self._uploaders += is_more
-        if is_more:
-            threading.Thread(target=self._upload_each, daemon=True).start()
+        if self.memory.upload(entry.key, Upload(body, headers)):
+            self._queue.put(entry)
+            with self._lock:
+                is_more = self._uploaders < UPLOADERS
+                self._uploaders += is_more
+            if is_more and in_background(self._upload_each) is None:
+                with self._lock:
+                    self._uploaders -= 1
+                    is_alone = not self._uploaders
+                if is_alone:
+                    self._upload(self._queue.get())
         return True
 
+    def store_through(
+        self, entry: Entry, full: NoRoom, size: int | None, headers: dict[str, str]
+    ) -> bool:
+        """Upload a body that has no room while the tool waits. False if that is not possible, or fails."""
+        self._upstream.say_once("room", f"{full}: the build waits for uploads")
+        if size is None or entry.digest is not None:
+            self.counts.drop(str(full))
+            return False
+        self.memory.forget(entry.key)
+        reason = self._upstream.store(entry.hash, Passing(full.blocks, size), headers, entry.query)
+        self.memory.forget(entry.key)
+        self._count(reason, size)
+        return not reason
+
+    def _count(self, reason: str, size: int) -> None:
+        if reason:
+            self.counts.drop(reason)
+        else:
+            self.counts.add(stored=1, stored_bytes=size)
+
     def _upload_each(self) -> None:
-        for upload in iter(self._queue.get, None):
+        for entry in iter(self._queue.get, None):
+            self._upload(entry)
+
+    def _upload(self, entry: Entry | None) -> None:
+        """Upload an entry, and what replaces it meanwhile."""
+        upload = entry and self.memory.uploading(entry.key)
+        while entry is not None and upload is not None:
             try:
-                entry, body = upload.entry, upload.body
-                outcome = self._upstream.store(entry.hash, body, upload.headers, entry.query)
-                if outcome is Upload.STORED:
-                    self.counts.add(stored=1, stored_bytes=body.size)
-                elif outcome is Upload.REFUSED:
-                    self.counts.add(refused=1)
-                else:
-                    self.counts.add(failed=1)
-            finally:
-                upload.body.close()
-                self._queue.task_done()
+                reason = self._upstream.store(entry.hash, upload.body, upload.headers, entry.query)
+            except OSError as error:
+                # Of the spool.
+                reason = error.strerror or "no room"
+            self._count(reason, upload.body.size)
+            upload.body.close()
+            is_over = self.memory.uploaded(entry.key, upload)
+            upload = None if is_over else self.memory.uploading(entry.key)
 
     @property
     def is_uploading(self) -> bool:
-        return self._queue.unfinished_tasks > 0
+        return self.memory.uploads > 0
 
     def finish(self, seconds: float) -> bool:
         """Wait for the uploads, and send the last events. False if time ran out."""
@@ -184,7 +223,7 @@ class Cache:
             time.sleep(0.02)
         is_done = not self.is_uploading
         if not is_done:
-            self.counts.add(failed=self._queue.unfinished_tasks)
+            self.counts.drop("no time left", self.memory.uploads)
         for _ in range(self._uploaders):
             self._queue.put(None)
         self._send_events()
@@ -197,11 +236,9 @@ class Cache:
     def ask_status(self) -> None:
         """Ask for the status of the cache before turbo does: turbo asks for no artifact until it has it."""
         answers: list[Answer | None] = []
-        thread = threading.Thread(
-            target=lambda: answers.append(self._upstream.pass_on("GET", STATUS)), daemon=True
-        )
-        self._status = thread, answers
-        thread.start()
+        thread = in_background(lambda: answers.append(self._upstream.pass_on("GET", STATUS)))
+        if thread is not None:
+            self._status = thread, answers
 
     def pass_on(self, method: str, path: str, content: bytes | None, query: str) -> Answer | None:
         """Larder's own answer to a request of turbo. None without one."""
@@ -210,10 +247,29 @@ class Cache:
             with self._lock:
                 asked, self._status = self._status, None
         if asked is None:
-            return self._upstream.pass_on(method, path, content, query=query)
+            answer = self._upstream.pass_on(method, path, content, query=query)
+            if path == QUERY and content is not None:
+                return self._with_uploads(answer or turbo.without_larder(path, content), query)
+            return answer
         thread, answers = asked
         thread.join()
         return answers[0] if answers else None
+
+    def _with_uploads(self, answer: Answer, query: str) -> Answer:
+        """The answer to a query of turbo, also with artifacts that are uploading."""
+        if answer.status != 200 or not self.is_uploading:
+            return answer
+        try:
+            found = json.loads(answer.content)
+            for hash in [hash for hash, one in found.items() if one is None]:
+                upload = self.memory.uploading((hash, query))
+                if upload is not None:
+                    ms = _duration(upload.headers)
+                    found[hash] = {"size": upload.body.size, "taskDurationMs": ms}
+                    upload.body.close()
+        except (ValueError, AttributeError):
+            return answer
+        return Answer(200, json.dumps(found).encode())
 
     def forward_events(self, content: bytes, headers: dict[str, str], query: str) -> None:
         """Send what turbo counts, behind the build."""
@@ -231,10 +287,12 @@ class Cache:
         self._behind(send)
 
     def _behind(self, work: Callable[[], None]) -> None:
-        thread = threading.Thread(target=work, daemon=True)
+        thread = in_background(work)
+        if thread is None:
+            work()
+            return
         with self._lock:
             self._sending.append(thread)
-        thread.start()
 
     def _note(self, what: str, entry: Entry, ms: int = 0) -> None:
         """Events as turbo sends them, so that usage has the hits of every tool and the time that they saved."""
@@ -279,11 +337,11 @@ def _is_intact(body: Body, entry: Entry) -> bool:
 
 def _is_gzip_intact(body: Body) -> bool:
     """Whether the bytes have the checksum of gzip. True for another format, such as of a later version of a tool."""
-    if body.open().read(len(BEGINS_GZIP)) != BEGINS_GZIP:
+    if not next(body.blocks(), b"").startswith(BEGINS_GZIP):
         return True
-    file, stream = body.open(), zlib.decompressobj(GZIP)
+    stream = zlib.decompressobj(GZIP)
     try:
-        for block in iter(lambda: file.read(BLOCK), b""):
+        for block in body.blocks():
             left = block
             while left and not stream.eof:
                 # Some bytes of gzip can become a thousand times as many.
@@ -298,7 +356,7 @@ def _has_digest(body: Body, digest: str) -> bool:
     # Loads OpenSSL, for which the start of a build would wait.
     import hashlib
 
-    found, file = hashlib.sha256(), body.open()
-    for block in iter(lambda: file.read(BLOCK), b""):
+    found = hashlib.sha256()
+    for block in body.blocks():
         found.update(block)
     return found.hexdigest() == digest

@@ -40,7 +40,7 @@ class Client(NamedTuple):
 CLIENTS: list[Client] = [
     Client(
         "nx",
-        (r"/v1/cache/([0-9A-Za-z]{1,100})",),
+        (r"/v1/cache/([^/]+)",),
         # Nx ends the build for every other status.
         dropped=403,
         streams_from=None,
@@ -50,10 +50,10 @@ CLIENTS: list[Client] = [
             "NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN": "{token}",
         },
     ),
-    Client("gradle", (r"/gradle/([0-9a-f]{1,128})",), times_tasks=True),
+    Client("gradle", (r"/gradle/([^/]+)",), times_tasks=True),
     Client(
         "sccache",
-        (r"/sccache/(?:[^/]/[^/]/[^/]/)?([0-9A-Za-z]{1,128})",),
+        (r"/sccache/(?:[^/]/[^/]/[^/]/)?([^/]+)",),
         stored=201,
         times_tasks=True,
         variables={
@@ -66,14 +66,14 @@ CLIENTS: list[Client] = [
     ),
     Client(
         "ccache",
-        (r"/ccache/([0-9a-z]{2})/([0-9a-z]{1,126})", r"/ccache/([0-9a-z]{1,128})"),
+        (r"/ccache/([^/]{2})/([^/]+)", r"/ccache/([^/]+)"),
         # ccache gives up after ten.
         seconds=8,
         variables={"CCACHE_REMOTE_STORAGE": "http://larder:{token}@{host}:{port}/ccache"},
     ),
     Client(
         "moon-ac",
-        (r"/moon/(?:[^/]+/)?ac/([0-9a-f]{64})",),
+        (r"/moon/(?:[^/]+/)?ac/([^/]+)",),
         times_tasks=True,
         variables={
             "MOON_REMOTE_API": "http",
@@ -84,19 +84,19 @@ CLIENTS: list[Client] = [
     Client("moon-cas", (r"/moon/(?:[^/]+/)?cas/([0-9a-f]{64})",), is_content_addressed=True),
     Client(
         "rush",
-        (r"/rush/([0-9A-Za-z_.-]{1,200})",),
+        (r"/rush/([^/]+)",),
         variables={
             "RUSH_BUILD_CACHE_CREDENTIAL": "Bearer {token}",
             "RUSH_BUILD_CACHE_WRITE_ALLOWED": "1",
         },
     ),
-    Client("bazel-ac", (r"/bazel/(?:[^/]+/)?ac/([0-9a-f]{64})",)),
+    Client("bazel-ac", (r"/bazel/(?:[^/]+/)?ac/([^/]+)",)),
     Client("bazel-cas", (r"/bazel/(?:[^/]+/)?cas/([0-9a-f]{64})",), is_content_addressed=True),
 ]
 
 TOOLS = sorted({client.tool for client in CLIENTS})
 
-_PLAIN = r"/plain/([a-z][a-z0-9-]{0,30})/([^/]{1,500})"
+_PLAIN = r"/plain/([a-z][a-z0-9-]{0,30})/([^/]+)"
 
 
 class Entry(NamedTuple):
@@ -109,6 +109,10 @@ class Entry(NamedTuple):
     hash: str
     digest: str | None = None
     query: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.hash, self.query
 
     @property
     def is_lookup(self) -> bool:
@@ -129,6 +133,14 @@ def find_entry(path: str) -> Entry | None:
     match = re.fullmatch(_PLAIN, path)
     if match:
         return Entry(Client(match[1], ()), hash_of(match[1], match[2]))
+    return None
+
+
+def dropped_at(path: str) -> int | None:
+    """What a tool bears as the answer to an upload at an unknown path below its own. None if no tool uses the path."""
+    for client in CLIENTS:
+        if path.startswith(client.paths[0].partition("(")[0]):
+            return client.dropped
     return None
 
 

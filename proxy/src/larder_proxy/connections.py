@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import math
 import re
 import socket
@@ -11,10 +12,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from larder_proxy.messages import BLOCK, Malformed, Sent, Source, body_of, head, read_head
+from larder_proxy.messages import Lines, Malformed, Raw, Sent, body_of, head, limit, read_head
+from larder_proxy.spool import Body
 
 if TYPE_CHECKING:
     import ssl
@@ -24,6 +27,9 @@ IDLE_SECONDS = 3
 
 _READ_AT_ONCE = 65_536
 """Each read of a connection lets other threads go first. A small artifact and its head need one."""
+
+SLOWEST = 10_000
+"""The bytes a second that an answer must have on average, after `Limits.answer`."""
 
 _STATUS = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: .*)?")
 _NO_TARGET = re.compile(r"[^!-~]")
@@ -55,7 +61,8 @@ class Connection:
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self.file = sock.makefile("rb", _READ_AT_ONCE)
+        self.raw = Raw(sock)
+        self.file = io.BufferedReader(self.raw, _READ_AT_ONCE)
 
     def close(self) -> None:
         self.file.close()
@@ -90,8 +97,15 @@ class Reply:
         return {name: value for name, value in self._headers.items() if name.startswith(prefix)}
 
     def blocks(self) -> Iterator[bytes]:
-        """What is left of the body. Ends early, or raises OSError or ValueError, if the answer is cut."""
-        return iter(self._body)
+        """What is left of the body. Ends early, or raises OSError or ValueError, if the answer is cut or too slow."""
+        seconds, size, before = 0.0, 0, time.monotonic()
+        for block in self._body:
+            size += len(block)
+            seconds += time.monotonic() - before
+            if seconds > self._pool.limits.answer + size / SLOWEST:
+                raise socket.timeout("too slow")
+            yield block
+            before = time.monotonic()
 
     def read(self, most: int = 10_000) -> bytes:
         """The body, and `close`. No more than about `most` bytes.
@@ -100,7 +114,7 @@ class Reply:
         """
         found, size = [], 0
         try:
-            for block in self._body:
+            for block in self.blocks():
                 found.append(block)
                 size += len(block)
                 if size > most:
@@ -127,6 +141,7 @@ class Pool:
     def __init__(self, environment: Mapping[str, str], limits: Limits = LIMITS) -> None:
         self.limits = limits
         self._proxy = environment.get("HTTPS_PROXY") or environment.get("https_proxy")
+        self._own_certificates = environment.get("NODE_EXTRA_CA_CERTS")
         self._lock = threading.Lock()
         self._idle: dict[str, deque[tuple[float, Connection]]] = {}
         self._is_closed = False
@@ -137,8 +152,7 @@ class Pool:
         method: str,
         url: str,
         headers: Mapping[str, str],
-        body: BinaryIO | None = None,
-        size: int = 0,
+        body: Body | None = None,
         *,
         until: float = math.inf,
     ) -> Reply:
@@ -148,17 +162,16 @@ class Pool:
         """
         parts = urlsplit(url)
         origin = _origin(parts)
-        kept = self._take(origin)
+        kept = self._take(origin) if body is None or body.is_whole else None
         if kept is not None:
             try:
-                return self._send(kept, origin, parts, method, headers, body, size, until)
+                return self._send(kept, origin, parts, method, headers, body, until)
             except socket.timeout:
                 raise
             except OSError:
-                if body is not None:
-                    body.seek(0)
+                pass
         connection = self._open(parts, until)
-        return self._send(connection, origin, parts, method, headers, body, size, until)
+        return self._send(connection, origin, parts, method, headers, body, until)
 
     def connect(self, url: str) -> None:
         """Open a connection for a request that is about to come. Raises OSError or ValueError."""
@@ -172,8 +185,7 @@ class Pool:
         parts: SplitResult,
         method: str,
         headers: Mapping[str, str],
-        body: BinaryIO | None,
-        size: int,
+        body: Body | None,
         until: float,
     ) -> Reply:
         target = parts.path or "/"
@@ -181,22 +193,24 @@ class Pool:
             target += f"?{parts.query}"
         sent = {"Host": parts.netloc.rpartition("@")[2], **headers}
         if body is not None:
-            sent["Content-Length"] = str(size)
+            sent["Content-Length"] = str(body.size)
         try:
             if _NO_TARGET.search(target):
                 raise Malformed("the address has characters that no address has")
             sock = connection.sock
             silence = self.limits.upload if method == "PUT" else self.limits.silence
-            _limit(sock, min(silence, until - time.monotonic()))
+            limit(sock, min(silence, until - time.monotonic()))
             start = head(f"{method} {target} HTTP/1.1", sent)
             # Small bodies share a packet with their head.
-            block = body.read(BLOCK) if body is not None else b""
-            sock.sendall(start + block)
-            while body is not None and block:
-                block = body.read(BLOCK)
+            blocks = iter(()) if body is None else body.blocks()
+            sock.sendall(start + next(blocks, b""))
+            for block in blocks:
                 sock.sendall(block)
+            # All of the head, however slowly it comes.
+            connection.raw.until = min(time.monotonic() + self.limits.answer, until)
             status, found = _read_status(connection.file)
-            _limit(sock, silence)
+            connection.raw.until = math.inf
+            limit(sock, silence)
             if method == "HEAD" or status in (204, 304):
                 answer = Sent(connection.file, 0)
             else:
@@ -243,7 +257,7 @@ class Pool:
             is_direct = True
         sock = _connected(host, port, until) if is_direct else self._tunnel(host, port, until)
         try:
-            _limit(sock, until - time.monotonic())
+            limit(sock, until - time.monotonic())
             return Connection(self._tls().wrap_socket(sock, server_hostname=host))
         except BaseException:
             sock.close()
@@ -252,14 +266,19 @@ class Pool:
     def _tunnel(self, host: str, port: int, until: float) -> socket.socket:
         proxy = self._proxy or ""
         by = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+        if by.scheme == "https" and by.username is not None:
+            raise Malformed(
+                "HTTPS_PROXY with a password must begin with http://, to a proxy that you trust"
+            )
         sock = _connected(by.hostname or "", by.port or 443, until)
         name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            _limit(sock, until - time.monotonic())
+            limit(sock, until - time.monotonic())
             sock.sendall(head(f"CONNECT {name} HTTP/1.1", {"Host": name, **_proxy_headers(by)}))
             # Not a byte more than the answer.
-            with sock.makefile("rb", 0) as file:
-                status, _ = _read_status(file)
+            raw = Raw(sock)
+            raw.until = until
+            status, _ = _read_status(raw)
             if status != 200:
                 raise Malformed(f"the proxy answers {status}")
         except BaseException:
@@ -275,6 +294,10 @@ class Pool:
 
                 # Also reads SSL_CERT_FILE and SSL_CERT_DIR.
                 self._context = ssl.create_default_context()
+                if self._own_certificates:
+                    # A file that cannot be read changes nothing, as in Node.
+                    with suppress(OSError):
+                        self._context.load_verify_locations(self._own_certificates)
             return self._context
 
     def close(self) -> None:
@@ -309,16 +332,7 @@ def _connected(host: str, port: int, until: float) -> socket.socket:
             return sock
 
 
-def _limit(sock: socket.socket, seconds: float) -> None:
-    """Let each operation take some seconds. Raises socket.timeout if there are none."""
-    if seconds <= 0:
-        raise socket.timeout("no answer in time")
-    # Setting it lets other threads go first.
-    if sock.gettimeout() != seconds:
-        sock.settimeout(seconds)
-
-
-def _read_status(file: Source) -> tuple[int, dict[str, str]]:
+def _read_status(file: Lines) -> tuple[int, dict[str, str]]:
     """The status and the headers of an answer, after those that only announce it. Raises OSError."""
     while True:
         first, headers = read_head(file)

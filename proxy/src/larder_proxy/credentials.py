@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shlex
@@ -12,6 +11,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
+
+from larder_proxy.spool import Body
 
 if TYPE_CHECKING:
     from larder_proxy.connections import Pool, Reply
@@ -217,8 +218,7 @@ class Credentials:
         body = urlencode(form).encode()
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         url = f"{self._target.url}{path}"
-        content = io.BytesIO(body)
-        return self._pool.request("POST", url, headers, content, len(body), until=until)
+        return self._pool.request("POST", url, headers, Body(body), until=until)
 
 
 def _is_address(url: str) -> bool:

@@ -10,7 +10,7 @@ from contextlib import closing
 from larder_proxy.clients import CLIENTS
 
 HOST = "127.0.0.1"
-TEAM_OF_THE_TOKEN = "larder-run"
+TEAM_OF_THE_TOKEN = "larder-run"  # noqa: S105  # a name
 """What turbo gets as its team if nobody has named one. The sidecar then names none, so the token decides."""
 
 
@@ -36,7 +36,7 @@ class Listener:
 
 
 def variables_for(port: int, token: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """What makes the tools use a sidecar. `environment` can have a proxy, which must not get what is for this computer."""
+    """What makes the tools use a sidecar, past a proxy of the environment."""
     known = {
         "url": f"http://{HOST}:{port}",
         "host": HOST,
@@ -68,9 +68,10 @@ def without_proxy(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment_for(listener: Listener, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a build: what the user has set stays. Values of another sidecar get this one's address and token.
+    """The environment of a build: what the user has set stays.
 
-    The other one is around this build, or has ended and left its values in a shell.
+    Values of another sidecar get this one's address and token. That one is around this build, or has left them in a
+    shell.
     """
     found = variables_for(listener.port, listener.token, environment)
     address, token = (environment.get(name, "") for name in ("LARDER_PROXY", "LARDER_PROXY_TOKEN"))
@@ -79,9 +80,9 @@ def environment_for(listener: Listener, environment: Mapping[str, str]) -> dict[
         if name not in found:
             found[name] = value
         elif name.upper() != "NO_PROXY":
-            for old, new in other.items():
-                value = value.replace(old, new) if old else value
             found[name] = value
+            for old, new in other.items():
+                found[name] = found[name].replace(old, new) if old else found[name]
     return found
 
 

@@ -5,18 +5,22 @@ The modules of the standard library parse headers as those of a mail, which take
 
 from __future__ import annotations
 
+import io
+import math
 import re
+import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 BLOCK = 262_144
 """The most bytes of a body that are read at once."""
 
 BEGINS_GZIP = b"\x1f\x8b"
 
+MOST_HEAD = 32_768
 _MOST_LINE = 65_536
-_MOST_HEADERS = 200
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n\0]*)\r?\n")
 """Without the spaces around the value: to match them here takes hours for many of them, and stops all threads."""
 
@@ -25,25 +29,57 @@ class Malformed(ConnectionError):
     """This is no HTTP/1.1, or it is cut."""
 
 
-class Source(Protocol):
-    """A connection, as it is read."""
+class Lines(Protocol):
+    """A connection, as its heads are read."""
 
     def readline(self, most: int, /) -> bytes: ...
 
-    def read(self, size: int, /) -> bytes: ...
+
+class Source(Lines, Protocol):
+    """A connection, as it is read."""
+
+    def read1(self, size: int, /) -> bytes: ...
 
 
-def read_head(file: Source) -> tuple[str, dict[str, str]]:
+class Raw(io.RawIOBase):
+    """A socket to read from, until a time (time.monotonic), however slowly the bytes come."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock, self.until = sock, math.inf
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self.until < math.inf:
+            limit(
+                self._sock, min(self.until - time.monotonic(), self._sock.gettimeout() or math.inf)
+            )
+        return self._sock.recv_into(buffer)
+
+
+def limit(sock: socket.socket, seconds: float) -> None:
+    """Let each operation take some seconds. Raises socket.timeout if there are none."""
+    if seconds <= 0:
+        raise socket.timeout("no answer in time")
+    # Setting it lets other threads go first.
+    if sock.gettimeout() != seconds:
+        sock.settimeout(seconds)
+
+
+def read_head(file: Lines) -> tuple[str, dict[str, str]]:
     """The first line, and the headers by their names in lower case. The line is `""` if the connection has ended.
 
     Raises OSError.
     """
-    first = file.readline(_MOST_LINE)
+    first = file.readline(MOST_HEAD)
     if not first:
         return "", {}
     headers: dict[str, str] = {}
-    for _ in range(_MOST_HEADERS):
-        line = file.readline(_MOST_LINE)
+    left = MOST_HEAD - len(first)
+    while left > 0:
+        line = file.readline(left)
+        left -= len(line)
         if line in (b"\r\n", b"\n"):
             return first.decode("latin-1").rstrip("\r\n"), headers
         match = _HEADER.fullmatch(line)
@@ -51,7 +87,7 @@ def read_head(file: Source) -> tuple[str, dict[str, str]]:
             break
         name, value = match[1].decode().lower(), match[2].strip(b" \t").decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    raise Malformed("the head of a message is cut or damaged")
+    raise Malformed("the head of a message is cut, damaged or too long")
 
 
 def head(first: str, headers: Mapping[str, str]) -> bytes:
@@ -93,7 +129,7 @@ class Sent:
 
     def _blocks(self) -> Iterator[bytes]:
         while self.left:
-            block = self._file.read(min(BLOCK, self.left))
+            block = self._file.read1(min(BLOCK, self.left))
             if not block:
                 return
             self.left -= len(block)

@@ -6,7 +6,8 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Callable
 
 FIRST, NEAR, MOST = 16, 48, 160
 """At the start, near the deployment, and far away.
@@ -19,18 +20,42 @@ _ROUND_SECONDS = 0.5
 """Refusals within this time are of requests that were sent together, and count as one."""
 
 
+def in_background(work: Callable[[], object]) -> threading.Thread | None:
+    """Run it in a thread. None, without running it, if the system has no more of them."""
+    thread = threading.Thread(target=work, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return None
+    return thread
+
+
+def open_files() -> int:
+    """How many files and sockets this process may have, now that it raises its limit."""
+    try:
+        import resource
+    except ImportError:
+        return 4 * MOST
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        most = max(soft, 4 * MOST if hard == resource.RLIM_INFINITY else min(hard, 4 * MOST))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 class Places:
     """Grows with each success, up to one more than `NEAR` for each millisecond of the fastest answer.
 
     Is halved by a refusal (429 or 503), after which it grows slowly.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = MOST) -> None:
+        self._limit = min(limit, MOST)
         self._lock = threading.Lock()
         self._urgent, self._patient = (threading.Condition(self._lock) for _ in range(2))
         self._waiting = 0
         self._taken = 0
-        self._most = float(FIRST)
+        self._most = float(min(FIRST, limit))
         self._refused_at: float | None = None
         self._fastest = math.inf
 
@@ -41,7 +66,7 @@ class Places:
     def expect(self, most: int) -> None:
         """Begin with what the deployment took at the end of another run."""
         with self._lock:
-            self._most = float(min(max(most, 1), MOST))
+            self._most = float(min(max(most, 1), self._limit))
 
     @contextmanager
     def one(self, *, is_urgent: bool = True) -> Iterator[None]:
@@ -68,7 +93,7 @@ class Places:
         with self._lock:
             self._fastest = min(self._fastest, seconds)
             step = 1 if self._refused_at is None else 1 / self._most
-            self._most = min(self._most + step, NEAR + self._fastest * 1_000, MOST)
+            self._most = min(self._most + step, NEAR + self._fastest * 1_000, self._limit)
             self._wake()
 
     def refused(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +19,7 @@ from larder_proxy.connections import Pool
 from larder_proxy.credentials import NoCredential, read_target
 from larder_proxy.listener import HOST, Listener, variables_for
 from larder_proxy.output import print_line
-from larder_proxy.run import SIGNAL_SECONDS, WAIT_SECONDS, end
+from larder_proxy.run import SIGNAL_SECONDS, WAIT_SECONDS, end, hide_secrets
 from larder_proxy.server import STATUS
 from larder_proxy.settings import Settings
 from larder_proxy.sidecar import Sidecar
@@ -33,11 +35,12 @@ class Problem(Exception):
 
 
 class State(NamedTuple):
-    """A running process."""
+    """A running process. `whose` names the address, the team and the credential that it uses."""
 
     pid: int
     port: int
     token: str
+    whose: str = ""
 
     @property
     def url(self) -> str:
@@ -45,12 +48,16 @@ class State(NamedTuple):
 
 
 def start(port: int = PORT) -> State:
-    """Start the process, if it does not run already. Raises Problem."""
-    known = _read()
-    if known is not None and _counts(known) is not None:
-        return known
-    file = _file()
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Start the process, if it does not run already. Raises Problem, also if it is one of another team or key."""
+    try:
+        whose = _whose()
+        known = _known(whose)
+        if known is not None:
+            return known
+        file = _file()
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except (NoCredential, OSError) as error:
+        raise Problem(f"larder proxy did not start: {error}") from error
     log = file.with_suffix(".log")
     # From an installed package, or from larder.pyz.
     own = ["-m", "larder_proxy"] if Path(__file__).exists() else [sys.argv[0]]
@@ -70,22 +77,46 @@ def start(port: int = PORT) -> State:
         time.sleep(0.05)
     process.kill()
     # Another command may have started one at the same time.
-    known = _read()
-    if known is not None and _counts(known) is not None:
+    known = _known(whose)
+    if known is not None:
         return known
     raise Problem(f"larder proxy did not start: {log.read_text().strip() or 'it does not answer'}")
+
+
+def _whose() -> str:
+    """The address, the team and a digest of the credential. Raises NoCredential."""
+    # Of no folder: the process outlives the command that starts it, and serves others.
+    settings = Settings(None, os.environ)
+    target = read_target(settings)
+    names = ("LARDER_TOKEN", "TURBO_TOKEN", "LARDER_RULE", "GITHUB_RUN_ID", "CI_JOB_ID")
+    # Each job of a CI has a credential of its own.
+    found = [*map(os.environ.get, names), settings.text("token")]
+    key = hashlib.sha256(json.dumps(found).encode()).hexdigest()[:12]
+    return f"{target.team_id or target.team or 'the team of the token'} at {target.url}, credential {key}"
+
+
+def _known(whose: str) -> State | None:
+    """The process, if it runs. Raises Problem if it is not that of the same address, team and credential."""
+    known = _read()
+    if known is None or _counts(known) is None:
+        return None
+    if known.whose != whose:
+        raise Problem(
+            f"larder proxy runs for {known.whose}, and this is {whose}. Stop it there, or start this one with "
+            "another XDG_RUNTIME_DIR and --port 0"
+        )
+    return known
 
 
 def serve(port: int) -> int:
     """Be the process, until SIGTERM or Ctrl-C. Returns its status."""
     try:
-        # Of no folder: the process outlives the command that starts it, and serves others.
-        settings = Settings(None, os.environ)
-        read_target(settings)
+        whose, settings = _whose(), Settings(None, os.environ)
         listener = Listener(port)
     except (NoCredential, OSError) as error:
         print_line(str(error))
         return 1
+    hide_secrets()
     sidecar = Sidecar(os.environ, settings, listener)
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -94,7 +125,7 @@ def serve(port: int) -> int:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Only this user may read the token.
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
-        json.dump({"pid": os.getpid(), "port": listener.port, "token": listener.token}, output)
+        json.dump([os.getpid(), listener.port, listener.token, whose], output)
     try:
         # A signal that another thread gets, or that arrives just before the wait, does not end the wait.
         while not ended.wait(SIGNAL_SECONDS):
@@ -113,6 +144,9 @@ def serve(port: int) -> int:
 def stop() -> None:
     """Have the process wait for its uploads and end. Raises Problem if it does not run."""
     state = running()
+    # Another job may still use that of another team.
+    with suppress(NoCredential):
+        _known(_whose())
     os.kill(state.pid, signal.SIGTERM)
     ends = time.monotonic() + WAIT_SECONDS
     # The last thing that the process does is to remove its file.
@@ -130,7 +164,8 @@ def running() -> State:
 
 def counts() -> dict[str, Any]:
     """What the process has done. Raises Problem."""
-    return _counts(running()) or {}
+    state = running()
+    return {"for": state.whose, **(_counts(state) or {})}
 
 
 def variables(tool: str | None = None) -> dict[str, str]:
@@ -158,9 +193,9 @@ def _file() -> Path:
 
 def _read() -> State | None:
     try:
-        found = json.loads(_file().read_text())
-        state = State(int(found["pid"]), int(found["port"]), str(found["token"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        pid, port, token, whose = json.loads(_file().read_text())
+        state = State(int(pid), int(port), str(token), str(whose))
+    except (OSError, ValueError, TypeError):
         return None
     return state if _is_own(state.pid) else None
 

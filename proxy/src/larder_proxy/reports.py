@@ -10,6 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from larder_proxy.settings import folders_above, is_trusted
+
 MOST_RUNS = 20
 """The most runs of a build that are reported: the newest."""
 
@@ -21,12 +23,26 @@ _UNREADABLE = (
 )
 
 
-def new_reports(folder: Path, environment: Mapping[str, str], since: float) -> list[dict[str, Any]]:
-    """The runs since a time (time.time) in this folder. A file that cannot be read is left out."""
-    found = []
-    for file in _files(folder, environment):
+def new_reports(
+    folder: Path, environment: Mapping[str, str], since: float, build: list[str]
+) -> list[dict[str, Any]]:
+    """The runs since a time (time.time) in this folder, or that of a `--cwd`, and above. Unreadable files are left out.
+
+    The root of a repository has the files of a build in one of its folders.
+    """
+    found, named = [], [one[6:] for one in build if one.startswith("--cwd=")]
+    named += [value for one, value in zip(build, build[1:]) if one == "--cwd"]
+    start = (folder / named[0]).resolve() if named else folder
+    files = [
+        file for above in folders_above(str(start)) for file in _files(Path(above), environment)
+    ]
+    for file in dict.fromkeys(files):
         try:
-            if file.stat().st_mtime < since or file.stat().st_size > _MOST_BYTES:
+            if (
+                not is_trusted(str(file), str(start))
+                or file.stat().st_mtime < since
+                or file.stat().st_size > _MOST_BYTES
+            ):
                 continue
             document = json.loads(file.read_text(encoding="utf-8"))
             found.append(_READERS.get(file.name, _of_turbo)(document))

@@ -45,6 +45,7 @@ def run(
     except OSError as error:
         print_line(f"no cache: {error}")
         return _run(build, kept)
+    hide_secrets()
     of_the_build = environment_for(listener, kept)
     # Without an address, turbo may have another cache.
     with suppress(NoCredential):
@@ -72,7 +73,7 @@ def run(
             # The build has started without it.
             from larder_proxy.reports import new_reports
 
-            sidecar.report(new_reports(folder, environment, began))
+            sidecar.report(new_reports(folder, environment, began, build))
             end(sidecar, wait)
 
 
@@ -126,6 +127,16 @@ def _run(
     return status if status >= 0 else 128 - status
 
 
+def hide_secrets() -> None:
+    """Keep the environment and the memory of this process from the build, which runs as the same user."""
+    if sys.platform == "linux":
+        import ctypes
+
+        # PR_SET_DUMPABLE. A program that is started has its own value again.
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+
+
 def _is_told_with_the_build() -> bool:
     """Whether the end of the terminal is a signal to the build, too.
 
@@ -150,8 +161,13 @@ def end(sidecar: Sidecar, seconds: float) -> None:
     except KeyboardInterrupt:
         sidecar.close(0)
     counts = sidecar.cache.counts
-    lost = f", {counts.failed} not uploaded" if counts.failed else ""
+    reason, lost = sidecar.cache.off, counts.not_stored
+    reasons = ", ".join(f"{count} {name}" for name, count in lost.items())
+    seconds = sum(sidecar.cache.saved_ms.values()) // 1_000
     print_line(
-        f"{counts.hits} hits, {counts.misses} misses, {counts.stored} stored "
-        f"({counts.stored_bytes / 1_000_000:.1f} MB), {counts.refused} refused{lost}"
+        (f"no cache: {reason}. " if reason else "")
+        + f"{counts.hits} hits{f' ({seconds} s saved)' if seconds else ''}, {counts.misses} misses, "
+        f"{counts.stored} stored ({counts.stored_bytes / 1_000_000:.1f} MB)"
+        + (f", {sum(lost.values())} not stored ({reasons})" if lost else "")
+        + ("" if counts.hits + counts.misses + counts.stored or lost else ": no tool asked")
     )

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import math
 import socket
 import socketserver
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from typing import Any, Callable
 
 from larder_proxy import turbo
 from larder_proxy.cache import EVENTS, Cache
-from larder_proxy.clients import Entry, find_entry
+from larder_proxy.clients import Entry, dropped_at, find_entry
 from larder_proxy.listener import HOST, Listener
-from larder_proxy.messages import BLOCK, Malformed, Sent, body_of, head, read_head
-from larder_proxy.spool import Spool, SpoolFull
-from larder_proxy.transfers import Download
+from larder_proxy.messages import Malformed, Raw, Sent, body_of, head, limit, read_head
+from larder_proxy.spool import NoRoom, Spool
+from larder_proxy.transfers import Download, Kept
 
 STATUS = "/larder/status"
 _CHECK = "/.sccache_check"
@@ -30,6 +34,10 @@ _COLLECTION = (
 )
 _MOST_JSON = 20_000_000
 _AGAIN_SECONDS = 0.01
+MOST_CONNECTIONS = 256
+HEAD_SECONDS, IDLE_SECONDS = 5, 300
+"""How long a connection may take for a head: the first time, and after it had the token."""
+
 _DATE = "%a, %d %b %Y %H:%M:%S GMT"
 _REASONS = {200: "OK", 201: "Created", 202: "Accepted", 207: "Multi-Status", 404: "Not Found"}
 
@@ -40,12 +48,17 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     daemon_threads = True
     is_stopped = False
 
-    def __init__(self, listener: Listener, cache: Cache, spool: Spool, *, team: str = "") -> None:
+    def __init__(
+        self, listener: Listener, cache: Cache, spool: Spool, *, team: str, most: int
+    ) -> None:
         super().__init__((HOST, listener.port), Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener.socket
         self.port, self.token = listener.port, listener.token
         self.cache, self.spool, self.team = cache, spool, team
+        self._lock = threading.Lock()
+        self._open, self._most = 0, min(most, MOST_CONNECTIONS)
+        self._waiting: dict[socket.socket, None] = {}
 
     def serve(self) -> None:
         """Take connections until `stop`. Its thread sleeps between them, unlike that of `serve_forever`."""
@@ -53,11 +66,52 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self._serve_next()
 
     def _serve_next(self) -> None:
+        while self._open >= self._most and not self.is_stopped:
+            self._end_oldest()
         try:
-            self.process_request(*self.get_request())
+            request, address = self.get_request()
         except OSError:
             # The tool went away, or the system has no file for its connection at the moment.
             time.sleep(_AGAIN_SECONDS)
+            return
+        with self._lock:
+            self._open += 1
+        while not self.is_stopped:
+            try:
+                self.process_request(request, address)
+            except RuntimeError:  # noqa: PERF203
+                # No thread at the moment: the tool waits.
+                self._end_oldest()
+            else:
+                return
+
+    def _end_oldest(self) -> None:
+        """Close the connection that has waited for a request for the longest time."""
+        with self._lock:
+            oldest = next(iter(self._waiting), None)
+            if oldest is not None:
+                del self._waiting[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+        time.sleep(_AGAIN_SECONDS)
+
+    def wait(self, connection: socket.socket, *, is_over: bool = False) -> None:
+        """Note that a connection waits for a request, or that it has one."""
+        with self._lock:
+            self._waiting.pop(connection, None)
+            if not is_over:
+                self._waiting[connection] = None
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether connections must end after a request, so that others get their turn."""
+        return self._open > self._most / 2
+
+    def shutdown_request(self, request: Any) -> None:
+        self.wait(request, is_over=True)
+        super().shutdown_request(request)
+        with self._lock:
+            self._open -= 1
 
     def stop(self) -> None:
         self.is_stopped = True
@@ -75,12 +129,17 @@ class Handler(socketserver.StreamRequestHandler):
 
     disable_nagle_algorithm = True
     rbufsize = 65_536
-    timeout = 300
+    timeout = IDLE_SECONDS
     server: Server
     command: str
     path: str
     headers: dict[str, str]
     body: Sent
+
+    def setup(self) -> None:
+        super().setup()
+        self._raw = Raw(self.connection)
+        self.rfile = io.BufferedReader(self._raw, self.rbufsize)
 
     def handle(self) -> None:
         answers = {
@@ -92,8 +151,12 @@ class Handler(socketserver.StreamRequestHandler):
             "PROPFIND": self.do_propfind,
             "MKCOL": self.do_mkcol,
         }
-        self.is_last = False
+        self.is_last = is_known = False
         while not self.is_last:
+            self.server.wait(self.connection)
+            limit(self.connection, IDLE_SECONDS)
+            seconds = IDLE_SECONDS if is_known else HEAD_SECONDS
+            self._raw.until = time.monotonic() + seconds
             try:
                 line, self.headers = read_head(self.rfile)
                 if not line:
@@ -103,8 +166,14 @@ class Handler(socketserver.StreamRequestHandler):
             except (Malformed, ValueError):
                 self._refuse(400)
                 return
+            self.server.wait(self.connection, is_over=True)
+            is_known = self._has_token()
+            if is_known:
+                self._raw.until = math.inf
+                limit(self.connection, IDLE_SECONDS)
             kept = self.headers.get("connection", "").lower()
-            self.is_last = kept == "close" or (version == "HTTP/1.0" and kept != "keep-alive")
+            is_old = version == "HTTP/1.0" and kept != "keep-alive"
+            self.is_last = kept == "close" or is_old or self.server.is_crowded
             if self.headers.get("expect", "").lower() == "100-continue":
                 self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             answer = answers.get(self.command)
@@ -128,13 +197,14 @@ class Handler(socketserver.StreamRequestHandler):
             self._head(entry)
             return
         started = time.monotonic()
-        download = self.server.cache.find(entry)
-        if download is None:
-            self._miss(entry)
-        elif entry.client.streams_from is None or download.size < entry.client.streams_from:
-            self._send_whole(entry, download, started)
+        found = self.server.cache.find(entry)
+        most = entry.client.streams_from
+        if found is None:
+            self._miss(entry, started)
+        elif most is None or isinstance(found, Kept) or found.size < most:
+            self._send_whole(entry, found, started)
         else:
-            self._stream(entry, download)
+            self._stream(entry, found, found.blocks, found.close)
 
     def _head(self, entry: Entry) -> None:
         size = self.server.cache.size(entry)
@@ -143,43 +213,57 @@ class Handler(socketserver.StreamRequestHandler):
         else:
             self.wfile.write(self._start(200, size, _BINARY))
 
-    def _send_whole(self, entry: Entry, download: Download, started: float) -> None:
+    def _send_whole(self, entry: Entry, found: Download | Kept, started: float) -> None:
         """The status follows the whole body, so that a cut download is a miss."""
-        body = self.server.cache.whole(download, entry)
-        if body is None:
-            self._miss(entry)
+        try:
+            kept = self.server.cache.whole(found, entry)
+        except NoRoom as full:
+            if entry.client.streams_from is None or entry.digest is not None:
+                full.close()
+                self._miss(entry, started)
+            else:
+                self._stream(entry, found, full.blocks, full.close)
+            return
+        if kept is None:
+            self._miss(entry, started)
             return
         try:
             if time.monotonic() - started > entry.client.seconds:
-                self._miss(entry)
+                self._miss(entry, started)
                 return
-            file = body.open()
-            start = self._start(200, body.size, _BINARY, download.headers)
+            start = self._start(200, kept.size, _BINARY, kept.headers)
+            blocks = kept.body.blocks()
             # A small body shares a packet with its head.
-            self.wfile.write(start + file.read(BLOCK))
-            for block in iter(lambda: file.read(BLOCK), b""):
+            self.wfile.write(start + next(blocks, b""))
+            for block in blocks:
                 self.wfile.write(block)
-            self.server.cache.hit(entry, download.headers)
+            self.server.cache.hit(entry, kept.headers)
         finally:
-            body.close()
+            kept.close()
 
-    def _stream(self, entry: Entry, download: Download) -> None:
-        """For tools with a time limit for the first byte. A cut ends the connection."""
+    def _stream(
+        self,
+        entry: Entry,
+        found: Download | Kept,
+        blocks: Iterator[bytes],
+        close: Callable[[], None],
+    ) -> None:
+        """For tools with a time limit for the first byte, or without room for the body. A cut ends the connection."""
         sent = 0
         try:
-            self.wfile.write(self._start(200, download.size, _BINARY, download.headers))
-            for block in download.blocks:
+            self.wfile.write(self._start(200, found.size, _BINARY, found.headers))
+            for block in blocks:
                 self.wfile.write(block)
                 sent += len(block)
         finally:
-            download.close()
-        if sent == download.size:
-            self.server.cache.hit(entry, download.headers)
+            close()
+        if sent == found.size:
+            self.server.cache.hit(entry, found.headers)
         else:
             self.is_last = True
 
-    def _miss(self, entry: Entry) -> None:
-        self.server.cache.miss(entry)
+    def _miss(self, entry: Entry, started: float) -> None:
+        self.server.cache.miss(entry, started)
         self._answer(404)
 
     def do_put(self) -> None:
@@ -189,23 +273,30 @@ class Handler(socketserver.StreamRequestHandler):
         client, cache = entry.client, self.server.cache
         if self.path.endswith(_CHECK):
             self._drain()
-            self._answer(403 if cache.is_read_only else 200)
+            self._answer(403 if cache.refusal else 200)
             return
-        if cache.is_read_only:
+        if cache.refusal:
+            cache.counts.drop(cache.refusal)
             self._drain()
             self._answer(client.dropped)
             return
-        source = self.body
+        size, headers = self.body.left, turbo.sent_with(self.headers.items())
         try:
-            body = self.server.spool.take(source, source.left)
-        except SpoolFull:
-            source.drain()
-            self._answer(client.dropped)
+            body = self.server.spool.take(self.body, size)
+        except NoRoom as full:
+            try:
+                is_stored = cache.store_through(entry, full, size, headers)
+                with suppress(ValueError):
+                    for _ in full.blocks:
+                        pass
+            finally:
+                full.close()
+            self._answer(client.stored if is_stored else client.dropped)
             return
         except ValueError:
             self.is_last = True
             return
-        is_stored = cache.store(entry, body, turbo.sent_with(self.headers.items()))
+        is_stored = cache.store(entry, body, headers)
         self._answer(client.stored if is_stored else 400)
 
     def do_propfind(self) -> None:
@@ -273,7 +364,7 @@ class Handler(socketserver.StreamRequestHandler):
             self._pass_on(path, query, None)
             return None
         if path in ("/moon/status", STATUS):
-            counts = vars(self.server.cache.counts) if path == STATUS else {}
+            counts = self.server.cache.status if path == STATUS else {}
             self._answer(200, json.dumps(counts).encode(), "application/json")
             return None
         entry = turbo.find_entry(path, query, self.server.team) or find_entry(
@@ -281,24 +372,30 @@ class Handler(socketserver.StreamRequestHandler):
         )
         if entry is None:
             self._drain()
-            self._answer(404)
+            dropped = dropped_at(path) if self.command == "PUT" else None
+            if dropped is not None:
+                self.server.cache.counts.drop("unknown path")
+            self._answer(dropped or 404)
         return entry
 
     def _is_allowed(self) -> bool:
         """Whether the request has the token, and comes from no page of a browser. Answers others."""
-        # Loads OpenSSL, for which the start of a build would wait.
-        import hmac
-
         hosts = (f"{HOST}:{self.server.port}", f"localhost:{self.server.port}")
         if self.headers.get("host") not in hosts or self.headers.get("origin") is not None:
             status, text = 403, "larder proxy answers programs of this computer only.\n"
-        elif not hmac.compare_digest(self._sent_token().encode(), self.server.token.encode()):
+        elif not self._has_token():
             status, text = 401, "The token of larder proxy is wrong. `larder proxy env` shows it.\n"
         else:
             return True
         self._drain()
         self._answer(status, text.encode(), _PLAIN)
         return False
+
+    def _has_token(self) -> bool:
+        # Loads OpenSSL, for which the start of a build would wait.
+        import hmac
+
+        return hmac.compare_digest(self._sent_token().encode(), self.server.token.encode())
 
     def _sent_token(self) -> str:
         kind, _, value = self.headers.get("authorization", "").partition(" ")

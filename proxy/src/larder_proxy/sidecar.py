@@ -15,6 +15,7 @@ from larder_proxy.credentials import Credentials, NoCredential, Target, read_tar
 from larder_proxy.listener import Listener
 from larder_proxy.lists import LastRun, dry_run, listed, may_have_own_artifacts
 from larder_proxy.output import print_line
+from larder_proxy.places import open_files
 from larder_proxy.server import Server
 from larder_proxy.settings import Settings
 from larder_proxy.spool import Spool
@@ -55,14 +56,15 @@ class Sidecar:
             id_token_command=id_token_command,
         )
         ci = next((name for variable, name in _CI.items() if environment.get(variable)), "")
+        most = open_files() // 3
         self._upstream = Upstream(
-            target, self._credentials, self._pool, say=say or print_line, ci=ci
+            target, self._credentials, self._pool, say=say or print_line, ci=ci, most=most
         )
         if refusal:
             self._upstream.turn_off(refusal)
-        spool = spool or Spool()
-        self.cache = Cache(self._upstream, spool)
-        self._server = Server(listener, self.cache, spool, team=target.query)
+        self._spool = spool or Spool()
+        self.cache = Cache(self._upstream, self._spool)
+        self._server = Server(listener, self.cache, self._spool, team=target.query, most=most)
         threading.Thread(target=self._server.serve, daemon=True).start()
         self._last_run: LastRun | None = None
 
@@ -107,6 +109,7 @@ class Sidecar:
         self._server.stop()
         self._credentials.revoke()
         self._pool.close()
+        self._spool.close()
         return is_done
 
 

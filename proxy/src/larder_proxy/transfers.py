@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from enum import Enum
 from typing import NamedTuple
 
 from larder_proxy.connections import Reply
-from larder_proxy.spool import Body, Spool, SpoolFull
-
-
-class Upload(Enum):
-    """What became of an upload."""
-
-    STORED = "stored"
-    REFUSED = "refused"
-    FAILED = "failed"
+from larder_proxy.spool import Body, NoRoom, Spool
 
 
 class Download:
@@ -29,15 +20,32 @@ class Download:
         headers: dict[str, str],
     ) -> None:
         self._reply, self.size, self.blocks, self.headers = reply, size, blocks, headers
-        self.body: Body | None = None
-        """All of it, if it was fetched already."""
 
     def close(self) -> None:
-        if self.body is not None:
-            self.body.close()
         self.blocks.close()
         # A generator that has not started closes nothing.
         self._reply.close()
+
+    def kept(self, spool: Spool) -> Kept | None:
+        """All of it, None if it is cut. Raises NoRoom, whose blocks are then those of the download."""
+        try:
+            body = spool.take(self.blocks, self.size)
+        except NoRoom as full:
+            full.on_close = self.close
+            raise
+        except (ValueError, OSError):
+            self.close()
+            return None
+        self.close()
+        return Kept(body, self.headers)
+
+
+class Kept:
+    """A hit whose body is here. Close it at the end."""
+
+    def __init__(self, body: Body, headers: dict[str, str]) -> None:
+        self.body, self.headers, self.size = body, headers, body.size
+        self.close = body.close
 
 
 class Answer(NamedTuple):
@@ -45,15 +53,3 @@ class Answer(NamedTuple):
 
     status: int
     content: bytes
-
-
-def fetched(download: Download, spool: Spool) -> Body | None:
-    """The whole body of a download. None if it is cut, or there is no room for it."""
-    if download.body is not None:
-        return download.body
-    try:
-        return spool.take(download.blocks, download.size)
-    except (SpoolFull, ValueError, OSError):
-        return None
-    finally:
-        download.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import socket
@@ -10,16 +9,16 @@ import threading
 import time
 from collections.abc import Generator, Mapping
 from contextlib import suppress
-from typing import BinaryIO, Callable
+from typing import Callable
 from urllib.parse import quote
 
 from larder_proxy import __version__
 from larder_proxy.connections import Pool, Reply
 from larder_proxy.credentials import Credentials, NoCredential, Target
-from larder_proxy.messages import BEGINS_GZIP
-from larder_proxy.places import Places
+from larder_proxy.messages import BEGINS_GZIP, Malformed
+from larder_proxy.places import MOST, Places
 from larder_proxy.spool import Body
-from larder_proxy.transfers import Answer, Download, Upload
+from larder_proxy.transfers import Answer, Download
 
 INLINE = 4_500_000
 """The most bytes of an upload through a function, which keeps a signature. In base64, 6 MB are the limit."""
@@ -33,6 +32,8 @@ _REFUSED_TRIES, _REFUSED_UPLOAD_TRIES = 5, 7
 _FAILURES = 3
 _PAUSE_SECONDS = 30
 _MOST_PAUSE_SECONDS = 480
+_REFUSED_SECONDS = 60
+"""After which a refused key is tried again."""
 _READ_ONLY = {"read_only", "missing_permission"}
 _MOST_WAIT_SECONDS = 2.0
 _MOST_JSON = 20_000_000
@@ -40,6 +41,8 @@ _BYTES = "octet-stream"
 _ELSEWHERE = "TURBO_API is not the address of Larder, or a proxy answers in its place"
 _DESCRIBING = "x-artifact-"
 """The headers that turbo stores with an artifact and reads again."""
+
+_CANNOT_STORE, _NO_ANSWER = "the token cannot store", "Larder does not answer"
 
 USER_AGENT = f"larder-proxy/{__version__}"
 
@@ -55,24 +58,26 @@ class Upstream:
         *,
         say: Callable[[str], None],
         ci: str = "",
+        most: int = MOST,
     ) -> None:
         self._target, self._credentials, self._pool, self._say = target, credentials, pool, say
         self._headers = {"User-Agent": USER_AGENT}
         if ci:
             self._headers["x-artifact-client-ci"] = ci
-        self.places = Places()
+        self.places = Places(most)
         self._lock = threading.Lock()
         self._failures = 0
         self._answered_at = 0.0
         self._pause_seconds = _PAUSE_SECONDS
         self._paused_until = 0.0
-        self._is_off = False
+        self._off_reason, self._off_until = "", 0.0
         self._is_read_only = False
         self._said: set[str] = set()
 
     @property
-    def is_read_only(self) -> bool:
-        return self._is_off or self._is_read_only
+    def refusal(self) -> str:
+        """Why nothing is stored, `""` if it is."""
+        return self.off or (_CANNOT_STORE if self._is_read_only else "")
 
     def connect(self) -> None:
         """Open a connection for a request that is about to come."""
@@ -122,15 +127,18 @@ class Upstream:
         if reply.header("content-type").startswith("text/html"):
             # Of a network that sends every request to its login page.
             reply.close()
-            self._say_once("page", "a download is a page of another site; its task runs again")
+            self.say_once("page", "a download is a page of another site; its task runs again")
             return None
         headers.update(reply.headers(_DESCRIBING))
         return Download(reply, reply.length, self._blocks(reply, url), headers)
 
-    def store(self, hash: str, body: Body, described: Mapping[str, str], query: str = "") -> Upload:
-        """Upload an artifact. `described` has the headers for its duration, its signature and its commit."""
-        if self.is_read_only or not self._may_ask():
-            return Upload.REFUSED if self.is_read_only else Upload.FAILED
+    def store(self, hash: str, body: Body, described: Mapping[str, str], query: str = "") -> str:
+        """Upload an artifact. `described` has the headers for its duration, its signature and its commit.
+
+        Returns why it is not stored, `""` if it is. Raises OSError if the body cannot be read.
+        """
+        if self.refusal:
+            return self.refusal
         url = self._artifact(hash, query)
         headers = {"Content-Type": "application/octet-stream", **described}
         with self.places.one(is_urgent=False):
@@ -139,12 +147,11 @@ class Upstream:
             else:
                 reply = self._store_directly(url, headers, body)
         if reply is None:
-            return Upload.FAILED
+            return self.off or _NO_ANSWER
         if 200 <= reply.status < 300:
             _drop(reply)
-            return Upload.STORED
-        self._give_up(reply, "an upload")
-        return Upload.FAILED if reply.status in _AGAIN else Upload.REFUSED
+            return ""
+        return self._give_up(reply, "an upload")
 
     def _store_directly(self, at: str, headers: Mapping[str, str], body: Body) -> Reply | None:
         """Upload to storage, at the address that Larder gives for it. The edge keeps the headers, and S3 does not."""
@@ -159,7 +166,7 @@ class Upstream:
         url = offer.header("location")
         _drop(offer)
         if not url:
-            self._say_once(
+            self.say_once(
                 "direct", f"an upload of {body.size} bytes needs direct uploads, which are off"
             )
             return None
@@ -181,7 +188,7 @@ class Upstream:
         body = None
         sent = dict(headers or {})
         if content is not None:
-            body = Body(io.BytesIO(content), len(content), lambda _: None)
+            body = Body(content)
             # A gateway reads JSON as text, which breaks compressed bytes.
             is_packed = content.startswith(BEGINS_GZIP)
             sent["Content-Type"] = f"application/{_BYTES if is_packed else 'json'}"
@@ -244,15 +251,13 @@ class Upstream:
         while True:
             try:
                 sent_at = time.monotonic()
-                file: BinaryIO | None = None if body is None else body.open()
-                size = 0 if body is None else body.size
-                reply = self._pool.request(method, url, headers, file, size, until=until)
+                reply = self._pool.request(method, url, headers, body, until=until)
             except socket.timeout:
                 # The build has waited long enough, so there is no second try.
                 self._timed_out()
                 return None
             except (OSError, ValueError) as error:
-                reply, reason = None, type(error).__name__
+                reply, reason = None, _reason(error)
             else:
                 if reply.status not in _AGAIN:
                     self._succeeded(time.monotonic() - sent_at)
@@ -263,6 +268,8 @@ class Upstream:
                     tries = _REFUSED_TRIES if until < math.inf else _REFUSED_UPLOAD_TRIES
             attempt += 1
             seconds = _wait(reply, attempt)
+            if body is not None and not body.is_whole:
+                break
             if attempt >= tries or time.monotonic() + seconds > until:
                 break
             time.sleep(seconds)
@@ -295,7 +302,7 @@ class Upstream:
                 if following is None:
                     # In a pause, another line has the reason.
                     if self._may_ask():
-                        self._say_once("cut", "a download was cut; its task runs again")
+                        self.say_once("cut", "a download was cut; its task runs again")
                     return
                 reply.close()
                 reply = following
@@ -312,7 +319,14 @@ class Upstream:
 
     def _may_ask(self) -> bool:
         with self._lock:
-            return not self._is_off and time.monotonic() >= self._paused_until
+            return time.monotonic() >= max(self._paused_until, self._off_until)
+
+    @property
+    def off(self) -> str:
+        """Why Larder is not asked now, `""` if it is."""
+        if self._may_ask():
+            return ""
+        return self._off_reason if time.monotonic() < self._off_until else _NO_ANSWER
 
     def _succeeded(self, seconds: float) -> None:
         with self._lock:
@@ -341,34 +355,38 @@ class Upstream:
                 self._pause_seconds = _PAUSE_SECONDS
             self._paused_until = now + self._pause_seconds
             self._pause_seconds = min(2 * self._pause_seconds, _MOST_PAUSE_SECONDS)
-        self._say_once("failed", f"Larder does not answer ({reason}); the build goes on without it")
+        self.say_once("failed", f"Larder does not answer ({reason}); the build goes on without it")
 
-    def _give_up(self, reply: Reply, what: str) -> None:
-        """Remember what an answer says about all requests that follow. `_failed` has said what may pass."""
+    def _give_up(self, reply: Reply, what: str) -> str:
+        """Remember what an answer says about all requests that follow. `_failed` has said what may pass.
+
+        Returns it in short.
+        """
         status, text = reply.status, _drop(reply)
+        code = _code(text) or f"status {status}"
         if status in _AGAIN:
-            return
+            return code
         if status == 401:
-            self.turn_off("Larder refuses the token (401)")
+            self.turn_off("Larder refuses the token (401)", _REFUSED_SECONDS)
         elif status == 403 and what == "an upload" and _code(text) in _READ_ONLY:
             self._is_read_only = True
-            self._say_once("read only", "the token cannot store: nothing is uploaded")
+            self.say_once("read only", f"{_CANNOT_STORE}: nothing is uploaded")
         elif status == 404 and what == "an upload" and not _code(text):
             self.turn_off(_ELSEWHERE)
         elif status != 404 or what == "an upload":
-            code = _code(text) or f"status {status}"
-            self._say_once(f"{what} {code}", f"Larder refuses {what} ({code})")
+            self.say_once(f"{what} {code}", f"Larder refuses {what} ({code})")
+        return self.refusal or code
 
     def tell_damaged(self) -> None:
         """Say once that a download had other bytes than those that were stored."""
-        self._say_once("damaged", "a download is damaged; its task runs again")
+        self.say_once("damaged", "a download is damaged; its task runs again")
 
-    def turn_off(self, reason: str) -> None:
+    def turn_off(self, reason: str, seconds: float = math.inf) -> None:
         """Ask nothing from now on: all is missing."""
-        self._is_off = True
-        self._say_once("off", f"no cache: {reason}")
+        self._off_reason, self._off_until = reason, time.monotonic() + seconds
+        self.say_once("off", f"no cache: {reason}")
 
-    def _say_once(self, key: str, line: str) -> None:
+    def say_once(self, key: str, line: str) -> None:
         with self._lock:
             is_new = key not in self._said
             self._said.add(key)
@@ -382,6 +400,15 @@ def _drop(reply: Reply) -> str:
         return reply.read().decode(errors="replace")
     except (OSError, ValueError):
         return ""
+
+
+def _reason(error: Exception) -> str:
+    name = type(error).__name__
+    if name == "SSLCertVerificationError":
+        return (
+            f"{name}: set SSL_CERT_FILE or NODE_EXTRA_CA_CERTS to the certificates of your company"
+        )
+    return str(error) if isinstance(error, Malformed) else name
 
 
 def _wait(reply: Reply | None, attempt: int) -> float:

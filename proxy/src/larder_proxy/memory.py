@@ -1,0 +1,215 @@
+"""What is known of each entry, in one place for prefetches, lookups and uploads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from enum import Enum
+from typing import NamedTuple
+
+from larder_proxy.spool import Body
+from larder_proxy.transfers import Kept
+
+TOLD_SECONDS = 60
+"""How long a miss counts that the tool was told. Some ask for the same entry hundreds of times."""
+
+AHEAD_SECONDS = 0.5
+"""How long it counts if it was learned before the tool asked. Another job can be storing the entry."""
+
+_MOST = 100_000
+
+
+class State(Enum):
+    """`UNKNOWN` is also what was taken, stored, refused or dropped: Larder is asked again."""
+
+    UNKNOWN = "unknown"
+    MISSING = "missing"
+    EXPECTED = "expected"
+    FETCHING = "fetching"
+    HELD = "held"
+    UPLOADING = "uploading"
+
+
+class Upload(NamedTuple):
+    """A body on its way to Larder, and the headers that describe it."""
+
+    body: Body
+    headers: dict[str, str]
+
+
+class _Entry:
+    def __init__(self) -> None:
+        self.state = State.UNKNOWN
+        self.until = self.stored_at = 0.0
+        """Until when `MISSING` counts, and when an upload of the entry began or ended."""
+        self.missed_at: float | None = None
+        """When the tool was told for the first time, and whether it was told the miss of now."""
+        self.is_told = False
+        self.held: Kept | None = None
+        self.upload: Upload | None = None
+
+
+class Memory:
+    """The states of all entries. `changed` is notified of each change that a thread can wait for."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.held_bytes = self.uploads = 0
+        """The bytes that turbo has not asked for yet, and the number of entries that are uploading."""
+        self._entries: dict[tuple[str, str], _Entry] = {}
+
+    def _of(self, key: tuple[str, str]) -> _Entry:
+        found = self._entries.get(key)
+        if found is None:
+            if len(self._entries) >= _MOST:
+                idle = (State.UNKNOWN, State.MISSING)
+                self._entries = {
+                    k: one for k, one in self._entries.items() if one.state not in idle
+                }
+            found = self._entries[key] = _Entry()
+        return found
+
+    # Misses -----------------------------------------------------------------------------------------
+
+    def is_missing(self, key: tuple[str, str]) -> bool:
+        with self.changed:
+            found = self._entries.get(key)
+            return (
+                found is not None
+                and found.state is State.MISSING
+                and time.monotonic() < found.until
+            )
+
+    def miss(self, key: tuple[str, str], asked_at: float, *, is_told: bool = True) -> bool:
+        """Remember that an entry was not there when Larder was asked. Whether the tool is told for the first time.
+
+        It does not count if the entry was stored meanwhile. Nor is it remembered from each answer on: a tool that keeps
+        asking would never learn that another computer has stored it.
+        """
+        now = time.monotonic()
+        with self.changed:
+            one = self._of(key)
+            is_known = one.state is State.MISSING and now < one.until
+            is_free = one.state in (State.UNKNOWN, State.MISSING, State.EXPECTED)
+            if is_free and one.stored_at < asked_at and not (is_known and one.is_told >= is_told):
+                one.state, one.is_told = State.MISSING, is_told
+                one.until = now + (TOLD_SECONDS if is_told else AHEAD_SECONDS)
+            is_first = is_told and one.missed_at is None
+            if is_first:
+                one.missed_at = now
+            return is_first
+
+    # Prefetches -------------------------------------------------------------------------------------
+
+    def expect(self, hashes: list[str]) -> list[str]:
+        """Those of the artifacts that are worth a prefetch."""
+        idle = (State.UNKNOWN, State.MISSING)
+        with self.changed:
+            found = [hash for hash in dict.fromkeys(hashes) if self._of((hash, "")).state in idle]
+            for hash in found:
+                self._of((hash, "")).state = State.EXPECTED
+        return found
+
+    def begin(self, hash: str, *, is_wanted: bool = True) -> bool:
+        """Whether the caller fetches an artifact, which nobody has asked for or stored meanwhile."""
+        with self.changed:
+            one = self._of((hash, ""))
+            if one.state is not State.EXPECTED:
+                return False
+            one.state = State.FETCHING if is_wanted else State.UNKNOWN
+            return is_wanted
+
+    def hold(self, hash: str, found: Kept | None, missing_since: float | None = None) -> None:
+        """End a fetch, with what was found, or the time when it was asked for and not there."""
+        with self.changed:
+            one = self._of((hash, ""))
+            if one.state is State.FETCHING:
+                one.state = State.UNKNOWN if found is None else State.HELD
+                one.held, found = found, None
+                self.held_bytes += one.held.size if one.held is not None else 0
+                self.changed.notify_all()
+            if missing_since is not None:
+                self.miss((hash, ""), missing_since, is_told=False)
+        if found is not None:
+            found.close()
+
+    def take(self, hash: str) -> Kept | None:
+        """What was fetched. Waits for it if that has begun. None if the caller has to ask."""
+        with self.changed:
+            one = self._of((hash, ""))
+            if one.state is State.EXPECTED:
+                one.state = State.UNKNOWN
+            while one.state is State.FETCHING:
+                self.changed.wait()
+            return self._release(one) if one.state is State.HELD else None
+
+    def _release(self, one: _Entry) -> Kept | None:
+        held, one.held = one.held, None
+        one.state = State.UNKNOWN
+        if held is not None:
+            self.held_bytes -= held.size
+            self.changed.notify_all()
+        return held
+
+    def close(self) -> None:
+        """Drop what nobody has asked for."""
+        with self.changed:
+            left = [self._release(one) for one in self._entries.values() if one.held is not None]
+        for held in left:
+            if held is not None:
+                held.close()
+
+    # Uploads ----------------------------------------------------------------------------------------
+
+    def missed_at(self, key: tuple[str, str]) -> float | None:
+        """When the tool was told of its miss, since the last upload."""
+        with self.changed:
+            found = self._entries.get(key)
+            return None if found is None else found.missed_at
+
+    def upload(self, key: tuple[str, str], upload: Upload) -> bool:
+        """Keep an upload, in place of one that is waiting. False if there was one."""
+        with self.changed:
+            one = self._of(key)
+            held = self._release(one)
+            former, one.upload = one.upload, upload
+            one.state, one.stored_at = State.UPLOADING, time.monotonic()
+            self.uploads += former is None
+            one.missed_at = None
+            self.changed.notify_all()
+        for old in (held, former and former.body):
+            if old is not None:
+                old.close()
+        return former is None
+
+    def forget(self, key: tuple[str, str]) -> None:
+        """Know nothing more of an entry, which another upload replaces."""
+        with self.changed:
+            one = self._of(key)
+            one.stored_at = time.monotonic()
+            if one.state is State.MISSING:
+                one.state, one.missed_at = State.UNKNOWN, None
+            held = self._release(one) if one.state is State.HELD else None
+        if held is not None:
+            held.close()
+
+    def uploading(self, key: tuple[str, str]) -> Upload | None:
+        """The upload of an entry. The caller closes its body."""
+        with self.changed:
+            found = self._entries.get(key)
+            if found is None or found.upload is None:
+                return None
+            found.upload.body.share()
+            return found.upload
+
+    def uploaded(self, key: tuple[str, str], upload: Upload) -> bool:
+        """Whether no newer upload of the entry waits."""
+        with self.changed:
+            one = self._of(key)
+            if one.upload is not upload:
+                return False
+            one.upload, one.state, one.stored_at = None, State.UNKNOWN, time.monotonic()
+            self.uploads -= 1
+            self.changed.notify_all()
+        upload.body.close()
+        return True
