@@ -120,6 +120,16 @@ def test_another_file_under_a_key_of_the_release_is_refused(
         assert sent(release, is_plan=is_plan)[1] == 0
 
 
+def test_the_refusal_of_an_object_from_before_versions_names_it_as_s3_does(
+    s3: Any, release: Release
+) -> None:
+    _keep_versions(s3, "Suspended")
+    s3.put_object(Bucket=BUCKET, Key=KEY, Body=b"planted", ChecksumAlgorithm="SHA256")
+    _keep_versions(s3)
+    with pytest.raises(click.ClickException, match=r"--version-id null$"):
+        sent(release)
+
+
 @pytest.mark.parametrize("versions", ["Enabled", "Suspended"])
 def test_what_has_no_checksum_or_no_version_is_sent_again_and_not_used(
     s3: Any, release: Release, versions: str

@@ -210,7 +210,7 @@ def _stored_version(s3: Any, place: Mapping[str, str], file: File) -> str | None
             f"s3://{place['Bucket']}/{place['Key']} is not the file of this release: its SHA-256 is {checksum}, and "
             f"that of the release {file.base64_sha256}. Nothing was deployed. Find out who has put it there, then "
             f"delete this version: aws s3api delete-object --bucket {place['Bucket']} --key {place['Key']} "
-            f"--version-id {version}"
+            f"--version-id {version or 'null'}"
         )
     return version
 
