@@ -640,7 +640,7 @@ def test_without_any_one_permission_a_note_names_it_and_the_others_are_checked(
 # -------------------------------------------------------------------------------------- other states
 
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "Description": "Larder: small.",
     "Resources": {"Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"}},
 }
@@ -701,7 +701,7 @@ def test_follow_waits_for_the_end_of_an_operation(stack: Stack) -> None:
         "Properties": {"Handle": {"Ref": "Handle"}, "Timeout": "60", "Count": 1},
     }
     client = stack.emulator.client("cloudformation")
-    template = {"Resources": {**SMALL["Resources"], "Signal": wait}}
+    template = {**SMALL, "Resources": {**SMALL["Resources"], "Signal": wait}}
     client.create_stack(StackName="busy", TemplateBody=json.dumps(template))
     looked = look(stack.emulator, name="busy")
     assert looked.of("stack")[0][0] == "note"
