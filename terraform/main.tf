@@ -23,14 +23,14 @@ variable "stack" {
 }
 
 variable "code_bucket" {
-  description = "Your bucket for the code of releases, in the region of the stack. It should keep versions."
+  description = "Your bucket for the code of releases, in the region of the stack. It has to keep versions."
   type        = string
 }
 
 variable "code_prefix" {
-  description = "What the keys of the code begin with."
+  description = "What the keys of the code begin with. By default, larder/ and the name of the stack, as `larder install` does."
   type        = string
-  default     = "larder/"
+  default     = null
 }
 
 variable "role_arn" {
@@ -48,8 +48,9 @@ variable "tags" {
 locals {
   release  = "${path.module}/release"
   template = "${local.release}/larder.template.json"
+  prefix   = coalesce(var.code_prefix, "larder/${var.stack}/")
   template_key = join("", [
-    var.code_prefix, "larder.template-", substr(filesha256(local.template), 0, 16), ".json"
+    local.prefix, "larder.template-", substr(filesha256(local.template), 0, 16), ".json"
   ])
 }
 
@@ -57,17 +58,24 @@ data "aws_s3_bucket" "code" {
   bucket = var.code_bucket
 }
 
-# Archives and template are named by their content. What an upgrade no longer needs is deleted last, because a rollback
+# Archives and template are named by their content, and CloudFormation gets the versions that are uploaded here. What an upgrade no longer needs is deleted last, because a rollback
 # reads it.
 resource "aws_s3_object" "archive" {
   for_each = fileset(local.release, "*.zip")
 
   bucket = data.aws_s3_bucket.code.id
-  key    = "${var.code_prefix}${each.value}"
+  key    = "${local.prefix}${each.value}"
   source = "${local.release}/${each.value}"
+
+  checksum_algorithm = "SHA256"
 
   lifecycle {
     create_before_destroy = true
+
+    postcondition {
+      condition     = try(!contains(["", "null"], self.version_id), false)
+      error_message = "code_bucket must keep versions."
+    }
   }
 }
 
@@ -77,20 +85,29 @@ resource "aws_s3_object" "template" {
   source       = local.template
   content_type = "application/json"
 
+  checksum_algorithm = "SHA256"
+
   lifecycle {
     create_before_destroy = true
   }
 }
 
+locals {
+  # JwtLayerVersion for jwt-layer-0123456789abcdef.zip, as tools/release/plain_template.py names it.
+  versions = {
+    for name, one in aws_s3_object.archive :
+    "${join("", [for word in split("-", regex("^(.*)-[^-]*$", name)[0]) : title(word)])}Version" => one.version_id
+  }
+  host = data.aws_s3_bucket.code.bucket_regional_domain_name
+}
+
 resource "aws_cloudformation_stack" "larder" {
   name         = var.stack
-  template_url = "https://${data.aws_s3_bucket.code.bucket_regional_domain_name}/${aws_s3_object.template.key}"
-  parameters   = merge(local.parameters, { CodeBucket = var.code_bucket, CodePrefix = var.code_prefix })
+  template_url = "https://${local.host}/${aws_s3_object.template.key}?versionId=${urlencode(aws_s3_object.template.version_id)}"
+  parameters   = merge(local.parameters, local.versions, { CodeBucket = var.code_bucket, CodePrefix = local.prefix })
   capabilities = ["CAPABILITY_IAM"]
   iam_role_arn = var.role_arn
   tags         = var.tags
-
-  depends_on = [aws_s3_object.archive]
 
   timeouts {
     create = "60m"

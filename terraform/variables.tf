@@ -1053,7 +1053,7 @@ variable "permissions_boundary" {
 }
 
 variable "role_path" {
-  description = "The path of the role of every function. A change replaces the roles."
+  description = "The path of the roles and policies of functions. A change replaces them."
   type        = string
   default     = "/"
   nullable    = false
@@ -1064,8 +1064,8 @@ variable "role_path" {
   }
 
   validation {
-    condition     = can(regex("^/([!-.0-~]+/)*$", var.role_path))
-    error_message = "role_path must begin and end with a slash, such as /larder/."
+    condition     = can(regex("^/([A-Za-z0-9+=,.@_-]+/)*$", var.role_path))
+    error_message = "role_path must begin and end with a slash, such as /larder-prod/, without wildcards."
   }
 }
 

@@ -85,7 +85,8 @@ class Deployer:
         if "Fn::If" in value:
             condition, yes, no = value["Fn::If"]
             return self._chosen(yes if self._holds(condition) else no)
-        return {name: self._chosen(one) for name, one in value.items()}
+        parts = {name: self._chosen(one) for name, one in value.items()}
+        return {name: one for name, one in parts.items() if one != {"Ref": "AWS::NoValue"}}
 
     def _holds(self, condition: Any) -> bool:
         if isinstance(condition, str):
@@ -105,10 +106,13 @@ class Deployer:
 
 
 def _is_met(condition: Document, context: Mapping[str, str]) -> bool:
-    assert condition.keys() <= {"StringEquals", "StringLike"}
+    assert condition.keys() <= {"StringEquals", "StringEqualsIfExists", "StringLike"}
     wanted, patterns = condition.get("StringEquals", {}), condition.get("StringLike", {})
-    return all(context.get(key) == value for key, value in wanted.items()) and all(
-        fnmatchcase(context.get(key, ""), pattern) for key, pattern in patterns.items()
+    if_there = condition.get("StringEqualsIfExists", {})
+    return (
+        all(context.get(key) == value for key, value in wanted.items())
+        and all(context.get(key, value) == value for key, value in if_there.items())
+        and all(fnmatchcase(context.get(key, ""), pattern) for key, pattern in patterns.items())
     )
 
 

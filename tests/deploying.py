@@ -24,6 +24,7 @@ from tests.emulator.process import KEYS, ROOT, Emulator, emulator
 ELSEWHERE = "eu-central-1"
 TEMPLATE = """
 AWSTemplateFormatVersion: "2010-09-09"
+Description: "Larder: a small release."
 Parameters:
   ProtectData: {Type: String, Default: "true", AllowedValues: ["true", "false"]}
   Words: {Type: String, Default: "", AllowedPattern: "^[^!]*$"}

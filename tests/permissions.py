@@ -109,7 +109,9 @@ def _context(operation: str, arguments: dict[str, Any]) -> Context:
         return {"ses:FromAddress": [parseaddr(arguments["FromEmailAddress"])[1]]}
     if operation in ("ListObjectsV2", "ListObjectVersions"):
         return {"s3:prefix": [arguments["Prefix"]]} if "Prefix" in arguments else {}
-    # HeadObject and GetObject: whether the implicit s3:ListBucket has a prefix is not documented, so it has none here.
+    if operation in ("HeadObject", "GetObject"):
+        # S3 checks the implicit s3:ListBucket with the key as its prefix.
+        return {"s3:prefix": [arguments["Key"]]}
     return _leading_keys(arguments) if "TableName" in arguments else {}
 
 
@@ -188,8 +190,8 @@ def _passes(operator: str, wanted: list[str], given: Sequence[str] | None) -> bo
     match operator:
         case "StringEquals":
             return given is not None and given[0] in wanted
-        case "StringLikeIfExists":
-            return given is None or is_like(given[0])
+        case "StringLike":
+            return given is not None and is_like(given[0])
         case "ForAllValues:StringLike":
             return all(map(is_like, given or []))
     raise AssertionError(f"tests/permissions.py does not evaluate {operator}")

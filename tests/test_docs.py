@@ -2,8 +2,10 @@
 
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from larder.artifacts.models import HELD_BODY_BYTES
 from larder.settings import settings
 from larder.web.replies.errors import REPLIES
 from larder_cli.doctor.findings import PREFLIGHT_LINE
+from tools.release.wheel import NAME
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -252,3 +255,78 @@ def test_every_deviation_from_the_descriptions_names_its_reason_and_its_test(
     assert named
     for file, test in named:
         assert f"def {test}(" in (ROOT / file).read_text(), f"{file}::{test}"
+
+
+# Recipes ----------------------------------------------------------------------------------------
+
+
+INSTALL = re.compile(
+    r"\b(?:uvx|pipx (?:run|install)|uv tool (?:run|install)|(?:uv )?pip3? install|npx|npm (?:ci|i|install)) "
+    r"(?P<words>[^\n;&|`)#>]+)"
+)
+THEIRS = {"better-auth", "nx", "turbo", "uv"}
+"""Names in recipes that belong to others, who publish something under them."""
+TEXTS = [
+    *PAGES,
+    ROOT / "tools/release/notes.py",
+    *(path for folder in ("ci", "deployer", "terraform") for path in (ROOT / folder).rglob("*.*")),
+]
+
+
+def installed(text: str) -> Iterator[str]:
+    """What the commands of a text install. Files and folders begin with `./`, or end with `.whl`."""
+    text = re.sub(r"^ *#.*$", "", text, flags=re.MULTILINE)
+    for command in INSTALL.finditer(text.replace("\\\n", " ")):
+        words = [one.strip("\"',]") for one in command["words"].split()]
+        runs_one = command[0].startswith(("uvx", "npx", "pipx run", "uv tool run"))
+        given = [
+            word
+            for before, word in zip(["", *words], words, strict=False)
+            if not word.startswith("-")
+            and before not in ("--only-binary", "--python-version", "--requirement")
+        ]
+        yield from given[:1] if runs_one else given
+
+
+def packages() -> dict[str, dict[str, Any]]:
+    """The packages of this repository that could be built: their pyproject.toml, by folder."""
+    folders = ("cli", "proxy", "layers/larder")
+    return {one: tomllib.loads((ROOT / one / "pyproject.toml").read_text()) for one in folders}
+
+
+def is_named(word: str) -> bool:
+    return not word.startswith(("./", "git+", "$")) and not word.endswith(".whl")
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_recipes_ask_an_index_only_for_names_that_others_publish(path: Path) -> None:
+    names = {
+        re.split(r"(?<!^)[@=<>]", one)[0] for one in installed(path.read_text()) if is_named(one)
+    }
+    assert names <= THEIRS | {"@better-auth/api-key"}
+
+
+@pytest.mark.parametrize(
+    "command", ["uvx larder-cache@1.2.3 doctor", "pip install --quiet larder-cli"]
+)
+def test_a_recipe_that_names_one_of_our_packages_is_found(command: str) -> None:
+    assert [is_named(one) for one in installed(f"```\n{command}\n```\n")] == [True]
+
+
+def test_the_recipe_for_pip_names_every_folder_that_it_needs() -> None:
+    text = (DOCS / "operator-cli.md").read_text()
+    folders = {
+        one.removeprefix("./larder/") for one in installed(text) if one.startswith("./larder/")
+    }
+    ours = {one["project"]["name"]: folder for folder, one in packages().items()}
+    needed = {"cli"}
+    for folder in folders:
+        dependencies = packages()[folder]["project"].get("dependencies", [])
+        needed |= {ours[name] for name in dependencies if name in ours}
+    assert folders == needed
+
+
+def test_contributing_lists_the_names_to_reserve() -> None:
+    _, _, release = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## Release\n")
+    ours = {one["project"]["name"] for one in packages().values()} | {NAME}
+    assert set(re.findall(r"`(larder[a-z-]*)`", release)) == ours

@@ -208,6 +208,8 @@ def test_a_permissions_boundary_must_be_a_policy(boundary: str, taken: bool) -> 
         ("larder", False),
         ("/larder", False),
         ("//", False),
+        ("/*/", False),
+        ("/larder-pro?/", False),
         ("", False),
     ],
 )
@@ -1204,14 +1206,21 @@ def test_only_functions_that_change_keys_can_while_keys_do_not_act_as_sessions()
     assert len(having(keys_act_as_sessions=True)) > 2 * len(key_endpoints)
 
 
-def test_larder_lists_only_artifacts() -> None:
-    grant = ("s3:ListBucket", "ArtifactsBucket.Arn")
-    listing = [name for name in FUNCTIONS if "SettlePendingUpload" in policies(name)]
-    assert listing
-    for name in listing:
-        assert allows(name, grant, {})
-        assert allows(name, grant, {"s3:prefix": ["artifacts/"]})
-        assert not allows(name, grant, {"s3:prefix": ["logs/"]})
+def test_functions_list_only_their_prefix_of_the_bucket() -> None:
+    listing = set()
+    for name in FUNCTIONS:
+        for action in ("s3:ListBucket", "s3:ListBucketVersions"):
+            grant = (action, "ArtifactsBucket.Arn")
+            assert not allows(name, grant, {})
+            assert not allows(name, grant, {"s3:prefix": [""]})
+            assert not allows(name, grant, {"s3:prefix": ["logs/"]})
+            for prefix in ("artifacts/", "inputs/"):
+                if allows(name, grant, {"s3:prefix": [prefix]}):
+                    listing.add((name, prefix))
+    for name in FUNCTIONS:
+        if "SettlePendingUpload" in policies(name):
+            assert (name, "artifacts/") in listing
+    assert {prefix for _, prefix in listing} == {"artifacts/", "inputs/"}
 
 
 def test_the_bucket_expires_artifacts_and_aborts_unfinished_uploads() -> None:

@@ -19,6 +19,6 @@ if (input("report") !== "false") appendFileSync(env.GITHUB_ENV, "TURBO_RUN_SUMMA
 if (input("doctor") === "true") {
   const variables = { TURBO_API: asked.TURBO_API, TURBO_TEAMID: asked.TURBO_TEAMID, TURBO_TEAM: asked.TURBO_TEAM, TURBO_TOKEN: token };
   const known = Object.fromEntries(Object.entries(variables).filter(([, value]) => value));
-  spawnSync("sh", [join(here, "doctor.sh")], { env: { ...env, ...(token && known), LARDER_VERSION: input("version") }, stdio: "inherit" });
+  spawnSync("sh", [join(here, "doctor.sh")], { env: { ...env, ...(token && known), LARDER_WHEEL: input("wheel") }, stdio: "inherit" });
 }
 process.exit(status ?? 1);

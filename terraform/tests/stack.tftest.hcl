@@ -37,7 +37,7 @@ run "the_stack_gets_the_release_and_every_option" {
 
   assert {
     condition = alltrue([
-      for name, one in aws_s3_object.archive : one.key == "larder/${name}" && one.bucket == "acme-code"
+      for name, one in aws_s3_object.archive : one.key == "larder/larder-prod/${name}" && one.bucket == "acme-code"
     ])
     error_message = "The archives are not where CodePrefix says."
   }
@@ -45,9 +45,12 @@ run "the_stack_gets_the_release_and_every_option" {
   assert {
     condition = (
       aws_cloudformation_stack.larder.template_url
-      == "https://acme-code.s3.eu-central-1.amazonaws.com/${aws_s3_object.template.key}"
+      == join("", [
+        "https://acme-code.s3.eu-central-1.amazonaws.com/", aws_s3_object.template.key,
+        "?versionId=", urlencode(aws_s3_object.template.version_id)
+      ])
     )
-    error_message = "The template is not the uploaded one."
+    error_message = "The template is not the uploaded version."
   }
 
   assert {
@@ -56,6 +59,13 @@ run "the_stack_gets_the_release_and_every_option" {
       == toset(keys(jsondecode(file("release/larder.template.json")).Parameters))
     )
     error_message = "The stack does not get every parameter of the template."
+  }
+
+  assert {
+    condition = alltrue([
+      for name, one in aws_s3_object.archive : contains(values(aws_cloudformation_stack.larder.parameters), one.version_id)
+    ])
+    error_message = "The stack does not get the version of every archive."
   }
 
   assert {

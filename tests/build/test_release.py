@@ -83,6 +83,11 @@ def test_the_template_names_the_archives_in_the_bucket_of_the_parameters(release
     }
     archives = {path.name for path in release.glob("*.zip")}
     assert keys == {"${CodePrefix}" + name for name in archives}
+    versions = open_release(release).version_parameters
+    assert set(versions.values()) == archives
+    assert versions.keys() == {"FunctionsVersion", "JwtLayerVersion", "LayerVersion"}
+    for name in versions:
+        assert plain(release)["Parameters"][name]["Default"] == ""
 
 
 def test_the_bill_of_materials_lists_the_packages_of_the_layers(release: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from local.template import ACCOUNT_ID, REGION
@@ -27,14 +28,16 @@ class User:
     environ: Mapping[str, str]
 
     @classmethod
-    def with_policies(cls, account: Account, name: str, policies: Sequence[str]) -> "User":
+    def with_policies(
+        cls, account: Account, name: str, policies: Sequence[str], stack: str = "larder-prod"
+    ) -> "User":
         iam = account.client("iam")
         iam.create_user(UserName=name)
-        given = {"StackName": "larder-prod", "ExistingBucket": "acme-build-cache"}
+        given = {"StackName": stack, "ExistingBucket": "acme-build-cache"}
         deployer = Deployer(given, AccountId=ACCOUNT_ID, Region=REGION)
         for policy in policies:
             document = json.dumps(_known_to_the_emulator(deployer.document(policy)))
-            made = iam.create_policy(PolicyName=policy, PolicyDocument=document)
+            made = iam.create_policy(PolicyName=f"{name}-{policy}", PolicyDocument=document)
             iam.attach_user_policy(UserName=name, PolicyArn=made["Policy"]["Arn"])
         key = iam.create_access_key(UserName=name)["AccessKey"]
         return cls(
@@ -75,11 +78,12 @@ def _known_to_the_emulator(document: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def user(tmp_path: Path) -> Iterator[User]:
-    """The user's first deployment has created the bucket for the code, and could not use it."""
+    """An administrator's plan has created the bucket for the code, which the user may not."""
     with empty_account(tmp_path) as account:
         user = User.with_policies(account, USER, POLICIES)
         first = user.deploy()
-        assert "cannot read the bucket larder-code-" in first.text, first.text
+        assert "Let an administrator run `larder plan` once" in first.text, first.text
+        assert account.larder("plan").status == 3
         # The bucket refuses requests without TLS, which the emulator does not have.
         s3 = account.client("s3")
         (bucket,) = s3.list_buckets()["Buckets"]
@@ -120,6 +124,29 @@ def test_they_do_not_suffice_for_another_stack(user: User) -> None:
     assert done.status != 0
     assert "not authorized to perform: cloudformation:" in done.text
     assert user.account.deploy("--stack", "orders").status == 0
+
+
+def test_a_deployer_cannot_choose_what_another_stack_runs(user: User) -> None:
+    assert user.deploy().status == 0
+    other = User.with_policies(user.account, "other", POLICIES, "larder-dev")
+    keys = (other.environ["AWS_ACCESS_KEY_ID"], other.environ["AWS_SECRET_ACCESS_KEY"])
+    theirs = boto3.session.Session(*keys, region_name=REGION).client(
+        "s3", endpoint_url=user.account.emulator.url
+    )
+    bucket = f"larder-code-{ACCOUNT_ID}-{REGION}"
+    stored = theirs.list_objects_v2(Bucket=bucket)["Contents"]
+    for one in stored:
+        assert one["Key"].startswith(("larder/larder-prod/", "larder-plans/larder-prod/"))
+        with pytest.raises(theirs.exceptions.ClientError, match="AccessDenied"):
+            theirs.put_object(Bucket=bucket, Key=one["Key"], Body=b"planted")
+    for call in (theirs.delete_bucket_policy, theirs.get_bucket_policy):
+        with pytest.raises(theirs.exceptions.ClientError, match="AccessDenied"):
+            call(Bucket=bucket)
+    done = other.deploy("--stack", "larder-dev")
+    assert done.status == 0, done.text
+    user.account.configure(Level="DEBUG")
+    done = user.deploy()
+    assert done.status == 0, done.text
 
 
 def test_a_deployment_fails_without_any_of_its_own_actions(user: User) -> None:

@@ -12,6 +12,7 @@ import boto3
 import httpx
 import pytest
 
+from larder_cli.deploy import code_bucket
 from local.template import REGION
 from tests.deploying import ELSEWHERE, TEMPLATE, Account, empty_account
 from tests.local.stub_service import eventually
@@ -202,6 +203,57 @@ def test_an_unknown_setting_or_environment_of_the_file_is_refused(account: Accou
     assert "[prod] has no setting stak. Did you mean stack?" in account.larder("install").text
 
 
+def test_a_stack_of_something_else_is_neither_changed_nor_deleted(account: Account) -> None:
+    client = account.client("cloudformation")
+    theirs = {"Description": "Payments.", "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
+    client.create_stack(
+        StackName="larder-prod", TemplateBody=json.dumps(theirs), EnableTerminationProtection=True
+    )
+    client.get_waiter("stack_create_complete").wait(StackName="larder-prod")
+    before = account.stack()
+    for arguments in (("install", "--yes"), ("upgrade", "--yes"), ("plan",)):
+        refused = account.larder(*arguments)
+        assert refused.status == 1, refused.text
+        assert "larder-prod in us-east-1 is not a stack of Larder" in refused.text
+    refused = uninstall(account, "--confirm", "larder-prod")
+    assert (refused.status, "is not a stack of Larder" in refused.text) == (1, True), refused.text
+    assert account.stack() == before
+    assert change_sets(account) == []
+    assert account.client("s3").list_buckets()["Buckets"] == []
+
+
+def test_another_file_under_a_key_of_the_release_is_refused(account: Account) -> None:
+    installed(account)
+    s3 = account.client("s3")
+    bucket = "larder-code-000000000000-us-east-1"
+    (template,) = s3.list_objects_v2(Bucket=bucket)["Contents"]
+    assert template["Key"].startswith("larder/larder-prod/larder.template-")
+    theirs = WHOLE.replace("Outputs:", "  Topic: {Type: AWS::SNS::Topic}\nOutputs:", 1)
+    s3.put_object(
+        Bucket=bucket, Key=template["Key"], Body=theirs.encode(), ChecksumAlgorithm="SHA256"
+    )
+    refused = account.larder("upgrade", "--yes", "--set", "Level=DEBUG")
+    assert refused.status == 1, refused.text
+    assert f"s3://{bucket}/{template['Key']} is not the file of this release" in refused.text
+    assert change_sets(account) == []
+    assert account.note("Level") == "INFO"
+
+
+def test_the_bucket_of_an_older_version_is_brought_up_to_date(account: Account) -> None:
+    older = json.loads(json.dumps(code_bucket.TEMPLATE))
+    del older["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]
+    del older["Outputs"]["Edition"]
+    client = account.client("cloudformation")
+    client.create_stack(StackName="larder-code", TemplateBody=json.dumps(older))
+    client.get_waiter("stack_create_complete").wait(StackName="larder-code")
+    installed(account)
+    # The emulator changes no bucket that is there.
+    (stack,) = client.describe_stacks(StackName="larder-code")["Stacks"]
+    assert stack["StackStatus"] == "UPDATE_COMPLETE"
+    template = client.get_template(StackName="larder-code")["TemplateBody"]
+    assert (json.loads(template) if isinstance(template, str) else template) == code_bucket.TEMPLATE
+
+
 def test_upgrade_needs_a_stack(account: Account) -> None:
     refused = account.larder("upgrade", "--yes")
     assert (refused.status, "`larder install` creates it" in refused.text) == (1, True)
@@ -256,7 +308,11 @@ def test_without_a_file_options_stay_and_new_ones_get_their_default(account: Acc
 
 
 def test_without_a_file_the_code_goes_where_the_stack_has_it(account: Account) -> None:
-    account.client("s3").create_bucket(Bucket="acme-code")
+    s3 = account.client("s3")
+    s3.create_bucket(Bucket="acme-code")
+    refused = account.larder("install", "--yes", "--code-bucket", "acme-code")
+    assert (refused.status, "acme-code keeps no versions" in refused.text) == (1, True)
+    s3.put_bucket_versioning(Bucket="acme-code", VersioningConfiguration={"Status": "Enabled"})
     assert account.larder("install", "--yes", "--code-bucket", "acme-code").status == 0
     (account.folder / "larder.toml").unlink()
     done = account.larder("upgrade", "--yes", "--stack", "larder-prod", "--set", "Level=DEBUG")
@@ -397,10 +453,26 @@ def test_a_plan_leaves_the_change_set_of_another(account: Account) -> None:
     change = ("--set", "Level=DEBUG")
     given = ("--config", account.folder / "larder.toml", "--release", account.folder)
     # It dies when its change set is there.
-    account.run([sys.executable, "-m", "tests.deployed.dying", "11", "plan", *given, *change])
+    account.run([sys.executable, "-m", "tests.deployed.dying", "12", "plan", *given, *change])
     (other,) = change_sets(account)
     assert account.larder("plan", *change).status == 3
     assert change_sets(account) == [other]
+
+
+def test_change_sets_that_plans_have_left_are_deleted_but_for_the_newest(account: Account) -> None:
+    installed(account)
+    client = account.client("cloudformation")
+    names = [f"larder-1-2-3-plan-{number}" for number in range(22)]
+    for name in (*names, "of-somebody-else"):
+        client.create_change_set(
+            StackName="larder-prod",
+            ChangeSetName=name,
+            TemplateBody='{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}',
+        )
+    assert account.larder("plan", "--set", "Level=DEBUG").status == 3
+    left = set(change_sets(account))
+    assert "of-somebody-else" in left
+    assert len(left & set(names)) == 20
 
 
 def test_a_plan_leaves_an_installation_that_waits_for_its_answer(account: Account) -> None:

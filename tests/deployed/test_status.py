@@ -640,8 +640,14 @@ def test_without_any_one_permission_a_note_names_it_and_the_others_are_checked(
 # -------------------------------------------------------------------------------------- other states
 
 
-SMALL = {"Resources": {"Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}}
-REFUSED = {"Resources": {"Alarm": {"Type": "AWS::CloudWatch::Alarm", "Properties": {}}}}
+SMALL = {
+    "Description": "Larder: small.",
+    "Resources": {"Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"}},
+}
+REFUSED = {
+    "Description": "Larder: refused.",
+    "Resources": {"Alarm": {"Type": "AWS::CloudWatch::Alarm", "Properties": {}}},
+}
 
 
 def test_a_stack_whose_creation_failed_has_one_row(stack: Stack) -> None:

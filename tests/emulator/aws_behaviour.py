@@ -1,7 +1,8 @@
 """What AWS does and ministack does not: refuse to delete a protected table or a bucket that is not empty, refuse more
 than 4 KB of variables, refuse limits of unknown routes and keep the others, name the version of an object in its event,
-create alarms that combine metrics, let email subscriptions wait for their confirmation, and check two more permissions
-of Lambda. Also lets a test make a resource fail.
+read the version that a template's URL names, describe a stack as its template does, create alarms that combine metrics,
+let email subscriptions wait for their confirmation, and check two more permissions of Lambda. Also lets a test make a
+resource fail.
 """
 
 import json
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 VARIABLES_BYTES = 4_096
 """All variables of a function, as JSON. Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
@@ -76,6 +77,7 @@ def install() -> None:
     _alarm_on_several_metrics()
     _await_confirmation()
     _check_reads_of_lambda()
+    _read_change_sets()
     s3._fire_s3_event = _noting_version(s3._fire_s3_event)
     eventbridge._dispatch_event = _with_version(eventbridge._dispatch_event)
     if os.environ.get(ANY_TIME):
@@ -204,6 +206,37 @@ def _check_reads_of_lambda() -> None:
         return action_of(method, path)
 
     iam_actions._lambda_action = checked
+
+
+def _read_change_sets() -> None:
+    """A template's URL can name a version, and a stack has the description of the change set that was executed last."""
+    from ministack.services import s3
+    from ministack.services.cloudformation import _stacks, changesets, handlers, helpers
+
+    resolve = helpers._resolve_document
+
+    def versioned(parameters: dict[str, Any], body: str, url: str, label: str) -> Any:
+        address, _, version = helpers._p(parameters, url).partition("?versionId=")
+        if not version:
+            return resolve(parameters, body, url, label)
+        bucket, _, key = urlsplit(address).path.lstrip("/").partition("/")
+        found = s3._get_object_data(bucket, unquote(key), unquote(version))
+        if found is None:
+            return None, helpers._error("ValidationError", f"S3 error: no version {version}")
+        return found.decode(), None
+
+    actions = handlers._ACTION_HANDLERS
+    execute = actions["ExecuteChangeSet"]
+
+    def executing(parameters: dict[str, Any]) -> Any:
+        names = (helpers._p(parameters, one) for one in ("ChangeSetName", "StackName"))
+        _, made = changesets._find_change_set(*names)
+        if made and made["StackName"] in _stacks:
+            described = made["_template"].get("Description", "")
+            _stacks[made["StackName"]]["Description"] = described
+        return execute(parameters)
+
+    helpers._resolve_document, actions["ExecuteChangeSet"] = versioned, executing
 
 
 def _noting_version(fire: Handler) -> Handler:

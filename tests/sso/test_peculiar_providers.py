@@ -131,8 +131,9 @@ def replace_provider(journey: Journey, **changed: Any) -> None:
 def test_a_person_in_many_groups_signs_in(journey: Journey, count: int, form: str) -> None:
     """More than 500 change nothing, as a claim that is missing."""
     replace_provider(journey, groups_claim="groups")
-    one = (lambda n: str(UUID(int=n))) if form == "ids" else (lambda n: f"/acme/{n:04}/" + "x" * 30)
-    assert error_of(journey.sign_in(groups=[one(number) for number in range(count)])) is None
+    paths = [f"/acme/{number:04}/{'x' * 30}" for number in range(count)]
+    ids = [str(UUID(int=number)) for number in range(count)]
+    assert error_of(journey.sign_in(groups=ids if form == "ids" else paths)) is None
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from tools.generate.text import camel_case
 LARDER = read_template(ROOT / "template.yaml")
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/larder-prod-boundary"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0f1e2d3c-4b5a-6978-8695-a4b3c2d1e0ff"
+BOUNDED = {"PermissionsBoundary": BOUNDARY, "RolePath": "/larder-prod/"}
 ENCRYPTED = {"KmsKeyArn": KEY}
 EXISTING = {"ExistingBucket": "acme-build-cache"}
 TRUSTING = {"TruststoreObject": "acme-tls/ca.pem"}
@@ -120,6 +121,25 @@ def test_only_the_names_of_the_stack_are_allowed() -> None:
     assert not deployer.allows("cloudformation:CreateChangeSet", f"{stack}larder-prod-2/1f2e")
 
 
+def test_the_deployer_of_one_stack_cannot_reach_the_code_and_the_secret_of_another() -> None:
+    deployer = Deployer({"StackName": "larder-dev"})
+    bucket = f"arn:aws:s3:::larder-code-{ACCOUNT}-{REGION}"
+    secret = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:SigningSecret-1ABC-2DEF"
+    tag = "aws:ResourceTag/aws:cloudformation:stack-name"
+    for stack, is_own in (("larder-dev", True), ("larder-prod", False), ("larder-dev-2", False)):
+        for prefix in ("larder", "larder-plans"):
+            key = f"{bucket}/{prefix}/{stack}/larder.template-0123456789abcdef.json"
+            assert deployer.allows("s3:PutObject", key) == is_own
+        for action in ("GetSecretValue", "DeleteSecret", "UpdateSecret", "TagResource"):
+            assert deployer.allows(f"secretsmanager:{action}", secret, {tag: stack}) == is_own
+    assert deployer.allows("secretsmanager:CreateSecret", secret)
+    assert not deployer.allows("secretsmanager:GetSecretValue", secret)
+    assert not deployer.allows("s3:PutBucketPolicy", bucket)
+    assert not deployer.allows(
+        "s3:PutObject", f"{bucket}/larder/larder.template-0123456789abcdef.json"
+    )
+
+
 def test_the_deployer_cannot_read_what_the_stack_stores() -> None:
     deployer = Deployer({"StackName": "larder-prod"})
     bucket = "arn:aws:s3:::larder-prod-artifactsbucket-1abc"
@@ -199,8 +219,8 @@ def test_roles_are_passed_only_to_lambda() -> None:
 
 
 def test_with_a_boundary_no_role_gets_permissions_without_it() -> None:
-    deployer = Deployer({"PermissionsBoundary": BOUNDARY})
-    for role in roles():
+    deployer = Deployer(BOUNDED)
+    for role in roles("/larder-prod/"):
         for action in PERMISSIONS:
             assert deployer.allows(action, role, {"iam:PermissionsBoundary": BOUNDARY})
             assert not deployer.allows(action, role)
@@ -210,11 +230,35 @@ def test_with_a_boundary_no_role_gets_permissions_without_it() -> None:
 
 
 def test_the_boundary_cannot_be_changed_even_if_its_name_is_one_of_the_stacks() -> None:
-    deployer = Deployer({"PermissionsBoundary": BOUNDARY})
-    policy = BOUNDARY.replace("boundary", "GuardRequests-1ABC")
+    boundary = BOUNDARY.replace(":policy/", ":policy/larder-prod/")
+    deployer = Deployer({**BOUNDED, "PermissionsBoundary": boundary})
+    policy = boundary.replace("boundary", "GuardRequests-1ABC")
     for action in ("iam:CreatePolicyVersion", "iam:DeletePolicy", "iam:DeletePolicyVersion"):
         assert deployer.allows(action, policy)
-        assert not deployer.allows(action, BOUNDARY)
+        assert not deployer.allows(action, boundary)
+
+
+def test_with_a_boundary_what_an_administrator_has_made_elsewhere_is_out_of_reach() -> None:
+    deployer = Deployer(BOUNDED)
+    to_lambda = {"iam:PassedToService": "lambda.amazonaws.com", "iam:PermissionsBoundary": BOUNDARY}
+    iam = {action for one in deployer.statements() for action in one["Action"] if "iam:" in action}
+    assert {"iam:PassRole", "iam:UpdateAssumeRolePolicy", "iam:CreatePolicyVersion"} <= iam
+    (own,) = (f"arn:aws:iam::{ACCOUNT}:role/larder-prod/larder-prod-GetTeamRole-1ABC",)
+    assert deployer.allows("iam:UpdateAssumeRolePolicy", own, to_lambda)
+    for path in ("/", "/service/", "/larder-prod-2/", "/deployers/"):
+        for kind in ("role", "policy"):
+            theirs = f"arn:aws:iam::{ACCOUNT}:{kind}{path}larder-prod-cloudformation"
+            assert not [one for one in iam if deployer.allows(one, theirs, to_lambda)]
+
+
+def test_a_boundary_demands_a_path_of_its_own() -> None:
+    rule = TEMPLATE["Rules"]["BoundedRolesHaveAPath"]
+    assert rule["RuleCondition"] == {
+        "Fn::Not": [{"Fn::Equals": [{"Ref": "PermissionsBoundary"}, ""]}]
+    }
+    assert rule["Assertions"][0]["Assert"] == {
+        "Fn::Not": [{"Fn::Equals": [{"Ref": "RolePath"}, "/"]}]
+    }
 
 
 def test_roles_have_to_be_under_the_path() -> None:
@@ -243,12 +287,18 @@ def test_the_deployer_cannot_change_its_own_policies_and_role(stack: str) -> Non
 
 
 def test_the_role_trusts_one_environment_of_one_repository() -> None:
-    deployer = Deployer({"GitHubRepository": "acme/larder", "GitHubEnvironment": "prod"})
+    given = {
+        "GitHubRepository": "acme/larder",
+        "GitHubRepositoryId": "71",
+        "GitHubEnvironment": "prod",
+    }
+    deployer = Deployer(given)
     (statement,) = deployer.trust()["Statement"]
     assert statement["Action"] == "sts:AssumeRoleWithWebIdentity"
     assert statement["Condition"] == {
         "StringEquals": {
             "token.actions.githubusercontent.com:aud": "sts.amazonaws.com",
+            "token.actions.githubusercontent.com:repository_id": "71",
             "token.actions.githubusercontent.com:sub": "repo:acme/larder:environment:prod",
         }
     }
@@ -267,6 +317,9 @@ def test_the_role_trusts_one_environment_of_one_repository() -> None:
         ("StackName", "Larder"),
         ("StackName", "l" * 25),
         ("CodeBucket", "*"),
+        ("RolePath", "/*/"),
+        ("RolePath", "/larder-pro?/"),
+        ("GitHubRepositoryId", "*"),
         ("PermissionsBoundary", "*"),
     ],
 )
@@ -296,7 +349,7 @@ def test_shared_parameters_accept_the_same_values_as_the_stacks(name: str) -> No
 
 
 def test_pull_requests_of_the_repository_get_a_role_that_plans() -> None:
-    deployer = Deployer({"GitHubRepository": "acme/larder"})
+    deployer = Deployer({"GitHubRepository": "acme/larder", "GitHubRepositoryId": "none"})
     (statement,) = deployer.trust("GitHubPlanRole")["Statement"]
     assert statement["Condition"] == {
         "StringEquals": {

@@ -249,7 +249,7 @@ def test_the_published_notes_begin_with_the_upgrade_and_link_to_the_pages_of_the
     assert text.startswith("### Upgrade from 1.2.2\n")
     assert f"[the\n  page]({pages}install.md#upgrade) and [uv](https://docs.astral.sh/uv/)" in text
     for line in (
-        "uvx larder-cache@1.2.3 upgrade --env prod",
+        "uv tool install --force ./larder_cache-1.2.3-py3-none-any.whl",
         "You can go back to 1.1.0 and newer",
         "  added      1 resources: 1 SQS::Queue",
         "gh attestation verify larder-1.2.3.tar.gz --repo acme/larder",

@@ -252,10 +252,11 @@ def test_the_stack_gets_the_release(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, module, ignore=shutil.ignore_patterns("release", ".terraform*"))
     release = module / "release"
     release.mkdir()
-    placed = {**PARAMETERS, **{name: {"Type": "String"} for name in PLACE}}
+    versions = ("FunctionsVersion", "JwtLayerVersion", "LayerVersion")
+    placed = {**PARAMETERS, **{name: {"Type": "String"} for name in (*PLACE, *versions)}}
     (release / PLAIN).write_text(json.dumps({"Parameters": placed}, default=str))
-    for number in range(3):
-        (release / f"layer-{number}.zip").write_text(str(number))
+    for name in ("functions", "jwt-layer", "layer"):
+        (release / f"{name}-0123456789abcdef.zip").write_text(name)
     initialized = terraform(module, "init", "-backend=false")
     if initialized.returncode != 0:
         pytest.skip(f"AWS's provider cannot be downloaded: {initialized.stderr.strip()[:300]}")

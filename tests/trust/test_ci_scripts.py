@@ -289,7 +289,10 @@ def test_a_damaged_run_is_not_in_the_summary_and_fails_nothing(tmp_path: Path) -
 # Doctor -----------------------------------------------------------------------------------------
 
 
-def doctor(folder: Path, version: str, status: int | None = 0) -> bytes:
+WHEEL = "larder_cache-1.2.3-py3-none-any.whl"
+
+
+def doctor(folder: Path, wheel: str = WHEEL, status: int | None = 0) -> bytes:
     """Run the step with a `uvx` that ends with this status, or without one. Returns its log after that of the token."""
     tools = folder / "bin"
     tools.mkdir()
@@ -298,30 +301,40 @@ def doctor(folder: Path, version: str, status: int | None = 0) -> bytes:
     if status is not None:
         (tools / "uvx").write_text(f'#!/bin/sh\necho "ran $*"\nexit {status}\n')
         (tools / "uvx").chmod(0o755)
-    inputs = {"api": "http://127.0.0.1:1", "team": "acme", "doctor": "true", "version": version}
+    inputs = {"api": "http://127.0.0.1:1", "team": "acme", "doctor": "true", "wheel": wheel}
     log = step(folder, "main", inputs, PATH=str(tools), ACTIONS_ID_TOKEN_REQUEST_URL="")
     token, _, rest = log.partition(b"\n")
     assert token.startswith(b"::notice::This job has no id token")
     return rest
 
 
-def test_doctor_runs_in_the_version_that_is_named(tmp_path: Path) -> None:
-    assert doctor(tmp_path, "1.2.3") == b"ran larder-cache@1.2.3 doctor\n"
+@pytest.mark.parametrize("below", ["", "tools/"])
+def test_doctor_runs_from_the_file_that_is_named(tmp_path: Path, below: str) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / below / WHEEL).touch()
+    assert (
+        doctor(tmp_path, below + WHEEL) == f"ran --from ./{below}{WHEEL} larder doctor\n".encode()
+    )
 
 
 def test_a_problem_that_doctor_finds_fails_nothing(tmp_path: Path) -> None:
-    log = doctor(tmp_path, "1.2.3", status=1)
+    (tmp_path / WHEEL).touch()
+    log = doctor(tmp_path, status=1)
     assert b"::notice::larder doctor has found something" in log
 
 
-@pytest.mark.parametrize("version", ["", "latest", "1.2.3 --from evil", "1.2.3\nx"])
-def test_doctor_needs_a_version_of_numbers(tmp_path: Path, version: str) -> None:
-    log = doctor(tmp_path, version)
-    assert log.startswith(b"::notice::larder doctor did not run: name the version")
+@pytest.mark.parametrize(
+    "name", ["", "larder-cache", "larder-cache==1.2.3", "https://x.example/x.whl"]
+)
+def test_doctor_asks_no_index_for_a_name(tmp_path: Path, name: str) -> None:
+    """Anyone who registers a name there would get the token of the job."""
+    log = doctor(tmp_path, name)
+    assert log.startswith(b"::notice::larder doctor did not run: name a file of the job")
 
 
 def test_doctor_without_uv_is_a_notice(tmp_path: Path) -> None:
-    assert b"it needs uv" in doctor(tmp_path, "1.2.3", status=None)
+    (tmp_path / WHEEL).touch()
+    assert b"it needs uv" in doctor(tmp_path, status=None)
 
 
 # GitLab -----------------------------------------------------------------------------------------

@@ -1,5 +1,8 @@
 """Which runs a pull request can be compared with, and who is compared with its runs."""
 
+import pytest
+
+from larder.explanations import service
 from larder.settings import settings
 from tests.conftest import SetOption
 from tests.functions.usage.reports import (
@@ -110,6 +113,21 @@ def test_a_run_of_a_laptop_is_not_trusted(scene: Scene) -> None:
         assert baseline(ask(scene.laptop, report(LIB_2), ci=False)) is None
         found = ask(scene.laptop, report(LIB_2), ci=False, against="last")
         assert baseline(found) == laptop["id"], "the laptop reads its own scope, if it asks"
+
+
+def test_main_is_compared_with_its_last_run_after_many_of_pull_requests(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than are looked through."""
+    monkeypatch.setattr(service, "MAX_RUNS", 3)
+    keep(scene.cloud)
+    main = reported(scene.main, report(LIB))
+    for number in range(1, 6):
+        with later(number):
+            reported(scene.pr, report(LIB_2, sha=BRANCH))
+    with later(6):
+        assert baseline(ask(scene.main, report(LIB_2))) == main
+        assert baseline(send(scene.main, report(LIB_2))) == main
 
 
 def test_small_reports_of_a_pull_request_leave_main_explained(

@@ -14,8 +14,9 @@ _AFTER = """\
 ### Deploy it
 
 ```
-uvx larder-cache@{version} plan --env prod
-uvx larder-cache@{version} upgrade --env prod
+uv tool install --force ./larder_cache-{version}-py3-none-any.whl
+larder plan --env prod
+larder upgrade --env prod
 ```
 
 `larder install` creates a new stack. You can go back to {readable_since} and newer: they read the data of {version}.

@@ -1,7 +1,8 @@
 """Print SAM's output for a template as JSON: the plain template of a release, without a transform.
 
 Run by the Python of SAM's own environment: `.tools/sam/bin/python tools/release/plain_template.py [TEMPLATE]`. It needs
-no network. The parameters `CodeBucket` and `CodePrefix` say where the archives are that the template names.
+no network. The parameters `CodeBucket` and `CodePrefix` say where the archives are that the template names, and one for
+each archive which version of it.
 """
 
 import json
@@ -23,9 +24,15 @@ PARAMETERS = {
     "CodePrefix": {
         "Type": "String",
         "Default": "",
-        "Description": "What the keys of the archives begin with, such as `larder/`.",
+        "Description": "What the keys of the archives begin with, such as `larder/larder-prod/`.",
     },
 }
+VERSION = {
+    "Type": "String",
+    "Default": "",
+    "Description": "The version of the archive in the bucket, from S3. Empty for the newest one.",
+}
+"""The parameter for each archive."""
 
 
 class NoManagedPolicies:
@@ -38,16 +45,33 @@ class NoManagedPolicies:
 def plain(template: dict[str, Any]) -> dict[str, Any]:
     """The template with resources of CloudFormation only."""
     template["Parameters"] |= PARAMETERS
+    template.setdefault("Conditions", {})
     for properties in (
         template.get("Globals", {}).get("Function", {}),
         *(one.get("Properties", {}) for one in template["Resources"].values()),
     ):
         for name in ("CodeUri", "ContentUri"):
             if isinstance(archive := properties.get(name), str):
-                key = {"Fn::Sub": "${CodePrefix}" + archive}
-                properties[name] = {"Bucket": {"Ref": "CodeBucket"}, "Key": key}
+                version = version_parameter(archive)
+                template["Parameters"][version] = VERSION
+                template["Conditions"][f"Has{version}"] = {
+                    "Fn::Not": [{"Fn::Equals": [{"Ref": version}, ""]}]
+                }
+                properties[name] = {
+                    "Bucket": {"Ref": "CodeBucket"},
+                    "Key": {"Fn::Sub": "${CodePrefix}" + archive},
+                    "Version": {
+                        "Fn::If": [f"Has{version}", {"Ref": version}, {"Ref": "AWS::NoValue"}]
+                    },
+                }
     made: dict[str, Any] = transform(template, {}, NoManagedPolicies())
     return made
+
+
+def version_parameter(archive: str) -> str:
+    """The parameter with the version of an archive: `JwtLayerVersion` for jwt-layer-0123456789abcdef.zip."""
+    words = archive.rpartition("-")[0].split("-")
+    return "".join(word.capitalize() for word in words) + "Version"
 
 
 def main(arguments: list[str]) -> None:

@@ -64,17 +64,22 @@ def run(
 
 
 @click.command("accept", epilog=examples("larder accept https://cache.example.com"))
-@click.argument("url")
-def accept(url: str) -> None:
-    """Let the address that this repository names have your token.
+@click.argument("url", metavar="URL")
+@json_option
+def accept(url: str, as_json: bool) -> None:
+    """Let an address of this repository have your token.
 
     The files of a repository can name an address: turbo.json and .turbo/config.json. `larder run`, `doctor` and `why`
     send a token there only if your own settings have the address, too, or after this command.
     """
     try:
-        echo(accepted(url))
+        text = accepted(url)
     except OSError as error:
         raise click.ClickException(str(error)) from error
+    if as_json:
+        print_json({"url": url, "accepted": True})
+    else:
+        echo(text)
 
 
 @click.group(

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from larder_cli.deploy import stack as stacks
 from larder_cli.deploy.existing_bucket import Bucket
 from larder_cli.deploy.region import chosen_region
-from larder_cli.deploy.stack import Stack
+from larder_cli.deploy.stack import Stack, State
 
 MINIMUM_CONCURRENCY = 100
 """Functions at once. A turbo with preflight has ten requests open; a new account often allows ten functions."""
@@ -46,7 +46,15 @@ class Account:
         return self.session.get_partition_for_region(self.region)
 
     def find_stack(self) -> Stack:
-        return stacks.find(self.cloudformation, self.stack)
+        """The stack as it is now. Raises ClickException if it is not one of Larder, so that no command changes it."""
+        found = stacks.find(self.cloudformation, self.stack)
+        # A stack that changes is refused or waited for. CloudFormation may not show its description yet.
+        if found.state not in (State.NEW, State.BUSY) and not found.is_larders:
+            raise click.ClickException(
+                f"{self.stack} in {self.region} is not a stack of Larder: its description does not begin with "
+                f"{stacks.DESCRIPTION!r}. Nothing has changed. Choose another name with --stack."
+            )
+        return found
 
     def existing_stack(self) -> Stack:
         """The stack. Raises ClickException if there is none."""

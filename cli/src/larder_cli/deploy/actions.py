@@ -62,7 +62,8 @@ def plan(wanted: Wanted, *, details: bool, as_json: bool) -> bool:
     """Print what a deployment would change, and return whether it would change anything."""
     terminal = Terminal(asks=False, as_json=as_json)
     deployment, stack, is_from_file = _prepared(wanted, terminal, is_plan=True)
-    flow.upload(deployment, [deployment.release.template_file(deployment.account.partition)])
+    template = deployment.release.template_file(deployment.account.partition)
+    deployment, _ = flow.upload(deployment, [template])
     made = flow.planned(deployment, stack, step=_step(deployment, stack))
     if made.name is not None:
         flow.discard(deployment.account, made.name)
@@ -130,7 +131,8 @@ def deploy_release(
     """Upload, show what changes, ask, and deploy. `make deploy` calls it, too."""
     release, account = deployment.release, deployment.account
     is_new = stack.state is State.NEW
-    sent = flow.upload(deployment, [release.template_file(account.partition), *release.archives])
+    files = [release.template_file(account.partition), *release.archives]
+    deployment, sent = flow.upload(deployment, files)
     terminal.say(f"  code       {sent / 1e6:,.1f} MB to {deployment.code_bucket}")
     made = flow.planned(deployment, stack, step=_step(deployment, stack))
     shown = _option_changes(release, stack, deployment.values)
@@ -331,7 +333,10 @@ def _option_changes(release: Release, stack: Stack, values: Mapping[str, str]) -
     if stack.state is State.NEW:
         defaults = {name: default_of(one) for name, one in release.options.items()}
         return [Change(one.name, None, one.after) for one in changes(defaults, values)]
-    before = {name: value for name, value in (stack.parameters or {}).items() if name not in PLACE}
+    internal = {*PLACE, *release.version_parameters}
+    before = {
+        name: value for name, value in (stack.parameters or {}).items() if name not in internal
+    }
     return changes(before, values)
 
 

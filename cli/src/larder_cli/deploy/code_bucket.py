@@ -2,22 +2,26 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 
 import click
 from botocore.exceptions import ClientError
 
 from larder_cli.deploy.account import Account
-from larder_cli.deploy.stack import State, delete_remains, find, wait
+from larder_cli.deploy.stack import State, delete_remains, find, wait_until_ready
 
 STACK = "larder-code"
 PREFIX = "larder/"
-"""What the keys of all uploads begin with."""
+"""What the keys of releases begin with. The name of the stack follows, so that policies keep stacks apart."""
+PLANS = "larder-plans/"
+"""The same for the templates of plans, which expire."""
+
+_EDITION = "2"
+"""Of the template. A bucket with an older one is updated, if the caller may."""
 
 _BUCKET = {"Fn::Sub": "arn:${AWS::Partition}:s3:::${Bucket}"}
 TEMPLATE = {
     "AWSTemplateFormatVersion": "2010-09-09",
-    "Description": "The code of Larder's releases. Nothing expires: to go back to a release takes its archives.",
+    "Description": "The code of Larder's releases. It never expires: to go back to a release takes its archives.",
     "Resources": {
         "Bucket": {
             "Type": "AWS::S3::Bucket",
@@ -26,6 +30,18 @@ TEMPLATE = {
             "Properties": {
                 "BucketName": {"Fn::Sub": "larder-code-${AWS::AccountId}-${AWS::Region}"},
                 "VersioningConfiguration": {"Status": "Enabled"},
+                "LifecycleConfiguration": {
+                    "Rules": [
+                        {
+                            "Id": "plans",
+                            "Status": "Enabled",
+                            "Prefix": PLANS,
+                            "ExpirationInDays": 1,
+                            "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
+                            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+                        }
+                    ]
+                },
                 "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
                 "PublicAccessBlockConfiguration": dict.fromkeys(
                     (
@@ -66,7 +82,7 @@ TEMPLATE = {
             },
         },
     },
-    "Outputs": {"Bucket": {"Value": {"Ref": "Bucket"}}},
+    "Outputs": {"Bucket": {"Value": {"Ref": "Bucket"}}, "Edition": {"Value": _EDITION}},
 }
 
 
@@ -95,22 +111,34 @@ def check(account: Account, name: str) -> None:
 
 
 def create_if_absent(account: Account, tags: Mapping[str, str]) -> bool:
-    """Create the stack with the bucket, unless it is there. Returns whether it was created. Raises ClickException."""
+    """Create the stack with the bucket, unless it is there. Returns whether it was created.
+
+    Raises ClickException, also if the caller may not: deployers cannot, because all stacks of the account share it.
+    """
     cloudformation = account.cloudformation
     stack = find(cloudformation, STACK)
-    if stack.state is State.READY:
-        return False
     if stack.state is State.REMAINS:
         delete_remains(cloudformation, account.client("dynamodb"), STACK)
         stack = find(cloudformation, STACK)
-    if stack.state is State.NEW:
-        # The stack is there already if another stack is installed at the same time, or if the reply got lost and boto3
-        # asked again.
-        with suppress(cloudformation.exceptions.AlreadyExistsException):
-            cloudformation.create_stack(
-                StackName=STACK,
-                TemplateBody=json.dumps(TEMPLATE),
-                Tags=[{"Key": name, "Value": value} for name, value in tags.items()],
-            )
-    wait(cloudformation, STACK, until="CREATE_COMPLETE")
-    return True
+    is_new = stack.state is State.NEW
+    template = {"StackName": STACK, "TemplateBody": json.dumps(TEMPLATE)}
+    try:
+        if is_new:
+            listed = [{"Key": name, "Value": value} for name, value in tags.items()]
+            cloudformation.create_stack(**template, Tags=listed)
+        elif stack.state is State.READY and (stack.outputs or {}).get("Edition") != _EDITION:
+            cloudformation.update_stack(**template)
+    except ClientError as error:
+        code = error.response["Error"]["Code"]
+        if code in ("AccessDenied", "AccessDeniedException"):
+            if not is_new:
+                return False  # A deployer needs nothing of what is newer.
+            raise click.ClickException(
+                f"there is no bucket {own_bucket(account)} for the code yet, and you may not create it: {error}. Let "
+                "an administrator run `larder plan` once, which creates it (docs/deployer.md)."
+            ) from error
+        # Another process creates or updates it at the same time, or the reply got lost and boto3 asked again.
+        if code not in ("AlreadyExistsException", "ValidationError"):
+            raise
+    wait_until_ready(cloudformation, STACK)
+    return is_new

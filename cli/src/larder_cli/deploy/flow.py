@@ -2,14 +2,14 @@
 of its own: what is deployed is the truth, so the same call continues after a process that ended at any point.
 """
 
-import base64
 import hashlib
 import json
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+from urllib.parse import quote
 
 import click
 from botocore.exceptions import ClientError
@@ -24,7 +24,7 @@ from larder_cli.deploy.changes import (
     problems,
     read_changes,
 )
-from larder_cli.deploy.code_bucket import PREFIX
+from larder_cli.deploy.code_bucket import PLANS, PREFIX
 from larder_cli.deploy.options import BUCKET, EDGE, PROTECT
 from larder_cli.deploy.release import PLACE, File, Release
 from larder_cli.deploy.stack import Stack, State
@@ -37,7 +37,9 @@ LONGEST_NEW_NAME = 24
 """The same for new stacks, as in the deployer's policies. It bounds the variables of the functions."""
 
 _MADE_BY = "Made by "
-_PLANS = "plans/"
+_PLAN = "plan-"
+_NEWEST_PLANS = 20
+"""Change sets of plans that are left, in case others are planning at the moment. CloudFormation limits their number."""
 _NOTHING_CHANGES = ("didn't contain changes", "No updates are to be performed")
 _ABSENT = ("ValidationError", "ChangeSetNotFound", "ChangeSetNotFoundException")
 """The error codes for a change set or stack that is not there."""
@@ -82,11 +84,13 @@ class Deployment:
     """A plan keeps what it uploads and makes apart, so that a role can be limited to plans: no deployment uses it."""
     plan_id: str = field(default_factory=lambda: secrets.token_hex(4))
     """Several pull requests can plan the same at once."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """The version of each uploaded file in the bucket, by the file's name. CloudFormation reads these."""
 
     @property
     def prefix(self) -> str:
-        """What the keys of uploads begin with."""
-        return PREFIX + (_PLANS if self.is_plan else "")
+        """What the keys of uploads begin with. Deployers of other stacks cannot write there."""
+        return f"{PLANS if self.is_plan else PREFIX}{self.account.stack}/"
 
     @property
     def protects(self) -> bool:
@@ -94,13 +98,22 @@ class Deployment:
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {**self.values, **dict(zip(PLACE, (self.code_bucket, PREFIX), strict=True))}
+        place = (self.code_bucket, f"{PREFIX}{self.account.stack}/")
+        return {**self.values, **dict(zip(PLACE, place, strict=True))}
+
+    def version_values(self, stack: Stack) -> dict[str, str]:
+        """The parameters that name the versions of archives. A plan uploads none, and names those that are deployed."""
+        deployed = stack.parameters or {}
+        return {
+            name: self.versions.get(archive, deployed.get(name, ""))
+            for name, archive in self.release.version_parameters.items()
+        }
 
     def label(self, step: str) -> str:
         """The name of a change set. That of a deployment is the same for the same release and options."""
         said = json.dumps([self.parameters, dict(self.tags)], sort_keys=True)
         version = self.release.version.replace(".", "-")
-        step = f"plan-{self.plan_id}-{step}" if self.is_plan else step
+        step = f"{_PLAN}{self.plan_id}-{step}" if self.is_plan else step
         return f"larder-{version}-{step}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
 
 
@@ -140,27 +153,72 @@ def made_ready(account: Account, watch: Watch) -> Stack:
     return stack
 
 
-def upload(deployment: Deployment, files: list[File]) -> int:
-    """Upload what is not in the bucket yet. Returns the number of bytes. S3 compares each checksum."""
+def upload(deployment: Deployment, files: list[File]) -> tuple[Deployment, int]:
+    """Upload what the bucket does not have yet. Returns the deployment of exactly these versions, and the bytes sent.
+
+    Raises ClickException if the bucket has another file under a key of the release, or keeps no versions.
+    """
     s3 = deployment.account.client("s3")
-    sent = 0
+    sent, versions = 0, dict[str, str]()
     for file in files:
-        place = {"Bucket": deployment.code_bucket, "Key": deployment.prefix + _key(file)}
-        try:
-            s3.head_object(**place, ExpectedBucketOwner=deployment.account.id)
-            continue
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in ("404", "NoSuchKey"):
-                raise click.ClickException(
-                    f"cannot read the bucket {deployment.code_bucket}, where the code goes: {error}"
-                ) from error
-        body = file.path.read_bytes()
-        checksum = base64.b64encode(bytes.fromhex(file.sha256)).decode()
-        s3.put_object(
-            **place, Body=body, ChecksumSHA256=checksum, ExpectedBucketOwner=deployment.account.id
+        place = {
+            "Bucket": deployment.code_bucket,
+            "Key": deployment.prefix + _key(file),
+            "ExpectedBucketOwner": deployment.account.id,
+        }
+        version = _stored_version(s3, place, file)
+        if version is None:
+            body = file.path.read_bytes()
+            # S3 refuses a body with another checksum.
+            put = s3.put_object(
+                **place,
+                Body=body,
+                ChecksumAlgorithm="SHA256",
+                ChecksumSHA256=file.base64_sha256,
+            )
+            version = _version_of(put)
+            sent += len(body)
+        if version is None:
+            raise click.ClickException(
+                f"code-bucket: {deployment.code_bucket} keeps no versions, so what CloudFormation reads could be "
+                "replaced. Turn them on:\n  aws s3api put-bucket-versioning --bucket "
+                f"{deployment.code_bucket} --versioning-configuration Status=Enabled"
+            )
+        versions[file.path.name] = version
+    return replace(deployment, versions=versions), sent
+
+
+def _stored_version(s3: Any, place: Mapping[str, str], file: File) -> str | None:
+    """The version of the object, if it has the content of the file. None if it has to be uploaded: there is no object,
+    no version of it, or no SHA-256 of the whole, such as after an upload in parts.
+
+    Raises ClickException if it has other content.
+    """
+    try:
+        found = s3.head_object(**place, ChecksumMode="ENABLED")
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("404", "NoSuchKey"):
+            return None
+        raise click.ClickException(
+            f"cannot read the bucket {place['Bucket']}, where the code goes: {error}"
+        ) from error
+    checksum, version = str(found.get("ChecksumSHA256", "-")), _version_of(found)
+    if "-" in checksum:
+        return None
+    if checksum != file.base64_sha256:
+        raise click.ClickException(
+            f"s3://{place['Bucket']}/{place['Key']} is not the file of this release: its SHA-256 is {checksum}, and "
+            f"that of the release {file.base64_sha256}. Nothing was deployed. Find out who has put it there, then "
+            f"delete this version: aws s3api delete-object --bucket {place['Bucket']} --key {place['Key']} "
+            f"--version-id {version or 'null'}"
         )
-        sent += len(body)
-    return sent
+    return version
+
+
+def _version_of(reply: Mapping[str, Any]) -> str | None:
+    """The version that S3 names. An object from before the bucket kept versions has the version null."""
+    version = reply.get("VersionId")
+    return None if version in (None, "null") else str(version)
 
 
 def planned(deployment: Deployment, stack: Stack, *, step: str = "all") -> Plan:
@@ -169,6 +227,8 @@ def planned(deployment: Deployment, stack: Stack, *, step: str = "all") -> Plan:
     `step` is "create" for a new stack that is protected afterwards.
     """
     account, name = deployment.account, deployment.label(step)
+    if stack.status is not None:
+        _delete_old_plans(account)
     _delete_change_set(account, name)
     _create_change_set(deployment, stack, step)
     made = _described(account, name)
@@ -200,6 +260,14 @@ def discard(account: Account, name: str) -> None:
             stacks.set_protection(cloudformation, account.stack, on=False)
         cloudformation.delete_stack(StackName=account.stack)
         stacks.wait(cloudformation, account.stack, until=None)
+
+
+def _delete_old_plans(account: Account) -> None:
+    """Delete the change sets that plans have left: those of processes that died."""
+    plans = [one for one in _change_sets(account) if f"-{_PLAN}" in one["ChangeSetName"]]
+    plans.sort(key=lambda one: one["CreationTime"], reverse=True)
+    for one in plans[_NEWEST_PLANS:]:
+        _delete_change_set(account, one["ChangeSetName"])
 
 
 def _execute(deployment: Deployment, name: str, changes: int, watch: Watch) -> None:
@@ -309,11 +377,13 @@ def _url(deployment: Deployment, file: File) -> str:
         "get_object", {"Bucket": deployment.code_bucket, "Key": deployment.prefix + _key(file)}
     )
     # CloudFormation reads it with the caller's permissions.
-    return url.partition("?")[0]
+    version = quote(deployment.versions[file.path.name], safe="")
+    return f"{url.partition('?')[0]}?versionId={version}"
 
 
 def _create_change_set(deployment: Deployment, stack: Stack, step: str) -> None:
-    account, values = deployment.account, deployment.parameters
+    account = deployment.account
+    values = {**deployment.parameters, **deployment.version_values(stack)}
     if step == "create":
         values = {**values, PROTECT: "false"}
     template = deployment.release.template_file(account.partition)

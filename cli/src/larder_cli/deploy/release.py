@@ -1,5 +1,6 @@
 """A release: the folder that `make package` writes, and that the wheel `larder-cache` carries."""
 
+import base64
 import hashlib
 import json
 from collections.abc import Mapping
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+
+from larder_cli.deploy.changes import CODE
 
 PLAIN = "larder.template.json"
 GOVERNMENT = "larder-gov.template.json"
@@ -34,6 +37,11 @@ class File:
     @property
     def is_whole(self) -> bool:
         return self.path.is_file() and self.path.stat().st_size > 0 and self._sum() == self.sha256
+
+    @property
+    def base64_sha256(self) -> str:
+        """As S3 and Lambda write it."""
+        return base64.b64encode(bytes.fromhex(self.sha256)).decode()
 
     def _sum(self) -> str:
         return hashlib.sha256(self.path.read_bytes()).hexdigest()
@@ -77,7 +85,25 @@ class Release:
     def options(self) -> dict[str, dict[str, Any]]:
         """The parameters of the template that people set, with type, default and bounds."""
         declared: dict[str, dict[str, Any]] = self.template["Parameters"]
-        return {name: one for name, one in declared.items() if name not in PLACE}
+        return {
+            name: one
+            for name, one in declared.items()
+            if name not in PLACE and name not in self.version_parameters
+        }
+
+    @cached_property
+    def version_parameters(self) -> dict[str, str]:
+        """The archive whose version each of these parameters of the template names. None before 0.3."""
+        places = (
+            one["Properties"].get("Code") or one["Properties"].get("Content")
+            for one in self.template["Resources"].values()
+            if one["Type"] in CODE
+        )
+        return {
+            place["S3ObjectVersion"]["Fn::If"][1]["Ref"]: archive_of(place)
+            for place in places
+            if "S3ObjectVersion" in place
+        }
 
     def upgrade_steps(self, deployed: str | None) -> list[str]:
         """What the changelog asks of operators who come from the version `deployed`; None for a version before 0.2."""
@@ -109,6 +135,11 @@ class Release:
 
 PLACE = ("CodeBucket", "CodePrefix")
 """The parameters that say where the archives are."""
+
+
+def archive_of(place: Mapping[str, Any]) -> str:
+    """The archive that a function or layer of the template runs. Its key is `${CodePrefix}<name>`."""
+    return str(place["S3Key"]["Fn::Sub"].removeprefix("${CodePrefix}"))
 
 
 def open_release(folder: Path | None) -> Release:

@@ -12,6 +12,9 @@ from botocore.exceptions import ClientError
 
 from larder_cli.deploy.advice import route_commands, unknown_routes
 
+DESCRIPTION = "Larder:"
+"""What the description of template.yaml begins with, in every version."""
+
 _NEVER_CREATED = {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.3, 5.0
 _LEFT_LIMITS = (
@@ -49,6 +52,13 @@ class Stack:
     since: datetime | None = None
     """When the last operation began."""
     created: datetime | None = None
+    description: str = ""
+    """That of its template."""
+
+    @property
+    def is_larders(self) -> bool:
+        """Whether it has been deployed from a template of Larder, of any version."""
+        return self.description.startswith(DESCRIPTION)
 
     @property
     def state(self) -> State:
@@ -86,6 +96,7 @@ def find(cloudformation: Any, name: str) -> Stack:
         protected=bool(found.get("EnableTerminationProtection")),
         since=found.get("LastUpdatedTime") or found["CreationTime"],
         created=found["CreationTime"],
+        description=found.get("Description", ""),
     )
 
 
@@ -194,14 +205,30 @@ def wait(cloudformation: Any, name: str, *, until: str | None) -> None:
 
     Raises ClickException if it ends with another status.
     """
+    stack = _settled(cloudformation, name)
+    if stack.status != until:
+        raise _failure(cloudformation, stack)
+
+
+def wait_until_ready(cloudformation: Any, name: str) -> None:
+    """The same for whichever operation goes on, if any."""
+    stack = _settled(cloudformation, name)
+    if stack.state is not State.READY:
+        raise _failure(cloudformation, stack)
+
+
+def _settled(cloudformation: Any, name: str) -> Stack:
     pauses = pauses_s()
     while (stack := find(cloudformation, name)).state is State.BUSY:
         time.sleep(next(pauses))
-    if stack.status != until:
-        reasons = failures(cloudformation, name)
-        raise click.ClickException(
-            "\n".join([*reasons, f"CloudFormation could not finish: {name} is {stack.status}."])
-        )
+    return stack
+
+
+def _failure(cloudformation: Any, stack: Stack) -> click.ClickException:
+    reasons = failures(cloudformation, stack.name)
+    return click.ClickException(
+        "\n".join([*reasons, f"CloudFormation could not finish: {stack.name} is {stack.status}."])
+    )
 
 
 def pauses_s() -> Iterator[float]:

@@ -1,10 +1,9 @@
 """Whether all functions run the code of the release of their version."""
 
-import base64
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from larder_cli.deploy.release import Release
+from larder_cli.deploy.release import Release, archive_of
 from larder_cli.status.deployed import FUNCTION, Deployed
 from larder_cli.status.rows import Level, Row
 
@@ -29,7 +28,7 @@ def version(deployed: Deployed) -> Iterator[Row]:
             "version",
             Level.NOTE,
             f"{deployed_version}; its code was not compared, because this command has {has}",
-            f"install larder-cache {deployed_version}, or name the folder of its release with --release",
+            f"install the wheel of {deployed_version}, or name the folder of its release with --release",
         )
         return
     release.check()
@@ -73,9 +72,7 @@ def _released(release: Release) -> dict[str, Code]:
 
 
 def _checksum(release: Release, place: Mapping[str, Any]) -> str:
-    """The checksum of an archive. Its key in the template is `${CodePrefix}<name>`."""
-    name = place["S3Key"]["Fn::Sub"].removeprefix("${CodePrefix}")
-    return base64.b64encode(bytes.fromhex(release.file(name).sha256)).decode()
+    return release.file(archive_of(place)).base64_sha256
 
 
 def _running(deployed: Deployed) -> dict[str, Code]:

@@ -138,13 +138,15 @@ class Table:
         index: str | None = None,
         consistent: bool = True,
         backwards: bool = False,
+        keep: Condition | None = None,
         only: Sequence[str] = (),
         limit: int | None = None,
         after: Item | None = None,
     ) -> tuple[list[Item], Item | None]:
         """Read one page of a query, and return it with the `after` of the next page, or None if it is the last.
 
-        `after` holds the attributes of the table's key and of the index's key.
+        Only the items that meet `keep` are returned, but the others fill the page, too. `after` holds the attributes of
+        the table's key and of the index's key.
         """
         use = Placeholders(self._renamed())
         arguments: dict[str, Any] = {"KeyConditionExpression": where.render(use)}
@@ -154,6 +156,8 @@ class Table:
             arguments["ConsistentRead"] = True
         if backwards:
             arguments["ScanIndexForward"] = False
+        if keep is not None:
+            arguments["FilterExpression"] = keep.render(use)
         if only:
             arguments["ProjectionExpression"] = ", ".join(use.name(attribute) for attribute in only)
         if limit is not None:

@@ -229,11 +229,15 @@ def _own_causes(
     compared.take(len(changed))
     depends_on = _explaining(changed, edges)
     names, renamed = compared.of_files(old.files, new.files)
+    paths, directory = compared.paths, new.directory
     for name, how in names:
+        path = paths.get((directory, name))
+        if path is None:
+            path = paths[directory, name] = path_of(directory, name)
         if name in renamed:
             if how == "added":
                 about: _HintSet = {Hint.LETTER_CASE: {}}
-                yield _Key(Kind.FILE, path_of(new.directory, name), "renamed"), about
+                yield _Key(Kind.FILE, path, "renamed"), about
             continue
         about = {}
         if name == MANIFEST and old.command != new.command:
@@ -241,7 +245,7 @@ def _own_causes(
         if name == MANIFEST and edges and not depends_on:
             about[Hint.DEPENDENCIES] = dict.fromkeys(edges)
             edges = ()
-        yield _Key(Kind.FILE, path_of(new.directory, name), how), about
+        yield _Key(Kind.FILE, path, how), about
     if old.external != new.external:
         yield _Key(Kind.EXTERNAL, new.package), _about_packages(hints, new.directory)
     for name, how, is_inferred in compared.of_variables(old.variables, new.variables):

@@ -14,7 +14,7 @@ T = TypeVar("T")
 UNLIMITED = 10**18
 """Steps of the command line, which compares its user's own files."""
 
-OF_A_CAUSE = 20
+OF_A_CAUSE = 40
 """The steps of a cause of one task."""
 
 
@@ -37,6 +37,8 @@ class Differences:
 
     def __init__(self, steps: int = UNLIMITED) -> None:
         self.left = steps
+        self.paths: dict[tuple[str, str], str] = {}
+        """Paths from the root by folder and name, because the tasks of a package have the same files."""
         self._known: dict[tuple[object, ...], object] = {}
         self._patterns: dict[tuple[object, ...], _Patterns] = {}
 

@@ -38,10 +38,12 @@ def counting(what: str, *, window: int, window_s: int, most: int, amount: int = 
 
 
 def give_back(what: str, *, window: int) -> None:
-    """Take one request out of the count of a window."""
-    commit(
-        RATE_LIMITS.update(what, window, add={"request_count": -1}, when=exists("request_count"))
-    )
+    """Take one request out of the count of a window. Raises TryAgain for every failure of DynamoDB."""
+    counted = exists("request_count")
+    try:
+        commit(RATE_LIMITS.update(what, window, add={"request_count": -1}, when=counted))
+    except ClientError as error:
+        raise TryAgain from error
 
 
 def find_guesses(what: str) -> Guesses | None:

@@ -12,7 +12,6 @@ from larder.metrics import count
 from larder.rate_limits import repository
 from larder.rate_limits.models import BY_PATH, Limit
 from larder.settings import settings
-from larder.tables import ClientError
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -64,7 +63,7 @@ def take_if_counted(what: str, limit: Limit, *, now: datetime, amount: int = 1) 
 def give_back_if_counted(what: str, limit: Limit, *, now: datetime) -> None:
     """Undo `take_if_counted` of the same moment, for a request that does not count after all. A failure is ignored."""
     if settings().http_rate_limit_enabled:
-        with suppress(TryAgain, ClientError), short_deadline():
+        with suppress(TryAgain), short_deadline():
             repository.give_back(what, window=limit.window_at(now))
 
 

@@ -121,6 +121,27 @@ def read_page(
     )
 
 
+def read_shared(
+    owner: str, first: datetime, end: datetime, *, most: int, pages: int, now: datetime
+) -> list[Run]:
+    """The newest runs of the shared scope, the newest first, from as many pages of 1 MB as `pages`."""
+    found: list[Run] = []
+    within = between("day", _place(first), _place(end))
+    after = None
+    for _ in range(pages):
+        items, after = USAGE.page(
+            equals(owner=owner) & within,
+            consistent=False,
+            backwards=True,
+            keep=missing("scope"),
+            after=after,
+        )
+        found += [_run(item) for item in items if item["expires_at"] > to_epoch_seconds(now)]
+        if len(found) >= most or after is None:
+            break
+    return found[:most]
+
+
 def find(owner: str, place: str, *, now: datetime) -> Run | None:
     item = USAGE.get(owner, f"{_PREFIX}{place}")
     if item is None or item["expires_at"] <= to_epoch_seconds(now):

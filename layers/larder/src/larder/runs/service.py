@@ -34,6 +34,9 @@ MAX_AHEAD = timedelta(minutes=5)
 
 _AT_ONCE = 100
 
+_ENOUGH_SHARED = 20
+"""Runs of the shared scope among the newest ones, so that no older ones are looked for."""
+
 
 def admit(sender: Sender, run: Run, *, now: datetime) -> repository.Packed:
     """Check and count a run before it is stored. Returns its item for `store`.
@@ -64,8 +67,25 @@ def add_explanation(owner: str, run: Run, explanation: ComparisonJson) -> None:
 def recent_runs(
     owner: str, first: datetime, end: datetime, *, limit: int, now: datetime
 ) -> list[Run]:
-    """The newest runs that started from `first` on, but before `end`, the newest first."""
-    return list(_newest(owner, first, end, most=limit, most_tasks=None, now=now).runs)
+    """The newest runs that started from `first` on, but before `end`, the newest first.
+
+    If they are many, and few are of the shared scope, older ones of that scope follow: pull requests can report any
+    number of runs, and what main is compared with must still be found.
+    """
+    newest = list(_newest(owner, first, end, most=limit, most_tasks=None, now=now).runs)
+    if len(newest) < limit or sum(run.scope is None for run in newest) >= _ENOUGH_SHARED:
+        return newest
+    # Those of the same millisecond can come again.
+    places = {run.place for run in newest}
+    older = repository.read_shared(
+        owner,
+        first,
+        newest[-1].started_at + timedelta(milliseconds=1),
+        most=_ENOUGH_SHARED,
+        pages=MAX_FIGURE_PAGES,
+        now=now,
+    )
+    return [*newest, *(run for run in older if run.place not in places)]
 
 
 def read_runs(

@@ -27,7 +27,6 @@ from larder.sso.models import Identity, IdentityProvider, VerifiedBy
 from larder.sso.refusals import Refusal, SignInRefused
 from larder.sso.state import PendingSignIn, flow_of, unsealed
 from larder.sso.tokens import Tokens, exchange_code, userinfo
-from larder.tables import commit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -149,7 +148,7 @@ def _tokens(
         )
     except SignInRefused as refused:
         if refused.code is Refusal.INVALID_CODE:
-            commit(repository.spending_state(pending.state_hash, now=now))
+            repository.spend_state(pending.state_hash, now=now)
         else:
             give_back_if_counted(counter, REFUSED_CODES, now=now)
         raise

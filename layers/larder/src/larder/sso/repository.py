@@ -205,6 +205,11 @@ def spending_state(state_hash: str, *, now: datetime) -> Write:
     return IDENTITY.put(item, when=missing("pk"))
 
 
+def spend_state(state_hash: str, *, now: datetime) -> None:
+    """Spend a state whose sign-in has failed, unless it is spent."""
+    commit(spending_state(state_hash, now=now))
+
+
 def is_state_spent(state_hash: str) -> bool:
     return IDENTITY.get(f"sso-state#{state_hash}", _USED) is not None
 
