@@ -10,8 +10,8 @@ from typing import NamedTuple
 from larder_proxy.spool import Body
 from larder_proxy.transfers import Kept
 
-TOLD_SECONDS = 60
-"""How long a miss counts that the tool was told. Some ask for the same entry hundreds of times."""
+ANSWERED_SECONDS = 60
+"""How long a miss counts that was the answer to a tool. Some ask for the same entry hundreds of times."""
 
 AHEAD_SECONDS = 0.5
 """How long it counts if it was learned before the tool asked. Another job can be storing the entry."""
@@ -43,8 +43,8 @@ class _Entry:
         self.until = self.stored_at = 0.0
         """Until when `MISSING` counts, and when an upload of the entry began or ended."""
         self.missed_at: float | None = None
-        """When the tool was told for the first time, and whether it was told the miss of now."""
-        self.is_told = False
+        """When the tool had this answer for the first time, and whether it had that of now."""
+        self.is_answer = False
         self.held: Kept | None = None
         self.upload: Upload | None = None
 
@@ -80,8 +80,8 @@ class Memory:
                 and time.monotonic() < found.until
             )
 
-    def miss(self, key: tuple[str, str], asked_at: float, *, is_told: bool = True) -> bool:
-        """Remember that an entry was not there when Larder was asked. Whether the tool is told for the first time.
+    def miss(self, key: tuple[str, str], asked_at: float, *, is_answer: bool = True) -> bool:
+        """Remember that an entry was not there when Larder was asked. Whether the tool gets it for the first time.
 
         It does not count if the entry was stored meanwhile. Nor is it remembered from each answer on: a tool that keeps
         asking would never learn that another computer has stored it.
@@ -91,10 +91,14 @@ class Memory:
             one = self._of(key)
             is_known = one.state is State.MISSING and now < one.until
             is_free = one.state in (State.UNKNOWN, State.MISSING, State.EXPECTED)
-            if is_free and one.stored_at < asked_at and not (is_known and one.is_told >= is_told):
-                one.state, one.is_told = State.MISSING, is_told
-                one.until = now + (TOLD_SECONDS if is_told else AHEAD_SECONDS)
-            is_first = is_told and one.missed_at is None
+            if (
+                is_free
+                and one.stored_at < asked_at
+                and not (is_known and one.is_answer >= is_answer)
+            ):
+                one.state, one.is_answer = State.MISSING, is_answer
+                one.until = now + (ANSWERED_SECONDS if is_answer else AHEAD_SECONDS)
+            is_first = is_answer and one.missed_at is None
             if is_first:
                 one.missed_at = now
             return is_first
@@ -129,7 +133,7 @@ class Memory:
                 self.held_bytes += one.held.size if one.held is not None else 0
                 self.changed.notify_all()
             if missing_since is not None:
-                self.miss((hash, ""), missing_since, is_told=False)
+                self.miss((hash, ""), missing_since, is_answer=False)
         if found is not None:
             found.close()
 
@@ -162,7 +166,7 @@ class Memory:
     # Uploads ----------------------------------------------------------------------------------------
 
     def missed_at(self, key: tuple[str, str]) -> float | None:
-        """When the tool was told of its miss, since the last upload."""
+        """When the tool got a miss, since the last upload."""
         with self.changed:
             found = self._entries.get(key)
             return None if found is None else found.missed_at

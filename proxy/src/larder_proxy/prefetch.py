@@ -103,7 +103,7 @@ class Prefetch:
             return
         for hash, size in sizes.items():
             if size is None:
-                self._memory.miss((hash, ""), asked_at, is_told=False)
+                self._memory.miss((hash, ""), asked_at, is_answer=False)
             elif size > LARGEST:
                 self._memory.begin(hash, is_wanted=False)
 
