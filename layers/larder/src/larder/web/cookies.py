@@ -61,7 +61,7 @@ def clearing_cookies(request: Request) -> list[Cookie]:
 
 
 def ended_cookies_cleared(request: Request) -> list[Cookie]:
-    """Cookies that delete those of a request without a session, if one of ours signed it. Otherwise it is not ours."""
+    """Cookies that delete those of a session that has ended. A session token without our signature is not ours."""
     if session_token(request) is not None:
         return clearing_cookies(request)
     return ambiguous_cookies_cleared(request)
