@@ -16,7 +16,7 @@ import httpx
 import pytest
 from larder_proxy.clients import CLIENTS, TOOLS, find_entry
 from larder_proxy.spool import Spool
-from larder_proxy.upstream import _REFUSED_SECONDS, INLINE
+from larder_proxy.upstream import _REFUSED_SECONDS, INLINE, _message
 
 from larder.usage import events
 
@@ -643,3 +643,17 @@ def test_files_that_a_result_names_count_as_no_lookups(
     assert [(one["hash"], one["event"]) for one in deployment.events()] == [
         (f"moon-ac-{SHA}", "HIT")
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"error": {"code": "blocked", "message": "Ask Ada."}}', ": Ask Ada."),
+        ('{"error": {"message": "a\\u001b[31m\\u202eb"}}', ": a [31m b"),
+        ('{"error": {"code": "blocked"}}', ""),
+        ("<html>", ""),
+    ],
+)
+def test_the_line_about_a_refusal_has_what_larder_says(text: str, said: str) -> None:
+    """Such as the operator's reason of a block. No control character of a server reaches the terminal."""
+    assert _message(text) == said

@@ -374,7 +374,7 @@ class Upstream:
         elif status == 404 and what == "an upload" and not _code(text):
             self.turn_off(_ELSEWHERE)
         elif status != 404 or what == "an upload":
-            self.say_once(f"{what} {code}", f"Larder refuses {what} ({code})")
+            self.say_once(f"{what} {code}", f"Larder refuses {what} ({code}){_message(text)}")
         return self.refusal or code
 
     def tell_damaged(self) -> None:
@@ -424,8 +424,17 @@ def _wait(reply: Reply | None, attempt: int) -> float:
 
 def _code(text: str) -> str:
     """The code of an error of Larder, `""` if it has none."""
+    return "".join(char for char in _error(text, "code")[:60] if char.isalnum() or char in "_-")
+
+
+def _message(text: str) -> str:
+    """What an error of Larder says, for a terminal, after a colon. `""` if it says nothing."""
+    said = _error(text, "message")[:400]
+    return f": {''.join(char if char.isprintable() else ' ' for char in said)}" if said else ""
+
+
+def _error(text: str, field: str) -> str:
     try:
-        found = json.loads(text)["error"]["code"]
+        return str(json.loads(text)["error"][field])
     except (ValueError, KeyError, TypeError):
         return ""
-    return "".join(char for char in str(found)[:60] if char.isalnum() or char in "_-")
