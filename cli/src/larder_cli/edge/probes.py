@@ -238,7 +238,7 @@ def _vectors(probing: Probing, upload: Upload) -> Iterator[tuple[dict[str, Any],
     yield _event("PUT", put, {**length, **SENT}), 200
     yield _event("PUT", put, {"content-length": "101"}), 413
     yield _event("PUT", put, {"transfer-encoding": "chunked"}), 411
-    yield _event("PUT", put, {**length, "x-artifact-tag": "not base64!"}), 400
+    yield _event("PUT", put, {**length, "x-artifact-tag": "x" * 601}), 400
     yield _event("PUT", get, length), 404
     yield _event("GET", get, {}), 200
     yield _event("GET", expired, {}), 404
