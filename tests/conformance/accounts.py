@@ -204,6 +204,14 @@ ACCOUNTS = (
         )
         for name in ("name", "email", "password")
     ),
+    case("3.2-name", "a name is a string", sign_up(name=""), row="the name is a"),
+    case(
+        "3.2-image-form",
+        "an image is a URL",
+        sign_up(image="ftp://a.example/b"),
+        row="the image is",
+    ),
+    case("3.2-email", "an email is an address", sign_up(email="b@localhost"), row="the email is"),
     case("3.4-sign-up-7", "a password has at least 8", sign_up(password="1234567"), status=400),
     case("3.4-sign-up-128", "and at most 128 characters", sign_up(password="x" * 128)),
     case("3.4-sign-up-129", "not more", sign_up(password="x" * 129), status=400),

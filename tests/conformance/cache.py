@@ -44,6 +44,9 @@ OTHER_KEY = ask(
 )
 BY_OTHER_KEY = {"authorization": "Bearer {0[key]}"}
 
+DESCRIBES = "`x-artifact-client-ci` and"
+"""The row about headers that only describe an artifact."""
+
 TAG = "x-artifact-tag"
 
 CACHE = (
@@ -74,6 +77,7 @@ CACHE = (
         "another duration is invalid",
         put(x_artifact_duration="soon"),
         status=400,
+        row='`duration` is a "number (milliseconds)"',
     ),
     case(
         "1.2-tag",
@@ -108,6 +112,7 @@ CACHE = (
         "a tag that is not base64 is invalid",
         put(x_artifact_tag="no base64!"),
         status=400,
+        row='the tag is "base64"',
     ),
     case(
         "1.2-ci-50",
@@ -115,20 +120,36 @@ CACHE = (
         put(x_artifact_client_ci="c" * 50),
         status=202,
     ),
-    case("1.2-ci-51", "a longer name is invalid", put(x_artifact_client_ci="c" * 51), status=400),
+    case(
+        "1.2-ci-51",
+        "a longer name is invalid",
+        put(x_artifact_client_ci="c" * 51),
+        status=400,
+        row=DESCRIBES,
+    ),
     case(
         "1.2-ci-text",
         "the name of the CI is a string",
         put(x_artifact_client_ci="bügel"),
         status=202,
-        row="`x-artifact-client-ci` is a",
     ),
     case(
         "1.2-interactive-0", "interactive is 0", put(x_artifact_client_interactive="0"), status=202
     ),
     case("1.2-interactive-1", "or 1", put(x_artifact_client_interactive="1"), status=202),
     case(
-        "1.2-interactive-2", "and nothing else", put(x_artifact_client_interactive="2"), status=400
+        "1.2-interactive-2",
+        "and nothing else",
+        put(x_artifact_client_interactive="2"),
+        status=400,
+        row=DESCRIBES,
+    ),
+    case(
+        "1.2-event-duration-least",
+        "a duration of an event is a number of milliseconds",
+        events({**EVENT, "duration": -1}),
+        status=400,
+        row='`duration` is a "number"',
     ),
     case(
         "1.2-hash-text",
@@ -153,7 +174,7 @@ CACHE = (
         status=200,
     ),
     case(
-        "1.2-event-duration",
+        "1.2-event-duration-least",
         "the duration of an event is optional",
         events(without("duration")),
         status=200,
@@ -261,12 +282,14 @@ CACHE = (
         "with its bound",
         events(EVENT, x_artifact_client_ci="c" * 51),
         status=400,
+        row=DESCRIBES,
     ),
     case(
         "1.4-events-interactive",
         "and interactive with its values",
         events(EVENT, x_artifact_client_interactive="yes"),
         status=400,
+        row=DESCRIBES,
     ),
     case(
         "1.4-events-array",
@@ -312,6 +335,7 @@ CACHE = (
         "an invalid query value is 400",
         ask("PUT", HASH, body=b"x", query="teamId=a&teamId=%00"),
         status=400,
+        row='"400: an invalid query value"',
     ),
     case(
         "1.4-put-empty",
@@ -331,6 +355,7 @@ CACHE = (
         put(),
         ask("GET", HASH, headers={"x-artifact-client-ci": "c" * 51}),
         status=400,
+        row=DESCRIBES,
     ),
     case(
         "1.4-get-interactive",
@@ -338,6 +363,7 @@ CACHE = (
         put(),
         ask("GET", HASH, headers={"x-artifact-client-interactive": "2"}),
         status=400,
+        row=DESCRIBES,
     ),
     case(
         "1.4-get-type",

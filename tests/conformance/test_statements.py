@@ -32,6 +32,7 @@ NOT_OF_ONE_REPLY = {
     "`customKeyGenerator`": "needs a module of an integrator",
     "`schema`": "is not visible to clients",
     "expired keys": "needs many of them, and time",
+    "`revokeOtherSessions`": "is about the token of the request",
     '"sendResetPassword is called"': "needs an hour",
     "called with `request`": "needs a module of an integrator",
 }

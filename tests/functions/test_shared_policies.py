@@ -158,12 +158,12 @@ def test_a_request_counts_against_its_rate_limits(
     option("http_rate_limit_enabled", "true")
     event = sample(handler.split(".")[1], cloud)
     invoke(handler, event)
-    # An invitation also counts for the address, a change of address for the user, and a reported run for its key. A run
-    # that is shown only counts if it exists and is compared again.
+    # An invitation also counts for the address, a change of address for the user, and a reported run for its user,
+    # its owner and the deployment. A run that is shown only counts if it exists and is compared again.
     limits = {
         "teams.invite_members.handler": 2,
         "accounts.change_email.handler": 2,
-        "usage.record_run.handler": 2,
+        "usage.record_run.handler": 3,
         "usage.get_run.handler": 0,
     }.get(handler, 1)
     items = aws.dynamodb().scan(TableName=settings().rate_limits_table)["Items"]

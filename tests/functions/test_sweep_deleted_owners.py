@@ -74,7 +74,7 @@ def full(owner: Owner) -> Owner:
     """The owner with every kind of data."""
     fill(owner.send)
     change_state(owner.id, quota_bytes=1)
-    assert owner.send("PUT", "/v8/artifacts/refused", body=b"too large").status == 413
+    assert owner.send("PUT", "/v8/artifacts/refused", body=b"too large").status == 403
     assert any(hash.startswith("#refused#") for hash in stored_of(owner.id)[ARTIFACTS.name()])
     change_state(owner.id, quota_bytes=10**9)
     assert all(stored_of(owner.id).values())
