@@ -174,7 +174,7 @@ CACHE = (
         status=200,
     ),
     case(
-        "1.2-event-duration-least",
+        "1.2-event-duration",
         "the duration of an event is optional",
         events(without("duration")),
         status=200,
