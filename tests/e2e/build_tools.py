@@ -12,7 +12,11 @@ from typing import NamedTuple
 
 from .cloud import LocalCloud
 
-LINE = re.compile(r"Larder: (\d+) hits, (\d+) misses, (\d+) stored \([\d.]+ MB\), (\d+) refused")
+LINE = re.compile(
+    r"^Larder: (?:no cache: .+\. )?(\d+) hits(?: \(\d+ s saved\))?, (\d+) misses, "
+    r"(\d+) stored \([\d.]+ MB\)(?:, (\d+) not stored \(.+\))?$",
+    re.MULTILINE,
+)
 SECONDS = 120
 
 
@@ -22,7 +26,14 @@ class Counts(NamedTuple):
     hits: int
     misses: int
     stored: int
-    refused: int
+    not_stored: int
+
+
+def counted(output: str) -> Counts:
+    """The counts of the closing line."""
+    found = LINE.search(output)
+    assert found, output
+    return Counts(*(int(count or 0) for count in found.groups()))
 
 
 def settings(cloud: LocalCloud, home: Path, token: str | None = None) -> dict[str, str]:
@@ -55,6 +66,4 @@ def run(larder: Path, root: Path, env: Mapping[str, str], *build: str) -> tuple[
         timeout=SECONDS,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    match = LINE.search(done.stderr)
-    assert match, done.stderr
-    return Counts(*map(int, match.groups())), done.stdout + done.stderr
+    return counted(done.stderr), done.stdout + done.stderr

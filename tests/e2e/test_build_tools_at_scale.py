@@ -52,7 +52,7 @@ def test_builds_at_once_and_jobs_one_after_the_other_with_ten_functions(
     with ThreadPoolExecutor() as pool:
         for counts, _ in pool.map(lambda one: one.build(larder, env), (first, second)):
             assert counts.hits + counts.misses == TASKS
-            assert (counts.stored, counts.refused) == (counts.misses, 0)
+            assert (counts.stored, counts.not_stored) == (counts.misses, 0)
     for job in ("second job", "third job"):
         assert copy(job).build(larder, env)[0] == Counts(TASKS, 0, 0, 0)
     headers = {"Authorization": f"Bearer {small_cloud.token}"}

@@ -327,8 +327,8 @@ def test_a_killed_larder_proxy_fails_no_compile_and_starts_again(
         while not workspace.outputs():
             assert build.poll() is None
             time.sleep(0.02)
-        state = json.loads((tmp_path / ".cache/larder/proxy.json").read_text())
-        os.kill(state["pid"], signal.SIGKILL)
+        pid, *_ = json.loads((tmp_path / ".cache/larder/proxy.json").read_text())
+        os.kill(pid, signal.SIGKILL)
         assert build.wait(SECONDS) == 0
         built = workspace.digests()
         assert len(built) == SOURCES

@@ -190,7 +190,7 @@ def test_rush_restores_from_the_proxy_of_the_user(
         variables = start()
         _, built = build()
         while json.loads(proxy("status"))["stored"] != 1:
-            assert json.loads(proxy("status"))["failed"] == 0
+            assert json.loads(proxy("status"))["not_stored"] == {}
         said, restored = build()
         counts = json.loads(proxy("status"))
         proxy("stop")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,6 +11,7 @@ import httpx
 import pytest
 
 from . import monorepo, turbo
+from .build_tools import counted
 from .cloud import LocalCloud, running
 
 pytestmark = pytest.mark.e2e
@@ -21,9 +21,6 @@ VERSIONS = (
     *(pytest.param(version, marks=pytest.mark.thorough) for version in ("2.3.4", "1.13.4")),
 )
 SIZES = {"100 B": 100, "4.4 MB": 4_400_000, "4.6 MB": 4_600_000, "120 MB": 120_000_000}
-LINE = re.compile(
-    r"Larder: (\d+) hits, (\d+) misses, (\d+) stored \([\d.]+ MB\), (\d+) refused$", re.MULTILINE
-)
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +56,6 @@ def through(larder: Path, client: turbo.Client) -> turbo.Client:
     return replace(client, command=script)
 
 
-def counted(run: turbo.Run) -> tuple[int, ...]:
-    """The hits, misses, stored and refused entries of the closing line."""
-    found = LINE.search(run.text)
-    assert found, run.text
-    return tuple(map(int, found.groups()))
-
-
 @pytest.mark.parametrize(
     "signature",
     [
@@ -94,7 +84,7 @@ def test_artifacts_of_every_size_are_restored_byte_for_byte(
     packages = len(SIZES) + 1
 
     cold = turbo.build(client, root)
-    assert counted(cold) == (0, packages, packages, 0)
+    assert counted(cold.text) == (0, packages, packages, 0)
     built = monorepo.output_digests(root)
     lost = {"sized-2", "sized-3"} if signature and not has_edge else set()
     for one in (client, direct):
@@ -178,4 +168,4 @@ def test_a_build_succeeds_with_a_key_that_cannot_store(
     root = fresh_monorepo(turbo.NEWEST, seed=f"{permissions}", template=short_monorepo)
     run = turbo.build(through(larder, one), root)
     assert run.text.count(said) == 1
-    assert counted(run)[:3] == (0, run.total, 0)
+    assert counted(run.text)[:3] == (0, run.total, 0)
