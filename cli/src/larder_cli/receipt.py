@@ -1,12 +1,12 @@
 """What a user leaves behind: the receipt of the commands that take access away."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from larder import clock
-from larder_cli.output import Record, echo, print_table
+from larder_cli.output import Record, echo, print_record, print_table
 
 if TYPE_CHECKING:
     from larder.teams.models import TeamMembership
@@ -39,65 +39,64 @@ def _role(membership: "TeamMembership") -> str:
     return f"{member.role.value} ({member.managed_by}: {member.group or 'everyone'})"
 
 
-def receipt_record(traces: "Iterable[Traces]", rotated: Sequence[Record] = ()) -> Record:
-    found = list(traces)
-    return {
-        "known_keys": _known(found),
-        "rules": [
-            {"team": _slug(one.team_id), "id": rule_id} for one in found for rule_id in one.rules
-        ],
-        "rotated": list(rotated),
-    }
+def print_with_receipt(
+    record: Record,
+    email: str,
+    traces: "Iterable[Traces]",
+    *,
+    rotates: bool = False,
+    as_json: bool,
+) -> None:
+    """Print a record, what of the user still works, and how to end it.
+
+    With `rotates`, the keys of teams that the user knows are replaced first.
+    """
+    found = [(_slug(one.team_id), one) for one in traces]
+    rotated = [new for team, one in found for new in _rotated(team, one)] if rotates else []
+    known, rules = _known(found), _rules(found)
+    more = {"known_keys": known, "rules": rules, "rotated": rotated}
+    print_record({**record, **(more if as_json else {})}, as_json=as_json)
+    if not as_json:
+        _print_receipt(email, known, rules, rotated)
 
 
-def print_receipt(email: str, traces: "Iterable[Traces]", rotated: Sequence[Record] = ()) -> None:
-    """What still works after the command, and how to end it. `rotated` are the new keys, with their secrets."""
-    found = list(traces)
+def _print_receipt(
+    email: str, known: Sequence[Record], rules: Sequence[Record], rotated: Sequence[Record]
+) -> None:
     for one in rotated:
         echo(
             "",
             f"{one['team']}: {one['key_id']} replaces {one['replaces']}. The new key: {one['key']}",
         )
     replaced = {one["replaces"] for one in rotated}
-    if known := [one for one in _known(found) if one["id"] not in replaced]:
+    if left := [one for one in known if one["id"] not in replaced]:
         echo("", f"{email} knows these keys of teams, which go on to work. Rotate them:")
-        print_table(known, ("team", "id", "name", "can", "ends_at"), empty="", as_json=False)
+        print_table(left, ("team", "id", "name", "can", "ends_at"), empty="", as_json=False)
         echo("`larder keys rotate ID` replaces one key, --rotate-known all of them.")
-    rules = [f"{_slug(one.team_id)} {rule_id}" for one in found for rule_id in one.rules]
     if rules:
-        echo("", f"{email} has added these rules, which still give tokens to CI jobs:", *rules)
+        listed = (f"{one['team']} {one['id']}" for one in rules)
+        echo("", f"{email} has added these rules, which still give tokens to CI jobs:", *listed)
         echo(
             "`larder trust show TEAM RULE` shows a rule, `larder trust remove TEAM RULE` removes it."
         )
-    if not known and not rules:
+    if not left and not rules:
         echo("", f"{email} knows no other key of a team, and has added no rule.")
 
 
-def rotate_known(traces: "Iterable[Traces]") -> list[Record]:
-    """Replace the keys of teams that the user knows. A warning names one that cannot be replaced."""
+def _rotated(team: str, traces: "Traces") -> Iterator[Record]:
+    """Replace the keys of the team that the user knows. A warning names one that cannot be replaced."""
     from larder.api_keys.service import rotate_key
     from larder.errors import LarderError
 
-    rotated: list[Record] = []
-    for one in traces:
-        for key, _ in one.known_keys:
-            try:
-                made = rotate_key(key.id, overlap_s=_OVERLAP_S, now=clock.now())
-            except LarderError as error:
-                echo(
-                    f"Warning: {key.id} of {_slug(one.team_id)} was not replaced: {error}", err=True
-                )
-                continue
-            if made is not None:
-                new, raw = made
-                record = {
-                    "team": _slug(one.team_id),
-                    "replaces": key.id,
-                    "key_id": new.id,
-                    "key": raw,
-                }
-                rotated.append(record)
-    return rotated
+    for key, _ in traces.known_keys:
+        try:
+            made = rotate_key(key.id, overlap_s=_OVERLAP_S, now=clock.now())
+        except LarderError as error:
+            echo(f"Warning: {key.id} of {team} was not replaced: {error}", err=True)
+            continue
+        if made is not None:
+            new, raw = made
+            yield {"team": team, "replaces": key.id, "key_id": new.id, "key": raw}
 
 
 def _slug(team_id: str) -> str:
@@ -107,15 +106,19 @@ def _slug(team_id: str) -> str:
     return team_id if team is None else team.slug
 
 
-def _known(traces: "Iterable[Traces]") -> list[Record]:
+def _known(found: "Iterable[tuple[str, Traces]]") -> list[Record]:
     return [
         {
-            "team": _slug(one.team_id),
+            "team": team,
             "id": key.id,
             "name": key.name,
             "can": ", ".join(key.permissions.get("artifacts", ())),
             "ends_at": ends_at,
         }
-        for one in traces
+        for team, one in found
         for key, ends_at in one.known_keys
     ]
+
+
+def _rules(found: "Iterable[tuple[str, Traces]]") -> list[Record]:
+    return [{"team": team, "id": rule_id} for team, one in found for rule_id in one.rules]

@@ -22,7 +22,7 @@ from larder_cli.owner_state import (
     state_record,
     stored_record,
 )
-from larder_cli.receipt import rotate_known_option
+from larder_cli.receipt import print_with_receipt, rotate_known_option
 from larder_cli.users import require_proven_user, require_user, unverified_option
 
 if TYPE_CHECKING:
@@ -338,7 +338,6 @@ def add_member(team: str, email: str, role: str, unverified: bool, as_json: bool
     """Add the user EMAIL to TEAM, or change a member's role."""
     from larder.teams import members
     from larder.trust.makers import notify_of_member, traces_in
-    from larder_cli import receipt
 
     found = require_team(team)
     user = require_proven_user(
@@ -355,9 +354,10 @@ def add_member(team: str, email: str, role: str, unverified: bool, as_json: bool
     if demoted:
         context = operator_mail_context("larder teams add-member")
         notify(found.slug, lambda: notify_of_member(found.id, user.id, context))
-    print_record({**record, **(receipt.receipt_record(traces) if as_json else {})}, as_json=as_json)
-    if demoted and not as_json:
-        receipt.print_receipt(user.email, traces)
+    if demoted or as_json:
+        print_with_receipt(record, user.email, traces, as_json=as_json)
+    else:
+        print_record(record, as_json=False)
 
 
 @teams.command(
@@ -433,7 +433,6 @@ def remove_member(team: str, email: str, rotate_known: bool, as_json: bool) -> N
     from larder.api_keys.service import delete_keys_of_member
     from larder.teams import members
     from larder.trust.makers import notify_of_member, traces_in
-    from larder_cli import receipt
 
     found, user = require_team(team), require_user(email)
     context = operator_mail_context("larder teams remove-member")
@@ -445,12 +444,8 @@ def remove_member(team: str, email: str, rotate_known: bool, as_json: bool) -> N
     except MemberNotFound:
         raise click.ClickException(f"{user.email} is not a member of {found.slug}") from None
     traces = [traces_in(found.id, user, now=clock.now())]
-    rotated = receipt.rotate_known(traces) if rotate_known else []
     record = {"team": found.slug, "email": user.email, "removed": True}
-    more = receipt.receipt_record(traces, rotated) if as_json else {}
-    print_record({**record, **more}, as_json=as_json)
-    if not as_json:
-        receipt.print_receipt(user.email, traces, rotated)
+    print_with_receipt(record, user.email, traces, rotates=rotate_known, as_json=as_json)
 
 
 @teams.command(

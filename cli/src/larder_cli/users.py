@@ -21,7 +21,7 @@ from larder_cli.owner_state import (
     state_record,
     stored_record,
 )
-from larder_cli.receipt import rotate_known_option
+from larder_cli.receipt import holdings_record, print_with_receipt, rotate_known_option
 
 if TYPE_CHECKING:
     from larder.accounts.models import User
@@ -189,16 +189,11 @@ def show(email: str, as_json: bool) -> None:
     rules that they added.
     """
     from larder.trust.holdings import holdings_of
-    from larder_cli import receipt
 
     user = require_user(email)
     holdings = holdings_of(user, now=clock.now())
-    more = receipt.holdings_record(holdings)
-    if as_json:
-        more = {**more, **receipt.receipt_record(holdings.traces)}
-    _print_user(user, as_json=as_json, **more)
-    if not as_json:
-        receipt.print_receipt(user.email, holdings.traces)
+    record = {**_with_state(user), **holdings_record(holdings)}
+    print_with_receipt(record, user.email, holdings.traces, as_json=as_json)
 
 
 @users.command(
@@ -222,7 +217,7 @@ def set_(email: str, as_json: bool, **typed: Any) -> None:
     check_change(change)
     user = require_user(email)
     change_state(user.id, change)
-    _print_user(user, as_json=as_json)
+    print_record(_with_state(user), as_json=as_json)
 
 
 @users.command(
@@ -297,22 +292,18 @@ def suspend(email: str, rotate_known: bool, as_json: bool) -> None:
     """
     from larder.accounts.access import suspend_user
     from larder.teams.members import note_access_changed
-    from larder.trust.holdings import holdings_of
-    from larder.trust.makers import notify_of_user
-    from larder_cli import receipt
+    from larder.trust.makers import notify_of_user, traces_of
     from larder_cli.teams import notify
 
     user, now = require_user(email), clock.now()
     with _explain_deleted_user(user):
         suspended = suspend_user(user.id, now=now)
     note_access_changed(user.id)
-    traces = holdings_of(user, now=now).traces
+    traces = traces_of(user, now=now)
     context = operator_mail_context("larder users suspend")
     notify("the teams", lambda: notify_of_user(user, context))
-    rotated = receipt.rotate_known(traces) if rotate_known else []
-    _print_access(suspended, as_json=as_json, **receipt.receipt_record(traces, rotated))
-    if not as_json:
-        receipt.print_receipt(user.email, traces, rotated)
+    record = _access_record(suspended)
+    print_with_receipt(record, user.email, traces, rotates=rotate_known, as_json=as_json)
 
 
 @users.command("resume", epilog=examples("larder users resume ada@acme.example"))
@@ -331,20 +322,18 @@ def resume(email: str, as_json: bool) -> None:
     with _explain_deleted_user(user):
         resumed = resume_user(user.id)
     note_access_changed(user.id)
-    _print_access(resumed, as_json=as_json)
+    print_record(_access_record(resumed), as_json=as_json)
     if not as_json and not resumed.has_access(clock.now()):
         echo("", f"{resumed.email} has access again after the next sign-in with their company.")
 
 
-def _print_access(user: "User", *, as_json: bool, **more: Any) -> None:
-    """`more` is only in JSON."""
-    record = {
+def _access_record(user: "User") -> Record:
+    return {
         "id": user.id,
         "email": user.email,
         "access_until_at": user.access_until,
         "suspended_at": user.suspended_at,
     }
-    print_record({**record, **more} if as_json else record, as_json=as_json)
 
 
 @users.command("end-sessions", epilog=examples("larder users end-sessions ada@acme.example"))
@@ -428,8 +417,7 @@ def _how_to_revoke_keys(email: str) -> str:
     return f"`larder keys list --user {email}` lists them, `larder keys revoke KEY_ID` revokes one."
 
 
-def _print_user(user: "User", *, as_json: bool, **more: Any) -> None:
+def _with_state(user: "User") -> Record:
     from larder.teams.state import read_state
 
-    state = state_record(user.id, read_state(user.id))
-    print_record({**_record(user), **state, **more}, as_json=as_json)
+    return {**_record(user), **state_record(user.id, read_state(user.id))}

@@ -11,7 +11,7 @@ from larder import clock
 from larder_cli.commands import TargetCommand, examples, json_option
 from larder_cli.mail_context import operator_mail_context
 from larder_cli.output import Record, echo, print_json, print_record, print_table
-from larder_cli.receipt import rotate_known_option
+from larder_cli.receipt import print_with_receipt, rotate_known_option
 
 if TYPE_CHECKING:
     from larder.accounts.access import Person
@@ -242,9 +242,7 @@ def unlink(id: str, email: str, rotate_known: bool, as_json: bool) -> None:
     """
     from larder.accounts.linking import unlink_for_operator
     from larder.api_keys.service import delete_keys_of_member
-    from larder.trust.holdings import holdings_of
-    from larder.trust.makers import notify_of_member, traces_in
-    from larder_cli import receipt
+    from larder.trust.makers import notify_of_member, traces_in, traces_of
     from larder_cli.teams import notify
     from larder_cli.users import require_user
 
@@ -257,13 +255,9 @@ def unlink(id: str, email: str, rotate_known: bool, as_json: bool) -> None:
     for team_id in left:
         notify(team_id, partial(notify_of_member, team_id, user.id, context))
         delete_keys_of_member(team_id, user.id)
-    traces += holdings_of(user, now=now).traces
-    rotated = receipt.rotate_known(traces) if rotate_known else []
+    traces += traces_of(user, now=now)
     record = {"id": id, "email": user.email, "unlinked": True, "teams_left": left}
-    more = receipt.receipt_record(traces, rotated) if as_json else {}
-    print_record({**record, **more}, as_json=as_json)
-    if not as_json:
-        receipt.print_receipt(user.email, traces, rotated)
+    print_with_receipt(record, user.email, traces, rotates=rotate_known, as_json=as_json)
 
 
 @click.command(

@@ -118,6 +118,11 @@ def traces_in(team_id: str, user: User, *, now: datetime) -> Traces:
     )
 
 
+def traces_of(user: User, *, now: datetime) -> list[Traces]:
+    """The same in all of their teams."""
+    return [traces_in(team_id, user, now=now) for team_id in teams_of(user.id)]
+
+
 def _known(key: ApiKey, user: User, now: datetime) -> KnownKey:
     end = grace_end(key, since=now) if key.made_by == user.id else None
     return KnownKey(key, end or key.expires_at)
