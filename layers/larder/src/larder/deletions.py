@@ -68,8 +68,9 @@ def settle_keys(*, now: datetime, has_time: Callable[[], bool]) -> None:
         if not has_time():
             return
         for team_id in team_ids:
-            makers = [key.made_by for key in orphans.made_keys(team_id) if key.made_by]
-            orphans.settle(team_id, accounts.find_users(makers), now=now)
+            keys = orphans.made_keys(team_id)
+            makers = accounts.find_users([key.made_by for key in keys if key.made_by])
+            orphans.settle(team_id, keys, makers, now=now)
         members.finish_settling(user_id, version)
 
 

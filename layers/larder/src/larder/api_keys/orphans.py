@@ -4,7 +4,7 @@ The person who made such a key knows its secret. So when they leave the team, lo
 ends after a period of grace. An owner or admin takes it over by rotating it, or by giving it another expiry.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -36,10 +36,13 @@ def grace_end(key: ApiKey, *, since: datetime) -> datetime | None:
     return end if key.expires_at is None else min(end, key.expires_at)
 
 
-def settle(team_id: str, users: "Mapping[str, User]", *, now: datetime) -> None:
+def settle(
+    team_id: str, keys: Iterable[ApiKey], users: "Mapping[str, User]", *, now: datetime
+) -> None:
     """Begin the grace of the keys whose maker can no longer make them, and end it for those whose maker is back.
 
-    `users` are the makers who exist, by id. Doing it again changes nothing. Raises TryAgain.
+    `keys` are those of `made_keys`, and `users` the makers who exist, by id. Doing it again changes nothing. Raises
+    TryAgain.
     """
     roles = roles_in(team_id, users)
     present = {
@@ -47,7 +50,7 @@ def settle(team_id: str, users: "Mapping[str, User]", *, now: datetime) -> None:
         for user_id, role in roles.items()
         if role.names_trusted and users[user_id].has_access(now)
     }
-    for key in made_keys(team_id):
+    for key in keys:
         _settle(key, is_orphaned=key.made_by not in present, now=now)
 
 
