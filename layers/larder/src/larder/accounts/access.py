@@ -90,13 +90,14 @@ def settle_access(
     changes nothing more. Raises TryAgain.
     """
     users, linked = _users_of(provider, former_domains)
+    others = [one for one in list_providers() if one.id != provider.id]
 
     def settled(user: User) -> User:
         ends_at = user.access_until
         if _is_managed(provider, user, linked):
             ends_at = ends_at or now + timedelta(days=provider.keys_days)
             return replace(user, access_until=ends_at, managed_by=provider.id)
-        other = _other_provider(user, provider)
+        other = _managing(others, user)
         if canonical(user.email) in provider.exceptions or (
             other is None and ends_at is not None and now < ends_at
         ):
@@ -159,12 +160,11 @@ def _domain_of(user: User) -> str:
     return canonical(user.email).rpartition("@")[2]
 
 
-def _other_provider(user: User, provider: IdentityProvider) -> str | None:
-    """The id of another provider that manages the user."""
+def _managing(providers: Collection[IdentityProvider], user: User) -> str | None:
+    """The id of the one of the providers that manages the user, if any."""
     address = canonical(user.email)
     ids = {one.provider_id for one in repository.list_provider_accounts(user.id)}
-    others = [one for one in list_providers() if one.id != provider.id]
-    managing = (one.id for one in others if is_managed(one, address, linked=one.id in ids))
+    managing = (one.id for one in providers if is_managed(one, address, linked=one.id in ids))
     return next(managing, None)
 
 
