@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from larder.errors import IssuerUnavailable
@@ -29,8 +30,9 @@ from larder.sso.state import PendingSignIn, flow_of, unsealed
 from larder.sso.tokens import Tokens, exchange_code, userinfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from larder.issuers.models import Jwk, SignInToken
     from larder.tables import Write
 
 MOST_GROUPS = 500
@@ -208,17 +210,31 @@ def _verified(
     now: datetime,
 ) -> Mapping[str, Any]:
     """The claims of the id token. Raises SignInRefused."""
-    rules = SignInRules(issuer=provider.issuer, client_id=provider.client_id, nonce=pending.nonce)
+    verify = partial(verify_sign_in, now=now)
     try:
-        token = parse_sign_in(id_token, provider.endpoints.algorithms)
-        key = signing_key(provider, token.kid, loopback=loopback, now=now)
-        if key is None:
-            raise SignInRefused(Refusal.INVALID_ID_TOKEN, "kid")
-        verify_sign_in(token, key, rules, now=now)
+        return _signed(provider, id_token, pending, verify, loopback=loopback, now=now)
     except IssuerUnavailable:
         raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, "keys") from None
     except InvalidIdToken as error:
         raise SignInRefused(Refusal.INVALID_ID_TOKEN, str(error)) from None
+
+
+def _signed(
+    provider: IdentityProvider,
+    text: str,
+    pending: PendingSignIn,
+    verify: Callable[[SignInToken, Jwk, SignInRules], None],
+    *,
+    loopback: bool,
+    now: datetime,
+) -> Mapping[str, Any]:
+    """The claims of a JSON web token of the provider. Raises InvalidIdToken, IssuerUnavailable."""
+    token = parse_sign_in(text, provider.endpoints.algorithms)
+    key = signing_key(provider, token.kid, loopback=loopback, now=now)
+    if key is None:
+        raise InvalidIdToken("kid")
+    rules = SignInRules(issuer=provider.issuer, client_id=provider.client_id, nonce=pending.nonce)
+    verify(token, key, rules)
     return token.claims
 
 
@@ -268,16 +284,10 @@ def _userinfo(
     found = userinfo(provider, tokens, loopback=loopback)
     if not isinstance(found, str):
         return found
-    rules = SignInRules(issuer=provider.issuer, client_id=provider.client_id, nonce=pending.nonce)
     try:
-        token = parse_sign_in(found, provider.endpoints.algorithms)
-        key = signing_key(provider, token.kid, loopback=loopback, now=now)
-        if key is None:
-            raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, "userinfo")
-        verify_userinfo(token, key, rules)
+        return _signed(provider, found, pending, verify_userinfo, loopback=loopback, now=now)
     except (IssuerUnavailable, InvalidIdToken):
         raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, "userinfo") from None
-    return token.claims
 
 
 def _completed(claims: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
