@@ -25,8 +25,7 @@ from larder.issuers.urls import host_of, is_loopback
 
 SECONDS = 3.0
 MOST_BYTES = 256 * 1024
-MOST_BYTES_OF_TOKENS = 256 * 1024
-"""Enough for the ids of 3,000 groups. The text of a token is a third larger than its claims."""
+"""Of tokens, enough for the ids of 3,000 groups. The text of a token is a third larger than its claims."""
 _CHUNK = 16 * 1024
 _MOST_KEYS = 100
 _PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
@@ -44,7 +43,6 @@ class Request(NamedTuple):
     url: str
     headers: Mapping[str, str] = _JSON
     form: bytes | None = None
-    most_bytes: int = MOST_BYTES
 
 
 def fetch_keys(issuer: Issuer, origin: str) -> list[Jwk]:
@@ -103,8 +101,7 @@ def fetch_userinfo(url: str, access_token: str, *, loopback: bool) -> dict[str, 
     """
     accepted = "application/json, application/jwt"
     headers = {**_JSON, "Accept": accepted, "Authorization": f"Bearer {access_token}"}
-    request = Request(url, headers, most_bytes=MOST_BYTES_OF_TOKENS)
-    body = _body(request, loopback=loopback)
+    body = _body(Request(url, headers), loopback=loopback)
     if body[:1] != b"{" and body.isascii():
         return body.decode().strip()
     return _json_object(body)
@@ -118,7 +115,7 @@ def post_form(
     Raises Unreachable without a reply.
     """
     sent = {**_JSON, "Content-Type": "application/x-www-form-urlencoded", **headers}
-    request = Request(url, sent, urlencode(form).encode(), MOST_BYTES_OF_TOKENS)
+    request = Request(url, sent, urlencode(form).encode())
     status, body = _reply(request, loopback=loopback)
     try:
         return status, _json_object(body)
@@ -215,8 +212,8 @@ def _exchanged(
     body = b""
     while chunk := response.read(_CHUNK):
         body += chunk
-        if len(body) > request.most_bytes:
-            raise Unreachable(f"the document of {host} is larger than {request.most_bytes} bytes")
+        if len(body) > MOST_BYTES:
+            raise Unreachable(f"the document of {host} is larger than {MOST_BYTES} bytes")
         _left(deadline)
     return response.status, body
 
