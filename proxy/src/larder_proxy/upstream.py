@@ -363,15 +363,16 @@ class Upstream:
         Returns it in short.
         """
         status, text = reply.status, _drop(reply)
-        code = _code(text) or f"status {status}"
+        known = _code(text)
+        code = known or f"status {status}"
         if status in _AGAIN:
             return code
         if status == 401:
             self.turn_off("Larder refuses the token (401)", _REFUSED_SECONDS)
-        elif status == 403 and what == "an upload" and _code(text) in _READ_ONLY:
+        elif status == 403 and what == "an upload" and known in _READ_ONLY:
             self._is_read_only = True
             self.say_once("read only", f"{_CANNOT_STORE}: nothing is uploaded")
-        elif status == 404 and what == "an upload" and not _code(text):
+        elif status == 404 and what == "an upload" and not known:
             self.turn_off(_ELSEWHERE)
         elif status != 404 or what == "an upload":
             self.say_once(f"{what} {code}", f"Larder refuses {what} ({code}){_message(text)}")
