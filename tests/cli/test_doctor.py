@@ -872,6 +872,28 @@ def test_the_deployment_says_what_an_old_client_gets(
     assert repository.found().keys() == {"old-turbo"}
 
 
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ((200, {"said": []}), []),
+        ((200, {"said": ["no cache: No"]}), ["no cache: No."]),
+        ((404, ""), ["It answers 404 to /larder/status."]),
+    ],
+)
+def test_larder_run_says_what_it_has_met_and_takes_every_artifact(
+    repository: Repository, stub: Answering, answer: tuple[int, object], found: list[str]
+) -> None:
+    """With an old turbo, without preflight, and with a large artifact."""
+    repository.write("turbo.json", {})
+    repository.write("node_modules/turbo/package.json", {"version": "2.3.4"})
+    repository.stores(6_000_000)
+    repository.sets(LARDER_PROXY=stub.url)
+    stub.says("GET /larder/status", *answer)
+    findings = repository.found()
+    assert findings.keys() <= {"sidecar"}
+    assert [one["found"] for one in findings.values()] == found
+
+
 def test_every_rule_has_a_test() -> None:
     tested = Path(__file__).read_text()
     assert [id for id in RULES if f'"{id}"' not in tested] == []

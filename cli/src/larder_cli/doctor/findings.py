@@ -155,6 +155,10 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         ),
         # The deployment.
         "unreachable": Rule(_P, "turbo must reach the address. Check it, and the network between."),
+        "sidecar": Rule(
+            _P,
+            "turbo asks larder run or larder proxy, which has met this. Run larder doctor without it to see the cause.",
+        ),
         "not-larder": Rule(_P, "Set the address of Larder, without a path."),
         "wrong-clock": Rule(
             _W,

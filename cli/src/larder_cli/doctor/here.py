@@ -45,7 +45,8 @@ def findings_here(
     yield from _team(client)
     yield from _token(client)
     yield from _signatures(client)
-    yield from _preflight(client, artifacts)
+    if not is_sidecar(client):
+        yield from _preflight(client, artifacts)
     yield from _timeouts(client, artifacts)
     yield from _version(client, version, artifacts, was_offered=was_offered)
     yield from _summaries(client)
@@ -57,6 +58,11 @@ def is_usable(address: str | None) -> bool:
         return False
     url = urlsplit(address)
     return url.scheme == "https" or url.hostname in _LOOPBACK
+
+
+def is_sidecar(client: Settings) -> bool:
+    """Whether turbo asks `larder run` or `larder proxy`, which take artifacts of every size from every turbo."""
+    return client.api is not None and client.api == client.environment.get("LARDER_PROXY")
 
 
 def is_hosted(address: str) -> bool:
@@ -280,7 +286,7 @@ def _version(
     if version.numbers < TESTED[0] or version.numbers[:2] > TESTED[1][:2]:
         found = f"turbo {version.text} is not one of them."
         yield Finding(id="untested-turbo", where=version.where, found=found)
-    if version.numbers < DIRECT_UPLOADS_FROM and not was_offered:
+    if version.numbers < DIRECT_UPLOADS_FROM and not (was_offered or is_sidecar(client)):
         yield from old_turbo(client, version, artifacts)
 
 
