@@ -321,6 +321,11 @@ CASES = (
         variables={KEY: "secret"},
     ),
     Case(
+        *("weak-signature-key", KEY, "The key has 0 bytes", f"{KEY}=$(openssl rand -hex 32)"),
+        cache={"signature": True},
+        variables={KEY: ""},
+    ),
+    Case(
         *("signature-without-preflight", "turbo.json:1", "Preflight is off", PREFLIGHT_LINE),
         cache={"signature": True, "preflight": False},
         variables={KEY: LONG_KEY},

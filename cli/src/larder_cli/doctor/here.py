@@ -217,7 +217,7 @@ def _login_command(client: Settings) -> str:
 
 
 def _signatures(client: Settings) -> Iterator[Finding]:
-    key = client.environment.get(KEY_OF_SIGNATURES, "")
+    key = client.environment.get(KEY_OF_SIGNATURES)
     paste = f"{KEY_OF_SIGNATURES}=$(openssl rand -hex {KEY_BYTES})"
     if not client.is_on("signature"):
         if key:
@@ -227,7 +227,7 @@ def _signatures(client: Settings) -> Iterator[Finding]:
                 found=f"{KEY_OF_SIGNATURES} is set, and signature is not true.",
                 paste='"remoteCache": { "signature": true }',
             )
-    elif not key:
+    elif key is None:
         where = client.value("signature").where
         found = f"signature is true, and {KEY_OF_SIGNATURES} is not set."
         yield Finding(id="signature-without-key", where=where, found=found, paste=paste)
