@@ -32,6 +32,13 @@ def test_every_error_is_documented_with_its_status_its_cause_and_its_remedy() ->
     assert [int(status) for status, _ in rows] == sorted(int(status) for status, _ in rows)
 
 
+def test_every_error_is_in_a_test() -> None:
+    """Each code as clients get it: in upper case under /api/auth."""
+    tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+    codes = {reply.code for reply in REPLIES.values()}
+    assert [one for one in codes if not re.search(rf"\b({one}|{one.upper()})[\"']", tests)] == []
+
+
 def codes_of_errors() -> str:
     _, _, section = (DOCS / "errors.md").read_text().partition("## The codes\n")
     return section.partition("\n## ")[0]
