@@ -170,6 +170,10 @@ CASES = (
         variables={"TURBO_API": "http://cache.example.com"},
     ),
     Case(
+        *("proxied-address", "HTTP_PROXY", "turbo asks the proxy", "NO_PROXY=localhost,127.0.0.1"),
+        variables={"TURBO_API": "http://127.0.0.1:3000", "http_proxy": "http://proxy:3128"},
+    ),
+    Case(
         *("slash-at-end", "TURBO_API", "ends with a slash", "TURBO_API=https://cache.example.com"),
         variables={"TURBO_API": f"{CACHE}/"},
     ),

@@ -65,6 +65,9 @@ RULES: Mapping[str, Rule] = MappingProxyType(
             _P,
             "Use https. With http, everyone on the way can read the token. Doctor does not send it.",
         ),
+        "proxied-address": Rule(
+            _P, "The proxy does not reach this computer. Name it in NO_PROXY, as larder run does."
+        ),
         "slash-at-end": Rule(
             _W,
             "Write the address without a slash at the end. turbo adds /v8 to it, and some proxies refuse //v8.",

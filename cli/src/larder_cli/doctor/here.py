@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from larder_proxy.proxies import proxy_for
 from larder_proxy.settings import DEFAULT, Settings
 
 from larder_cli.doctor.findings import MAX_BODY_BYTES, PREFLIGHT_LINE, Finding
@@ -100,6 +101,13 @@ def _address(client: Settings) -> Iterator[Finding]:
         found = f"{address} is not https."
         secure = address.replace("http:", "https:", 1)
         yield Finding(id="plain-http", where=where, found=found, paste=f"TURBO_API={secure}")
+    url = urlsplit(address)
+    if url.scheme == "http" and proxy_for(
+        client.environment, "http", url.hostname or "", url.port or 80
+    ):
+        found = f"turbo asks the proxy of HTTP_PROXY for {address}."
+        paste = "NO_PROXY=localhost,127.0.0.1"
+        yield Finding(id="proxied-address", where="HTTP_PROXY", found=found, paste=paste)
     if address.endswith("/"):
         paste = f"TURBO_API={client.api}"
         yield Finding(
