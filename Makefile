@@ -122,6 +122,10 @@ fuzz: $(READY) ## run many hostile requests: FUZZ_EXAMPLES=1000 to the handlers,
 generate: $(READY) ## update everything generated from the code: parts of template.yaml and docs/, events/, the OpenAPI document
 	@.venv/bin/python -m tools.generate
 
+.PHONY: lines
+lines: ## count the lines by hand and the generated ones
+	@python3 tools/lines.py
+
 .PHONY: template-diff
 template-diff: $(READY) ## show what deploying template.yaml would change: BASE=main (descriptions are listed separately)
 	@.venv/bin/python -m tools.template_diff "$(or $(BASE),main)"
