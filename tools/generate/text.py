@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 
 def camel_case(name: str) -> str:
     """The template's spelling of a name: `retention_days` is `RetentionDays`."""
     return "".join(word.capitalize() for word in name.split("_"))
-
-
-def snake_case(name: str) -> str:
-    """The reverse: `RetentionDays` is `retention_days`."""
-    return re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower()
 
 
 def quoted(text: str) -> str:
