@@ -295,7 +295,7 @@ def test_a_text_with_letters_outside_ascii_has_fewer_characters(parameter: str, 
 
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
 def test_an_option_has_the_value_of_its_own_parameter(logical_id: str) -> None:
-    """What a function needs besides, its tests miss: it has only its variables there."""
+    """What a function needs in addition, its tests miss: it has only its variables there."""
     variables = variables_of(logical_id)
     named = {name for name in variables if name.startswith("LARDER_")} - {PACKED}
     assert all(variables[name] == {"Ref": camel_case(option_of(name))} for name in named)
