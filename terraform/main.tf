@@ -22,6 +22,13 @@ variable "stack" {
   }
 }
 
+variable "parameters" {
+  description = "The options that differ from their defaults, by their names in docs/configuration.md. CloudFormation checks the values."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
 variable "code_bucket" {
   description = "Your bucket for the code of releases, in the region of the stack. It has to keep versions."
   type        = string
@@ -48,6 +55,7 @@ variable "tags" {
 locals {
   release  = "${path.module}/release"
   template = "${local.release}/larder.template.json"
+  unknown  = setsubtract(keys(var.parameters), keys(jsondecode(file(local.template)).Parameters))
   prefix   = coalesce(var.code_prefix, "larder/${var.stack}/")
   template_key = join("", [
     local.prefix, "larder.template-", substr(filesha256(local.template), 0, 16), ".json"
@@ -104,7 +112,7 @@ locals {
 resource "aws_cloudformation_stack" "larder" {
   name         = var.stack
   template_url = "https://${local.host}/${aws_s3_object.template.key}?versionId=${urlencode(aws_s3_object.template.version_id)}"
-  parameters   = merge(local.parameters, local.versions, { CodeBucket = var.code_bucket, CodePrefix = local.prefix })
+  parameters   = merge(var.parameters, local.versions, { CodeBucket = var.code_bucket, CodePrefix = local.prefix })
   capabilities = ["CAPABILITY_IAM"]
   iam_role_arn = var.role_arn
   tags         = var.tags
@@ -113,5 +121,12 @@ resource "aws_cloudformation_stack" "larder" {
     create = "60m"
     update = "60m"
     delete = "60m"
+  }
+
+  lifecycle {
+    precondition {
+      condition     = length(local.unknown) == 0
+      error_message = "parameters has no option of Larder: ${join(", ", local.unknown)}."
+    }
   }
 }

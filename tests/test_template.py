@@ -34,7 +34,6 @@ from tests.permissions import (
     statements,
 )
 from tests.variables import MOST_BYTES, TEXTS, longest_variables, measured, variables_of
-from tools.generate.reads import options_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PARAMETERS: dict[str, Any] = TEMPLATE["Parameters"]
@@ -294,24 +293,32 @@ def test_a_text_with_letters_outside_ascii_has_fewer_characters(parameter: str, 
     assert max(len(json.dumps(text)) for text in taken) <= len(json.dumps(TEXTS[parameter]))
 
 
-def test_a_function_gets_only_the_options_that_it_can_read() -> None:
-    assert options_of("pages.show_openapi") == ["proxy_secret_hash"]
-    assert options_of("api_keys.sweep_expired_keys") == [
-        "api_keys_table",
-        "api_key_schema",
-        "aws_client",
-    ]
-    shared = SHARED["Environment"]["Variables"].keys()
-    assert variables_of("ShowOpenapi").keys() == {*shared, "LARDER_PROXY_SECRET_HASH"}
-    for logical_id, own in FUNCTIONS.items():
-        variables = unpacked(variables_of(logical_id, resolved=True))
-        listed = {environment_name(name) for name in options_of(own["Handler"].rpartition(".")[0])}
-        assert {name for name in variables if name.startswith("LARDER_")} == listed
+@pytest.mark.parametrize("logical_id", FUNCTIONS)
+def test_an_option_has_the_value_of_its_own_parameter(logical_id: str) -> None:
+    """What a function needs in addition, its tests miss: it has only its variables there."""
+    variables = variables_of(logical_id)
+    named = {name for name in variables if name.startswith("LARDER_")} - {PACKED}
+    assert all(variables[name] == {"Ref": camel_case(option_of(name))} for name in named)
+    packed = variables[PACKED]["Fn::Sub"]
+    text, values = packed if isinstance(packed, list) else (packed, {})
+    for option, _, value in (entry.partition("=") for entry in text.split()):
+        name = {"artifacts_bucket": "Bucket"}.get(option, camel_case(option))
+        assert option in INVOKED_FUNCTIONS.values() or value == f"${{{name}}}"
+    assert values.keys() == {one for one in ("Bucket", "EdgeUrl") if f"${{{one}}}" in text}
 
 
-def test_every_option_is_read_by_a_function() -> None:
-    read = {name for module in modules() for name in options_of(module)}
-    assert read == {option.name for option in fields(Settings)}
+def option_of(variable: str) -> str:
+    return variable.removeprefix("LARDER_").lower()
+
+
+def test_every_option_is_in_a_set() -> None:
+    given = {
+        name
+        for logical_id in FUNCTIONS
+        for name in unpacked(variables_of(logical_id, resolved=True))
+        if name.startswith("LARDER_")
+    }
+    assert given == {environment_name(option.name) for option in fields(Settings)}
 
 
 def test_every_option_is_a_parameter_or_a_resource() -> None:

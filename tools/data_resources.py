@@ -17,6 +17,7 @@ from typing import Any
 
 from larder_cli.deploy.changes import KEPT, problems
 from local.cloudformation import NOTHING, by_default, holds, read_template
+from tools.generate.text import json_lines
 from tools.release.package import ROOT, version
 
 _API, _ROUTES, _LIMITS = "AWS::Serverless::HttpApi", "Routes", "RouteSettings"
@@ -122,7 +123,7 @@ def _exists(template: dict[str, Any], resource: dict[str, Any]) -> bool:
 def main(arguments: list[str]) -> int:
     if arguments == ["--record"]:
         kept = data_resources(read_template(ROOT / "template.yaml"))
-        recording(ROOT, version()).write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+        recording(ROOT, version()).write_text(json_lines(kept, depth=1))
         return 0
     found = [
         f"{upgrade}: {problem}"

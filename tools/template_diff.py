@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
 
 def _template_of(revision: str) -> dict[str, Any]:
     shown = subprocess.run(
-        ["git", "show", f"{revision}:template.yaml"],  # noqa: S607 - the developer's git
+        ["git", "show", f"{revision}:template.yaml"],
         cwd=ROOT,
         check=True,
         stdout=subprocess.PIPE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -19,6 +20,8 @@ import pytest
 from click.testing import CliRunner
 
 from larder_cli.main import cli
+from tests.functions.usage.reports import GITHUB
+from tests.functions.usage.test_hostile_reports import HOSTILE, body_of
 from tests.issuer import github_claims, serving
 
 from . import turbo, twelve_tasks
@@ -196,6 +199,34 @@ def test_a_reported_run_has_the_causes_of_its_file(team: Callable[..., Team], na
 def without_texts(cause: dict[str, Any]) -> dict[str, Any]:
     """The deployment has digests of engines."""
     return {**cause, "values": []} if cause["kind"] == "engines" else cause
+
+
+@pytest.mark.parametrize(
+    "sort",
+    [pytest.param(sort, marks=() if sort == "files" else pytest.mark.thorough) for sort in HOSTILE],
+)
+def test_a_hostile_report_of_the_commit_takes_no_cause_away(
+    team: Callable[..., Team], sort: str
+) -> None:
+    acme = team()
+    commit = acme.reports()["scm"]["sha"]
+    acme.monorepo.write("packages/ui/src/a.js", "other;\n")
+    before = json.loads(acme.why(*TASKS, "--json"))
+    body = body_of(sort, "a", changed=False) | {"id": f"hostile{sort}"}
+    body["scm"] = {"type": "git", "sha": commit, "branch": "main"}
+    reply = httpx.post(
+        f"{acme.cloud.url}/v1/runs?slug={acme.slug}",
+        content=gzip.compress(json.dumps(body).encode()),
+        headers={**GITHUB, "content-encoding": "gzip", "authorization": f"Bearer {acme.token}"},
+        timeout=30,
+        trust_env=False,
+    )
+    assert reply.json()["recorded"]
+    after = json.loads(acme.why(*TASKS, "--json"))
+    # Each dry run has an id of its own.
+    assert {**after, "run": None} == {**before, "run": None}
+    ((cause, *_),) = causes(acme.why(*TASKS))
+    assert cause.startswith("file: packages/ui/src/a.js changed")
 
 
 @pytest.mark.thorough

@@ -91,6 +91,15 @@ def add_option(folder: Path) -> None:
         "    token = random_id(TOKEN_LENGTH)\n    session = Session(",
         "    _ = settings().max_sessions_per_user\n",
     )
+    entry = re.search(r"`(max_sessions_per_user=\S+)`", TEXT)
+    assert entry
+    template = folder / "template.yaml"
+    for name in ("sign_in", "accounts", "login"):
+        assert f"`&{name}`" in TEXT
+        text, found, rest = template.read_text().partition(f"      <<: &{name}\n")
+        assert found
+        options = "LARDER_OPTIONS: !Sub >-\n" + " " * 14
+        template.write_text(text + found + rest.replace(options, f"{options}{entry[1]} ", 1))
 
 
 def with_a_body(folder: Path) -> dict[str, str]:
@@ -149,10 +158,6 @@ def test_the_endpoint_is_in_the_template_and_the_documentation(copy: Path) -> No
 def test_the_option_is_in_the_template_and_the_documentation(copy: Path) -> None:
     template = (copy / "template.yaml").read_text()
     assert "\n  MaxSessionsPerUser:\n    Type: Number\n    Default: 0\n" in template
-    functions = template.split('<<<cog functions.function("')[1:]
-    given = [one.partition('"')[0] for one in functions if "{MaxSessionsPerUser}" in one]
-    assert "accounts.sign_in" in given
-    assert "artifacts.fetch_artifact" not in given
     row = "| `MaxSessionsPerUser` | 0 (0\N{EN DASH}1000) | How many sessions"
     assert row in (copy / "docs" / "configuration.md").read_text()
 

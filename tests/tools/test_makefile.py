@@ -39,12 +39,18 @@ def test_the_environments_of_samconfig_are_accepted(name: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def commands(help: str) -> list[str]:
+    return re.findall(r"^  make ([a-z0-9-]+) ", help, re.MULTILINE)
+
+
 def test_help_lists_each_command_once() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    documented = re.findall(r"^([a-z0-9-]+):.*## ", makefile, re.MULTILINE)
-    listed = re.findall(r"^  make ([a-z0-9-]+) ", make("help").stdout, re.MULTILINE)
-    assert sorted(listed) == sorted(documented)
-    assert {"serve", "deploy"} <= set(listed[:9])
+    usual, all_ = (commands(make("help", f"ALL={value}").stdout) for value in ("", "1"))
+    for listed, files in ((usual, ["Makefile"]), (all_, ["Makefile", "tools/more.mk"])):
+        texts = [(ROOT / file).read_text() for file in files]
+        documented = re.findall(r"^([a-z0-9-]+):.*## ", "".join(texts), re.MULTILINE)
+        assert sorted(listed) == sorted(documented)
+    assert {"serve", "deploy"} <= set(usual[:9])
+    assert len(usual) <= 20
 
 
 @pytest.mark.parametrize(("command", "marks"), [("test-build", "build"), ("e2e", "slow|e2e")])

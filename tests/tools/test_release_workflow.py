@@ -99,7 +99,7 @@ def test_the_same_action_is_the_same_commit_in_every_workflow_and_page() -> None
 def test_the_commands_of_the_build_are_targets_of_the_makefile_and_files(
     jobs: dict[str, Any],
 ) -> None:
-    makefile = (ROOT / "Makefile").read_text()
+    makefile = "".join((ROOT / file).read_text() for file in ("Makefile", "tools/more.mk"))
     for command in commands(jobs["build"]):
         program, target, *_ = command.split()
         assert program == "make"

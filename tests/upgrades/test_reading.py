@@ -46,6 +46,7 @@ from tests.upgrades.history import (
     live,
 )
 from tests.upgrades.stores import Stored, empty, put_back, taken
+from tools.generate.text import json_lines
 
 RECORDED = Path(__file__).parent / "recorded"
 THIS = version("larder")
@@ -152,7 +153,7 @@ def test_this_version_is_recorded(
 ) -> None:
     path = RECORDED / f"{THIS}.json"
     if request.config.getoption("--record-release", default=False):
-        path.write_text(json.dumps(record(option, mailbox), indent=1, sort_keys=True) + "\n")
+        path.write_text(json_lines(record(option, mailbox), depth=2))
     assert path.is_file(), "run `make record-release` and commit what it writes"
 
 

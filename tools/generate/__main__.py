@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cogapp import Cog
 
-from tools.generate import events, terraform
+from tools.generate import events
 from tools.openapi import Undocumented, files
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -46,16 +46,6 @@ def renew_events(*, check: bool) -> int:
     return int(bool(stale))
 
 
-def renew_terraform(*, check: bool) -> int:
-    """Write the variables of terraform/. Returns the exit status, as `renew_events` does."""
-    if not check:
-        terraform.write()
-        return 0
-    for name in (stale := terraform.stale()):
-        print(f"terraform/{name} is {STALE}", file=sys.stderr)
-    return int(bool(stale))
-
-
 def renew_openapi(*, check: bool) -> int:
     """Write the OpenAPI document and the methods of each path. Returns the exit status, as `renew_events` does."""
     try:
@@ -76,7 +66,6 @@ def main(arguments: list[str]) -> int:
     template, *pages = marked_files(ROOT)
     # In this order: the OpenAPI document reads the template and events/, and the pages read the OpenAPI document.
     statuses = [renew(template, check=check), renew_events(check=check), renew_openapi(check=check)]
-    statuses += [renew_terraform(check=check)]
     statuses += [renew(page, check=check) for page in pages]
     return max(statuses)
 

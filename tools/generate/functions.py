@@ -11,11 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 
-from tools.generate.options import INVOKED, function_name, variables
-from tools.generate.reads import options_of
+from tools.generate.options import INVOKED, function_name
 from tools.generate.text import camel_case, sentence
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -90,22 +88,13 @@ def function(name: str) -> None:
     print(f"      Handler: {name}.handler")
     if one.module in INVOKED.values():
         print(f'      FunctionName: !Sub "{function_name(one.module)}"')
-    print("      LoggingConfig:")
-    print(f"        LogGroup: !Ref {one.log_group}")
-    if options := options_of(name):
-        print("      Environment:")
-        print("        Variables:")
-        for line in variables(options):
-            print(f"          {line}")
     if one.routes:
         print("      Events:")
     for route in one.routes:
         path = f'"{route.path}"' if "{" in route.path else route.path
-        print(f"        {EVENT_NAMES.get((route.method, route.path), one.logical_id)}:")
-        print("          Type: HttpApi")
-        print(
-            f"          Properties: {{ApiId: !Ref HttpApi, Method: {route.method}, Path: {path}}}"
-        )
+        event = EVENT_NAMES.get((route.method, route.path), one.logical_id)
+        properties = f"ApiId: !Ref HttpApi, Method: {route.method}, Path: {path}"
+        print(f"        {event}: {{Type: HttpApi, Properties: {{{properties}}}}}")
 
 
 def throttling_of_builds() -> None:
@@ -139,21 +128,6 @@ def roles_with_policies() -> None:
     modules = [module for module, by_hand in written if "\n      Policies:\n" in by_hand]
     for name in sorted(map(camel_case, modules)):
         print(f"- !Ref {name}Role")
-
-
-def overview() -> None:
-    """All functions and what they do, as a comment."""
-    rows = [
-        (one.domain, f"{route.method:8}{route.path}", one.logical_id, route.summary)
-        for one in functions()
-        for route in one.routes or [Route("", one.trigger, one.summary)]
-    ]
-    requests = max(len(request) for _, request, _, _ in rows)
-    names = max(len(name) for _, _, name, _ in rows)
-    for domain, listed in groupby(rows, key=lambda row: row[0]):
-        print(f"#\n# {domain}")
-        for _, request, name, summary in listed:
-            print(f"#   {request:{requests}}  {name:{names}}  {summary}")
 
 
 @cache

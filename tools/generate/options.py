@@ -1,14 +1,13 @@
-"""Parameters, variables and outputs of the template, and tables of options, from `larder.settings.Settings`."""
+"""Parameters and outputs of the template, and tables of options, from `larder.settings.Settings`."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import Field, fields
 from itertools import groupby
 from typing import Any
 
-from larder.settings import PACKED, Settings, environment_name
+from larder.settings import Settings
 from tools.generate.text import camel_case, quoted, table_row
 
 GROUPS = {
@@ -30,11 +29,8 @@ _EDGE_URL = (
     '!If [HasEdgeDomain, !Sub "https://${EdgeDomainName}", '
     '!Sub "https://${EdgeDistribution.DomainName}"]'
 )
-COMPUTED = {
-    "artifacts_bucket": ("Bucket", "!If [OwnsBucket, !Ref ArtifactsBucket, !Ref ExistingBucket]"),
-    "edge_url": ("EdgeUrl", f'!If [HasEdge, {_EDGE_URL}, ""]'),
-}
-"""Options whose value depends on a condition: their name in `!Sub`, and the value."""
+COMPUTED = {"artifacts_bucket": "!If [OwnsBucket, !Ref ArtifactsBucket, !Ref ExistingBucket]"}
+"""Options whose value depends on a condition."""
 
 CONDITIONAL_OUTPUTS = {"edge_url": ("HasEdge", _EDGE_URL)}
 """Options that only some stacks have as an output: the condition, and the value if it holds."""
@@ -52,40 +48,13 @@ def parameters() -> None:
                 print(f"    {name}: {value}")
 
 
-def variables(names: Iterable[str]) -> Iterator[str]:
-    """The lines of the environment variables that pass options to a function, as YAML."""
-    options = [option for option in fields(Settings) if option.name in set(names)]
-    if packed := [_packed(option.name) for option in options if not option.metadata["longest"]]:
-        computed = [COMPUTED[option.name] for option in options if option.name in COMPUTED]
-        indent = "    " if computed else "  "
-        yield from (f"{PACKED}: !Sub", "  - >-") if computed else (f"{PACKED}: !Sub >-",)
-        yield from textwrap.wrap(
-            " ".join(packed),
-            108,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for number, (name, value) in enumerate(computed):
-            yield f"  {' ' if number else '-'} {name}: {value}"
-    for option in options:
-        if option.metadata["longest"]:
-            yield f"{environment_name(option.name)}: !Ref {camel_case(option.name)}"
-
-
-def _packed(name: str) -> str:
-    value = "${" + (COMPUTED[name][0] if name in COMPUTED else camel_case(name)) + "}"
-    return f"{name}={function_name(INVOKED[name]) if name in INVOKED else value}"
-
-
 def outputs() -> None:
     """The names of resources that the operator's command reads from a stack."""
     for option in fields(Settings):
         if option.metadata["group"] is None:
             resource = f"!Ref {camel_case(INVOKED.get(option.name, option.name))}"
             print(f"  {camel_case(option.name)}:")
-            _, value = COMPUTED.get(option.name, ("", resource))
+            value = COMPUTED.get(option.name, resource)
             if option.name in CONDITIONAL_OUTPUTS:
                 condition, value = CONDITIONAL_OUTPUTS[option.name]
                 print(f"    Condition: {condition}")

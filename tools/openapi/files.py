@@ -4,7 +4,6 @@ without a route. functions/pages has a link to the document, in place of which `
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from functools import cache
@@ -13,6 +12,7 @@ from typing import Any
 
 from larder.settings import settings
 from local.template import load_template
+from tools.generate.text import json_lines
 from tools.openapi.document import ROOT, is_operation, make_document
 
 
@@ -36,9 +36,8 @@ def document() -> dict[str, Any]:
 def files() -> dict[Path, str]:
     """The text of each generated file."""
     return {
-        ROOT / "docs" / "openapi.json": json.dumps(document(), indent=2) + "\n",
-        ROOT / "functions" / "pages" / "routes.json": json.dumps(methods_by_path(), indent=2)
-        + "\n",
+        ROOT / "docs" / "openapi.json": json_lines(document(), depth=3),
+        ROOT / "functions" / "pages" / "routes.json": json_lines(methods_by_path(), depth=1),
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from larder_cli.deploy.changes import ResourceChange, in_words
 from larder_cli.deploy.release import version_key
+from tools.generate.text import json_lines
 
 
 def types_of(template: dict[str, Any]) -> dict[str, list[str]]:
@@ -43,7 +44,7 @@ def main() -> int:
 
     types = types_of(plain_template(ROOT / "template.yaml"))
     path = ROOT / "tests" / "upgrades" / "types" / f"{version()}.json"
-    path.write_text(json.dumps(types, indent=1) + "\n")
+    path.write_text(json_lines(types, depth=1))
     return 0
 
 
