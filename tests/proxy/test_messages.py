@@ -228,6 +228,13 @@ def test_a_password_is_not_sent_to_a_proxy_in_plain_text() -> None:
         pool.request("GET", "https://cache.example.com/", {})
 
 
+def test_a_proxy_that_does_not_answer_is_named() -> None:
+    pool = Pool({"HTTPS_PROXY": "http://127.0.0.1:9"})
+    with pytest.raises(ConnectionRefusedError) as refused:
+        pool.request("GET", "https://cache.example.com/", {})
+    assert "HTTPS_PROXY" in _reason(refused.value)
+
+
 def test_a_connection_is_kept_only_after_all_of_an_answer() -> None:
     first = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"
     with answering(first, first) as url, closing(Pool({})) as pool:

@@ -415,7 +415,8 @@ def _reason(error: Exception) -> str:
         return (
             f"{name}: set SSL_CERT_FILE or NODE_EXTRA_CA_CERTS to the certificates of your company"
         )
-    return str(error) if isinstance(error, Malformed) else name
+    is_clear = isinstance(error, Malformed) or "HTTPS_PROXY" in str(error)
+    return str(error) if is_clear else name
 
 
 def _wait(reply: Reply | None, attempt: int) -> float:
