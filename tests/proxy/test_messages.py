@@ -69,7 +69,7 @@ def test_strangers_neither_stop_nor_swell_the_sidecar(
     port, strangers = running.sidecar.listener.port, []
     long = b"GET / HTTP/1.1\r\n" + b"".join(b"a%d: %s\r\n" % (n, b"x" * 900) for n in range(35))
     body = b"PUT / HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\nx"
-    for number in range(MOST_CONNECTIONS + 40):
+    for _ in range(MOST_CONNECTIONS + 40):
         one = socket.create_connection(("127.0.0.1", port), 10)
         one.sendall((b"GET / HTTP/1.1\r\n", long, body)[kind])
         strangers.append(one)
