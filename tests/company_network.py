@@ -22,7 +22,7 @@ _USER = "Basic " + base64.b64encode(b"ada:a b").decode()
 
 @dataclass
 class Network:
-    """`proxies` are addresses: `plain`, `tls`, `password`, which wants `ada:a%20b`, and `refusing`. `asked` has every
+    """`proxies` are addresses: `plain`, `tls`, `password` and `tls_password`, which want `ada:a%20b`, and `refusing`. `asked` has every
     host and port that one was asked for.
     """
 
@@ -39,7 +39,7 @@ class Network:
             method, target, _ = head.split(" ", 2)
             self.asked.append(target)
             status = 200 if method == "CONNECT" and target in self.ports else 502
-            if kind == "password" and f"Proxy-Authorization: {_USER}\r\n" not in head:
+            if "password" in kind and f"Proxy-Authorization: {_USER}\r\n" not in head:
                 status = 407
             writer.write(f"HTTP/1.1 {403 if kind == 'refusing' else status} -\r\n\r\n".encode())
             if kind != "refusing" and status == 200:
@@ -79,13 +79,13 @@ def company_network(folder: Path, url: str) -> Iterator[Network]:
     async def serve() -> None:
         front = partial(_front, urlsplit(url).port or 80)
         servers = {"front": await asyncio.start_server(front, "127.0.0.1", 0, ssl=tls)}
-        for kind in ("plain", "tls", "password", "refusing"):
-            accept, context = partial(network.forward, kind), tls if kind == "tls" else None
+        for kind in ("plain", "tls", "password", "tls_password", "refusing"):
+            accept, context = partial(network.forward, kind), tls if "tls" in kind else None
             servers[kind] = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=context)
         ports = {kind: server.sockets[0].getsockname()[1] for kind, server in servers.items()}
         network.ports[f"{HOST}:443"] = ports.pop("front")
         for kind, port in ports.items():
-            network.proxies[kind] = f"http{'s' * (kind == 'tls')}://127.0.0.1:{port}"
+            network.proxies[kind] = f"http{'s' * ('tls' in kind)}://127.0.0.1:{port}"
         started.set_result((asyncio.get_running_loop(), stop := asyncio.Event()))
         await stop.wait()
         for server in servers.values():

@@ -55,7 +55,8 @@ def run(command: str, variables: Mapping[str, str]) -> tuple[int, str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
-    ("proxy", "user"), [("plain", ""), ("password", "ada:a%20b@"), ("tls", "")]
+    ("proxy", "user"),
+    [("plain", ""), ("password", "ada:a%20b@"), ("tls", ""), ("tls_password", "ada:a%20b@")],
 )
 def test_the_proxy_of_the_environment_leads_to_larder(
     command: str, proxy: str, user: str, network: Network, variables: dict[str, str]

@@ -222,17 +222,18 @@ def test_certificates_of_node_are_trusted(tmp_path: Path) -> None:
         thread.join(10)
 
 
-def test_a_password_is_not_sent_to_a_proxy_in_plain_text() -> None:
-    pool = Pool({"HTTPS_PROXY": "https://user:secret@127.0.0.1:1"})
-    with pytest.raises(Malformed, match="must begin with http://"):
-        pool.request("GET", "https://cache.example.com/", {})
-
-
 def test_a_proxy_that_does_not_answer_is_named() -> None:
     pool = Pool({"HTTPS_PROXY": "http://127.0.0.1:9"})
     with pytest.raises(ConnectionRefusedError) as refused:
         pool.request("GET", "https://cache.example.com/", {})
     assert "HTTPS_PROXY" in _reason(refused.value)
+
+
+def test_a_proxy_without_tls_gets_no_password() -> None:
+    with answering(b"HTTP/1.1 400 Bad\r\n\r\n") as url:
+        pool = Pool({"HTTPS_PROXY": url.replace("http://", "https://user:secret@")})
+        with pytest.raises(Malformed, match="must begin with http://"):
+            pool.request("GET", "https://cache.example.com/", {})
 
 
 def test_a_connection_is_kept_only_after_all_of_an_answer() -> None:

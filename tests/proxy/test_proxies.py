@@ -1,7 +1,16 @@
 """Which proxy a request takes."""
 
+from contextlib import closing
+from pathlib import Path
+
 import pytest
+from larder_proxy.connections import Pool
 from larder_proxy.proxies import proxy_for
+from larder_proxy.spool import Body
+
+from tests.company_network import HOST, company_network
+
+from .deployment import KEY, Deployment
 
 PROXY = "http://proxy.corp:3128"
 
@@ -43,3 +52,24 @@ def test_no_proxy_names_hosts_in_the_usual_forms(
 def test_each_scheme_has_a_proxy_of_its_own() -> None:
     assert proxy_for({"HTTP_PROXY": PROXY}, "https", "cache.corp", 443) == ""
     assert proxy_for({"HTTP_PROXY": PROXY}, "http", "cache.corp", 80) == PROXY
+
+
+@pytest.mark.parametrize("kind", ["plain", "password", "tls", "tls_password"])
+def test_bodies_of_every_size_pass_a_proxy(
+    kind: str, deployment: Deployment, tmp_path: Path
+) -> None:
+    headers = {"Authorization": f"Bearer {KEY}"}
+    with company_network(tmp_path, deployment.url) as network:
+        user = "ada:a%20b@" if "password" in kind else ""
+        proxy = network.proxies[kind].replace("//", f"//{user}")
+        known = {"https_proxy": proxy, "NODE_EXTRA_CA_CERTS": str(network.certificates)}
+        with closing(Pool(known)) as pool:
+            for size in (1, 3_000_000, 2):
+                url = f"https://{HOST}/v8/artifacts/{size:016x}"
+                content = b"x" * size
+                assert pool.request("PUT", url, headers, Body(content)).read() == b'{"urls": []}'
+                deployment.artifacts[f"{size:016x}"] = content[:299_999]
+                found = pool.request("GET", url, headers).read(10**7)
+                assert found == content[:299_999]
+    # One connection for all.
+    assert network.asked == [f"{HOST}:443"]

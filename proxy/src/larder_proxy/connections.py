@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from larder_proxy.messages import Lines, Malformed, Raw, Sent, body_of, head, limit, read_head
@@ -255,24 +255,38 @@ class Pool:
             return _connected(host, port, until)
         proxy = proxy_for(self._environment, "https", host, port)
         sock = self._tunnel(proxy, host, port, until) if proxy else _connected(host, port, until)
+        return self._encrypted(sock, host, until)
+
+    def _encrypted(self, sock: socket.socket, host: str, until: float) -> socket.socket:
+        """TLS on a connection, which is closed if that fails."""
         try:
             limit(sock, until - time.monotonic())
-            return self._tls().wrap_socket(sock, server_hostname=host)
+            context = self._tls()
+            if not hasattr(sock, "server_hostname"):
+                return context.wrap_socket(sock, server_hostname=host)
+            from larder_proxy.tls import Inner
+
+            return cast("socket.socket", Inner(sock, context, host))
         except BaseException:
             sock.close()
             raise
 
     def _tunnel(self, proxy: str, host: str, port: int, until: float) -> socket.socket:
         by = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-        if by.scheme == "https" and by.username is not None:
-            raise Malformed(
-                "HTTPS_PROXY with a password must begin with http://, to a proxy that you trust"
-            )
+        is_tls = by.scheme == "https"
         try:
-            sock = _connected(by.hostname or "", by.port or 443, until)
+            sock = _connected(by.hostname or "", by.port or (443 if is_tls else 80), until)
+            if is_tls:
+                sock = self._encrypted(sock, by.hostname or "", until)
         except socket.timeout:
             raise
         except OSError as error:
+            if getattr(error, "reason", "") == "WRONG_VERSION_NUMBER":
+                raise Malformed(
+                    "the proxy has no TLS: HTTPS_PROXY must begin with http://"
+                ) from error
+            if getattr(error, "verify_code", 0):
+                raise
             raise type(error)(error.errno, f"{error.strerror} (HTTPS_PROXY)") from error
         name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
