@@ -22,8 +22,9 @@ _USER = "Basic " + base64.b64encode(b"ada:a b").decode()
 
 @dataclass
 class Network:
-    """`proxies` are addresses: `plain`, `tls`, `password` and `tls_password`, which want `ada:a%20b`, and `refusing`. `asked` has every
-    host and port that one was asked for.
+    """`proxies` are addresses: `plain`, `tls`, `password` and `tls_password`, which want `ada:a%20b`, and `refusing`.
+
+    `asked` has every host and port that one was asked for.
     """
 
     certificates: Path

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import socket
 import ssl
+from functools import partial
 from typing import Any, Callable, TypeVar
 
 from larder_proxy.messages import Raw
 
 _Result = TypeVar("_Result")
-_READ_BYTES = 65_536
+_BYTES = 65_536
 
 
 class Inner:
@@ -29,9 +30,9 @@ class Inner:
         while True:
             try:
                 return work()
-            except ssl.SSLWantReadError:
+            except ssl.SSLWantReadError:  # noqa: PERF203
                 self._send()
-                data = self._outer.recv(_READ_BYTES)
+                data = self._outer.recv(_BYTES)
                 if data:
                     self._received.write(data)
                 else:
@@ -45,13 +46,13 @@ class Inner:
 
     def recv_into(self, buffer: Any) -> int:
         # With a buffer, it is the number of bytes.
-        return self._do(lambda: int(self._tls.read(len(buffer), buffer)))  # type: ignore[call-overload]
+        return self._do(lambda: int(self._tls.read(len(buffer), buffer)))
 
     def sendall(self, data: bytes) -> None:
-        left = memoryview(data)
-        while left:
-            done = self._do(lambda: self._tls.write(left))
-            left = left[done:]
+        done = 0
+        while done < len(data):
+            left = memoryview(data)[done : done + _BYTES]
+            done += self._do(partial(self._tls.write, left))
 
     def makefile(self, _: str) -> io.BufferedReader:
         return io.BufferedReader(Raw(self))  # type: ignore[arg-type]
