@@ -30,7 +30,8 @@ class Entries(RuleBasedStateMachine):
         self.running = self.stack.enter_context(sidecar(self.deployment, folder))
         listener = self.running.sidecar.listener
         headers = {"Authorization": f"Bearer {listener.token}"}
-        client = httpx.Client(base_url=listener.url, headers=headers, trust_env=False)
+        # The sidecar holds a tool back for eight seconds.
+        client = httpx.Client(base_url=listener.url, headers=headers, trust_env=False, timeout=30)
         self.tool = self.stack.enter_context(client)
         self.held: dict[str, set[bytes]] = {}
         self.own: set[str] = set()
