@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 from larder_proxy.clients import CLIENTS, TOOLS, find_entry
-from larder_proxy.memory import Memory, Upload
+from larder_proxy.memory import ANSWERED_SECONDS, Memory, Upload
 from larder_proxy.spool import Body, NoRoom, Spool
 from larder_proxy.upstream import _REFUSED_SECONDS, INLINE, _message
 
@@ -143,6 +143,7 @@ def test_a_miss_is_remembered_until_the_entry_is_stored(
     entry = find_entry(NX)
     assert entry is not None
     until = running.sidecar.cache.memory._entries[entry.key].until
+    assert until < time.monotonic() + ANSWERED_SECONDS
     for _ in range(50):
         assert tool.get(NX).status_code == 404
     # A tool that never pauses asks Larder once a minute.
