@@ -87,6 +87,20 @@ class Entries(RuleBasedStateMachine):
     def turbo_is_expected(self, hashes: set[str]) -> None:
         self.running.sidecar.cache.prefetch.expect(sorted(hashes))
 
+    @rule(hash=HASHES, size=st.sampled_from([1, 60_000]))
+    def the_tool_stores_again_before_the_upload_ends(self, hash: str, size: int) -> None:
+        self.the_tool_stores(hash, size, 1)
+        self.the_tool_stores(hash, size, 0)
+        self.the_tool_looks(hash)
+
+    @rule(hash=HASHES)
+    def the_tool_stores_what_is_held(self, hash: str) -> None:
+        self.another_job_stores(hash, 1)
+        self.turbo_is_expected({hash})
+        time.sleep(0.05)
+        self.the_tool_stores(hash, 1, 0)
+        self.the_tool_looks(hash)
+
     @rule()
     def uploads_end(self) -> None:
         self.running.uploaded()
