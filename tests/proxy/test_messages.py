@@ -127,6 +127,23 @@ def test_curl_waits_until_it_may_send_a_large_body(
     assert deployment.artifacts == {HASH: b"abc"}
 
 
+@pytest.mark.parametrize(
+    "body", ["Content-Length: 9\n\nabc", "Transfer-Encoding: chunked\n\n3\nabc\n"]
+)
+def test_an_upload_that_the_tool_cuts_is_not_stored(
+    body: str, running: Running, deployment: Deployment
+) -> None:
+    listener = running.sidecar.listener
+    request = START.replace("GET", "PUT").replace("status", HASH) + body
+    known = {"HOST": f"127.0.0.1:{listener.port}", "TOKEN": listener.token}
+    with closing(socket.create_connection(("127.0.0.1", listener.port), 10)) as one:
+        one.sendall(request.format(**known).replace("\n", "\r\n").encode())
+        one.shutdown(socket.SHUT_WR)
+        assert one.recv(1) == b""
+    running.uploaded()
+    assert deployment.sent("PUT") == []
+
+
 def test_a_header_stays_in_its_line() -> None:
     for value in ("a\nb: c", "a\rb", "a\r\nb: c"):
         with pytest.raises(Malformed):
