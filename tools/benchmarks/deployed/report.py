@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.deployed.checks import LAPTOPS, WARM_MS, Compared, Morning, Size
-from benchmarks.deployed.restorer import (
+from tools.benchmarks.deployed.checks import LAPTOPS, WARM_MS, Compared, Morning, Size
+from tools.benchmarks.deployed.restorer import (
     DIRECT,
     OWN,
     PEER_CONTAINER,
@@ -14,8 +14,8 @@ from benchmarks.deployed.restorer import (
     PREFLIGHT,
     SIDECAR,
 )
-from benchmarks.deployed.restores import STARTS, WARM, Restores
-from benchmarks.paths import CI, FAR, LAPTOP
+from tools.benchmarks.deployed.restores import STARTS, WARM, Restores
+from tools.benchmarks.paths import CI, FAR, LAPTOP
 from tools.cost.bill import read_book
 
 _AIMS = [

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from benchmarks.figures import Compared, Life, SameRole
-from benchmarks.handler_cpu import HandlerCpu
-from benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER
+from tools.benchmarks.figures import Compared, Life, SameRole
+from tools.benchmarks.handler_cpu import HandlerCpu
+from tools.benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.deployed import checks
-from benchmarks.deployed.report import Results, page
-from benchmarks.deployed.restorer import Restorer
-from benchmarks.deployed.restores import Restores, measure
-from benchmarks.environment import described
-from benchmarks.paths import modelled
+from tools.benchmarks.deployed import checks
+from tools.benchmarks.deployed.report import Results, page
+from tools.benchmarks.deployed.restorer import Restorer
+from tools.benchmarks.deployed.restores import Restores, measure
+from tools.benchmarks.environment import described
+from tools.benchmarks.paths import modelled
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 _TOOLS = ROOT / ".tools" / "turbo"
 
 

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks import servers
-from benchmarks.deployed.restorer import DIRECT, OWN, PEER_CONTAINER, PEER_FUNCTION, Restorer
-from benchmarks.deployed.restores import STARTS, WARM, Say
-from benchmarks.paths import CI, FAR, LAPTOP, relayed
+from tools.benchmarks import servers
+from tools.benchmarks.deployed.restorer import DIRECT, OWN, PEER_CONTAINER, PEER_FUNCTION, Restorer
+from tools.benchmarks.deployed.restores import STARTS, WARM, Say
+from tools.benchmarks.paths import CI, FAR, LAPTOP, relayed
 
 SANDBOX_MS, INIT_MS, FIRST_CPU_MS, WARM_MS = 150, 188, 12, 6
 """Of FetchArtifact (docs/benchmarks-cold.md). A warm one mostly waits."""

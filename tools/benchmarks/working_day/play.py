@@ -14,8 +14,11 @@ from typing import Any
 
 import httpx
 
-from benchmarks.working_day import repository
-from benchmarks.working_day.model import (
+from tests.e2e import turbo
+from tests.e2e.cloud import LocalCloud
+from tests.issuer import Issuer, github_claims
+from tools.benchmarks.working_day import repository
+from tools.benchmarks.working_day.model import (
     MAIN,
     Cache,
     Figures,
@@ -24,11 +27,8 @@ from benchmarks.working_day.model import (
     laptop,
     pull_request,
 )
-from benchmarks.working_day.plan import Action, Day, Step
-from benchmarks.working_day.repository import Checkout
-from tests.e2e import turbo
-from tests.e2e.cloud import LocalCloud
-from tests.issuer import Issuer, github_claims
+from tools.benchmarks.working_day.plan import Action, Day, Step
+from tools.benchmarks.working_day.repository import Checkout
 
 _GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 _ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105  # the name of a type

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.deployed.restorer import (
+from tools.benchmarks.deployed.restorer import (
     DIRECT,
     EDGE,
     OWN,
@@ -17,8 +17,8 @@ from benchmarks.deployed.restorer import (
     SIDECAR,
     Restorer,
 )
-from benchmarks.paths import CI, FAR, LAPTOP, Latencies
-from benchmarks.paths import Path as Route
+from tools.benchmarks.paths import CI, FAR, LAPTOP, Latencies
+from tools.benchmarks.paths import Path as Route
 
 _PEERS = (PEER_FUNCTION, PEER_CONTAINER)
 SMALL = (OWN, DIRECT, PREFLIGHT, SIDECAR, *_PEERS)

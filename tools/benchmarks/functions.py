@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import Life, SameRole
-from benchmarks.handler_requests import Team, layer_on, new_team
 from local.child_processes import ChildProcesses
 from local.environment import runtime_environment
 from local.lambda_runtime.api import RuntimeApi
@@ -32,6 +30,8 @@ from local.lambda_runtime.environment import Environment
 from local.lambda_runtime.pool import RuntimePool
 from local.request_log import RequestLog
 from local.template import Function, load_template, template_path
+from tools.benchmarks.figures import Life, SameRole
+from tools.benchmarks.handler_requests import Team, layer_on, new_team
 
 _SIZES = {"10 KB": 10_000, "1 MB": 1_000_000}
 _PEER_TOKEN = "a-token-of-the-benchmark"  # noqa: S105 - of a server of this run

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
 
-from benchmarks.paths import HANDSHAKES, LOOPBACK, NONE, Latencies, Path, listening
+from tools.benchmarks.paths import HANDSHAKES, LOOPBACK, NONE, Latencies, Path, listening
 
 _FIRST_WINDOW = 14_480
 """Bytes that a new connection sends before the first acknowledgement: ten segments."""

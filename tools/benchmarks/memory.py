@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cases import download, upload
-from benchmarks.load import Request
-from benchmarks.servers import Server
+from tools.benchmarks.cases import download, upload
+from tools.benchmarks.load import Request
+from tools.benchmarks.servers import Server
 
 ARTIFACT_BYTES = 120_000_000
 _EVERY_S = 0.2

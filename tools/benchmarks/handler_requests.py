@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.handler_cpu import Case, Event, HandlerCpu, measure
 from larder import aws, clock
 from larder.accounts.service import create_user
 from larder.actor import Actor
@@ -23,6 +22,7 @@ from local.template import Function
 from tests.catalogue import TURBO, valid
 from tests.layer_on import forget
 from tests.requests import request_event
+from tools.benchmarks.handler_cpu import Case, Event, HandlerCpu, measure
 
 _EVENT = valid("POST /v8/artifacts/events", hash="small").json[0]
 _SMALL, _LARGE = b"small artifact", b"large artifact" * 30_000

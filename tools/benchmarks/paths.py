@@ -94,7 +94,7 @@ class Model:
 def modelled() -> Iterator[Model]:
     """Any token and team are good. Without `set`, nothing is delayed."""
     # The model's process imports this module, too.
-    from benchmarks.model import serve
+    from tools.benchmarks.model import serve
 
     with _process(serve) as port:
         yield Model(f"http://127.0.0.1:{port}")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import httpx
 
-from benchmarks.load import Generator, Request
-from benchmarks.servers import LARDER, Server
 from tests.catalogue import TURBO
+from tools.benchmarks.load import Generator, Request
+from tools.benchmarks.servers import LARDER, Server
 
 SIZES = {"10 KB": 10_000, "1 MB": 1_000_000, "120 MB": 120_000_000}
 _THROUGH_THE_API = 4_000_000

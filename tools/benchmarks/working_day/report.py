@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.working_day.model import Figures, Place, Policy, predicted
-from benchmarks.working_day.plan import Day
-from benchmarks.working_day.play import Played
+from tools.benchmarks.working_day.model import Figures, Place, Policy, predicted
+from tools.benchmarks.working_day.plan import Day
+from tools.benchmarks.working_day.play import Played
 
 _NAMES = {
     Policy.OPEN: "not protected: laptops and CI write one scope",

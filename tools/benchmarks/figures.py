@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.load import Outcome
+from tools.benchmarks.load import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.working_day`: measure what protection costs in hits (docs/benchmarks-working-day.md)."""
+"""`python -m tools.benchmarks.working_day`: measure what protection costs in hits (docs/benchmarks-working-day.md)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 
-from benchmarks.working_day.model import Policy
-from benchmarks.working_day.plan import Day
-from benchmarks.working_day.play import Played, Team
-from benchmarks.working_day.report import differing, page
 from tests.e2e import cloud, turbo
 from tests.issuer import serving
+from tools.benchmarks.working_day.model import Policy
+from tools.benchmarks.working_day.plan import Day
+from tools.benchmarks.working_day.play import Played, Team
+from tools.benchmarks.working_day.report import differing, page
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 _UNLIMITED = {"LARDER_HTTP_RATE_LIMIT_ENABLED": "false"}
 """All engineers come from one address."""
 
@@ -27,7 +27,9 @@ DAY = Day(engineers=20, changes=30, pushes=4, builds=2, packages=100, seed=19)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.working_day", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.benchmarks.working_day", description=__doc__
+    )
     parser.add_argument("--seed", type=int, default=DAY.seed, help="plan another day")
     parser.add_argument("--minutes", type=float, default=60, help="stop the day after this time")
     parser.add_argument(

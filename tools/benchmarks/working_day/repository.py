@@ -9,8 +9,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.working_day.plan import Package
 from tests.e2e import node, turbo
+from tools.benchmarks.working_day.plan import Package
 
 BUILD = """mkdir -p dist
 cat src/*.js > dist/index.js

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import sha256
 
-from benchmarks.working_day.plan import Action, Day, Package, Step
+from tools.benchmarks.working_day.plan import Action, Day, Package, Step
 
 
 class Policy(Enum):

@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.deployed import repositories
-from benchmarks.paths import LOOPBACK, NONE, Model
 from tests.e2e import monorepo, turbo
+from tools.benchmarks.deployed import repositories
+from tools.benchmarks.paths import LOOPBACK, NONE, Model
 
 OWN = "own folder"
 DIRECT = "direct"
@@ -103,7 +103,7 @@ def native(version: str, tools: Path) -> Path:
 
 def _wrapped(program: Path, folder: Path) -> Path:
     """A command that runs turbo by `larder run`."""
-    proxy = Path(__file__).resolve().parents[2] / "proxy" / "src"
+    proxy = Path(__file__).resolve().parents[3] / "clients" / "sidecar" / "src"
     command = folder / "through-larder-run"
     command.write_text(
         f'#!/bin/sh\nPYTHONPATH={proxy} exec {sys.executable} -m larder_proxy run -- {program} "$@"\n'

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: compare Larder with its peers, and write docs/benchmarks.md."""
+"""`python -m tools.benchmarks`: compare Larder with its peers, and write docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import cases, figures, functions, handler_requests, servers
-from benchmarks.environment import described
-from benchmarks.load import Generator, Outcome, generator
-from benchmarks.report import Run, page
-from benchmarks.servers import Server
+from tools.benchmarks import cases, figures, functions, handler_requests, servers
+from tools.benchmarks.environment import described
+from tools.benchmarks.load import Generator, Outcome, generator
+from tools.benchmarks.report import Run, page
+from tools.benchmarks.servers import Server
 
-_ROOT = Path(__file__).parent.parent
+_ROOT = Path(__file__).parents[2]
 _PAGE = _ROOT / "docs" / "benchmarks.md"
 _SECONDS = 1.0
 _CALLS = 200
@@ -28,7 +28,7 @@ _CPU_TURNS, _CPU_CALLS = 15, 60
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.benchmarks", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="default: 5")
     parser.add_argument("--data", type=Path, help="folder for the data of the servers")
     arguments = parser.parse_args()
