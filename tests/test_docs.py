@@ -11,7 +11,11 @@ import pytest
 
 from larder.api_keys.orphans import GRACE
 from larder.artifacts.models import HELD_BODY_BYTES
+from larder.issuers import fetching
+from larder.issuers.keys import TRIED_AGAIN_AFTER
+from larder.issuers.verification import SIGN_IN_LEEWAY_S
 from larder.settings import settings
+from larder.sso.callback import MOST_GROUPS
 from larder.web.replies.errors import REPLIES
 from larder_cli.doctor.findings import PREFLIGHT_LINE
 from tools.release.wheel import NAME
@@ -32,6 +36,13 @@ def test_every_error_is_documented_with_its_status_its_cause_and_its_remedy() ->
     assert [int(status) for status, _ in rows] == sorted(int(status) for status, _ in rows)
 
 
+def test_every_error_is_in_a_test() -> None:
+    """Each code as clients get it: in upper case under /api/auth."""
+    tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+    codes = {reply.code for reply in REPLIES.values()}
+    assert [one for one in codes if not re.search(rf"\b({one}|{one.upper()})[\"']", tests)] == []
+
+
 def codes_of_errors() -> str:
     _, _, section = (DOCS / "errors.md").read_text().partition("## The codes\n")
     return section.partition("\n## ")[0]
@@ -40,7 +51,7 @@ def codes_of_errors() -> str:
 @pytest.mark.usefixtures("aws_in_memory")
 def test_figures_about_security_are_those_of_the_code() -> None:
     options = settings()
-    minutes = {600: "ten minutes"}
+    minutes, numbers = {600: "ten minutes"}, {2: "two"}
     facts = {
         "SECURITY.md": [
             f"artifacts of up to {HELD_BODY_BYTES // 1024} KiB",
@@ -53,6 +64,13 @@ def test_figures_about_security_are_those_of_the_code() -> None:
         ],
         "docs/api-keys.md": [f"ends {GRACE.days} days after its maker has left"],
         "docs/operations.md": [f"[end after {GRACE.days} days]"],
+        "docs/sso.md": [
+            f"up to {MOST_GROUPS} groups, or more",
+            f"more than {MOST_GROUPS} groups change nothing",
+            f"the reply can have {fetching.MOST_BYTES // 1024} KiB",
+            f"off by up to {SIGN_IN_LEEWAY_S} seconds",
+            f"not twice in {numbers[TRIED_AGAIN_AFTER.seconds]} seconds",
+        ],
     }
     for page, sentences in facts.items():
         text = " ".join((ROOT / page).read_text().split())

@@ -67,8 +67,8 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
-def _certificate() -> tuple[bytes, bytes]:
-    """A certificate for this address, signed by itself, and its key."""
+def _certificate(*names: str) -> tuple[bytes, bytes]:
+    """A certificate for this address and these host names, signed by itself, and its key."""
     # Imported here, because only this command needs them.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -87,7 +87,9 @@ def _certificate() -> tuple[bytes, bytes]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(hours=1))
         .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([address, *map(x509.DNSName, names)]), critical=False
+        )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

@@ -170,6 +170,10 @@ CASES = (
         variables={"TURBO_API": "http://cache.example.com"},
     ),
     Case(
+        *("proxied-address", "HTTP_PROXY", "turbo asks the proxy", "NO_PROXY=localhost,127.0.0.1"),
+        variables={"TURBO_API": "http://127.0.0.1:3000", "http_proxy": "http://proxy:3128"},
+    ),
+    Case(
         *("slash-at-end", "TURBO_API", "ends with a slash", "TURBO_API=https://cache.example.com"),
         variables={"TURBO_API": f"{CACHE}/"},
     ),
@@ -319,6 +323,11 @@ CASES = (
         *("weak-signature-key", KEY, "The key has 6 bytes", f"{KEY}=$(openssl rand -hex 32)"),
         cache={"signature": True},
         variables={KEY: "secret"},
+    ),
+    Case(
+        *("weak-signature-key", KEY, "The key has 0 bytes", f"{KEY}=$(openssl rand -hex 32)"),
+        cache={"signature": True},
+        variables={KEY: ""},
     ),
     Case(
         *("signature-without-preflight", "turbo.json:1", "Preflight is off", PREFLIGHT_LINE),
@@ -870,6 +879,28 @@ def test_the_deployment_says_what_an_old_client_gets(
     assert agents == ["larder-doctor", "turbo 2.10.12"]
     stub.refuses_agent = "turbo"
     assert repository.found().keys() == {"old-turbo"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ((200, {"said": []}), []),
+        ((200, {"said": ["no cache: No"]}), ["no cache: No."]),
+        ((404, ""), ["It answers 404 to /larder/status."]),
+    ],
+)
+def test_larder_run_says_what_it_has_met_and_takes_every_artifact(
+    repository: Repository, stub: Answering, answer: tuple[int, object], found: list[str]
+) -> None:
+    """With an old turbo, without preflight, and with a large artifact."""
+    repository.write("turbo.json", {})
+    repository.write("node_modules/turbo/package.json", {"version": "2.3.4"})
+    repository.stores(6_000_000)
+    repository.sets(LARDER_PROXY=stub.url)
+    stub.says("GET /larder/status", *answer)
+    findings = repository.found()
+    assert findings.keys() <= {"sidecar"}
+    assert [one["found"] for one in findings.values()] == found
 
 
 def test_every_rule_has_a_test() -> None:

@@ -217,6 +217,12 @@ ACCOUNTS = (
     case("3.4-sign-up-129", "not more", sign_up(password="x" * 129), status=400),
     case("3.4-sign-up-more", "additional fields may be accepted", sign_up(company="Acme")),
     case(
+        "3.4-callback-any",
+        "callbackURL is a URL",
+        sign_up(callbackURL="https://other.example/"),
+        row="`callbackURL` and",
+    ),
+    case(
         "3.4-sign-up-callback",
         "callbackURL is where to redirect to",
         sign_up(callbackURL="/welcome"),

@@ -199,6 +199,7 @@ KEYS = (
         status=400,
         options={"maximum_key_prefix_length": "2"},
     ),
+    case("2.2-name-text", "a name is a string", create(name="a\tb"), row="the key's name"),
     case("2.2-prefix-text", "a prefix is a string", create(prefix="ü_"), row='"string"'),
     case(
         "2.2-name-required",
@@ -406,6 +407,12 @@ KEYS = (
         "expiresIn is a number",
         create(expiresIn=86_400.5),
         row='`expiresIn`: "number"',
+    ),
+    case(
+        "2.4-create-window",
+        "rateLimitTimeWindow is a number of milliseconds",
+        limited(rateLimitTimeWindow=0.5, rateLimitMax=1),
+        row='"rateLimitTimeWindow',
     ),
     case(
         "2.4-create-server",

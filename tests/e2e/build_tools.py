@@ -7,9 +7,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from . import turbo
 from .cloud import LocalCloud
 
 LINE = re.compile(
@@ -67,3 +69,11 @@ def run(larder: Path, root: Path, env: Mapping[str, str], *build: str) -> tuple[
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return counted(done.stderr), done.stdout + done.stderr
+
+
+def through(larder: Path, client: turbo.Client) -> turbo.Client:
+    """The same client, started by `larder run`."""
+    script = larder.with_name(f"turbo-{client.version}")
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} {larder} run -- {client.command} "$@"\n')
+    script.chmod(0o755)
+    return replace(client, command=script)

@@ -15,7 +15,7 @@ import pytest
 
 from larder_cli.doctor.findings import PREFLIGHT_LINE
 
-from . import cloud, turbo
+from . import build_tools, cloud, turbo
 from .cloud import LocalCloud
 from .monorepo import Package, generate, wipe_outputs_and_local_cache
 
@@ -134,6 +134,37 @@ def test_signed_artifacts_and_preflight_need_the_edge(
     newest = client(turbo.NEWEST)
     variables = {**newest.remote_cache, "TURBO_REMOTE_CACHE_SIGNATURE_KEY": "k" * 32}
     assert found(repository, variables, home).keys() == {"signature-with-preflight"}
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({}, None),
+        ({"TURBO_TOKEN": "larder_" + "x" * 64}, "no cache: Larder refuses the token (401)."),
+        ({"TURBO_TEAM": "nobody"}, "Larder refuses a lookup (not_a_team_member): The token's"),
+        ({"TURBO_API": "http://127.0.0.1:9"}, "Larder does not answer (ConnectionRefusedError)"),
+    ],
+)
+def test_doctor_in_larder_run_finds_what_larder_run_meets(
+    change: dict[str, str],
+    found: str | None,
+    local_cloud: LocalCloud,
+    repository: Path,
+    larder: Path,
+    home: Path,
+) -> None:
+    variables = {**build_tools.settings(local_cloud, home), **change}
+    done = subprocess.run(
+        [sys.executable, larder, "run", "--", COMMAND, "doctor", "--json"],
+        env=variables,
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    findings = [one for one in json.loads(done.stdout)["findings"] if one["id"] == "sidecar"]
+    assert done.returncode == len(findings) == bool(found)
+    assert findings == [] or findings[0]["found"].startswith(str(found))
 
 
 def test_turbo_reads_its_settings_where_doctor_does(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import httpx
 import pytest
 
 from . import monorepo, turbo
-from .build_tools import counted
+from .build_tools import counted, through
 from .cloud import LocalCloud, running
 
 pytestmark = pytest.mark.e2e
@@ -46,14 +45,6 @@ def cloud(
     folder = tmp_path_factory.mktemp("cloud")
     with running(request.config.rootpath, folder / "data", **options) as server:
         yield server
-
-
-def through(larder: Path, client: turbo.Client) -> turbo.Client:
-    """The same client, started by `larder run`."""
-    script = larder.with_name(f"turbo-{client.version}")
-    script.write_text(f'#!/bin/sh\nexec {sys.executable} {larder} run -- {client.command} "$@"\n')
-    script.chmod(0o755)
-    return replace(client, command=script)
 
 
 @pytest.mark.parametrize(

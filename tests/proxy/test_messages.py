@@ -60,16 +60,18 @@ def test_a_damaged_request_is_refused_and_the_connection_ends(
     assert b"\r\nConnection: close\r\n" in answer
 
 
+@pytest.mark.parametrize("kind", range(3), ids=["slow head", "long head", "body"])
 def test_strangers_neither_stop_nor_swell_the_sidecar(
-    running: Running, monkeypatch: pytest.MonkeyPatch
+    kind: int, running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other users of the computer have no token. Each can open as many connections as they like."""
-    monkeypatch.setattr("larder_proxy.server.HEAD_SECONDS", 2)
+    monkeypatch.setattr("larder_proxy.server.HEAD_SECONDS", 4)
     port, strangers = running.sidecar.listener.port, []
     long = b"GET / HTTP/1.1\r\n" + b"".join(b"a%d: %s\r\n" % (n, b"x" * 900) for n in range(35))
-    for number in range(MOST_CONNECTIONS + 40):
+    body = b"PUT / HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\nx"
+    for _ in range(MOST_CONNECTIONS + 40):
         one = socket.create_connection(("127.0.0.1", port), 10)
-        one.sendall(long if number % 2 else b"GET / HTTP/1.1\r\n")
+        one.sendall((b"GET / HTTP/1.1\r\n", long, body)[kind])
         strangers.append(one)
     before = time.monotonic()
     assert asked(running, f"{START}Connection: close\n\n").startswith(b"HTTP/1.1 200 ")
@@ -78,8 +80,8 @@ def test_strangers_neither_stop_nor_swell_the_sidecar(
     for one in strangers:
         with suppress(ConnectionError):
             one.settimeout(10)
-            # Nothing, as the time for a head is over, or 400 for one that is too long.
-            assert one.recv(100)[:12] in (b"", b"HTTP/1.1 400")
+            # Nothing, as the time for a head is over, 400 for one that is too long, or 403.
+            assert one.recv(100)[:12] in (b"", b"HTTP/1.1 400", b"HTTP/1.1 403")
         one.close()
 
 
@@ -222,10 +224,18 @@ def test_certificates_of_node_are_trusted(tmp_path: Path) -> None:
         thread.join(10)
 
 
-def test_a_password_is_not_sent_to_a_proxy_in_plain_text() -> None:
-    pool = Pool({"HTTPS_PROXY": "https://user:secret@127.0.0.1:1"})
-    with pytest.raises(Malformed, match="must begin with http://"):
+def test_a_proxy_that_does_not_answer_is_named() -> None:
+    pool = Pool({"HTTPS_PROXY": "http://127.0.0.1:9"})
+    with pytest.raises(ConnectionRefusedError) as refused:
         pool.request("GET", "https://cache.example.com/", {})
+    assert "HTTPS_PROXY" in _reason(refused.value)
+
+
+def test_a_proxy_without_tls_gets_no_password() -> None:
+    with answering(b"HTTP/1.1 400 Bad\r\n\r\n") as url:
+        pool = Pool({"HTTPS_PROXY": url.replace("http://", "https://user:secret@")})
+        with pytest.raises(Malformed, match="must begin with http://"):
+            pool.request("GET", "https://cache.example.com/", {})
 
 
 def test_a_connection_is_kept_only_after_all_of_an_answer() -> None:

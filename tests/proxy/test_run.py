@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -15,8 +16,10 @@ from contextlib import closing
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+import httpx
 import pytest
 from larder_proxy.process import PORT
+from larder_proxy.server import HEAD_SECONDS
 
 from tests.default_signals import with_default_signals
 from tests.web_server import slow
@@ -475,6 +478,45 @@ def serving(larder: Path, env: dict[str, str], file: Path) -> subprocess.Popen[s
         assert time.monotonic() < ends
         time.sleep(0.01)
     return process
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_strangers_do_not_swell_a_process(
+    larder: Path, deployment: Deployment, tmp_path: Path
+) -> None:
+    """200 connections without its token, in four ways: its tool is served, and it lives on."""
+    env, file = variables(deployment, tmp_path), tmp_path / ".cache" / "larder" / "proxy.json"
+    deployment.artifacts["gradle-ab"] = b"x"
+    process = serving(larder, env, file)
+    try:
+        _, port, token, _ = json.loads(file.read_text())
+        head = b"PUT /v8/artifacts/ab HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % port
+        field = b"a: %s\r\n" % (b"x" * 900)
+        body = b"Content-Length: 1000000000\r\n\r\n" + b"x" * 100_000
+        url = f"http://127.0.0.1:{port}/gradle/ab"
+        strangers = []
+        for number in range(200):
+            one = socket.create_connection(("127.0.0.1", port), 10)
+            one.setblocking(False)
+            one.send((b"", head, head + field * 34, head + body)[number % 4])
+            if number % 8 > 3:
+                one.shutdown(socket.SHUT_WR)
+            strangers.append(one)
+        with httpx.Client(auth=("", token), trust_env=False) as tool:
+            began = time.monotonic()
+            assert tool.get(url).content == b"x"
+            # At the end of the time for a head, all of them would be closed.
+            assert time.monotonic() - began < HEAD_SECONDS / 2
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            [kilobytes] = re.findall(r"VmHWM:\s+(\d+)", status)
+            assert int(kilobytes) < 80_000
+            for one in strangers:
+                one.close()
+            assert tool.get(url).content == b"x"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert process.returncode == 0
 
 
 def test_two_starts_at_once_have_one_process(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
+import io
 import json
 import os
 import re
@@ -11,11 +13,12 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from larder_proxy.clients import CLIENTS, TOOLS, find_entry
-from larder_proxy.spool import Spool
+from larder_proxy.spool import NoRoom, Spool
 from larder_proxy.upstream import _REFUSED_SECONDS, INLINE, _message
 
 from larder.usage import events
@@ -314,6 +317,30 @@ def test_a_full_disk_is_no_room(
     assert tool.get("/gradle/ab").content == b"x" * 100_000
     assert len(running.lines) == 1
     assert running.lines[0].startswith("no room in TMPDIR (")
+
+
+@pytest.mark.parametrize("sizes", [(30_000, 70_000), (100_000,), (30_000, 100_000, 100_000)])
+@pytest.mark.parametrize("written", range(0, 250_000, 50_000))
+def test_a_body_for_which_the_disk_has_no_room_is_whole(
+    sizes: tuple[int, ...], written: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much of it was written before the disk was full."""
+
+    class Disk(io.BytesIO):
+        def write(self, data: Any) -> int:
+            room = written - len(self.getvalue())
+            if room <= 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(bytes(data[:room]))
+
+    monkeypatch.setattr("larder_proxy.spool._new_file", Disk)
+    monkeypatch.setattr("larder_proxy.spool.HELD_BACK_SECONDS", 0)
+    blocks = [bytes([number]) * size for number, size in enumerate(sizes)]
+    try:
+        found = Spool().take(blocks, sum(sizes)).blocks()
+    except NoRoom as full:
+        found = full.blocks
+    assert b"".join(found) == b"".join(blocks)
 
 
 def test_an_entry_is_found_while_it_is_uploading(

@@ -8,7 +8,7 @@ from larder import clock
 from larder.audit.service import read_entries
 from larder.issuers.service import add_issuer
 from larder.trust.models import NewRule
-from larder.trust.rules import PENDING, create_rule, list_rules
+from larder.trust.rules import MAX_RULES, PENDING, create_rule, list_rules
 from tests.functions.teams.people import Person, outcome
 from tests.functions.teams.rules import IDS, RULES, made
 from tests.issuer import ORIGIN
@@ -90,6 +90,14 @@ def test_409_for_a_rule_that_does_what_another_does(cloud: Cloud, ada: Person) -
         assert outcome(refused) == (409, "rule_exists")
         assert f"The rule web ({first['id']})" in refused.message
     assert [rule.id for rule in list_rules(cloud.team.id)] == [first["id"]]
+
+
+def test_409_for_a_rule_too_many(cloud: Cloud, ada: Person) -> None:
+    for number in range(MAX_RULES):
+        made(cloud, provider="github", repository=f"acme/{number}")
+    refused = ada.send("POST", RULES, json_body=PRESET)
+    assert outcome(refused) == (409, "rule_limit_reached")
+    assert len(list_rules(cloud.team.id)) == MAX_RULES
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,21 @@
-"""Send one HTTP request and read the response, without following redirects or normalising anything."""
+"""Send one HTTP request and read the response, without following redirects or normalising anything.
+
+Connections are those of `larder run`, with the proxy and the certificates of this computer.
+"""
 
 import contextlib
 import hashlib
 import json
-import ssl
+import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from functools import lru_cache
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
+
+from larder_proxy.connections import LIMITS, Pool
 
 TIMEOUT_S = 30.0
 """The gateway's own limit."""
@@ -17,22 +23,31 @@ TIMEOUT_S = 30.0
 _CHUNK_BYTES = 65_536
 
 _NO_ADDRESS = "the host does not exist: check the URL, and whether the DNS record of a new domain has propagated"
+_NOT_TRUSTED = "the certificate is not trusted: if it is your company's, set SSL_CERT_FILE or NODE_EXTRA_CA_CERTS to it"
+_NO_RESPONSE = (
+    "no response in time: check for a firewall, a disconnected VPN or a service that hangs"
+)
 _BY_WORDS = (
+    ("proxy answers 407", "the proxy wants a password: write HTTPS_PROXY=http://user:password@host:port"),
+    ("proxy answers 403", "the proxy refuses the host: ask for it to be let through, or name it in NO_PROXY"),
+    ("proxy answers", "the proxy does not reach the host: check the URL, or name the host in NO_PROXY"),
+    ("HTTPS_PROXY", "check HTTPS_PROXY, or name the host in NO_PROXY"),
     ("certificate has expired", "the certificate of the host has expired: renew it, and check this computer's clock"),
     ("not yet valid", "the certificate of the host is not valid yet: check this computer's clock"),
     ("ostname mismatch", "the certificate is for another host: check the URL"),
-    ("CERTIFICATE_VERIFY_FAILED", "the certificate is not trusted: if it is your company's, set SSL_CERT_FILE to it"),
+    ("CERTIFICATE_VERIFY_FAILED", _NOT_TRUSTED),
     ("WRONG_VERSION_NUMBER", "the port does not speak https: check the URL and the port"),
     ("Name or service not known", _NO_ADDRESS),
     ("nodename nor servname", _NO_ADDRESS),
     ("name resolution", _NO_ADDRESS),
     ("refused", "nothing listens there: check the host, the port and whether the service runs"),
-    ("timed out", "no response in time: check for a firewall, a disconnected VPN or a service that hangs"),
+    ("timed out", _NO_RESPONSE),
+    ("in time", _NO_RESPONSE),
 )  # fmt: skip
 
 
 class Unreachable(Exception):
-    """There was no response. The message is the operating system's."""
+    """There was no response. The message is the operating system's, or says what the proxy answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +99,7 @@ def exchange(
     if chunked:
         sent["Transfer-Encoding"] = "chunked"
     try:
-        with contextlib.closing(_connection(address, timeout_s)) as connection:
+        with contextlib.closing(_Connection(address, timeout_s)) as connection:
             # A server that rejects a body early may close the connection, and still send a response.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(
@@ -100,7 +115,7 @@ def exchange(
                 {name.lower(): value for name, value in response.getheaders()},
                 _digest(response) if as_digest else response.read(),
             )
-    except (OSError, HTTPException, ssl.SSLError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         raise Unreachable(str(error) or type(error).__name__) from error
 
 
@@ -114,7 +129,7 @@ def timed(
     address = urlsplit(url)
     sent = {"User-Agent": "larder-smoke", **headers}
     try:
-        with contextlib.closing(_connection(address, TIMEOUT_S)) as connection:
+        with contextlib.closing(_Connection(address, TIMEOUT_S)) as connection:
             began = time.monotonic()
             connection.connect()
             found = [time.monotonic() - began]
@@ -124,7 +139,7 @@ def timed(
                 connection.getresponse().read()
                 found.append(time.monotonic() - began)
             return found
-    except (OSError, HTTPException, ssl.SSLError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         raise Unreachable(str(error) or type(error).__name__) from error
 
 
@@ -138,16 +153,25 @@ def about_silence(reason: Unreachable) -> str:
     for words, advice in _BY_WORDS:
         if words in str(reason):
             return advice
-    return (
-        "check the URL and the network. This command ignores the proxy variables of the environment"
-    )
+    return "check the URL and the network"
 
 
-def _connection(address: SplitResult, timeout_s: float) -> HTTPConnection:
-    host = address.hostname or ""
-    if address.scheme == "https":
-        return HTTPSConnection(host, address.port, timeout=timeout_s)
-    return HTTPConnection(host, address.port, timeout=timeout_s)
+class _Connection(HTTPConnection):
+    def __init__(self, address: SplitResult, timeout_s: float) -> None:
+        self.default_port = 443 if address.scheme == "https" else 80
+        super().__init__(address.hostname or "", address.port)
+        self._url, self._timeout_s = address.geturl(), timeout_s
+
+    def connect(self) -> None:
+        pool = _pool(frozenset(os.environ.items()), self._timeout_s)
+        self.sock = pool.open(self._url)
+        self.sock.settimeout(self._timeout_s)
+
+
+@lru_cache(maxsize=4)
+def _pool(environment: frozenset[tuple[str, str]], timeout_s: float) -> Pool:
+    """One for each environment, because reading the certificates takes 20 ms."""
+    return Pool(dict(environment), LIMITS._replace(connect=timeout_s))
 
 
 def _target(address: SplitResult) -> str:

@@ -130,10 +130,11 @@ def status(as_json: bool) -> None:
     if as_json:
         print_json(counts)
     else:
-        lost = counts.pop("not_stored")
+        lost, said = counts.pop("not_stored"), counts.pop("said")
         shown = {**counts, **{f"not stored ({reason})": count for reason, count in lost.items()}}
         echo(
-            *(f"{name.replace('_', ' ')}: {count}" for name, count in shown.items() if count != "")
+            *(f"{name.replace('_', ' ')}: {count}" for name, count in shown.items() if count != ""),
+            *said,
         )
 
 

@@ -7,7 +7,9 @@ credentials.py  the token: a key, that of a CI job, or that of `turbo login`
 listener.py     where the tools find a sidecar
 spool.py        bodies on their way
 messages.py     HTTP/1.1, as tools and Larder speak it
-connections.py  kept connections, certificates and proxies of companies
+connections.py  kept connections, and the certificates of companies
+proxies.py      which requests take a proxy
+tls.py          TLS inside the TLS of a proxy
 upstream.py     the requests to Larder and its storage, with retries
 transfers.py    what these requests give back
 places.py       how many requests run at a time

@@ -89,8 +89,8 @@ class Cache:
 
     @property
     def status(self) -> dict[str, object]:
-        """What it has done, and why it asks Larder for nothing now, `""` if it does."""
-        return {**vars(self.counts), "off": self.off}
+        """What it has done, what it has said, and why it asks Larder for nothing now, `""` if it does."""
+        return {**vars(self.counts), "off": self.off, "said": self._upstream.said}
 
     def find(self, entry: Entry) -> Download | Kept | None:
         """The entry, or None. Call `hit` or `miss` when the tool has its answer."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from larder_proxy.clients import TOOLS
 from larder_proxy.run import WAIT_SECONDS, run
 
 if TYPE_CHECKING:
+    import argparse
+
     from larder_proxy import process
 
 _RUN = """\
@@ -36,6 +35,14 @@ Run the same as a process of its own, for tools with daemons.
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit status."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:2] == ["run", "--"] and given[2:]:
+        return run(given[2:])
+    # Takes longer than all that a build without options needs.
+    import argparse
+
+    from larder_proxy.clients import TOOLS
+
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="larder", description=_RUN, formatter_class=raw)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -64,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     env.add_argument("tool", nargs="?", choices=TOOLS)
     accept = commands.add_parser("accept", help="let an address of a repository have the token")
     accept.add_argument("url")
-    asked = parser.parse_args(arguments)
+    asked = parser.parse_args(given)
     if asked.command == "accept":
         print(accepted(asked.url))
         return 0
@@ -110,6 +117,8 @@ def _proxy(asked: argparse.Namespace) -> int:
         elif asked.act == "stop":
             process.stop()
         elif asked.act == "status":
+            import json
+
             print(json.dumps(process.counts(), indent=2))
         else:
             print("\n".join(exports(asked.tool)))

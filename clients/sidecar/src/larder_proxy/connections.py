@@ -13,10 +13,11 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from larder_proxy.messages import Lines, Malformed, Raw, Sent, body_of, head, limit, read_head
+from larder_proxy.proxies import proxy_for
 from larder_proxy.spool import Body
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class Pool:
 
     def __init__(self, environment: Mapping[str, str], limits: Limits = LIMITS) -> None:
         self.limits = limits
-        self._proxy = environment.get("HTTPS_PROXY") or environment.get("https_proxy")
+        self._environment = environment
         self._own_certificates = environment.get("NODE_EXTRA_CA_CERTS")
         self._lock = threading.Lock()
         self._idle: dict[str, deque[tuple[float, Connection]]] = {}
@@ -170,13 +171,17 @@ class Pool:
                 raise
             except OSError:
                 pass
-        connection = self._open(parts, until)
+        connection = Connection(self._open(parts, until))
         return self._send(connection, origin, parts, method, headers, body, until)
 
     def connect(self, url: str) -> None:
         """Open a connection for a request that is about to come. Raises OSError or ValueError."""
         parts = urlsplit(url)
-        self.keep(_origin(parts), self._open(parts, math.inf))
+        self.keep(_origin(parts), Connection(self._open(parts, math.inf)))
+
+    def open(self, url: str) -> socket.socket:
+        """A connection of the caller's own, which is not kept. Raises OSError or ValueError."""
+        return self._open(urlsplit(url), math.inf)
 
     def _send(
         self,
@@ -238,7 +243,7 @@ class Pool:
                 return
         connection.close()
 
-    def _open(self, parts: SplitResult, until: float) -> Connection:
+    def _open(self, parts: SplitResult, until: float) -> socket.socket:
         until = min(until, time.monotonic() + self.limits.connect)
         host, is_tls = parts.hostname or "", parts.scheme == "https"
         if not host:
@@ -247,30 +252,42 @@ class Pool:
         port = parts.port or (443 if is_tls else 80)
         # Plain HTTP is for loopback and private networks.
         if not is_tls:
-            return Connection(_connected(host, port, until))
-        if self._proxy:
-            # Takes as long as all other imports of the sidecar.
-            from urllib.request import proxy_bypass
+            return _connected(host, port, until)
+        proxy = proxy_for(self._environment, "https", host, port)
+        sock = self._tunnel(proxy, host, port, until) if proxy else _connected(host, port, until)
+        return self._encrypted(sock, host, until)
 
-            is_direct = bool(proxy_bypass(host))
-        else:
-            is_direct = True
-        sock = _connected(host, port, until) if is_direct else self._tunnel(host, port, until)
+    def _encrypted(self, sock: socket.socket, host: str, until: float) -> socket.socket:
+        """TLS on a connection, which is closed if that fails."""
         try:
             limit(sock, until - time.monotonic())
-            return Connection(self._tls().wrap_socket(sock, server_hostname=host))
+            context = self._tls()
+            if not hasattr(sock, "server_hostname"):
+                return context.wrap_socket(sock, server_hostname=host)
+            from larder_proxy.tls import Inner
+
+            return cast("socket.socket", Inner(sock, context, host))
         except BaseException:
             sock.close()
             raise
 
-    def _tunnel(self, host: str, port: int, until: float) -> socket.socket:
-        proxy = self._proxy or ""
+    def _tunnel(self, proxy: str, host: str, port: int, until: float) -> socket.socket:
         by = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-        if by.scheme == "https" and by.username is not None:
-            raise Malformed(
-                "HTTPS_PROXY with a password must begin with http://, to a proxy that you trust"
-            )
-        sock = _connected(by.hostname or "", by.port or 443, until)
+        is_tls = by.scheme == "https"
+        try:
+            sock = _connected(by.hostname or "", by.port or (443 if is_tls else 80), until)
+            if is_tls:
+                sock = self._encrypted(sock, by.hostname or "", until)
+        except socket.timeout:
+            raise
+        except OSError as error:
+            if getattr(error, "reason", "") == "WRONG_VERSION_NUMBER":
+                raise Malformed(
+                    "the proxy has no TLS: HTTPS_PROXY must begin with http://"
+                ) from error
+            if getattr(error, "verify_code", 0):
+                raise
+            raise type(error)(error.errno, f"{error.strerror} (HTTPS_PROXY)") from error
         name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
             limit(sock, until - time.monotonic())

@@ -7,13 +7,14 @@ import re
 from typing import Any
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
-_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
-_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
+# Not compiled before they are used, because builds wait for the imports.
+_COMMENT = rf"(?s){_STRING}|//[^\n]*|/\*.*?\*/"
+_TRAILING_COMMA = rf"{_STRING}|,(?=\s*[}}\]])"
 
 
 def parse(text: str) -> Any:
     """The value. Raises ValueError, whose message names the line."""
-    return json.loads(_TRAILING_COMMA.sub(_blank, _without_comments(text)))
+    return json.loads(re.sub(_TRAILING_COMMA, _blank, _without_comments(text)))
 
 
 def line_of(text: str, *path: str) -> int | None:
@@ -28,7 +29,7 @@ def line_of(text: str, *path: str) -> int | None:
 
 
 def _without_comments(text: str) -> str:
-    return _COMMENT.sub(_blank, text)
+    return re.sub(_COMMENT, _blank, text)
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -51,26 +51,24 @@ class LastRun:
     ) -> None:
         base = environment.get("XDG_CACHE_HOME") or environment.get("LOCALAPPDATA")
         home = environment.get("HOME") or str(Path.home())
-        key = json.dumps([target.url, target.query, str(folder), command])
-        # Loads OpenSSL, while the build starts.
-        import hashlib
-
-        name = hashlib.sha256(key.encode()).hexdigest()[:32]
+        self._of = json.dumps([target.url, target.query, str(folder), command])
         self._folder = Path(base or Path(home) / ".cache") / "larder" / "turbo"
-        self._file = self._folder / f"{name}.json"
+        # A hash of OpenSSL would take longer to load than all else here.
+        self._file = self._folder / f"{zlib.crc32(self._of.encode()):08x}.json"
 
     def read(self) -> tuple[list[str], int]:
         """Its hashes, none if there was no run, and how many requests ran at a time at its end."""
         try:
             found = json.loads(self._file.read_text())
-            hashes, most = found["hashes"], int(found["places"])
+            hashes = found["hashes"] if found["of"] == self._of else []
+            most = int(found["places"])
             return [hash for hash in hashes if isinstance(hash, str)][:MOST_HASHES], most
         except (OSError, ValueError, KeyError, TypeError):
             return [], FIRST
 
     def write(self, hashes: Iterable[str], most: int) -> None:
         """Replace the file at once, because two runs can end together. A full disk keeps the former one."""
-        kept = {"hashes": list(dict.fromkeys(hashes))[:MOST_HASHES], "places": most}
+        kept = {"of": self._of, "hashes": list(dict.fromkeys(hashes))[:MOST_HASHES], "places": most}
         part = self._file.with_suffix(f".{os.getpid()}")
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -141,6 +139,8 @@ def listed(command: list[str], environment: Mapping[str, str], folder: Path) -> 
     offline = {**environment, "TURBO_TOKEN": "", "TURBO_TEAM": "", "TURBO_TEAMID": ""}
     for name in ("TURBO_RUN_SUMMARY", *SECRETS):
         offline.pop(name, None)
+    import subprocess
+
     try:
         done = subprocess.run(
             command,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +73,7 @@ def _of_nx(document: Mapping[str, Any]) -> dict[str, Any]:
     run, tasks = document["run"], document["tasks"]
     failed = [one["status"] for one in tasks if one["status"]]
     return {
-        "id": hashlib.sha256(
-            json.dumps([run, [one["hash"] for one in tasks]]).encode()
-        ).hexdigest(),
+        "id": _id([run, [one["hash"] for one in tasks]]),
         "client": "nx",
         "execution": _times(run, failed[0] if failed else 0),
         "tasks": [
@@ -107,7 +103,16 @@ def _times(one: Mapping[str, Any], status: int) -> dict[str, int]:
     }
 
 
+def _id(run: object) -> str:
+    # Loads OpenSSL, which builds without a report do not need.
+    import hashlib
+
+    return hashlib.sha256(json.dumps(run).encode()).hexdigest()
+
+
 def _ms(text: str) -> int:
+    from datetime import datetime
+
     # Python 3.9 reads no Z.
     return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1_000)
 
@@ -118,7 +123,7 @@ def _of_moon(document: Mapping[str, Any]) -> dict[str, Any]:
     tasks = [task for task in map(_task_of_moon, actions) if task is not None]
     times = [_moon_times(one) for one in actions if one["startedAt"]]
     return {
-        "id": hashlib.sha256(json.dumps(actions).encode()).hexdigest(),
+        "id": _id(actions),
         "client": "moon",
         "execution": {
             "startTime": min(one["startTime"] for one in times),

@@ -166,9 +166,10 @@ class Handler(socketserver.StreamRequestHandler):
             except (Malformed, ValueError):
                 self._refuse(400)
                 return
-            self.server.wait(self.connection, is_over=True)
             is_known = self._has_token()
             if is_known:
+                # Others may have to go at any time, also while they send a body.
+                self.server.wait(self.connection, is_over=True)
                 self._raw.until = math.inf
                 limit(self.connection, IDLE_SECONDS)
             kept = self.headers.get("connection", "").lower()

@@ -52,7 +52,8 @@ class Body:
         """The bytes from the start. Several can read at a time. Raises OSError."""
         yield from self._memory
         if self._spool is not None:
-            left = self.size if self._places else 0
+            # What is in memory may have a place already, for which the disk had no room.
+            left = 0 if self._memory or not self._places else self.size
             for place in self._places:
                 if left > 0:
                     yield self._spool.read(place, min(left, _PLACE))

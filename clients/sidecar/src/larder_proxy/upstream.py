@@ -72,7 +72,7 @@ class Upstream:
         self._paused_until = 0.0
         self._off_reason, self._off_until = "", 0.0
         self._is_read_only = False
-        self._said: set[str] = set()
+        self._said: dict[str, str] = {}
 
     @property
     def refusal(self) -> str:
@@ -322,6 +322,12 @@ class Upstream:
             return time.monotonic() >= max(self._paused_until, self._off_until)
 
     @property
+    def said(self) -> list[str]:
+        """The last line of each kind that it has said."""
+        with self._lock:
+            return [*self._said.values()]
+
+    @property
     def off(self) -> str:
         """Why Larder is not asked now, `""` if it is."""
         if self._may_ask():
@@ -390,7 +396,7 @@ class Upstream:
     def say_once(self, key: str, line: str) -> None:
         with self._lock:
             is_new = key not in self._said
-            self._said.add(key)
+            self._said[key] = line
         if is_new:
             self._say(line)
 
@@ -409,7 +415,8 @@ def _reason(error: Exception) -> str:
         return (
             f"{name}: set SSL_CERT_FILE or NODE_EXTRA_CA_CERTS to the certificates of your company"
         )
-    return str(error) if isinstance(error, Malformed) else name
+    is_clear = isinstance(error, Malformed) or "HTTPS_PROXY" in str(error)
+    return str(error) if is_clear else name
 
 
 def _wait(reply: Reply | None, attempt: int) -> float:

@@ -20,6 +20,7 @@ _COLOURS = {Level.PROBLEM: "red", Level.WARNING: "yellow", Level.NOTE: "cyan"}
 _UPLOADS = {
     "edge": "straight to storage, with their signatures",
     "s3": "straight to storage, without signatures",
+    "sidecar": "by larder run",
     "function": "through a function, up to 4.5 MB",
 }
 

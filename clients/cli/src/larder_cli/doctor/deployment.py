@@ -18,13 +18,22 @@ from larder import clock
 from larder.artifacts.models import Upload, parse_object_key
 from larder.teams.models import is_team_id
 from larder_cli.doctor.findings import PREFLIGHT_LINE, Finding
-from larder_cli.doctor.here import DIRECT_UPLOADS_FROM, is_sendable, is_usable, old_turbo
+from larder_cli.doctor.here import (
+    DIRECT_UPLOADS_FROM,
+    is_sendable,
+    is_sidecar,
+    is_usable,
+    old_turbo,
+)
 from larder_cli.doctor.repository import Artifacts, Version
 from larder_cli.http import Answer, Unreachable, about_silence, exchange, is_of_edge
 
 TIMEOUT_S = 10.0
 CLOCKS_AGREE = timedelta(minutes=5)
 EXPIRES_SOON = timedelta(days=7)
+
+_FAILURES = 3
+"""After which `larder run` says that Larder does not answer."""
 
 _BY_CODE = {
     "unauthorized": "token-refused",
@@ -85,9 +94,12 @@ def ask_deployment(
     if address is None or not is_usable(address):
         return None
     deployment = Deployment(address=address)
+    token = client.text("token")
     try:
+        if is_sidecar(client):
+            deployment.findings += _sidecar(_Asker(address, token or "", client.team), deployment)
+            return deployment
         deployment.findings += _identify(deployment)
-        token = client.text("token")
         if not deployment.is_larder or token is None or not is_sendable(token):
             return deployment
         if not client.gives_token:
@@ -140,6 +152,20 @@ def _identify(deployment: Deployment) -> Iterator[Finding]:
             where="the clock",
             found=f"This computer's clock is {minutes} minutes {ahead} the deployment's.",
         )
+
+
+def _sidecar(asker: _Asker, deployment: Deployment) -> Iterator[Finding]:
+    """`larder run` answers turbo whatever happens, but remembers what it has said about it."""
+    for _ in range(_FAILURES):
+        asker.ask("GET", f"/v8/artifacts/{secrets.token_hex(8)}")
+    answer = asker.ask("GET", "/larder/status")
+    deployment.is_larder = isinstance(answer.json, dict)
+    if deployment.is_larder:
+        deployment.uploads = "sidecar"
+        for line in answer.json["said"]:
+            yield _of(deployment, "sidecar", f"{line}.")
+    else:
+        yield _of(deployment, "sidecar", f"It answers {answer.status} to /larder/status.")
 
 
 def _clock_difference(answer: Answer) -> timedelta | None:

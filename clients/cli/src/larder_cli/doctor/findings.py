@@ -65,6 +65,9 @@ RULES: Mapping[str, Rule] = MappingProxyType(
             _P,
             "Use https. With http, everyone on the way can read the token. Doctor does not send it.",
         ),
+        "proxied-address": Rule(
+            _P, "The proxy does not reach this computer. Name it in NO_PROXY, as larder run does."
+        ),
         "slash-at-end": Rule(
             _W,
             "Write the address without a slash at the end. turbo adds /v8 to it, and some proxies refuse //v8.",
@@ -155,6 +158,10 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         ),
         # The deployment.
         "unreachable": Rule(_P, "turbo must reach the address. Check it, and the network between."),
+        "sidecar": Rule(
+            _P,
+            "turbo asks larder run or larder proxy, which has met this. Run larder doctor without it to see the cause.",
+        ),
         "not-larder": Rule(_P, "Set the address of Larder, without a path."),
         "wrong-clock": Rule(
             _W,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from larder_proxy.proxies import proxy_for
 from larder_proxy.settings import DEFAULT, Settings
 
 from larder_cli.doctor.findings import MAX_BODY_BYTES, PREFLIGHT_LINE, Finding
@@ -45,7 +46,8 @@ def findings_here(
     yield from _team(client)
     yield from _token(client)
     yield from _signatures(client)
-    yield from _preflight(client, artifacts)
+    if not is_sidecar(client):
+        yield from _preflight(client, artifacts)
     yield from _timeouts(client, artifacts)
     yield from _version(client, version, artifacts, was_offered=was_offered)
     yield from _summaries(client)
@@ -57,6 +59,11 @@ def is_usable(address: str | None) -> bool:
         return False
     url = urlsplit(address)
     return url.scheme == "https" or url.hostname in _LOOPBACK
+
+
+def is_sidecar(client: Settings) -> bool:
+    """Whether turbo asks `larder run` or `larder proxy`, which take artifacts of every size from every turbo."""
+    return client.api is not None and client.api == client.environment.get("LARDER_PROXY")
 
 
 def is_hosted(address: str) -> bool:
@@ -94,6 +101,13 @@ def _address(client: Settings) -> Iterator[Finding]:
         found = f"{address} is not https."
         secure = address.replace("http:", "https:", 1)
         yield Finding(id="plain-http", where=where, found=found, paste=f"TURBO_API={secure}")
+    url = urlsplit(address)
+    if url.scheme == "http" and proxy_for(
+        client.environment, "http", url.hostname or "", url.port or 80
+    ):
+        found = f"turbo asks the proxy of HTTP_PROXY for {address}."
+        paste = "NO_PROXY=localhost,127.0.0.1"
+        yield Finding(id="proxied-address", where="HTTP_PROXY", found=found, paste=paste)
     if address.endswith("/"):
         paste = f"TURBO_API={client.api}"
         yield Finding(
@@ -211,7 +225,7 @@ def _login_command(client: Settings) -> str:
 
 
 def _signatures(client: Settings) -> Iterator[Finding]:
-    key = client.environment.get(KEY_OF_SIGNATURES, "")
+    key = client.environment.get(KEY_OF_SIGNATURES)
     paste = f"{KEY_OF_SIGNATURES}=$(openssl rand -hex {KEY_BYTES})"
     if not client.is_on("signature"):
         if key:
@@ -221,7 +235,7 @@ def _signatures(client: Settings) -> Iterator[Finding]:
                 found=f"{KEY_OF_SIGNATURES} is set, and signature is not true.",
                 paste='"remoteCache": { "signature": true }',
             )
-    elif not key:
+    elif key is None:
         where = client.value("signature").where
         found = f"signature is true, and {KEY_OF_SIGNATURES} is not set."
         yield Finding(id="signature-without-key", where=where, found=found, paste=paste)
@@ -280,7 +294,7 @@ def _version(
     if version.numbers < TESTED[0] or version.numbers[:2] > TESTED[1][:2]:
         found = f"turbo {version.text} is not one of them."
         yield Finding(id="untested-turbo", where=version.where, found=found)
-    if version.numbers < DIRECT_UPLOADS_FROM and not was_offered:
+    if version.numbers < DIRECT_UPLOADS_FROM and not (was_offered or is_sidecar(client)):
         yield from old_turbo(client, version, artifacts)
 
 

@@ -30,8 +30,6 @@ from larder.issuers.models import (
 from larder.names import check_unicode
 
 MOST_BYTES = 16 * 1024
-_MOST_SIGN_IN_BYTES = 256 * 1024
-"""As large as the reply of a token endpoint (`fetching`). The token comes from the provider, not from a client."""
 
 LONGEST_S = 24 * 3600
 """The longest lifetime of a token, and its greatest age."""
@@ -105,8 +103,6 @@ def _check_span(issued: int, ends: int, now: datetime) -> None:
 
 def parse_sign_in(text: str, algorithms: Collection[str]) -> SignInToken:
     """Read a provider's token without verifying it. `algorithms` are the pinned ones. Raises InvalidIdToken."""
-    if len(text) > _MOST_SIGN_IN_BYTES:
-        raise InvalidIdToken("too_large")
     if not _TOKEN.fullmatch(text):
         raise InvalidIdToken("form")
     try:

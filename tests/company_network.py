@@ -1,0 +1,103 @@
+"""The network of a company: forward proxies, and a host that only they know, with a certificate of the company."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from local.cold_starts.tls import _READ_BYTES, _certificate, _pass
+
+HOST = "cache.corp.test"
+_USER = "Basic " + base64.b64encode(b"ada:a b").decode()
+
+
+@dataclass
+class Network:
+    """`proxies` are addresses: `plain`, `tls`, `password` and `tls_password`, which want `ada:a%20b`, and `refusing`.
+
+    `asked` has every host and port that one was asked for.
+    """
+
+    certificates: Path
+    proxies: dict[str, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    ports: dict[str, int] = field(default_factory=dict)
+
+    async def forward(
+        self, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            method, target, _ = head.split(" ", 2)
+            self.asked.append(target)
+            status = 200 if method == "CONNECT" and target in self.ports else 502
+            if "password" in kind and f"Proxy-Authorization: {_USER}\r\n" not in head:
+                status = 407
+            writer.write(f"HTTP/1.1 {403 if kind == 'refusing' else status} -\r\n\r\n".encode())
+            if kind != "refusing" and status == 200:
+                await _join(self.ports[target], reader, writer)
+            writer.close()
+
+
+async def _join(port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+    await asyncio.gather(_pass(reader, inner_writer), _pass(inner_reader, writer))
+
+
+async def _front(port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A local cloud answers only to names of this computer."""
+    with suppress(OSError):
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+        answers = asyncio.create_task(_pass(inner_reader, writer))
+        own = f"Host: 127.0.0.1:{port}\r\n".encode()
+        while data := await reader.read(_READ_BYTES):
+            inner_writer.write(data.replace(f"Host: {HOST}\r\n".encode(), own))
+            await inner_writer.drain()
+        inner_writer.close()
+        await answers
+
+
+@contextmanager
+def company_network(folder: Path, url: str) -> Iterator[Network]:
+    """A context in which `https://cache.corp.test` is the service at `url`, for the proxies."""
+    certificate, key = _certificate(HOST)
+    own = folder / "front.pem"
+    own.write_bytes(key + certificate)
+    network = Network(folder / "company.pem")
+    network.certificates.write_bytes(certificate)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(own)
+
+    async def serve() -> None:
+        front = partial(_front, urlsplit(url).port or 80)
+        servers = {"front": await asyncio.start_server(front, "127.0.0.1", 0, ssl=tls)}
+        for kind in ("plain", "tls", "password", "tls_password", "refusing"):
+            accept, context = partial(network.forward, kind), tls if "tls" in kind else None
+            servers[kind] = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=context)
+        ports = {kind: server.sockets[0].getsockname()[1] for kind, server in servers.items()}
+        network.ports[f"{HOST}:443"] = ports.pop("front")
+        for kind, port in ports.items():
+            network.proxies[kind] = f"http{'s' * ('tls' in kind)}://127.0.0.1:{port}"
+        started.set_result((asyncio.get_running_loop(), stop := asyncio.Event()))
+        await stop.wait()
+        for server in servers.values():
+            server.close()
+
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    loop, stop = started.result(10)
+    try:
+        yield network
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
