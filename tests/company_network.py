@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from local.cold_starts.tls import _READ_BYTES, _certificate, _pass
 
 HOST = "cache.corp.test"
+_HEADER = f"Host: {HOST}\r\n".encode()
 _USER = "Basic " + base64.b64encode(b"ada:a b").decode()
 
 
@@ -31,10 +32,13 @@ class Network:
     proxies: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     ports: dict[str, int] = field(default_factory=dict)
+    writers: list[asyncio.StreamWriter] = field(default_factory=list, repr=False)
 
     async def forward(
         self, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        """Answer as a proxy."""
+        self.writers.append(writer)
         with suppress(OSError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             method, target, _ = head.split(" ", 2)
@@ -42,28 +46,26 @@ class Network:
             status = 200 if method == "CONNECT" and target in self.ports else 502
             if "password" in kind and f"Proxy-Authorization: {_USER}\r\n" not in head:
                 status = 407
-            writer.write(f"HTTP/1.1 {403 if kind == 'refusing' else status} -\r\n\r\n".encode())
-            if kind != "refusing" and status == 200:
-                await _join(self.ports[target], reader, writer)
+            if kind == "refusing":
+                status = 403
+            writer.write(f"HTTP/1.1 {status} -\r\n\r\n".encode())
+            if status == 200:
+                await self.join(self.ports[target], b"", reader, writer)
             writer.close()
 
-
-async def _join(port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
-    await asyncio.gather(_pass(reader, inner_writer), _pass(inner_reader, writer))
-
-
-async def _front(port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A local cloud answers only to names of this computer."""
-    with suppress(OSError):
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
-        answers = asyncio.create_task(_pass(inner_reader, writer))
-        own = f"Host: 127.0.0.1:{port}\r\n".encode()
-        while data := await reader.read(_READ_BYTES):
-            inner_writer.write(data.replace(f"Host: {HOST}\r\n".encode(), own))
-            await inner_writer.drain()
-        inner_writer.close()
-        await answers
+    async def join(
+        self, port: int, own: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Pass bytes on. `own` replaces the host, as a local cloud answers only to names of this computer."""
+        with suppress(OSError):
+            inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+            self.writers += (writer, inner_writer)
+            answers = asyncio.create_task(_pass(inner_reader, writer))
+            while data := await reader.read(_READ_BYTES):
+                inner_writer.write(data.replace(_HEADER, own) if own else data)
+                await inner_writer.drain()
+            inner_writer.close()
+            await answers
 
 
 @contextmanager
@@ -78,7 +80,8 @@ def company_network(folder: Path, url: str) -> Iterator[Network]:
     tls.load_cert_chain(own)
 
     async def serve() -> None:
-        front = partial(_front, urlsplit(url).port or 80)
+        port = urlsplit(url).port or 80
+        front = partial(network.join, port, f"Host: 127.0.0.1:{port}\r\n".encode())
         servers = {"front": await asyncio.start_server(front, "127.0.0.1", 0, ssl=tls)}
         for kind in ("plain", "tls", "password", "tls_password", "refusing"):
             accept, context = partial(network.forward, kind), tls if "tls" in kind else None
@@ -91,6 +94,8 @@ def company_network(folder: Path, url: str) -> Iterator[Network]:
         await stop.wait()
         for server in servers.values():
             server.close()
+        for writer in network.writers:
+            writer.transport.abort()
 
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
     thread = threading.Thread(target=lambda: asyncio.run(serve()))

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,16 @@ _REQUEST = re.compile(r"\b(GET|HEAD|PUT|POST|OPTIONS)\s+(/\S*)\s.*?\b([1-5]\d\d)
 _FOREIGN_SETTINGS = ("LARDER_", "AWS_", "TURBO_")
 
 
-def start(root: Path, data: Path, **options: str) -> LocalCloud:
+SERVE = (sys.executable, "-m", "local", "serve")
+
+
+def start(root: Path, data: Path, *, command: Sequence[str] = SERVE, **options: str) -> LocalCloud:
     """Start a server of the source tree `root` with the data folder `data`, and wait until it replies.
 
     `options` are environment variables of the server, such as `LARDER_RETENTION_DAYS="1"`.
     """
     data.mkdir(parents=True)
-    cloud = _kind()(root=root, data=data, port=free_port(), options=options)
+    cloud = _kind()(root=root, data=data, port=free_port(), options=options, command=command)
     cloud.start()
     return cloud
 
@@ -53,9 +56,11 @@ def _kind() -> type[LocalCloud]:
 
 
 @contextlib.contextmanager
-def running(root: Path, data: Path, **options: str) -> Iterator[LocalCloud]:
+def running(
+    root: Path, data: Path, *, command: Sequence[str] = SERVE, **options: str
+) -> Iterator[LocalCloud]:
     """A context with a server. Its data is deleted at the end."""
-    server = start(root, data, **options)
+    server = start(root, data, command=command, **options)
     try:
         yield server
     finally:
@@ -124,6 +129,7 @@ class LocalCloud:
     data: Path
     port: int
     options: Mapping[str, str] = field(default_factory=dict)
+    command: Sequence[str] = SERVE
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def start(self) -> None:
@@ -140,7 +146,7 @@ class LocalCloud:
         with self.log_path.open("ab") as log:
             begin = self.log_path.stat().st_size
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "local", "serve"],
+                self.command,
                 cwd=self.root,
                 env=environment,
                 stdin=subprocess.DEVNULL,

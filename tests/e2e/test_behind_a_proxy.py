@@ -75,6 +75,7 @@ def test_the_proxy_of_the_environment_leads_to_larder(
         ({"HTTPS_PROXY": "password"}, "the proxy wants a password"),
         ({"HTTPS_PROXY": "refusing"}, "the proxy refuses the host"),
         ({"HTTPS_PROXY": "http://127.0.0.1:9"}, "check HTTPS_PROXY"),
+        ({"HTTPS_PROXY": "plain tls"}, "check HTTPS_PROXY"),
         ({"HTTPS_PROXY": "http://proxy.invalid:3128"}, "check HTTPS_PROXY"),
         ({"HTTPS_PROXY": "plain", "NO_PROXY": ".corp.test"}, "the host does not exist"),
         ({"HTTPS_PROXY": "plain", "TURBO_API": f"https://{HOST}:444"}, "does not reach the host"),
@@ -89,7 +90,8 @@ def test_the_cause_is_named(
     network: Network,
     variables: dict[str, str],
 ) -> None:
-    named = {name: network.proxies.get(value, value) for name, value in changed.items()}
+    proxies = {**network.proxies, "plain tls": network.proxies["tls"].replace("https:", "http:")}
+    named = {name: proxies.get(value, value) for name, value in changed.items()}
     status, text = run(command, {**variables, **named})
     assert status == 1
     assert advice.lower() in text.lower()

@@ -1,9 +1,6 @@
 """Functions of the integrator, as `make serve EXTENSIONS=module PYTHONPATH=folder` runs them."""
 
 import json
-import os
-import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.cloud import BANNER_END, START_SECONDS, STOP_SECONDS, free_port
+from .cloud import running
+from .workspaces import write
 
 pytestmark = pytest.mark.e2e
 
@@ -77,7 +75,7 @@ PASSWORD = "correct horse battery"
 
 
 class Server:
-    """`make serve` with the module."""
+    """`make serve` with the module, whose folder has its calls."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
@@ -92,7 +90,7 @@ class Server:
 
     def calls(self, name: str) -> list[dict[str, str]]:
         """The calls of a function. Mail is sent in the background."""
-        path = self.folder / "company" / "calls"
+        path = self.folder / "calls"
         deadline = time.monotonic() + 15
         while True:
             lines = path.read_text().splitlines() if path.exists() else []
@@ -107,35 +105,15 @@ def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("integrator")
-    (folder / "company").mkdir()
-    (folder / "company" / "__init__.py").touch()
-    (folder / "company" / "larder.py").write_text(MODULE)
-    port, log = free_port(), folder / "serve.log"
-    variables = {
-        name: value for name, value in os.environ.items() if not name.startswith(("LARDER_", "AWS"))
+    write(folder, {"company/__init__.py": "", "company/larder.py": MODULE})
+    options = {
+        "EXTENSIONS": "company.larder",
+        "PYTHONPATH": str(folder),
+        "LARDER_SESSION_FOR_API_KEYS": "true",
     }
-    variables |= {"LARDER_SESSION_FOR_API_KEYS": "true", "PYTHONUNBUFFERED": "1"}
-    command = ["make", "serve", f"PORT={port}", f"DATA={folder / 'data'}", "PROVIDER=0"]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*command, "EXTENSIONS=company.larder", f"PYTHONPATH={folder}"],
-            cwd=request.config.rootpath,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while BANNER_END not in log.read_bytes():
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
-        yield Server(folder, f"http://127.0.0.1:{port}")
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(STOP_SECONDS)
+    command = ("make", "serve")
+    with running(request.config.rootpath, folder / "data", command=command, **options) as cloud:
+        yield Server(folder / "company", cloud.url)
 
 
 def test_each_function_replaces_what_larder_does(server: Server) -> None:
