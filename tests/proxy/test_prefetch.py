@@ -33,8 +33,12 @@ def lacks(running: Running, hash: str) -> bool:
 
 
 def test_what_is_there_is_fetched_once_and_what_is_not_is_known(
-    turbo: httpx.Client, running: Running, deployment: Deployment
+    turbo: httpx.Client,
+    running: Running,
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("larder_proxy.memory.AHEAD_SECONDS", 60)
     there, missing = HASHES[:100], HASHES[100:]
     for hash in there:
         deployment.artifacts[hash] = hash.encode() * 10
