@@ -11,7 +11,7 @@ from larder.api_keys.changes import NewKey
 from larder.api_keys.models import CACHE_ACTIONS, OWN_ACTIONS, TRUST, ApiKey, RateLimit, Refill
 from larder.errors import InvalidValue
 from larder_cli.commands import CommandGroup, examples, json_option
-from larder_cli.mail_context import operator_mail_context
+from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import Record, echo, print_json, print_record, print_table
 from larder_cli.quantities import (
     json_value,
@@ -21,7 +21,7 @@ from larder_cli.quantities import (
     seconds,
     seconds_or_none,
 )
-from larder_cli.teams import note_protection, notify, require_team
+from larder_cli.teams import note_protection, require_team
 from larder_cli.users import require_proven_user, require_user, unverified_option
 
 if TYPE_CHECKING:

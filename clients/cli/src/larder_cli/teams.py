@@ -11,8 +11,7 @@ from larder.errors import LastOwner, MemberNotFound
 from larder.teams.models import People, Role, RunInputs
 from larder.teams.teams import TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option
-from larder_cli.failures import explanation
-from larder_cli.mail_context import operator_mail_context
+from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import Record, echo, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
@@ -26,8 +25,6 @@ from larder_cli.receipt import print_with_receipt, rotate_known_option
 from larder_cli.users import require_proven_user, require_user, unverified_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from larder.artifacts.models import Totals
     from larder.invitations.models import Invitation
     from larder.teams.models import Team
@@ -69,17 +66,6 @@ def _notify_owners(slug: str, team_id: str, command: str, *, ended: bool = False
 
     context = operator_mail_context(command)
     notify(slug, lambda: notify_owners_of_protection(team_id, context, ended=ended))
-
-
-def notify(slug: str, send: "Callable[[], None]") -> None:
-    """Email the owners of a team. What it is about has happened, so a failure is a warning."""
-    try:
-        send()
-    except Exception as error:
-        why = explanation(error)
-        if why is None:
-            raise
-        echo(f"Warning: could not notify the owners of {slug}: {why}", err=True)
 
 
 def _meant(unknown: str) -> str:

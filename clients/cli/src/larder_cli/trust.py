@@ -8,7 +8,7 @@ import click
 from larder import clock
 from larder.settings import settings
 from larder_cli.commands import CommandGroup, examples, json_option
-from larder_cli.mail_context import operator_mail_context
+from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import (
     Record,
     echo,
@@ -19,7 +19,7 @@ from larder_cli.output import (
     print_table,
 )
 from larder_cli.quantities import seconds
-from larder_cli.teams import note_protection, notify, require_team
+from larder_cli.teams import note_protection, require_team
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

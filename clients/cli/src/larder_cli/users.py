@@ -11,7 +11,7 @@ from larder import clock
 from larder.errors import EmailUnchanged, NotSignedIn, SoleTeamOwner, TryAgain
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.failures import explanation
-from larder_cli.mail_context import operator_mail_context
+from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import Record, echo, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
@@ -241,7 +241,6 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
     from larder.sso.service import provider_of_address
     from larder.teams.members import leave_teams
     from larder.trust.makers import notify_of_user
-    from larder_cli.teams import notify
 
     user = require_user(email)
     with _explain_deleted_user(user), _explain_only_owner(user):
@@ -293,7 +292,6 @@ def suspend(email: str, rotate_known: bool, as_json: bool) -> None:
     from larder.accounts.access import suspend_user
     from larder.teams.members import note_access_changed
     from larder.trust.makers import notify_of_user, traces_of
-    from larder_cli.teams import notify
 
     user, now = require_user(email), clock.now()
     with _explain_deleted_user(user):

@@ -9,7 +9,7 @@ import click
 
 from larder import clock
 from larder_cli.commands import TargetCommand, examples, json_option
-from larder_cli.mail_context import operator_mail_context
+from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import Record, echo, print_json, print_record, print_table
 from larder_cli.receipt import print_with_receipt, rotate_known_option
 
@@ -243,7 +243,6 @@ def unlink(id: str, email: str, rotate_known: bool, as_json: bool) -> None:
     from larder.accounts.linking import unlink_for_operator
     from larder.api_keys.service import delete_keys_of_member
     from larder.trust.makers import notify_of_member, traces_in, traces_of
-    from larder_cli.teams import notify
     from larder_cli.users import require_user
 
     user, now = require_user(email), clock.now()
