@@ -33,11 +33,9 @@ def lacks(running: Running, hash: str) -> bool:
 
 
 def test_what_is_there_is_fetched_once_and_what_is_not_is_known(
-    turbo: httpx.Client,
-    running: Running,
-    deployment: Deployment,
-    monkeypatch: pytest.MonkeyPatch,
+    turbo: httpx.Client, running: Running, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # However busy the computer is.
     monkeypatch.setattr("larder_proxy.memory.AHEAD_SECONDS", 60)
     there, missing = HASHES[:100], HASHES[100:]
     for hash in there:
@@ -110,6 +108,21 @@ def test_an_upload_ends_a_known_miss(
     turbo.put(f"/v8/artifacts/{HASHES[0]}?slug=acme", content=b"new")
     running.uploaded()
     assert get(turbo, HASHES[0]).content == b"new"
+
+
+@pytest.mark.parametrize("running", [400_000], indirect=True)
+def test_an_upload_gets_the_room_of_what_turbo_has_not_asked_for(
+    turbo: httpx.Client, running: Running, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("larder_proxy.spool.HELD_BACK_SECONDS", 0)
+    deployment.artifacts = {HASHES[0]: b"x" * 240_000}
+    running.sidecar.cache.prefetch.expect(HASHES[:1])
+    running.until(lambda: running.sidecar.cache.memory.held_bytes > 0)
+    for hash in HASHES[:2]:
+        turbo.put(f"/v8/artifacts/{hash}?slug=acme", content=b"y" * 240_000)
+        running.uploaded()
+    assert running.lines == []
+    assert get(turbo, HASHES[0]).content == b"y" * 240_000
 
 
 def test_what_another_job_stores_soon_afterwards_is_found(

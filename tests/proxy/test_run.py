@@ -12,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import httpx
 import pytest
+from larder_proxy.listener import variables_for
 from larder_proxy.process import PORT
 from larder_proxy.server import HEAD_SECONDS
 
@@ -136,6 +137,20 @@ def test_variables_of_another_sidecar_become_those_of_this_one(
     assert seen["CCACHE_REMOTE_STORAGE"] == (
         f"http://larder:{token}@{address.partition('//')[2]}/ccache|layout=bazel"
     )
+
+
+def test_the_port_of_sccache_is_not_given_to_other_programs_until_it_binds_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """sccache fails the build if another program answers there."""
+    port = int(variables_for(1, "token", {})["SCCACHE_SERVER_PORT"])
+    assert 20_000 <= port < 32_768
+    # The next choice is the same, until a program has it.
+    monkeypatch.setattr(os, "urandom", lambda size: bytes(size // 2) + b"\1" * (size // 2))
+    with closing(socket.socket()) as taken:
+        with suppress(OSError):
+            taken.bind(("127.0.0.1", 20_000))
+        assert variables_for(1, "token", {})["SCCACHE_SERVER_PORT"] != "20000"
 
 
 def test_variables_that_are_set_stay(larder: Path, deployment: Deployment, tmp_path: Path) -> None:

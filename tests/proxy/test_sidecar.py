@@ -18,7 +18,8 @@ from typing import Any
 import httpx
 import pytest
 from larder_proxy.clients import CLIENTS, TOOLS, find_entry
-from larder_proxy.spool import NoRoom, Spool
+from larder_proxy.memory import ANSWERED_SECONDS, Memory, Upload
+from larder_proxy.spool import Body, NoRoom, Spool
 from larder_proxy.upstream import _REFUSED_SECONDS, INLINE, _message
 
 from larder.usage import events
@@ -142,6 +143,7 @@ def test_a_miss_is_remembered_until_the_entry_is_stored(
     entry = find_entry(NX)
     assert entry is not None
     until = running.sidecar.cache.memory._entries[entry.key].until
+    assert until < time.monotonic() + ANSWERED_SECONDS
     for _ in range(50):
         assert tool.get(NX).status_code == 404
     # A tool that never pauses asks Larder once a minute.
@@ -370,6 +372,18 @@ def test_a_miss_that_was_on_its_way_as_the_entry_was_stored_is_not_remembered(
     running.uploaded()
     cache.miss(entry, asked_at)
     assert tool.get("/gradle/ab").content == b"x"
+
+
+def test_what_is_known_of_many_entries_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build of a large repository asks for more entries than anyone remembers."""
+    monkeypatch.setattr("larder_proxy.memory._MOST", 1_000)
+    memory, upload = Memory(), Upload(Body(b"x"), {})
+    memory.upload(("sent", ""), upload)
+    for number in range(20_000):
+        memory.miss((f"{number}", ""), time.monotonic())
+    assert len(memory._entries) <= 1_000
+    assert memory.uploading(("sent", "")) is upload
+    assert memory.is_missing(("19999", ""))
 
 
 def test_an_empty_blob_needs_no_storage(

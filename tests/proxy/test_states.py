@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from larder_proxy.memory import AHEAD_SECONDS
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from larder_proxy.memory import AHEAD_SECONDS, State
 
 from .deployment import Deployment, deployed, sidecar
 
@@ -19,7 +19,7 @@ HASHES = st.sampled_from([f"{number:016x}" for number in range(3)])
 
 
 class Entries(RuleBasedStateMachine):
-    """`held` has the bytes that each artifact ever had, and `missed` those that the tool has missed."""
+    """`held` has the bytes that each artifact may have, and `missed` those that the tool has missed."""
 
     @initialize(room=st.sampled_from([0, 400_000, 10_000_000]))
     def begin(self, room: int) -> None:
@@ -30,7 +30,8 @@ class Entries(RuleBasedStateMachine):
         self.running = self.stack.enter_context(sidecar(self.deployment, folder))
         listener = self.running.sidecar.listener
         headers = {"Authorization": f"Bearer {listener.token}"}
-        client = httpx.Client(base_url=listener.url, headers=headers, trust_env=False)
+        # The sidecar holds a tool back for eight seconds.
+        client = httpx.Client(base_url=listener.url, headers=headers, trust_env=False, timeout=30)
         self.tool = self.stack.enter_context(client)
         self.held: dict[str, set[bytes]] = {}
         self.own: set[str] = set()
@@ -58,13 +59,14 @@ class Entries(RuleBasedStateMachine):
     def the_tool_stores(self, hash: str, size: int, failures: int) -> None:
         content = self.content(size)
         self.deployment.failing["PUT"] = [(503, "unavailable")] * failures
-        self.held.setdefault(hash, set()).add(content)
         assert self.tool.put(f"/v8/artifacts/{hash}", content=content).status_code == 202
         # What has no room goes through without another try.
         if not failures or self.deployment.room > 10**6:
             self.own.add(hash)
+            self.held[hash] = {content}
         else:
             self.own.discard(hash)
+            self.held.setdefault(hash, set()).add(content)
         self.missed.discard(hash)
 
     @rule(hash=HASHES)
@@ -85,6 +87,20 @@ class Entries(RuleBasedStateMachine):
     def turbo_is_expected(self, hashes: set[str]) -> None:
         self.running.sidecar.cache.prefetch.expect(sorted(hashes))
 
+    @rule(hash=HASHES, size=st.sampled_from([1, 60_000]))
+    def the_tool_stores_again_before_the_upload_ends(self, hash: str, size: int) -> None:
+        self.the_tool_stores(hash, size, 1)
+        self.the_tool_stores(hash, size, 0)
+        self.the_tool_looks(hash)
+
+    @rule(hash=HASHES)
+    def the_tool_stores_what_is_held(self, hash: str) -> None:
+        self.another_job_stores(hash, 1)
+        self.turbo_is_expected({hash})
+        time.sleep(0.05)
+        self.the_tool_stores(hash, 1, 0)
+        self.the_tool_looks(hash)
+
     @rule()
     def uploads_end(self) -> None:
         self.running.uploaded()
@@ -98,6 +114,13 @@ class Entries(RuleBasedStateMachine):
             reply = self.tool.get(f"/v8/artifacts/{hash}")
             assert reply.status_code == 200
             assert reply.content in self.held[hash]
+
+    @invariant()
+    def what_is_held_is_counted(self) -> None:
+        memory = self.running.sidecar.cache.memory
+        with memory.changed:
+            held = [one.held for one in memory._entries.values() if one.state is State.HELD]
+            assert sum(one.size for one in held if one is not None) == memory.held_bytes
 
     def teardown(self) -> None:
         if hasattr(self, "stack"):

@@ -65,6 +65,8 @@ class Cache:
         self._upstream, self._spool = upstream, spool
         self.counts = Counts()
         self.memory = Memory()
+        # Uploads would wait for what turbo may never ask for.
+        spool.on_full = self.memory.drop_held
         self.prefetch = Prefetch(upstream, spool, self.memory)
         self.asked: list[str] = []
         """The artifacts of turbo that it has asked for, in its order."""

@@ -272,23 +272,27 @@ class Pool:
             raise
 
     def _tunnel(self, proxy: str, host: str, port: int, until: float) -> socket.socket:
-        by = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-        is_tls = by.scheme == "https"
+        """A connection through a proxy. Its errors name HTTPS_PROXY."""
         try:
-            sock = _connected(by.hostname or "", by.port or (443 if is_tls else 80), until)
-            if is_tls:
-                sock = self._encrypted(sock, by.hostname or "", until)
-        except socket.timeout:
-            raise
-        except OSError as error:
+            return self._through(
+                proxy, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", until
+            )
+        except (OSError, Malformed) as error:
             if getattr(error, "reason", "") == "WRONG_VERSION_NUMBER":
                 raise Malformed(
                     "the proxy has no TLS: HTTPS_PROXY must begin with http://"
                 ) from error
             if getattr(error, "verify_code", 0):
                 raise
-            raise type(error)(error.errno, f"{error.strerror} (HTTPS_PROXY)") from error
-        name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            *before, text = error.args or ("",)
+            raise type(error)(*before, f"{text} (HTTPS_PROXY)") from error
+
+    def _through(self, proxy: str, name: str, until: float) -> socket.socket:
+        by = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+        is_tls, own = by.scheme == "https", by.hostname or ""
+        sock = _connected(own, by.port or (443 if is_tls else 80), until)
+        if is_tls:
+            sock = self._encrypted(sock, own, until)
         try:
             limit(sock, until - time.monotonic())
             sock.sendall(head(f"CONNECT {name} HTTP/1.1", {"Host": name, **_proxy_headers(by)}))

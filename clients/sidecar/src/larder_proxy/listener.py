@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 
 from larder_proxy.clients import CLIENTS
 
 HOST = "127.0.0.1"
 TEAM_OF_THE_TOKEN = "larder-run"  # noqa: S105  # a name
 """What turbo gets as its team if nobody has named one. The sidecar then names none, so the token decides."""
+
+_PORTS, _TRIES = 20_000, 100
+"""The first of ten thousand ports below those that systems give to outgoing connections."""
 
 
 class Listener:
@@ -87,6 +90,10 @@ def environment_for(listener: Listener, environment: Mapping[str, str]) -> dict[
 
 
 def _free_port() -> int:
-    with closing(socket.socket()) as one:
-        one.bind((HOST, 0))
-        return int(one.getsockname()[1])
+    """One that the system gives to no other program, also after this: sccache binds it later. 0 if all are taken."""
+    for number in memoryview(os.urandom(2 * _TRIES)).cast("H"):
+        port = _PORTS + number % 10_000
+        with closing(socket.socket()) as one, suppress(OSError):
+            one.bind((HOST, port))
+            return port
+    return 0

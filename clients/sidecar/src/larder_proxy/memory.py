@@ -155,8 +155,8 @@ class Memory:
             self.changed.notify_all()
         return held
 
-    def close(self) -> None:
-        """Drop what nobody has asked for."""
+    def drop_held(self) -> None:
+        """Drop what nobody has asked for yet."""
         with self.changed:
             left = [self._release(one) for one in self._entries.values() if one.held is not None]
         for held in left:

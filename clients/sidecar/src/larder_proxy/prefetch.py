@@ -69,7 +69,7 @@ class Prefetch:
     def close(self) -> None:
         with self._changed:
             self._work.clear()
-        self._memory.close()
+        self._memory.drop_held()
 
     def _start(self) -> None:
         """Fetch with one more thread. The caller holds the lock."""

@@ -15,6 +15,7 @@ LIMIT = 10_000_000_000
 HELD_BACK_SECONDS = 8.0
 """How long a tool waits for room that uploads give back. ccache gives up after ten."""
 
+_AGAIN_SECONDS = 0.2
 _PLACE = 131_072
 """The bytes of a part of the file, which belongs to one body."""
 
@@ -106,6 +107,8 @@ class Spool:
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._freed = threading.Condition()
+        self.on_full: Callable[[], None] = lambda: None
+        """Gives back what nobody needs."""
         self._most, self._memory = limit // _PLACE, min(ALL_IN_MEMORY, limit)
         self._free: list[int] = []
         self._used = self._end = 0
@@ -171,11 +174,15 @@ class Spool:
 
     def _wait(self, ends: float, reason: str) -> None:
         """Wait for room that others give back. Not again in vain: a build would wait at each entry."""
+        used = self._used
+        self.on_full()
+        if self._used < used:
+            return
         left = 0 if self._is_full or self._used <= 1 else ends - time.monotonic()
         if left <= 0:
             self._is_full = True
             raise NoRoom(reason)
-        self._freed.wait(left)
+        self._freed.wait(min(left, _AGAIN_SECONDS))
 
     def read(self, place: int, size: int) -> bytes:
         """Raises OSError."""
