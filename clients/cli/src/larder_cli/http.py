@@ -157,6 +157,8 @@ def about_silence(reason: Unreachable) -> str:
 
 
 class _Connection(HTTPConnection):
+    """Reaches its host as `larder run` does."""
+
     def __init__(self, address: SplitResult, timeout_s: float) -> None:
         self.default_port = 443 if address.scheme == "https" else 80
         super().__init__(address.hostname or "", address.port)

@@ -91,7 +91,7 @@ class Cache:
 
     @property
     def status(self) -> dict[str, object]:
-        """What it has done, what it has said, and why it asks Larder for nothing now, `""` if it does."""
+        """What it has done, has said in the last minute, and why it asks Larder for nothing now, `""` if it does."""
         return {**vars(self.counts), "off": self.off, "said": self._upstream.said}
 
     def find(self, entry: Entry) -> Download | Kept | None:

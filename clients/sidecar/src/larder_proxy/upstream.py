@@ -32,6 +32,7 @@ _REFUSED_TRIES, _REFUSED_UPLOAD_TRIES = 5, 7
 _FAILURES = 3
 _PAUSE_SECONDS = 30
 _MOST_PAUSE_SECONDS = 480
+_RECENT_SECONDS = 60
 _REFUSED_SECONDS = 60
 """After which a refused key is tried again."""
 _READ_ONLY = {"read_only", "missing_permission"}
@@ -72,7 +73,7 @@ class Upstream:
         self._paused_until = 0.0
         self._off_reason, self._off_until = "", 0.0
         self._is_read_only = False
-        self._said: dict[str, str] = {}
+        self._said: dict[str, tuple[str, float]] = {}
 
     @property
     def refusal(self) -> str:
@@ -323,9 +324,10 @@ class Upstream:
 
     @property
     def said(self) -> list[str]:
-        """The last line of each kind that it has said."""
+        """The lines that it has said, if their cause was met in the last minute."""
+        since = time.monotonic() - _RECENT_SECONDS
         with self._lock:
-            return [*self._said.values()]
+            return [line for line, at in self._said.values() if at > since]
 
     @property
     def off(self) -> str:
@@ -396,7 +398,7 @@ class Upstream:
     def say_once(self, key: str, line: str) -> None:
         with self._lock:
             is_new = key not in self._said
-            self._said[key] = line
+            self._said[key] = (line, time.monotonic())
         if is_new:
             self._say(line)
 

@@ -162,7 +162,7 @@ def _sidecar(asker: _Asker, deployment: Deployment) -> Iterator[Finding]:
     deployment.is_larder = isinstance(answer.json, dict)
     if deployment.is_larder:
         deployment.uploads = "sidecar"
-        for line in answer.json.get("said", ()):
+        for line in answer.json.get("said") or filter(None, [answer.json.get("off")]):
             yield _of(deployment, "sidecar", f"{line}.")
     else:
         yield _of(deployment, "sidecar", f"It answers {answer.status} to /larder/status.")

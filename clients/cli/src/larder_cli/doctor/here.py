@@ -101,13 +101,14 @@ def _address(client: Settings) -> Iterator[Finding]:
         found = f"{address} is not https."
         secure = address.replace("http:", "https:", 1)
         yield Finding(id="plain-http", where=where, found=found, paste=f"TURBO_API={secure}")
-    url = urlsplit(address)
-    if url.scheme == "http" and proxy_for(
-        client.environment, "http", url.hostname or "", url.port or 80
-    ):
-        found = f"turbo asks the proxy of HTTP_PROXY for {address}."
-        paste = "NO_PROXY=localhost,127.0.0.1"
-        yield Finding(id="proxied-address", where="HTTP_PROXY", found=found, paste=paste)
+    url, environment = urlsplit(address), client.environment
+    host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
+    if host in _LOOPBACK and proxy_for(environment, url.scheme, host, port):
+        found = f"turbo asks a proxy for {address}."
+        paste = f"NO_PROXY={','.join(filter(None, (environment.get('NO_PROXY'), host)))}"
+        yield Finding(
+            id="proxied-address", where=f"{url.scheme.upper()}_PROXY", found=found, paste=paste
+        )
     if address.endswith("/"):
         paste = f"TURBO_API={client.api}"
         yield Finding(
