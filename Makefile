@@ -22,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SAM_CLI_TELEMETRY := 0
 unexport PYTHONHOME PYTHONPATH PYTHONDONTWRITEBYTECODE VIRTUAL_ENV
 
-WORKSPACE := uv.lock pyproject.toml layers/larder/pyproject.toml cli/pyproject.toml proxy/pyproject.toml
+WORKSPACE := uv.lock pyproject.toml layers/larder/pyproject.toml clients/cli/pyproject.toml clients/sidecar/pyproject.toml
 # Marker files: the product and its local cloud; also the development tools; each separate tool.
 SERVE_READY := .venv/.ready-to-serve
 READY := .venv/.ready
@@ -159,7 +159,7 @@ deployed: build $(READY) $(EMULATOR) ## deploy the build to an emulator and run 
 
 .PHONY: bench
 bench: build $(READY) ## compare Larder with turborepo-remote-cache and Better Auth, and update docs/benchmarks.md (about five minutes; needs node, npm and python3.13)
-	@.venv/bin/python -m benchmarks $(ARGS)
+	@.venv/bin/python -m tools.benchmarks $(ARGS)
 
 .PHONY: deploy
 deploy: known-environment $(READY) $(SAM) ## build, then deploy to AWS with the settings of samconfig.toml: ENV=default or ENV=prod, ARGS="--help"

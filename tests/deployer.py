@@ -1,4 +1,4 @@
-"""The policies and the role of deployer/template.yaml, as an account gets them."""
+"""The policies and the role of deploy/deployer/template.yaml, as an account gets them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -9,7 +9,9 @@ from local.cloudformation import read_template, resolve
 
 ACCOUNT = "123456789012"
 REGION = "eu-central-1"
-TEMPLATE = read_template(Path(__file__).resolve().parents[1] / "deployer" / "template.yaml")
+TEMPLATE = read_template(
+    Path(__file__).resolve().parents[1] / "deploy" / "deployer" / "template.yaml"
+)
 POLICIES = ("StackPolicy", "FunctionsPolicy", "DataPolicy", "ApiPolicy")
 PLAN = "PlanPolicy"
 

@@ -287,7 +287,7 @@ THEIRS = {"better-auth", "nx", "turbo", "uv"}
 TEXTS = [
     *PAGES,
     ROOT / "tools/release/notes.py",
-    *(path for folder in ("ci", "deployer", "terraform") for path in (ROOT / folder).rglob("*.*")),
+    *(path for folder in ("clients/ci", "deploy") for path in (ROOT / folder).rglob("*.*")),
 ]
 
 
@@ -308,7 +308,7 @@ def installed(text: str) -> Iterator[str]:
 
 def packages() -> dict[str, dict[str, Any]]:
     """The packages of this repository that could be built: their pyproject.toml, by folder."""
-    folders = ("cli", "proxy", "layers/larder")
+    folders = ("clients/cli", "clients/sidecar", "layers/larder")
     return {one: tomllib.loads((ROOT / one / "pyproject.toml").read_text()) for one in folders}
 
 
@@ -337,7 +337,7 @@ def test_the_recipe_for_pip_names_every_folder_that_it_needs() -> None:
         one.removeprefix("./larder/") for one in installed(text) if one.startswith("./larder/")
     }
     ours = {one["project"]["name"]: folder for folder, one in packages().items()}
-    needed = {"cli"}
+    needed = {"clients/cli"}
     for folder in folders:
         dependencies = packages()[folder]["project"].get("dependencies", [])
         needed |= {ours[name] for name in dependencies if name in ours}

@@ -226,7 +226,7 @@ def test_a_background_run_ends_well_before_the_next_one_starts(logical_id: str) 
 def test_no_address_or_arn_is_of_one_partition() -> None:
     """Service principals have the same name everywhere. tools/generate/events.py makes examples."""
     files = [ROOT / "template.yaml"]
-    for folder in ("layers/larder/src", "functions", "cli", "tools"):
+    for folder in ("layers/larder/src", "functions", "clients/cli", "tools"):
         files += (ROOT / folder).rglob("*.py")
     fixed = {
         f"{path.relative_to(ROOT)}: {found}"

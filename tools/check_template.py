@@ -135,7 +135,9 @@ def main() -> None:
             short = Path(folder) / f"{holds}.json"
             short.write_text(json.dumps(where_conditions(shorter, holds)))
             reports.append(json.loads(_run([CHECKOV, "--file", short, *CHECKOV_OPTIONS])))
-        deployer = pool.submit(_run, [SAM / "cfn-lint", ROOT / "deployer" / "template.yaml"])
+        deployer = pool.submit(
+            _run, [SAM / "cfn-lint", ROOT / "deploy" / "deployer" / "template.yaml"]
+        )
         for other in (validated, linted, deployer):
             other.result()
     resources = len(template["Resources"])

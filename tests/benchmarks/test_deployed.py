@@ -9,12 +9,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks.deployed import repositories
-from benchmarks.deployed.checks import Compared, Morning, Size
-from benchmarks.deployed.report import Results, page
-from benchmarks.deployed.restorer import DIRECT, PEER_CONTAINER, PEER_FUNCTION
-from benchmarks.deployed.restores import SMALL, Restores
-from benchmarks.paths import LOOPBACK, NONE, Model, modelled
+from tools.benchmarks.deployed import repositories
+from tools.benchmarks.deployed.checks import Compared, Morning, Size
+from tools.benchmarks.deployed.report import Results, page
+from tools.benchmarks.deployed.restorer import DIRECT, PEER_CONTAINER, PEER_FUNCTION
+from tools.benchmarks.deployed.restores import SMALL, Restores
+from tools.benchmarks.paths import LOOPBACK, NONE, Model, modelled
 
 
 def test_a_repository_has_packages_in_layers_and_outputs_of_its_mix(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.figures import Life, SameRole, compared
-from benchmarks.load import Outcome
-from benchmarks.memory import Memory
+from tools.benchmarks.figures import Life, SameRole, compared
+from tools.benchmarks.load import Outcome
+from tools.benchmarks.memory import Memory
 
 
 def outcome(*took_ms: float, seconds: float = 1.0, **failures: int) -> Outcome:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from benchmarks.paths import CI, NONE, Latencies, Model, Path, modelled, relayed
+from tools.benchmarks.paths import CI, NONE, Latencies, Model, Path, modelled, relayed
 
 FAR = Path("far", rtt_ms=40, bits_a_second=1e9)
 SLACK_S = 0.25

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from benchmarks.figures import Compared, Life, SameRole
-from benchmarks.handler_cpu import HandlerCpu
-from benchmarks.report import Run, page
-from benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER
+from tools.benchmarks.figures import Compared, Life, SameRole
+from tools.benchmarks.handler_cpu import HandlerCpu
+from tools.benchmarks.report import Run, page
+from tools.benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER
 
 GET = Compared(
     case="GET 10 KB",

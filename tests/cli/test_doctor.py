@@ -170,8 +170,12 @@ CASES = (
         variables={"TURBO_API": "http://cache.example.com"},
     ),
     Case(
-        *("proxied-address", "HTTP_PROXY", "turbo asks the proxy", "NO_PROXY=localhost,127.0.0.1"),
-        variables={"TURBO_API": "http://127.0.0.1:3000", "http_proxy": "http://proxy:3128"},
+        *("proxied-address", "HTTP_PROXY", "turbo asks a proxy", "NO_PROXY=.corp,127.0.0.1"),
+        variables={
+            "TURBO_API": "http://127.0.0.1:3000",
+            "http_proxy": "http://proxy:3128",
+            "NO_PROXY": ".corp",
+        },
     ),
     Case(
         *("slash-at-end", "TURBO_API", "ends with a slash", "TURBO_API=https://cache.example.com"),
@@ -885,7 +889,8 @@ def test_the_deployment_says_what_an_old_client_gets(
     ("answer", "found"),
     [
         ((200, {"said": []}), []),
-        ((200, {"said": ["no cache: No"]}), ["no cache: No."]),
+        ((200, {"said": ["no cache: No"], "off": "No"}), ["no cache: No."]),
+        ((200, {"said": [], "off": "No"}), ["No."]),
         ((404, ""), ["It answers 404 to /larder/status."]),
     ],
 )

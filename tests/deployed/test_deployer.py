@@ -1,4 +1,4 @@
-"""`larder install` with the permissions of deployer/template.yaml, which the emulator checks for every call.
+"""`larder install` with the permissions of deploy/deployer/template.yaml, which the emulator checks for every call.
 
 It creates resources without checking permissions; tests/build/test_deployer.py compares those with the schemas.
 """

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.company_network import Network, company_network
 from tools.release.package import pack_sidecar
 
 from . import accessibility, browser, cloud, monorepo, neighbour, turbo
@@ -164,3 +165,12 @@ def fresh_monorepo(
     yield copy
     for root in made:
         shutil.rmtree(root)
+
+
+@pytest.fixture(scope="module")
+def network(
+    local_cloud: cloud.LocalCloud, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Network]:
+    """A company's network around the local cloud, with its proxies."""
+    with company_network(tmp_path_factory.mktemp("company"), local_cloud.url) as made:
+        yield made

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.company_network import HOST, Network, company_network
+from tests.company_network import HOST, Network
 
 from .cloud import LocalCloud
 
@@ -21,12 +21,6 @@ COMMANDS = {
     "smoke": ("smoke", "--large", "1MB"),
     "why": ("why", "0123456789abcdef"),
 }
-
-
-@pytest.fixture(scope="module")
-def network(local_cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
-    with company_network(tmp_path_factory.mktemp("company"), local_cloud.url) as made:
-        yield made
 
 
 @pytest.fixture

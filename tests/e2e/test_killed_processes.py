@@ -21,9 +21,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.deployed import repositories
-from benchmarks.deployed.restorer import native
 from tests.proxy.deployment import deployed, variables
+from tools.benchmarks.deployed import repositories
+from tools.benchmarks.deployed.restorer import native
 
 from . import monorepo, turbo
 from .build_tools import settings

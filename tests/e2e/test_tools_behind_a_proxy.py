@@ -1,14 +1,13 @@
-"""Build tools through `larder run` on a company's network: its proxy sees no request of theirs, only the sidecar's."""
+"""Build tools through `larder run` on a company's network: its proxy sees only the requests of the sidecar."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.company_network import HOST, Network, company_network
+from tests.company_network import HOST, Network
 
 from . import turbo
 from .build_tools import settings
@@ -60,12 +59,6 @@ TOOLS: dict[str, tuple[Make, int]] = {
     "curl": (curl, 1),
 }
 """Each with its number of entries."""
-
-
-@pytest.fixture(scope="module")
-def network(local_cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
-    with company_network(tmp_path_factory.mktemp("company"), local_cloud.url) as made:
-        yield made
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.deployed import repositories
-from benchmarks.deployed.restorer import native
-from benchmarks.paths import LAPTOP, LOOPBACK, NONE, Latencies, Model, modelled
 from tests.default_signals import with_default_signals
+from tools.benchmarks.deployed import repositories
+from tools.benchmarks.deployed.restorer import native
+from tools.benchmarks.paths import LAPTOP, LOOPBACK, NONE, Latencies, Model, modelled
 
 from . import monorepo, turbo
 from .cloud import is_running, running

@@ -1,6 +1,6 @@
 """*What to fix* in the console, from a week of a team of eight with the real turbo: what was broken, in order of time.
 
-Everyone works as on the working days of benchmarks/working_day, and reports each build. Four things cost hits: an
+Everyone works as on the working days of tools/benchmarks/working_day, and reports each build. Four things cost hits: an
 update of the lockfile, a script that writes into the sources, other line endings on a laptop, and a quota that is too
 small for one artifact.
 """
@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.working_day.model import Place, Policy
-from benchmarks.working_day.plan import Day, Step
-from benchmarks.working_day.play import Builder, Team
 from tests.issuer import serving
+from tools.benchmarks.working_day.model import Place, Policy
+from tools.benchmarks.working_day.plan import Day, Step
+from tools.benchmarks.working_day.play import Builder, Team
 
 from . import console, turbo
 from .browser import Browser
@@ -30,7 +30,7 @@ from .console import Person
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
-SCRIPT = Path(__file__).resolve().parents[2] / "ci" / "report-run.sh"
+SCRIPT = Path(__file__).resolve().parents[2] / "clients" / "ci" / "report-run.sh"
 DAY = Day(engineers=8, changes=2, pushes=1, builds=1, packages=12, seed=5)
 DAYS = 5
 

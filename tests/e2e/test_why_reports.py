@@ -33,7 +33,7 @@ from .twelve_tasks import Monorepo
 
 pytestmark = pytest.mark.e2e
 
-SCRIPT = Path(__file__).resolve().parents[2] / "ci" / "report-run.sh"
+SCRIPT = Path(__file__).resolve().parents[2] / "clients" / "ci" / "report-run.sh"
 TASKS = ("build", "test", "lint")
 OWNER = "ada@acme.example"
 EVERY_ROW = os.environ.get("WHY_VERSIONS") == "all"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.working_day.__main__ import DAY, measure
-from benchmarks.working_day.model import Place, Policy, predicted
-from benchmarks.working_day.plan import Action, Day
+from tools.benchmarks.working_day.__main__ import DAY, measure
+from tools.benchmarks.working_day.model import Place, Policy, predicted
+from tools.benchmarks.working_day.plan import Action, Day
 
 pytestmark = pytest.mark.e2e
 

@@ -11,7 +11,7 @@ from larder.signing import EdgeKey
 from local.edge.engine import EdgeFunction
 from local.edge.events import check_request, request_event
 
-FOLDER = Path(__file__).resolve().parents[2] / "edge"
+FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "edge"
 KEY = EdgeKey("a", "0123456789abcdef" * 4)
 PATH = "/artifacts/team_abc/08e4547d5347b63f/019aa0000000aaaabbbbccccdddd.keyId.userId"
 TAG = "mOmgm8byUJdRCCnQpm6uarHG8DkMuDM2uhBLH/3mLQM="

@@ -11,7 +11,7 @@ from local.cloudformation import read_template
 from local.edge.engine import IMPORTS, MEMORY_BYTES, EdgeFunction, FunctionError
 from tests.edge.requests import FOLDER
 
-ROOT = FOLDER.parent
+ROOT = FOLDER.parents[1]
 RESOURCES = read_template(ROOT / "template.yaml")["Resources"]
 NAMES = ("request", "response")
 

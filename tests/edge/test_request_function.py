@@ -1,4 +1,4 @@
-"""edge/request.js: only signed requests pass, and only what describes an artifact reaches the bucket."""
+"""deploy/edge/request.js: only signed requests pass, and only what describes an artifact reaches the bucket."""
 
 import json
 from time import time

@@ -1,4 +1,4 @@
-"""edge/response.js: clients get the headers of the artifact, and nothing of S3's own."""
+"""deploy/edge/response.js: clients get the headers of the artifact, and nothing of S3's own."""
 
 from typing import Any
 

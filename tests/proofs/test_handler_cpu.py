@@ -5,8 +5,8 @@ The limit applies to GET by redirect, HEAD, status and events. `make bench` show
 
 import pytest
 
-from benchmarks.handler_cpu import Case, HandlerCpu, measure
-from benchmarks.handler_requests import requests_of_a_new_team
+from tools.benchmarks.handler_cpu import Case, HandlerCpu, measure
+from tools.benchmarks.handler_requests import requests_of_a_new_team
 
 BAR = 1.0
 ATTEMPTS = 5

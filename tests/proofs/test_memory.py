@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks import memory
-from benchmarks.load import Request
-from benchmarks.servers import LARDER, Server
 from tests.e2e.cloud import LocalCloud
+from tools.benchmarks import memory
+from tools.benchmarks.load import Request
+from tools.benchmarks.servers import LARDER, Server
 
 MAY_GROW_MB = 25
 MAY_HOLD_MB = 50

@@ -65,7 +65,7 @@ def test_strangers_neither_stop_nor_swell_the_sidecar(
     kind: int, running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other users of the computer have no token. Each can open as many connections as they like."""
-    monkeypatch.setattr("larder_proxy.server.HEAD_SECONDS", 4)
+    monkeypatch.setattr("larder_proxy.server.HEAD_SECONDS", 6)
     port, strangers = running.sidecar.listener.port, []
     long = b"GET / HTTP/1.1\r\n" + b"".join(b"a%d: %s\r\n" % (n, b"x" * 900) for n in range(35))
     body = b"PUT / HTTP/1.1\r\nContent-Length: 1000000000\r\n\r\nx"
@@ -75,7 +75,8 @@ def test_strangers_neither_stop_nor_swell_the_sidecar(
         strangers.append(one)
     before = time.monotonic()
     assert asked(running, f"{START}Connection: close\n\n").startswith(b"HTTP/1.1 200 ")
-    assert time.monotonic() - before < 2
+    # Not until the time for a head is over.
+    assert time.monotonic() - before < 5
     assert threading.active_count() < MOST_CONNECTIONS + 40
     for one in strangers:
         with suppress(ConnectionError):

@@ -167,7 +167,11 @@ def test_larder_why_works_within_a_build(turbo: httpx.Client, deployment: Deploy
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
 def test_an_error_of_larder_is_an_empty_cache(
-    turbo: httpx.Client, running: Running, deployment: Deployment, status: int
+    turbo: httpx.Client,
+    running: Running,
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
 ) -> None:
     """turbo pauses its cache for 30 seconds after three errors."""
     methods = ("GET", "HEAD", "PUT", "POST")
@@ -181,3 +185,6 @@ def test_an_error_of_larder_is_an_empty_cache(
     running.uploaded()
     assert deployment.artifacts == {}
     assert len(running.lines) == (2 if status == 403 else 1)
+    assert turbo.get("/larder/status").json()["said"] == running.lines
+    monkeypatch.setattr("larder_proxy.upstream._RECENT_SECONDS", 0)
+    assert turbo.get("/larder/status").json()["said"] == []

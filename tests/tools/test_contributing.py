@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
-PACKAGES = ("", "functions", "layers/larder/src", "cli/src")
+PACKAGES = ("", "functions", "layers/larder/src", "clients/cli/src")
 
 
 CHECKED = (

@@ -1,4 +1,4 @@
-"""The deployer's policies and its role for GitHub Actions: deployer/template.yaml."""
+"""The deployer's policies and its role for GitHub Actions: deploy/deployer/template.yaml."""
 
 import json
 import re
@@ -186,7 +186,7 @@ def test_it_allows_every_call_that_checks_the_bucket() -> None:
         "get_public_access_block": "GetBucketPublicAccessBlock",
         "list_object_versions": "ListBucketVersions",
     }
-    source = (ROOT / "cli/src/larder_cli/deploy/existing_bucket.py").read_text()
+    source = (ROOT / "clients/cli/src/larder_cli/deploy/existing_bucket.py").read_text()
     calls = re.findall(r'\.read\(\s*"(\w+)"', source)
     needed = {f"s3:{names.get(one) or camel_case(one)}" for one in calls}
     table = tomllib.loads(TABLE.read_text())["statement"]
@@ -388,7 +388,7 @@ def test_a_pull_request_cannot_change_what_a_deployment_runs(own: str) -> None:
     }
 
 
-WORKFLOW = ROOT / "deployer" / "github-actions.yml"
+WORKFLOW = ROOT / "deploy" / "deployer" / "github-actions.yml"
 INSTALL = (
     "python -m pip install --quiet --require-hashes --only-binary :all: "
     "--requirement requirements.txt"

@@ -213,7 +213,7 @@ def test_a_tag_of_another_version_than_the_trees_cannot_be_released(tree: Path) 
 
 def test_only_one_file_has_the_version() -> None:
     root = Path(__file__).resolve().parents[2]
-    for project in ("pyproject.toml", "cli/pyproject.toml"):
+    for project in ("pyproject.toml", "clients/cli/pyproject.toml"):
         assert (
             '\nversion = "0" # Larder\'s is in layers/larder/pyproject.toml\n'
             in (root / project).read_text()

@@ -88,7 +88,11 @@ def test_every_action_is_pinned_by_commit_with_its_version() -> None:
 
 
 def test_the_same_action_is_the_same_commit_in_every_workflow_and_page() -> None:
-    pages = [WORKFLOW, ROOT / "deployer" / "github-actions.yml", ROOT / "docs" / "trust.md"]
+    pages = [
+        WORKFLOW,
+        ROOT / "deploy" / "deployer" / "github-actions.yml",
+        ROOT / "docs" / "trust.md",
+    ]
     found: dict[str, set[str]] = {}
     for page in pages:
         for name, commit in re.findall(r"uses: ([\w/-]+)@([0-9a-f]{40})", page.read_text()):

@@ -1,4 +1,4 @@
-"""The Terraform module in terraform/."""
+"""The Terraform module in deploy/terraform/."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from local.cloudformation import read_template
 from tests.workflows import commands, read_workflow
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "terraform"
+FOLDER = ROOT / "deploy" / "terraform"
 PARAMETERS: dict[str, Any] = read_template(ROOT / "template.yaml")["Parameters"]
 TERRAFORM = shutil.which("terraform")
 needs_terraform = pytest.mark.skipif(
@@ -23,7 +23,7 @@ needs_terraform = pytest.mark.skipif(
 
 
 def test_the_release_is_not_committed_and_each_version_has_it_in_an_archive() -> None:
-    assert "terraform/release/" in (ROOT / ".gitignore").read_text().splitlines()
+    assert "deploy/terraform/release/" in (ROOT / ".gitignore").read_text().splitlines()
     jobs = read_workflow(ROOT / ".github" / "workflows" / "release.yml")["jobs"]
     assert any("dist/*.tar.gz" in one for one in commands(jobs["github"]))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-CI = Path(__file__).resolve().parents[2] / "ci"
+CI = Path(__file__).resolve().parents[2] / "clients" / "ci"
 TOKEN = "larder_ci_" + "a" * 70
 
 

@@ -195,7 +195,7 @@ SUMMARY = {"summary": "true"}
 
 def reasons() -> list[str]:
     """The reasons of refused tokens, as docs/trust.md lists them."""
-    page = (CI.parent / "docs" / "trust.md").read_text()
+    page = (CI.parents[1] / "docs" / "trust.md").read_text()
     table = page.partition("| `error_description` | What to do |\n|---|---|\n")[2]
     rows = table.partition("\n\n")[0].splitlines()
     return [row.split(" | ")[0].removeprefix("| ") for row in rows]

@@ -22,7 +22,7 @@ STALE = "stale: run `make generate` and commit the changes"
 
 def marked_files(root: Path) -> list[Path]:
     """The template, the deployer's, and the pages of docs/ and scripts of the console that have generated parts."""
-    templates = [root / "template.yaml", root / "deployer" / "template.yaml"]
+    templates = [root / "template.yaml", root / "deploy" / "deployer" / "template.yaml"]
     scripts = sorted((root / "layers/larder/src/larder/web/html/console").glob("*.js"))
     pages = [*templates, *sorted((root / "docs").glob("*.md")), *scripts]
     return [page for page in pages if "<<<cog " in page.read_text()]

@@ -1,5 +1,5 @@
-"""The statements of the policies in deployer/template.yaml, from the resource types of template.yaml and the actions of
-deployer.toml.
+"""The statements of the policies in deploy/deployer/template.yaml, from the resource types of template.yaml and the
+actions of deployer.toml.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The functions of the edge in the template, from the files of edge/, and the table of probes in docs/edge.md.
+"""The functions of the edge in the template, from the files of deploy/edge/, and the table of probes in docs/edge.md.
 
 CloudFront takes code only from the template.
 """
@@ -10,13 +10,13 @@ from pathlib import Path
 from larder_cli.edge.probes import PROBES
 from tools.generate.text import table_row
 
-FOLDER = Path(__file__).resolve().parents[2] / "edge"
+FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "edge"
 USES_STORE = {"request"}
 """The functions that read the key-value store."""
 
 
 def function(name: str) -> None:
-    """The resource of the function whose code is in edge/<name>.js."""
+    """The resource of the function whose code is in deploy/edge/<name>.js."""
     print(f"  Edge{name.capitalize()}:")
     print("    Type: AWS::CloudFront::Function")
     print("    Condition: HasEdge")

@@ -18,6 +18,7 @@ from tools.release.package import ROOT, version
 
 NOTES = "notes.markdown"
 MODULE = "terraform"
+FOLDER = ROOT / "deploy" / MODULE
 REPOSITORY = "GITHUB_REPOSITORY"
 """GitHub sets this variable to the owner and the name of the repository."""
 _UNKNOWN = "OWNER/larder"
@@ -32,7 +33,7 @@ def write_assets(release: Release, folder: Path, section: str, repository: str) 
     whole, module = folder / f"{name}.tar.gz", folder / f"larder-{MODULE}-{release.version}.tar.gz"
     packed = [(path, path.name) for path in sorted(release.folder.iterdir())]
     _archive(whole, name, packed)
-    own = [(path, path.relative_to(ROOT / MODULE).as_posix()) for path in _module_files()]
+    own = [(path, path.relative_to(FOLDER).as_posix()) for path in _module_files()]
     _archive(
         module,
         f"larder-{MODULE}-{release.version}",
@@ -44,7 +45,7 @@ def write_assets(release: Release, folder: Path, section: str, repository: str) 
 
 def _module_files() -> list[Path]:
     """The committed files of the module. A copy of a release next to them is left out."""
-    listed = ["git", "-C", str(ROOT), "ls-files", "-z", MODULE]
+    listed = ["git", "-C", str(ROOT), "ls-files", "-z", str(FOLDER)]
     names = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
     return sorted(ROOT / name for name in names.split("\0") if name)
 

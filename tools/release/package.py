@@ -41,7 +41,7 @@ DATE = (1980, 1, 1, 0, 0, 0)
 FUNCTIONS, LAYER = "functions", "layer"
 TEMPLATE, SETTINGS = "template.yaml", "samconfig.toml"
 SIDECAR = "larder.pyz"
-SIDECAR_SOURCE = ROOT / "proxy" / "src" / "larder_proxy"
+SIDECAR_SOURCE = ROOT / "clients" / "sidecar" / "src" / "larder_proxy"
 CODE_LAYER = "LarderLayer"
 """The layer with all code. Others only have packages for some functions."""
 
@@ -111,7 +111,7 @@ def complete(folder: Path) -> None:
     plain = plain_template(folder / TEMPLATE)
     _write(folder / PLAIN, plain)
     _write(folder / GOVERNMENT, without_absent_types(plain))
-    _write(folder / DEPLOYER, read_template(ROOT / "deployer" / TEMPLATE))
+    _write(folder / DEPLOYER, read_template(ROOT / "deploy" / "deployer" / TEMPLATE))
     described = {
         "version": version(),
         "readable_since": project()["tool"]["larder"]["readable-since"],

@@ -18,8 +18,8 @@ from tools.release.package import ROOT, version
 NAME = "larder-cache"
 SOURCES = (
     ROOT / "layers" / "larder" / "src" / "larder",
-    ROOT / "cli" / "src" / "larder_cli",
-    ROOT / "proxy" / "src" / "larder_proxy",
+    ROOT / "clients" / "cli" / "src" / "larder_cli",
+    ROOT / "clients" / "sidecar" / "src" / "larder_proxy",
 )
 _PYPROJECT = """\
 [project]
@@ -78,7 +78,7 @@ def build_wheel(release: Path, folder: Path) -> Path:
 def _pyproject() -> str:
     layer, cli = (
         tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"]
-        for path in ("layers/larder", "cli")
+        for path in ("layers/larder", "clients/cli")
     )
     dependencies = {*layer["dependencies"], *cli["dependencies"]} - {"larder", "larder-proxy"}
     return _PYPROJECT.format(

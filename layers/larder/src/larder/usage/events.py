@@ -6,7 +6,7 @@ OTHER_TOOL = "other"
 """The name for all tools that are not in TOOLS, such as those that use the sidecar's `plain` path."""
 
 TOOLS = frozenset({"bazel", "ccache", "gradle", "moon", "nx", "rush", "sccache"})
-"""The build tools that the sidecar (`proxy/`) speaks for. Clients choose the hashes, so the list is closed."""
+"""The build tools that the sidecar speaks for. Clients choose the hashes, so the list is closed."""
 
 
 def tool_of(hash: str) -> str | None:
