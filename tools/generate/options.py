@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import Field, fields
 from itertools import groupby
@@ -107,7 +108,8 @@ def _properties(option: Option) -> Iterator[tuple[str, str]]:
         yield "MinValue", str(metadata["min"])
     if metadata["max"] is not None:
         yield "MaxValue", str(metadata["max"])
-    yield "Description", quoted(metadata["help"])
+    # CloudFormation's console shows it as it is.
+    yield "Description", quoted(re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", metadata["help"]))
 
 
 def _default(option: Option) -> str:

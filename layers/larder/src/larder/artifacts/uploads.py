@@ -129,7 +129,9 @@ def store_in_view(
     view: View,
     now: datetime,
 ) -> None:
-    """Store an artifact where the view writes, as `store`. `entry` and `own` are as in `find`.
+    """Store an artifact, as `store`, in the scope that the caller writes: the shared one, or their own.
+
+    `entry` and `own` are as in `find`.
 
     Stores nothing in an own scope if the shared one shows an artifact with this hash, because readers get that one.
     Raises also SignatureRequired.
