@@ -43,7 +43,7 @@ def banner(
         lines += [f"    export {line}" for line in turbo.lines()]
         lines += [
             "",
-            "  Then: turbo run build",
+            "  Then, twice: turbo run build --cache=remote:rw",
             "  Artifacts over about 4.5 MB need this line in turbo.json, as in the cloud:",
             "",
             f"    {PREFLIGHT_LINE}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -58,6 +59,29 @@ def test_with_preflight_the_second_run_is_full_turbo_and_every_output_is_byte_id
     assert warm.remote_hits == EVERY_PACKAGE
     # Each build has another id, so equal outputs were restored.
     assert output_digests(root) == built
+
+
+@pytest.mark.parametrize("token", ["right", "wrong"])
+def test_the_second_build_of_the_readme_is_cached_only_with_the_right_token(
+    client: Callable[..., turbo.Client],
+    fresh_monorepo: Callable[..., Path],
+    short_monorepo: Path,
+    token: str,
+) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    line = next(line for line in readme.splitlines() if line.startswith("npx turbo "))
+    newest = client(turbo.NEWEST)
+    if token == "wrong":
+        newest = replace(newest, remote_cache={**newest.remote_cache, "TURBO_TOKEN": "nope"})
+    root = fresh_monorepo(turbo.NEWEST, seed=token, template=short_monorepo)
+    cached = []
+    for _ in range(2):
+        text = turbo.command(newest, root, *shlex.split(line, comments=True)[2:])
+        found = turbo.CACHED.search(text)
+        assert found
+        cached.append(int(found[1]))
+    assert cached[0] == 0
+    assert (cached[1] > 0) is (token == "right")
 
 
 @pytest.mark.thorough

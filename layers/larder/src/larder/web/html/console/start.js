@@ -38,8 +38,8 @@ function Start({ scope }) {
     <${Card} title=${`${scope.team ? 3 : 2}. Build twice`}>
       <p>Add this line to <code>turbo.json</code>. Without it, artifacts over 4.5 MB are not cached.</p>
       <${Lines} text=${PREFLIGHT_LINE} />
-      <p>The second build comes from the cache.</p>
-      <${Lines} text="turbo run build" />
+      <p>The second build comes from this cache, and from nowhere else.</p>
+      <${Lines} text="turbo run build --cache=remote:rw" />
       <p role="status" class="soft">Waiting for the first build. The overview then appears here.</p>
     <//>
     ${isCreating && html`<${CreateKey} scope=${scope} close=${(made) => {
