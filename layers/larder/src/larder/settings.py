@@ -1,9 +1,9 @@
 """Every option of Larder, typed, with its default. The only module that reads the environment.
 
 An option `some_name` is the environment variable `LARDER_SOME_NAME`. Unless it names a resource of the stack, it is
-also the template parameter `SomeName`. A function of a stack gets only the options that its code can read: each text
-as a variable, and all others in `LARDER_OPTIONS`. `make generate` finds out which, and writes the parameters of
-template.yaml, the variables of the functions and the tables of docs/configuration.md from this file.
+also the template parameter `SomeName`. A function of a stack gets the options of its set: each text as a variable, and
+all others in `LARDER_OPTIONS`. `make generate` writes the parameters of template.yaml and the tables of
+docs/configuration.md from this file. The sets are in the template.
 """
 
 import os
