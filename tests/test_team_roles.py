@@ -12,7 +12,7 @@ RIGHTS = {
     "Store artifacts": "writes_cache",
     "List, inspect and delete artifacts": "manages_artifacts",
     "See open invitations; invite, remove and change members": "manages_members",
-    "The same of owners": "manages_owners",
+    "Invite, change and remove owners": "manages_owners",
     "Change the name and the slug": "renames_team",
     "List and delete the API keys of the team, and manage those that it owns": "manages_keys",
     "Add, change and delete rules for CI jobs": "names_trusted",
