@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from larder_cli.files import write_private
+
 _MAX_LOG_BYTES = 50 * 2**20
 
 
@@ -106,17 +108,6 @@ def open_data_folder(path: Path) -> DataFolder:
     return DataFolder(
         path, local["access_key_id"], local["secret_access_key"], local["signing_secret"]
     )
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace a file atomically. Only the owner can read it, from the first byte on."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.unlink(missing_ok=True)
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def _make_private(path: Path) -> None:

@@ -14,7 +14,7 @@ import time
 import uuid
 from pathlib import Path
 
-from local.data_folder import write_private
+from larder_cli.files import write_private
 from local.function_pool import FunctionPool
 from local.lambda_runtime.http import Listener, Request, Response
 from local.request_log import RequestLog

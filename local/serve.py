@@ -19,15 +19,11 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from larder.issuers.urls import is_loopback
+from larder_cli.files import write_private
 from local.banner import banner
 from local.child_processes import ChildProcesses
 from local.cloudformation import TemplateError
-from local.data_folder import (
-    DataFolder,
-    DataFolderError,
-    open_data_folder,
-    write_private,
-)
+from local.data_folder import DataFolder, DataFolderError, open_data_folder
 from local.edge.files import EdgeFiles, has_engine
 from local.environment import (
     LOCAL_DEFAULTS,

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.data_folder import write_private
+from larder_cli.files import write_private
 
 _LINE = re.compile(r"(?:# )?(\w+)=(\S*)")
 

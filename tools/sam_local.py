@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from local.data_folder import write_private
+from larder_cli.files import write_private
 from local.environment import RUNTIME
 from local.template import Function, Template, load_template
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from local.data_folder import write_private
+from larder_cli.files import write_private
 
 _ENGINE = "quickjs"
 _KEY_BYTES = 32

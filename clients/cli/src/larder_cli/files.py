@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file atomically, with permissions for its owner only."""
+    """Replace a file atomically. Only the owner can read it, from the first byte on."""
     temporary = path.with_name(path.name + ".new")
     temporary.unlink(missing_ok=True)
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
