@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
 import pytest
 from larder_proxy.connections import Pool
@@ -13,6 +14,10 @@ from tests.company_network import HOST, company_network
 from .deployment import KEY, Deployment
 
 PROXY = "http://proxy.corp:3128"
+
+
+def address(scheme: str, host: str) -> SplitResult:
+    return urlsplit(f"{scheme}://{f'[{host}]' if ':' in host else host}/v8/artifacts")
 
 
 @pytest.mark.parametrize(
@@ -45,13 +50,13 @@ def test_no_proxy_names_hosts_in_the_usual_forms(
 ) -> None:
     for lower, other in ((True, False), (False, True)):
         names = ("https_proxy" if lower else "HTTPS_PROXY", "no_proxy" if other else "NO_PROXY")
-        found = proxy_for({names[0]: PROXY, names[1]: exceptions}, "https", host, 443)
+        found = proxy_for({names[0]: PROXY, names[1]: exceptions}, address("https", host))
         assert found == ("" if is_direct else PROXY)
 
 
 def test_each_scheme_has_a_proxy_of_its_own() -> None:
-    assert proxy_for({"HTTP_PROXY": PROXY}, "https", "cache.corp", 443) == ""
-    assert proxy_for({"HTTP_PROXY": PROXY}, "http", "cache.corp", 80) == PROXY
+    assert proxy_for({"HTTP_PROXY": PROXY}, address("https", "cache.corp")) == ""
+    assert proxy_for({"HTTP_PROXY": PROXY}, address("http", "cache.corp")) == PROXY
 
 
 @pytest.mark.parametrize("kind", ["plain", "password", "tls", "tls_password"])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from larder_proxy.messages import Lines, Malformed, Raw, Sent, body_of, head, limit, read_head
-from larder_proxy.proxies import proxy_for
+from larder_proxy.proxies import port_of, proxy_for
 from larder_proxy.spool import Body
 
 if TYPE_CHECKING:
@@ -249,11 +249,11 @@ class Pool:
         if not host:
             # The system would take this computer.
             raise Malformed("the address has no host")
-        port = parts.port or (443 if is_tls else 80)
+        port = port_of(parts)
         # Plain HTTP is for loopback and private networks.
         if not is_tls:
             return _connected(host, port, until)
-        proxy = proxy_for(self._environment, "https", host, port)
+        proxy = proxy_for(self._environment, parts)
         sock = self._tunnel(proxy, host, port, until) if proxy else _connected(host, port, until)
         return self._encrypted(sock, host, until)
 
@@ -290,7 +290,7 @@ class Pool:
     def _through(self, proxy: str, name: str, until: float) -> socket.socket:
         by = urlsplit(proxy if "//" in proxy else f"//{proxy}")
         is_tls, own = by.scheme == "https", by.hostname or ""
-        sock = _connected(own, by.port or (443 if is_tls else 80), until)
+        sock = _connected(own, port_of(by), until)
         if is_tls:
             sock = self._encrypted(sock, own, until)
         try:

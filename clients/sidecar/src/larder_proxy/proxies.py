@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from urllib.parse import SplitResult
 
 
-def proxy_for(environment: Mapping[str, str], scheme: str, host: str, port: int) -> str:
+def proxy_for(environment: Mapping[str, str], url: SplitResult) -> str:
     """The address of the proxy, `""` for none."""
-    proxy = _value(environment, f"{scheme.upper()}_PROXY")
+    proxy = _value(environment, f"{url.scheme.upper()}_PROXY")
     exceptions = re.split(r"[,\s]+", _value(environment, "NO_PROXY").lower()) if proxy else []
-    return "" if any(_names(one, host.lower(), port) for one in exceptions) else proxy
+    host, port = url.hostname or "", port_of(url)
+    return "" if any(_names(one, host, port) for one in exceptions) else proxy
+
+
+def port_of(url: SplitResult) -> int:
+    """Raises ValueError."""
+    return url.port or (443 if url.scheme == "https" else 80)
 
 
 def _value(environment: Mapping[str, str], name: str) -> str:

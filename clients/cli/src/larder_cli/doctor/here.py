@@ -102,10 +102,9 @@ def _address(client: Settings) -> Iterator[Finding]:
         secure = address.replace("http:", "https:", 1)
         yield Finding(id="plain-http", where=where, found=found, paste=f"TURBO_API={secure}")
     url, environment = urlsplit(address), client.environment
-    host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
-    if host in _LOOPBACK and proxy_for(environment, url.scheme, host, port):
+    if url.hostname in _LOOPBACK and proxy_for(environment, url):
         found = f"turbo asks a proxy for {address}."
-        paste = f"NO_PROXY={','.join(filter(None, (environment.get('NO_PROXY'), host)))}"
+        paste = f"NO_PROXY={','.join(filter(None, (environment.get('NO_PROXY'), url.hostname)))}"
         yield Finding(
             id="proxied-address", where=f"{url.scheme.upper()}_PROXY", found=found, paste=paste
         )
