@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from local.cold_starts.tls import _READ_BYTES, _certificate, _pass
+from local.cold_starts.tls import READ_BYTES, pass_on, self_signed
 
 HOST = "cache.corp.test"
 _HEADER = f"Host: {HOST}\r\n".encode()
@@ -60,8 +60,8 @@ class Network:
         with suppress(OSError):
             inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
             self.writers += (writer, inner_writer)
-            answers = asyncio.create_task(_pass(inner_reader, writer))
-            while data := await reader.read(_READ_BYTES):
+            answers = asyncio.create_task(pass_on(inner_reader, writer))
+            while data := await reader.read(READ_BYTES):
                 inner_writer.write(data.replace(_HEADER, own) if own else data)
                 await inner_writer.drain()
             inner_writer.close()
@@ -71,7 +71,7 @@ class Network:
 @contextmanager
 def company_network(folder: Path, url: str) -> Iterator[Network]:
     """A context in which `https://cache.corp.test` is the service at `url`, for the proxies."""
-    certificate, key = _certificate(HOST)
+    certificate, key = self_signed(HOST)
     own = folder / "front.pem"
     own.write_bytes(key + certificate)
     network = Network(folder / "company.pem")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import botocore
 
 _HOST = "127.0.0.1"
-_READ_BYTES = 2**16
+READ_BYTES = 2**16
 
 
 class TlsFront:
@@ -24,7 +24,7 @@ class TlsFront:
 
     def __init__(self, folder: Path) -> None:
         self.roots = folder / "roots.pem"
-        certificate, key = _certificate()
+        certificate, key = self_signed()
         own = folder / "front.pem"
         own.write_bytes(key + certificate)
         known = Path(botocore.__file__).with_name("cacert.pem").read_bytes()
@@ -45,7 +45,7 @@ class TlsFront:
         async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.suppress(OSError):
                 inner_reader, inner_writer = await asyncio.open_connection(_HOST, port)
-                await asyncio.gather(_pass(reader, inner_writer), _pass(inner_reader, writer))
+                await asyncio.gather(pass_on(reader, inner_writer), pass_on(inner_reader, writer))
 
         server = await asyncio.start_server(accepted, _HOST, 0, ssl=self._context)
         self._servers.append(server)
@@ -56,9 +56,10 @@ class TlsFront:
             server.close()
 
 
-async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Write what comes, until it ends."""
     try:
-        while data := await reader.read(_READ_BYTES):
+        while data := await reader.read(READ_BYTES):
             writer.write(data)
             await writer.drain()
     except OSError:
@@ -67,7 +68,7 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
-def _certificate(*names: str) -> tuple[bytes, bytes]:
+def self_signed(*names: str) -> tuple[bytes, bytes]:
     """A certificate for this address and these host names, signed by itself, and its key."""
     # Imported here, because only this command needs them.
     from cryptography import x509

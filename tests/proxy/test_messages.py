@@ -18,7 +18,7 @@ from larder_proxy.messages import Malformed, head, read_head
 from larder_proxy.server import MOST_CONNECTIONS
 from larder_proxy.upstream import _reason
 
-from local.cold_starts.tls import _certificate
+from local.cold_starts.tls import self_signed
 
 from .deployment import Deployment, Running
 
@@ -216,7 +216,7 @@ def test_a_cut_or_damaged_answer_is_an_error(answer: bytes) -> None:
 def test_certificates_of_node_are_trusted(tmp_path: Path) -> None:
     """What a JavaScript team behind the TLS inspection of a company has set."""
     file = tmp_path / "own.pem"
-    certificate, key = _certificate()
+    certificate, key = self_signed()
     file.write_bytes(key + certificate)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(file)
