@@ -116,8 +116,8 @@ check-code: $(READY)
 	.venv/bin/python -m tools.generate --check
 	.venv/bin/python -m tools.data_resources
 
-.PHONY: check-template
 # SAM's and cfn-lint's rules, and checkov's with every exception explained.
+.PHONY: check-template
 check-template: $(READY) $(SAM) $(CHECKOV)
 	@.venv/bin/python tools/check_template.py
 

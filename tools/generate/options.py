@@ -30,11 +30,11 @@ _EDGE_URL = (
     '!If [HasEdgeDomain, !Sub "https://${EdgeDomainName}", '
     '!Sub "https://${EdgeDistribution.DomainName}"]'
 )
-COMPUTED = {"artifacts_bucket": "!If [OwnsBucket, !Ref ArtifactsBucket, !Ref ExistingBucket]"}
-"""Options whose value depends on a condition."""
-
-CONDITIONAL_OUTPUTS = {"edge_url": ("HasEdge", _EDGE_URL)}
-"""Options that only some stacks have as an output: the condition, and the value if it holds."""
+CONDITIONAL_OUTPUTS = {
+    "artifacts_bucket": ("", "!If [OwnsBucket, !Ref ArtifactsBucket, !Ref ExistingBucket]"),
+    "edge_url": ("HasEdge", _EDGE_URL),
+}
+"""Options whose value depends on a condition. Only stacks that meet the first one, if any, have the output."""
 
 Option = Field[Any]
 
@@ -54,10 +54,9 @@ def outputs() -> None:
     for option in fields(Settings):
         if option.metadata["group"] is None:
             resource = f"!Ref {camel_case(INVOKED.get(option.name, option.name))}"
+            condition, value = CONDITIONAL_OUTPUTS.get(option.name, ("", resource))
             print(f"  {camel_case(option.name)}:")
-            value = COMPUTED.get(option.name, resource)
-            if option.name in CONDITIONAL_OUTPUTS:
-                condition, value = CONDITIONAL_OUTPUTS[option.name]
+            if condition:
                 print(f"    Condition: {condition}")
             print(f"    Value: {value}")
 
