@@ -99,6 +99,19 @@ def test_after_a_hostile_report_others_are_explained(cloud: Cloud, sort: str) ->
         assert spent.s < MOST_CPU_S
 
 
+def test_after_names_and_patterns_an_ordinary_report_of_the_same_tasks_is_stored(
+    cloud: Cloud,
+) -> None:
+    keep(cloud)
+    assert send(cloud.send, report(*names_and_patterns("a", changed=False))).json["recorded"]
+    with later():
+        ordinary = report(*apart("b", changed=True)[:20])
+        with processor_time() as spent:
+            asked, sent = ask(cloud.send, ordinary), send(cloud.send, ordinary)
+        assert (asked.status, sent.status, sent.json["recorded"]) == (200, 200, True)
+        assert spent.s < MOST_CPU_S
+
+
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough for two small tasks, and not for twenty."""
