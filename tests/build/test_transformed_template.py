@@ -11,7 +11,6 @@ from tests.permissions import RESOURCES, grants
 from tests.rehearsal.roles import roles
 from tests.sam import ROOT, transformed_resources
 from tests.variables import MOST_BYTES, longest_variables, measured, variables_of
-from tools.check_template import RESOURCE_WARNING
 
 pytestmark = pytest.mark.build
 
@@ -28,7 +27,8 @@ def of_type(resources: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def test_the_stack_has_room_for_more_resources(resources: dict[str, Any]) -> None:
-    assert len(resources) <= RESOURCE_WARNING
+    """CloudFormation takes 500. docs/decisions/resources.md says what to do about more."""
+    assert len(resources) < 440
 
 
 def test_every_function_has_the_settings_of_globals(resources: dict[str, Any]) -> None:

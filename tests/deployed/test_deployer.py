@@ -191,7 +191,7 @@ def test_a_pull_request_can_plan_and_not_deploy(user: User) -> None:
     created = user.deploy()
     assert created.status == 0, created.text
     user.account.configure(Level="DEBUG")
-    planner = User.with_policies(user.account, "planner", [PLAN])
+    planner = User.with_policies(user.account, "planner", PLAN)
     planned = user.account.larder("plan", environ=planner.environ)
     assert planned.status == 3, planned.text
     assert "Nothing has changed." in planned.text
