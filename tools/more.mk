@@ -35,7 +35,7 @@ console-proof: $(READY) ## page through 100,000 artifacts in the console's lists
 
 .PHONY: sam-local
 sam-local: $(READY) $(SAM) ## run every event of events/ with `sam local invoke` on the build and a running `make serve` (needs Docker): ARGS="get_status" DATA=.larder
-	@.venv/bin/python -m tools.sam_local --data "$(DATA)" $(ARGS)
+	@.venv/bin/python -m tools.sam_local "$(DATA)" $(ARGS)
 
 # Benchmarks, and pages that a run writes.
 
