@@ -41,15 +41,11 @@ sam-local: $(READY) $(SAM) ## run every event of events/ with `sam local invoke`
 
 .PHONY: bench-cold
 bench-cold: build $(READY) ## build, then measure how fast every function starts and responds: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
-	@.venv/bin/python -m local bench-cold $(ARGS)
+	@.venv/bin/python -m tools.benchmarks.cold $(ARGS)
 
 .PHONY: bench-deployed
 bench-deployed: $(READY) ## restore with real turbo over a model of the network and of AWS, and update docs/benchmarks-deployed.md (13 minutes; needs node and npm); QUICK=1 prints a part of it (3 minutes)
 	@.venv/bin/python -m tools.benchmarks.deployed $(if $(QUICK),--rounds 1 --mixed 0 --packages 300,--write docs/benchmarks-deployed.md) $(ARGS)
-
-.PHONY: working-day
-working-day: $(READY) ## play a working day of 20 engineers with turbo, protected and not, and update docs/benchmarks-working-day.md (bounded by --minutes; needs node and npm): ARGS="--minutes 5"
-	@.venv/bin/python -m tools.benchmarks.working_day --write docs/benchmarks-working-day.md $(ARGS)
 
 .PHONY: compatibility
 compatibility: $(READY) $(COMPILERS) ## update docs/compatibility.md from a run of the client matrix, without and with the edge, and of other build tools

@@ -24,8 +24,10 @@ from tests.functions.usage.reports import GITHUB
 from tests.functions.usage.test_hostile_reports import HOSTILE, body_of
 from tests.issuer import github_claims, serving
 
-from . import turbo, twelve_tasks
+from . import console, turbo, twelve_tasks
+from .browser import Browser
 from .cloud import COUNTS_AFTER_S, LocalCloud
+from .console import Person
 from .front import Fault, Passing, front
 from .outbox import link_to
 from .test_why import PLAYED, ROWS, VERSIONS, Row, causes
@@ -674,3 +676,49 @@ def test_without_git_the_causes_are_the_same(team: Callable[..., Team]) -> None:
     (acme.monorepo.root / ".git").rename(acme.monorepo.root / "no-git")
     shown = json.loads(acme.why(*TASKS, "--json"))
     assert "API_URL" in [one["subject"] for one in shown["causes"]]
+
+
+@pytest.mark.thorough
+def test_what_to_fix_is_what_was_broken(
+    team: Callable[..., Team], local_cloud: LocalCloud, page: Browser
+) -> None:
+    """A script that writes into the sources, other line endings on a laptop, a quota that one artifact exceeds, and an
+    update of the lockfile.
+    """
+    acme = team()
+    local_cloud.larder("teams", "set", acme.slug, "--quota", "200kB")
+    time.sleep(COUNTS_AFTER_S)
+    large = {"build": "mkdir -p dist && head -c 300000 /dev/urandom > dist/large"}
+    acme.monorepo.change_json("packages/web/package.json", lambda one: one["scripts"].update(large))
+    acme.monorepo.commit()
+    written, converted = (
+        acme.monorepo.path(f"packages/{name}") for name in ("api/src/build-info.js", "ui/src/a.js")
+    )
+    for lodash in ("4.17.20", "4.17.21"):
+        written.unlink(missing_ok=True)
+        lockfile = json.dumps(twelve_tasks.npm_lockfile(lodash=lodash), indent=2)
+        acme.monorepo.write("package-lock.json", f"{lockfile}\n")
+        acme.monorepo.commit()
+        for ci, ending in (("GITHUB_ACTIONS", b"\n"), ("", b"\r\n"), ("GITHUB_ACTIONS", b"\n")):
+            acme.ci = {"LARDER_CI": ci}
+            written.write_text(f"export const at = {time.time_ns()};\n")
+            converted.write_bytes(
+                converted.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", ending)
+            )
+            shutil.rmtree(acme.monorepo.root / ".turbo" / "cache", ignore_errors=True)
+            acme.reports("build", **acme.variables)
+
+    person = Person()
+    console.sign_up(page, local_cloud, person)
+    local_cloud.larder("teams", "add-member", acme.slug, person.email, "--unverified")
+    page.open(f"{local_cloud.url}/console/t/{acme.slug}/runs")
+    page.wait_for_text("What to fix")
+    findings = page.run("return document.querySelector('.findings').innerText")
+    for finding in (
+        "packages/api/src/build-info.js changed (not in git)",
+        "although the hash was known: the upload was refused",
+        "computers and CI differ: file: packages/ui/src/a.js changed (only its line endings differ)",
+        "lockfile: external dependencies of",
+    ):
+        assert finding in findings
+    assert page.errors() == []
