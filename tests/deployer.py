@@ -67,11 +67,11 @@ class Deployer:
     def allows(self, action: str, arn: str, context: Mapping[str, str] | None = None) -> bool:
         """Whether IAM allows the call: a statement allows it and none denies it."""
         effects = {
-            one["Effect"]
-            for one in self.statements()
-            if any(fnmatchcase(action.lower(), pattern.lower()) for pattern in one["Action"])
-            and any(fnmatchcase(arn, pattern) for pattern in one["Resource"])
-            and _is_met(one.get("Condition", {}), context or {})
+            statement["Effect"]
+            for statement in self.statements()
+            if any(fnmatchcase(action.lower(), pattern.lower()) for pattern in statement["Action"])
+            and any(fnmatchcase(arn, pattern) for pattern in statement["Resource"])
+            and _is_met(statement.get("Condition", {}), context or {})
         }
         return effects == {"Allow"}
 

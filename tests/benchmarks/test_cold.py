@@ -27,7 +27,7 @@ def life(function: str, init_ms: float = 100.0, **more: object) -> Life:
 
 
 def row(lives: list[Life], function: str) -> Figures:
-    (found,) = (one for one in figures(lives, bare="bare") if one.function == function)
+    (found,) = (figure for figure in figures(lives, bare="bare") if figure.function == function)
     return found
 
 

@@ -100,14 +100,18 @@ def test_every_route_uses_payload_format_2(resources: dict[str, Any]) -> None:
         for method in path.values()
     ]
     assert len(integrations) >= 10
-    assert {one["payloadFormatVersion"] for one in integrations} == {"2.0"}
-    assert {one["type"] for one in integrations} == {"aws_proxy"}
+    assert {integration["payloadFormatVersion"] for integration in integrations} == {"2.0"}
+    assert {integration["type"] for integration in integrations} == {"aws_proxy"}
 
 
 def test_amazons_policies_only_allow_logs_and_traces(
     resources: dict[str, Any],
 ) -> None:
-    roles = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::IAM::Role"]
+    roles = [
+        resource["Properties"]
+        for resource in resources.values()
+        if resource["Type"] == "AWS::IAM::Role"
+    ]
     assert roles
     foreign = {
         policy.rpartition("/")[2]

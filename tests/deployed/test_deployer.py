@@ -68,10 +68,10 @@ def _known_to_the_emulator(document: Mapping[str, Any]) -> dict[str, Any]:
     tests/tools/test_deployer.py tests that condition.
     """
     statements = [
-        {name: value for name, value in one.items() if name != "Condition"}
-        if "StringLike" in one.get("Condition", {})
-        else one
-        for one in document["Statement"]
+        {name: value for name, value in statement.items() if name != "Condition"}
+        if "StringLike" in statement.get("Condition", {})
+        else statement
+        for statement in document["Statement"]
     ]
     return {**document, "Statement": statements}
 

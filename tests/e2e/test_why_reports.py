@@ -191,8 +191,8 @@ def test_a_reported_run_has_the_causes_of_its_file(team: Callable[..., Team], na
     row.change(acme.monorepo)
     asked = json.loads(acme.why(*row.tasks, "--json"))
     compared = json.loads(acme.why(*row.tasks, "--against", str(file), "--json"))
-    assert [without_texts(one) for one in asked["causes"]] == [
-        without_texts(one) for one in compared["causes"]
+    assert [without_texts(cause) for cause in asked["causes"]] == [
+        without_texts(cause) for cause in compared["causes"]
     ]
     for part in ("tasks", "changed", "sameHash", "new", "gone"):
         assert asked[part] == compared[part]
@@ -243,7 +243,7 @@ def test_another_baseline(team: Callable[..., Team]) -> None:
     for against in ("main", main["id"]):
         shown = json.loads(acme.why(*TASKS, "--against", against, "--json"))
         assert (shown["baseline"]["id"], shown["baseline"]["chosen"]) == (main["id"], "asked")
-        assert [one["subject"] for one in shown["causes"]] == ["packages/ui/src/a.js"]
+        assert [cause["subject"] for cause in shown["causes"]] == ["packages/ui/src/a.js"]
     for against in ("ci", "last"):
         shown = json.loads(acme.why(*TASKS, "--against", against, "--json"))
         assert shown["baseline"]["id"] == branch["id"]
@@ -265,7 +265,7 @@ def test_two_versions_of_turbo(team: Callable[..., Team], commands: dict[str, Pa
 def test_what_became_of_a_hash(team: Callable[..., Team]) -> None:
     acme = team()
     run = acme.reports("build", **acme.variables)
-    hash = next(one["hash"] for one in run["tasks"] if one["taskId"] == "lib#build")
+    hash = next(task["hash"] for task in run["tasks"] if task["taskId"] == "lib#build")
     shown = acme.why(hash).splitlines()
     assert shown[0].startswith(f"lib#build {hash}: built 1 time (")
     assert shown[3:] == [
@@ -349,7 +349,7 @@ def test_another_signature_key(team: Callable[..., Team]) -> None:
 def test_a_deleted_artifact(team: Callable[..., Team]) -> None:
     acme = team()
     run = acme.reports("build", **acme.variables)
-    hash = next(one["hash"] for one in run["tasks"] if one["taskId"] == "lib#build")
+    hash = next(task["hash"] for task in run["tasks"] if task["taskId"] == "lib#build")
     manage(acme, "DELETE", f"/v1/artifacts/{hash}")
     assert built_again(acme) == f"1 task, deleted on {today()}: lib#build"
 
@@ -675,7 +675,7 @@ def test_without_git_the_causes_are_the_same(team: Callable[..., Team]) -> None:
     acme.reports(API_URL="two")
     (acme.monorepo.root / ".git").rename(acme.monorepo.root / "no-git")
     shown = json.loads(acme.why(*TASKS, "--json"))
-    assert "API_URL" in [one["subject"] for one in shown["causes"]]
+    assert "API_URL" in [cause["subject"] for cause in shown["causes"]]
 
 
 @pytest.mark.thorough

@@ -158,7 +158,7 @@ def test_the_idle_cost_follows_from_the_template(book: Book) -> None:
     assert idle["alarm_metrics"] == sum(len(watched(ALARMS[name])) for name in always)
     template = load_template(environ={})
     assert idle["runs_a_month"] == 730 * len(template.schedules)
-    assert {one.memory_mb for one in template.functions} >= {512}
+    assert {function.memory_mb for function in template.functions} >= {512}
     assert book.uses["each_invocation"]["memory_gb"] == 512 / 1024
     lines = idle_bill(book).lines
     assert (lines["signing secret"], round(lines["alarms"], 2)) == (0.40, 1.00)
@@ -188,7 +188,7 @@ def test_requests_use_known_kinds_of_resources(book: Book) -> None:
         "s3_gets",
         "s3_events",
     }
-    assert {name for one in book.uses["requests"].values() for name in one} == known
+    assert {name for request in book.uses["requests"].values() for name in request} == known
 
 
 def run(command: click.Command, *options: str) -> str:

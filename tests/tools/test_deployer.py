@@ -61,7 +61,7 @@ def test_each_policy_fits_into_the_limit_with_the_longest_values(policy: str) ->
 
 
 def test_what_can_give_more_permissions_is_named_action_by_action() -> None:
-    actions = {action for one in Deployer().statements() for action in one["Action"]}
+    actions = {action for statement in Deployer().statements() for action in statement["Action"]}
     assert "lambda:*" in actions
     assert not [
         one for one in actions if "*" in one and one.startswith(("iam:", "secretsmanager:"))
@@ -201,7 +201,12 @@ def test_the_boundary_cannot_be_changed_even_if_its_name_is_one_of_the_stacks() 
 def test_with_a_boundary_what_an_administrator_has_made_elsewhere_is_out_of_reach() -> None:
     deployer = Deployer(BOUNDED)
     to_lambda = {"iam:PassedToService": "lambda.amazonaws.com", "iam:PermissionsBoundary": BOUNDARY}
-    iam = {action for one in deployer.statements() for action in one["Action"] if "iam:" in action}
+    iam = {
+        action
+        for statement in deployer.statements()
+        for action in statement["Action"]
+        if "iam:" in action
+    }
     assert {"iam:PassRole", "iam:UpdateAssumeRolePolicy", "iam:CreatePolicyVersion"} <= iam
     (own,) = (f"arn:aws:iam::{ACCOUNT}:role/larder-prod/larder-prod-GetTeamRole-1ABC",)
     assert deployer.allows("iam:UpdateAssumeRolePolicy", own, to_lambda)
@@ -234,10 +239,10 @@ def test_the_deployer_cannot_change_its_own_policies_and_role(stack: str) -> Non
     own += [f"role/deployers/{stack}-deployer-GitHubRole-1ABC"]
     arns = [f"arn:aws:iam::{ACCOUNT}:{one}" for one in own]
     assert {
-        TEMPLATE["Resources"][one]["Properties"]["Path"] for one in (*POLICIES, "GitHubRole")
+        TEMPLATE["Resources"][policy]["Properties"]["Path"] for policy in (*POLICIES, "GitHubRole")
     } == {"/deployers/"}
     context = {"iam:PassedToService": "lambda.amazonaws.com"}
-    actions = {action for one in deployer.statements() for action in one["Action"]}
+    actions = {action for statement in deployer.statements() for action in statement["Action"]}
     for action in sorted(one for one in actions if one.startswith("iam:")):
         assert not any(deployer.allows(action, arn, context) for arn in arns), action
     assert TEMPLATE["Rules"]["RolePathIsNotTheDeployers"]
@@ -342,7 +347,7 @@ def test_a_pull_request_cannot_change_what_a_deployment_runs(own: str) -> None:
             assert plan.allows(f"cloudformation:{action}", stack, named) == is_plan
         assert not plan.allows("cloudformation:ExecuteChangeSet", stack, named)
     assert not plan.allows("s3:PutObject", f"{bucket}/larder/layer-0123456789abcdef.zip")
-    actions = {action for one in plan.statements() for action in one["Action"]}
+    actions = {action for statement in plan.statements() for action in statement["Action"]}
     written = {one for one in actions if not re.search(r":(Get|List|Describe)", one)}
     assert written == {
         "cloudformation:CreateChangeSet",

@@ -267,7 +267,7 @@ def test_the_archives_have_the_release_and_the_module_with_the_release_inside(
     with tarfile.open(module) as archive:
         found = archive.getmembers()
     names = [one.name.removeprefix("larder-terraform-1.2.3/") for one in found]
-    assert [one for one in names if one.startswith("release/")] == [
+    assert [name for name in names if name.startswith("release/")] == [
         f"release/{one}" for one in (DESCRIPTION, CHANGES)
     ]
     assert {(one.mode, one.mtime, one.uid, one.uname) for one in found} == {(0o644, 0, 0, "")}

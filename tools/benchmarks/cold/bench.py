@@ -80,7 +80,7 @@ def bench_cold(options: argparse.Namespace) -> int:
 
 
 def _chosen(template: Template, names: Sequence[str]) -> list[Function]:
-    functions = {_module(one): one for one in template.functions}
+    functions = {_module(function): function for function in template.functions}
     unknown = sorted(set(names) - functions.keys())
     if unknown:
         raise TemplateError(f"no function is named {', '.join(unknown)}")
@@ -200,7 +200,9 @@ async def _bench(
         s3_url=url(_LOOPBACK, stores[1].port),
         edge={},
     )
-    running = [RunningService(one, children, process_environment(cloud), screen) for one in stores]
+    running = [
+        RunningService(store, children, process_environment(cloud), screen) for store in stores
+    ]
     log = folder.log("functions")
     samples = WorkerPool(
         children, [], function_environment(cloud), size=1, log=log, report=screen.note
