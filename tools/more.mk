@@ -85,7 +85,7 @@ edge-tools: $(SERVE_READY) ## install what `larder edge` needs on a stack: AWS's
 record-release: $(READY) $(SAM) ## record the data of this version for the upgrade tests of later versions (once per release)
 	@.venv/bin/python -m pytest -q --record-release tests/upgrades/test_reading.py -k recorded $(ARGS)
 	@.venv/bin/python -m tools.data_resources --record
-	@.venv/bin/python -m tools.release.changes_since
+	@.venv/bin/python -m tools.release.record_types
 
 .PHONY: package
 package: check-template build ## build a release in dist/larder-<version>: plain template, archives, checksums, bill of materials
