@@ -27,7 +27,6 @@ from larder.accounts.service import (
 )
 from larder.accounts.sessions import list_sessions, start_session
 from larder.accounts.sign_in import give_account
-from larder.api_keys.service import delete_keys_of, delete_keys_of_member
 from larder.audit.service import read_entries
 from larder.errors import LastAccount
 from larder.sso import service
@@ -238,8 +237,6 @@ def finished(request: CallbackRequest) -> str:
             request,
             MAIL_CONTEXT,
             user=None,
-            end_keys=delete_keys_of,
-            end_member_keys=delete_keys_of_member,
             now=clock.now(),
         )
     except SignInRefused as refused:

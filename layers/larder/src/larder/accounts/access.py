@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from larder.accounts import repository
-from larder.accounts.addresses import canonical
 from larder.accounts.models import Account, User
 from larder.accounts.service import (
     change_account,
@@ -18,12 +17,12 @@ from larder.accounts.service import (
     managing_provider,
     replace_account,
 )
+from larder.addresses import canonical
 from larder.audit.models import Action
 from larder.audit.service import audited
 from larder.concurrency import map_concurrently
 from larder.errors import NotSignedIn
 from larder.sso.models import IdentityProvider
-from larder.sso.policy import is_managed
 from larder.sso.service import list_providers
 
 if TYPE_CHECKING:
@@ -164,12 +163,12 @@ def _managing(providers: Collection[IdentityProvider], user: User) -> str | None
     """The id of the one of the providers that manages the user, if any."""
     address = canonical(user.email)
     ids = {one.provider_id for one in repository.list_provider_accounts(user.id)}
-    managing = (one.id for one in providers if is_managed(one, address, linked=one.id in ids))
+    managing = (one.id for one in providers if one.manages(address, linked=one.id in ids))
     return next(managing, None)
 
 
 def _is_managed(provider: IdentityProvider, user: User, linked: Collection[str]) -> bool:
-    return is_managed(provider, canonical(user.email), linked=user.id in linked)
+    return provider.manages(canonical(user.email), linked=user.id in linked)
 
 
 def _change(user_id: str, action: Action, changed: Callable[[User], User]) -> User:

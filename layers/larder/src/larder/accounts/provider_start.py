@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from larder.accounts.addresses import canonical
+from larder.addresses import canonical
 from larder.errors import NoProviderFound, ProviderNotFound
 from larder.settings import settings
 from larder.sso.authorization import authorization_url

@@ -23,7 +23,6 @@ from datetime import datetime
 from hashlib import sha256
 
 from larder import clock
-from larder.accounts.addresses import canonical
 from larder.accounts.models import (
     CREDENTIAL_PROVIDER,
     WARNED_BEFORE,
@@ -35,6 +34,7 @@ from larder.accounts.models import (
     Session,
     User,
 )
+from larder.addresses import canonical
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import Condition, begins_with, equals, exists, missing
 from larder.instance import Remembered
@@ -63,10 +63,6 @@ _ENDING_ACCESS = "ending-access"
 
 _holders: Remembered[str, str] = Remembered(1000)
 """User ids by token hash, of sessions that this instance has seen. They only select the items to read."""
-
-
-class OvertakenSignIn(Exception):
-    """What the sign-in has read has changed in the meantime."""
 
 
 def add(account: Account, *also: Write) -> bool:
@@ -132,7 +128,12 @@ def get_by_email(email: str) -> User | None:
 
 
 def get_account(email: str) -> Account | None:
-    pk = _by_email(email)
+    return find_account(canonical(email))
+
+
+def find_account(address: str) -> Account | None:
+    """The account of a canonical address."""
+    pk = f"email#{address}"
     user, credential = IDENTITY.get_together((pk, _USER), (pk, _ACCOUNT))
     return None if user is None else _account(user, credential)
 
@@ -429,18 +430,9 @@ def ending(session: Session) -> Write:
     return IDENTITY.delete(session.user_id, _SESSION + session.token_hash)
 
 
-def commit_sign_in(spending: Sequence[Write], writes: Sequence[Write]) -> Write | None:
-    """Do all writes, or none. Returns one of `spending` whose condition failed, or None if they are all done.
-
-    Raises OvertakenSignIn if only other writes failed.
-    """
-    failed = try_commit(*spending, *writes)
-    for write in spending:
-        if write in failed:
-            return write
-    if failed:
-        raise OvertakenSignIn
-    return None
+def commit_sign_in(*writes: Write) -> list[Write]:
+    """Do all writes, or none. Returns those whose condition failed."""
+    return try_commit(*writes)
 
 
 def delete_left_account(account: ProviderAccount) -> None:

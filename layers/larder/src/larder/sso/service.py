@@ -92,10 +92,11 @@ def note_sign_in(provider: IdentityProvider, *, now: datetime) -> None:
         repository.note_sign_in(provider.id, now=now)
 
 
-def note_failure(provider: IdentityProvider, code: str) -> None:
+def note_failure(provider_id: str, code: str) -> None:
     """Record the code of a failed sign-in, if the last one had another."""
-    if provider.last_failure != code:
-        repository.note_failure(provider.id, code)
+    provider = find_provider(provider_id)
+    if provider is not None and provider.last_failure != code:
+        repository.note_failure(provider_id, code)
 
 
 def add_provider(provider: IdentityProvider, secret: str | None) -> IdentityProvider:

@@ -10,8 +10,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field, TypeAdapter
 
-from larder.accounts.addresses import parse_address
 from larder.accounts.team_invitations import InvitationWanted
+from larder.addresses import parse_address
 from larder.errors import InvalidEmail, NoValuesToUpdate
 from larder.names import parse_name
 from larder.teams.models import CachingStatus, Overwrites, People, Role, RunInputs, Unsigned
