@@ -186,12 +186,12 @@ def test_a_person_without_an_address(hostile: HostileProvider) -> None:
     add(hostile)
     hostile.userinfo = {"sub": "ada-1"}
     journey = Journey(hostile, Browser())
-    for email in (None, "", 7, "not an address", ["ada@acme.example"]):
+    for email in (None, "", 7, "not an address", ["ada@acme.example"], "ada@unreachable"):
         assert error_of(journey.sign_in(email=email)) == "email_not_found"
     entries = read_entries("sso#acme", limit=9, now=clock.now()).entries
-    assert [(one.action.value, one.subject) for one in entries[:5]] == [
+    assert [(one.action.value, one.subject) for one in entries[:6]] == [
         ("sign_in_refused", "email_not_found")
-    ] * 5
+    ] * 6
 
 
 def test_refusals_before_a_valid_token_are_no_entries(journey: Journey, log: StringIO) -> None:

@@ -51,7 +51,7 @@ from larder.tables import (
     commit_returning,
     try_commit,
 )
-from larder.teams.users import provider_account_key
+from larder.teams.repository import provider_account_key
 
 _USER = "user"
 _ACCOUNT = f"account#{CREDENTIAL_PROVIDER}"
@@ -400,7 +400,7 @@ def using(account: ProviderAccount, *, now: datetime, address: str | None) -> Wr
     It fails if the account is gone. `address` is that of the account from now on.
     """
     return IDENTITY.update(
-        *provider_account_key(account.user_id, account.provider_id),
+        *_link_key(account),
         set={"updated_at": to_ms(now), "address": address},
         add={"version": 1},
         when=equals(id=account.id),
@@ -414,7 +414,7 @@ def unlinking(account: ProviderAccount) -> list[Write]:
             _subject_pk(account.issuer, account.subject), _SUBJECT, when=equals(id=account.id)
         ),
         IDENTITY.delete(
-            *provider_account_key(account.user_id, account.provider_id),
+            *_link_key(account),
             when=equals(id=account.id, version=account.version),
         ),
     ]
@@ -592,8 +592,12 @@ def _subject_pk(issuer: str, subject: str) -> str:
     return f"sso-subject#{digest}"
 
 
+def _link_key(account: ProviderAccount) -> tuple[str, str]:
+    return provider_account_key(account.user_id, account.provider_id)
+
+
 def _provider_account_item(account: ProviderAccount) -> Item:
-    pk, sk = provider_account_key(account.user_id, account.provider_id)
+    pk, sk = _link_key(account)
     return {
         "pk": pk,
         "sk": sk,

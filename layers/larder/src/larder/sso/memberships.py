@@ -167,43 +167,35 @@ def _apply(
     user_id: str,
     now: datetime,
 ) -> None:
-    team_id, current = mapping.team_id, None if member is None else member.role
-    role, group = given or (None, None)
-    if role is current:
-        if member is not None and member.group != group:
-            changes.writes.append(teams.changing_group(team_id, user_id, member, group))
-    elif current is Role.OWNER and place.owners <= 1:
-        writes = [teams.still_last_owner(team_id, user_id)]
-        _add(changes, mapping, user_id, Action.LAST_OWNER_KEPT, Role.OWNER, writes)
-        changes.kept.append(team_id)
-    elif role is None and current is not None:
-        left = teams.note_departure(team_id, user_id, now=now)
-        writes = [*teams.leaving(team_id, user_id, current), left]
-        _add(changes, mapping, user_id, Action.MEMBER_REMOVED, current, writes)
-        changes.left.append(team_id)
-        changes.changed.append(team_id)
-    elif role is not None and current is None:
-        writes = teams.joining(
+    team_id, (role, group) = mapping.team_id, given or (None, None)
+    shown: Role
+    if member is None:
+        if role is None:
+            return
+        action, shown = Action.MEMBER_ADDED, role
+        changes.writes += teams.joining(
             team_id, user_id, role, now=now, managed_by=mapping.provider_id, group=group
         )
-        _add(changes, mapping, user_id, Action.MEMBER_ADDED, role, writes)
-    elif role is not None and current is not None:
-        writes = teams.changing_role(team_id, user_id, current, role, group=group)
-        _add(changes, mapping, user_id, Action.ROLE_CHANGED, role, writes)
+    elif role is member.role:
+        if member.group != group:
+            changes.writes.append(teams.changing_group(team_id, user_id, member, group))
+        return
+    elif member.role is Role.OWNER and place.owners <= 1:
+        action, shown = Action.LAST_OWNER_KEPT, Role.OWNER
+        changes.writes.append(teams.still_last_owner(team_id, user_id))
+        changes.kept.append(team_id)
+    elif role is None:
+        action, shown = Action.MEMBER_REMOVED, member.role
+        changes.writes += teams.leaving(team_id, user_id, member.role)
+        changes.writes.append(teams.note_departure(team_id, user_id, now=now))
+        changes.left.append(team_id)
         changes.changed.append(team_id)
-
-
-def _add(
-    changes: ManagedChanges,
-    mapping: TeamMapping,
-    user_id: str,
-    action: Action,
-    role: Role,
-    writes: "Iterable[Write]",
-) -> None:
+    else:
+        action, shown = Action.ROLE_CHANGED, role
+        changes.writes += teams.changing_role(team_id, user_id, member.role, role, group=group)
+        changes.changed.append(team_id)
     actor = Actor(by_provider(mapping.provider_id), user_id)
-    entry = audited(mapping.team_id, action, user_id, actor, role=role.value)
-    changes.writes += [*writes, entry]
+    changes.writes.append(audited(team_id, action, user_id, actor, role=shown.value))
 
 
 def _change(
