@@ -1,15 +1,15 @@
 from typing import Annotated
 
 from larder import clock
-from larder.explanations import service
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.bodies.runs import Question, asked_report
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.authorize import CausesReader
-from larder.web.principals.explanations import run_caller
-from larder.web.queries.causes import asked_baseline
+from larder.web.principals.runs import run_caller
+from larder.web.queries.runs import asked_baseline
 from larder.web.replies.runs import CausesJson, causes_json
 from larder.web.responses import JsonResponse, json_response
+from larder.why import service
 
 app = vercel_api()
 

@@ -1,7 +1,6 @@
 from typing import Annotated
 
 from larder import clock
-from larder.runs import service
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.authorize import UsageReader
@@ -9,6 +8,7 @@ from larder.web.principals.runs import ExplanationReader
 from larder.web.queries.runs import RunsQuery, runs_query
 from larder.web.replies.runs import RunsJson, run_json, runs_json
 from larder.web.responses import JsonResponse, json_response
+from larder.why import runs
 
 app = vercel_api()
 
@@ -22,15 +22,15 @@ def list_runs(
     """List the reported runs of a period, with the hits and build times of each package and task."""
     owner, now = principal.owner, clock.now()
     if asked.place is not None:
-        run = service.read_run(owner, asked.place, now=now)
+        run = runs.read_run(owner, asked.place, now=now)
         return json_response(run_json(asked.period, run, reader))
     first, last, branch, limit = asked.period.first, asked.period.last, asked.branch, asked.limit
     if asked.before is None:
-        page, figures = service.read_first_runs(
+        page, figures = runs.read_first_runs(
             owner, first, last, branch=branch, reader=reader, limit=limit, now=now
         )
     else:
-        page = service.read_runs(
+        page = runs.read_runs(
             owner, first, last, branch=branch, before=asked.before, limit=limit, now=now
         )
         figures = None

@@ -42,8 +42,6 @@ from larder.conditions import begins_with, equals
 from larder.errors import LarderError
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
-from larder.runs import storage as run_storage
-from larder.runs.service import read_run
 from larder.settings import settings
 from larder.sso import repository as sso_store
 from larder.sso import service as sso
@@ -58,6 +56,8 @@ from larder.teams.teams import find_team
 from larder.trust import rules
 from larder.trust.models import NewRule, Rule
 from larder.turbo_login.service import Grant, create_token
+from larder.why import storage as run_storage
+from larder.why.runs import read_run
 from local.template import load_template
 from tests.catalogue import NAMES, valid
 from tests.direct_uploads import PREFLIGHT, put_object

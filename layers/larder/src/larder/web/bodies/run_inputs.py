@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from larder.errors import RunTooLarge
-from larder.misses.inputs import MAX_ANCESTORS, MAX_FILES, MAX_HINTS
-from larder.runs.models import MAX_TASKS, MAX_UNPACKED
 from larder.web.bodies.raw import sent_bytes
 from larder.web.errors import InvalidRequest
 from larder.web.powertools.resolver import Request
+from larder.why.inputs import MAX_ANCESTORS, MAX_FILES, MAX_HINTS
+from larder.why.models import MAX_TASKS, MAX_UNPACKED
 
 MAX_PACKED = 4_000_000
 """The most bytes of a compressed body."""

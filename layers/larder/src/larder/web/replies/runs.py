@@ -6,17 +6,19 @@ from itertools import zip_longest
 from typing import Literal, NotRequired, TypedDict
 
 from larder.clock import Milliseconds, to_iso_date, to_ms
-from larder.explanations.models import Explained, NoCauses
-from larder.misses.causes import Class, Kind
-from larder.misses.hints import Hint
-from larder.misses.reasons import Reason
-from larder.misses.records import CauseJson, ComparisonJson
-from larder.runs.causes import Reader
-from larder.runs.history import History
-from larder.runs.models import (
+from larder.usage.models import Period
+from larder.web.replies.artifacts import WriterJson
+from larder.web.replies.usage import PeriodJson
+from larder.why.causes import Class, Kind
+from larder.why.figures import Reader
+from larder.why.hints import Hint
+from larder.why.history import History
+from larder.why.models import (
     BuiltAgain,
     CauseFigures,
     DeletedRuns,
+    Explained,
+    NoCauses,
     Outcome,
     Repeats,
     Run,
@@ -25,9 +27,8 @@ from larder.runs.models import (
     TaskFigures,
     Totals,
 )
-from larder.usage.models import Period
-from larder.web.replies.artifacts import WriterJson
-from larder.web.replies.usage import PeriodJson
+from larder.why.reasons import Reason
+from larder.why.records import CauseJson, ComparisonJson
 
 _Outcome = Literal["localHit", "remoteHit", "built", "failed"]
 _OUTCOMES: Mapping[str, _Outcome] = {

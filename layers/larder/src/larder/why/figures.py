@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Set
 from itertools import chain
 from typing import NamedTuple
 
-from larder.misses.causes import Kind
-from larder.misses.reasons import Reason
-from larder.misses.records import CauseJson, ComparisonJson
-from larder.runs.models import BuiltAgain, CauseFigures, Outcome, Run
+from larder.why.causes import Kind
+from larder.why.models import BuiltAgain, CauseFigures, Outcome, Run
+from larder.why.reasons import Reason
+from larder.why.records import CauseJson, ComparisonJson
 
 _NONE: Set[str] = frozenset()
 

@@ -8,8 +8,8 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
 
-from larder.misses.hints import FileHint, Hint, Hints
-from larder.misses.summaries import (
+from larder.why.hints import FileHint, Hint, Hints
+from larder.why.summaries import (
     ANY_FILE,
     HASHED_SETTINGS,
     UNHASHED_SETTINGS,

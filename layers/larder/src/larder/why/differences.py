@@ -7,7 +7,7 @@ list from each of its tasks all the same, so every comparison takes steps, and e
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple, TypeVar
 
-from larder.misses.summaries import ANY_FILE, Variables
+from larder.why.summaries import ANY_FILE, Variables
 
 T = TypeVar("T")
 

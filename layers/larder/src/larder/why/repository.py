@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from larder.actor import Actor
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import begins_with, between, equals, exists, missing
-from larder.misses.records import ComparisonJson
-from larder.runs.models import (
+from larder.tables import USAGE, Item, commit
+from larder.why.models import (
     MAX_NAME,
     TURBO,
     Run,
@@ -28,7 +28,7 @@ from larder.runs.models import (
     names_of,
     totals_of,
 )
-from larder.tables import USAGE, Item, commit
+from larder.why.records import ComparisonJson
 
 _PREFIX = "run#"
 

@@ -1,18 +1,21 @@
-"""Reported runs of `turbo run`, and the figures of their tasks."""
+"""Reported runs of `turbo run`, the figures of their tasks, and explanations of their misses."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from heapq import nlargest
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from larder.actor import Actor
+from larder.artifacts.models import View
 from larder.clock import to_ms
-from larder.misses.causes import Class, Kind
-from larder.misses.hints import Hint
-from larder.misses.reasons import Reason
-from larder.misses.records import ComparisonJson
+from larder.rate_limits.reports import Sender
+from larder.teams.models import Team
+from larder.why.causes import Class, Kind
+from larder.why.hints import Hint
+from larder.why.reasons import Reason
+from larder.why.records import ComparisonJson
 
 MAX_TASKS = 5_000
 """The most tasks of a report."""
@@ -321,3 +324,55 @@ def add_up(runs: Iterable[Iterable[TaskRow]]) -> list[TaskFigures]:
         ) in counts.items()
     ]
     return sorted(figures, key=lambda one: (-one.built_ms, one.package, one.task))
+
+
+class NoCauses(StrEnum):
+    """Why a run is not explained."""
+
+    INPUTS_OFF = "inputs_off"
+    """The team keeps no inputs of runs."""
+    NO_INPUTS = "no_inputs"
+    """The report has none."""
+    NO_BASELINE = "no_baseline"
+    """There is no run to compare with."""
+    NO_TIME = "no_time"
+    TOO_MANY = "too_many"
+    """The caller, the team or the deployment has stored too many inputs today."""
+    FAILED = "failed"
+
+
+class Explained(NamedTuple):
+    """The explanation, or why there is none."""
+
+    explanation: ComparisonJson | None = None
+    missing: NoCauses | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who reports or asks, and what they see of the artifacts. `team` is None for a user's own cache.
+
+    `own_scope` is the scope that the caller writes in a protected team, None for the shared one. What others are
+    compared with comes from callers who are `trusted`. A caller that `only_reads` never is. What the caller stores is
+    counted for `sender`, and comparisons for `compares_as`.
+    """
+
+    sender: Sender
+    compares_as: str
+    team: Team | None
+    view: View
+    trusted: bool
+    only_reads: bool
+    actor: Actor
+
+    @property
+    def owner(self) -> str:
+        return self.sender.owner
+
+    @property
+    def own_scope(self) -> str | None:
+        return self.view.scope
+
+
+Report = Mapping[str, Any]
+"""The JSON of `larder.why.inputs`, of the right shape."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from larder.misses.hints import Hint
+from larder.why.hints import Hint
 
 
 class Kind(StrEnum):

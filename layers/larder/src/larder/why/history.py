@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from larder.misses.reasons import Reason
-from larder.misses.records import CauseJson, ComparisonJson
-from larder.runs.causes import Reader, never_cached, task_id
-from larder.runs.models import Outcome, Repeats, Run
+from larder.why.figures import Reader, never_cached, task_id
+from larder.why.models import Outcome, Repeats, Run
+from larder.why.reasons import Reason
+from larder.why.records import CauseJson, ComparisonJson
 
 MAX_HASHES = 100
 """The most hashes of a history: the newest."""

@@ -4,6 +4,7 @@ The evidence is there when a run is reported, so its explanation is stored with 
 stored first, so nothing that fails or takes too long here fails a report.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,32 +14,30 @@ from itertools import islice
 
 from larder.clock import from_ms
 from larder.errors import InvalidValue, TooManyRequests, TryAgain
-from larder.explanations import same_hash
-from larder.explanations.baseline import (
+from larder.hashing import random_id
+from larder.metrics import count_in_total
+from larder.rate_limits.models import COMPARISONS
+from larder.rate_limits.reports import Sender, Sort, take_stored
+from larder.rate_limits.service import take
+from larder.settings import settings
+from larder.teams.models import RunInputs
+from larder.why import codes, repository, runs, same_hash, storage
+from larder.why.baseline import (
     MAX_AGE,
     MAX_RUNS,
     Candidate,
     Wanted,
     candidates,
+    with_committed,
     with_missing,
 )
-from larder.explanations.classes import with_committed
-from larder.explanations.models import Caller, Explained, NoCauses, Report
-from larder.hashing import random_id
-from larder.metrics import count_in_total
-from larder.misses.comparison import compare
-from larder.misses.differences import Differences, OutOfSteps
-from larder.misses.inputs import summary_of
-from larder.misses.records import ComparisonJson, record
-from larder.misses.summaries import InvalidSummary, Summary
-from larder.rate_limits.models import COMPARISONS
-from larder.rate_limits.reports import Sort, take_stored
-from larder.rate_limits.service import take
-from larder.runs import codes, storage
-from larder.runs import service as runs
-from larder.runs.models import Run
-from larder.settings import settings
-from larder.teams.models import RunInputs
+from larder.why.comparison import compare
+from larder.why.differences import Differences, OutOfSteps
+from larder.why.figures import Reader
+from larder.why.inputs import summary_of
+from larder.why.models import Caller, Explained, NoCauses, Report, Run
+from larder.why.records import ComparisonJson, record
+from larder.why.summaries import InvalidSummary, Summary
 
 MAX_TIME = timedelta(seconds=5)
 """After this time, an explanation begins no further read."""
@@ -58,6 +57,9 @@ MAX_OBJECTS = 3
 LEAST_COUNTED = 20_000
 """The bytes that a report counts as at least, because to explain it takes time, too."""
 
+MAX_AHEAD = timedelta(minutes=5)
+"""How far a run can have started in the future, because clocks differ."""
+
 _OBJECT_ID = 8
 
 
@@ -75,31 +77,29 @@ def record_run(
         only_reads=caller.only_reads,
     )
     kept = _coded(caller, report)
-    if kept is None:
+    summary = None if kept is None else _summary(kept)
+    item = _admit(caller.sender, run, now=now)
+    if kept is None or summary is None:
         missing = NoCauses.NO_INPUTS if report is None else NoCauses.INPUTS_OFF
-        item = runs.admit(caller.sender, run, now=now)
-        return runs.store(item, run), Explained(missing=missing)
-    summary = _summary(kept)
-    item = runs.admit(caller.sender, run, now=now)
+        return repository.add(item), Explained(missing=missing)
     content = storage.packed(kept)
-    amount = max(len(content), LEAST_COUNTED)
     try:
-        take_stored(Sort.INPUTS, caller.sender, amount, now=now)
+        take_stored(Sort.INPUTS, caller.sender, max(len(content), LEAST_COUNTED), now=now)
     except TooManyRequests:
-        return runs.store(item, run), Explained(missing=NoCauses.TOO_MANY)
+        return repository.add(item), Explained(missing=NoCauses.TOO_MANY)
     if not caller.only_reads:
         run = _with_object(caller.owner, run, content)
-    is_new = runs.store(item, run)
+    is_new = repository.add(repository.with_inputs(item, run))
     if not is_new and run.has_inputs:
         # If this fails, the lifecycle deletes the object.
         with suppress(TryAgain):
-            runs.delete_unused_inputs(caller.owner, run)
+            _delete_unused_inputs(caller.owner, run)
     wanted = _wanted(caller, kept, started_at=run.started_at, ci=run.ci)
     explained = _safely(lambda: _with_reasons(caller, run, kept, summary, wanted, now=now))
     if explained.explanation is not None:
         # Also for a run that is stored already: its explanation may have failed, and the report was repeated.
         with suppress(TryAgain):
-            runs.add_explanation(caller.owner, run, explained.explanation)
+            repository.explain(caller.owner, run, explained.explanation)
     return is_new, explained
 
 
@@ -133,6 +133,45 @@ def explain_stored(caller: Caller, run: Run, *, against: str | None, now: dateti
     wanted = replace(wanted, trusted_only=wanted.trusted_only or run.trusted)
     listed = _recent(caller.owner, wanted, now)
     return _explained(caller.owner, kept, _summary(kept), wanted, listed)
+
+
+def explained_run(
+    run: Run, caller: Caller, reader: Reader, *, against: str | None, now: datetime
+) -> Explained:
+    """Why a stored run missed, for those who look at it: the stored explanation, or with `against` a new comparison.
+
+    Raises TooManyRequests, InvalidValue.
+    """
+    if not reader.sees(run):
+        return Explained(missing=NoCauses.NO_INPUTS)
+    if against is not None:
+        return explain_stored(caller, run, against=against, now=now)
+    if run.explanation is not None:
+        return Explained(run.explanation)
+    return Explained(missing=NoCauses.NO_BASELINE if run.has_inputs else NoCauses.NO_INPUTS)
+
+
+def _admit(sender: Sender, run: Run, *, now: datetime) -> repository.Packed:
+    """Check and count a run before it is stored. Returns its item. Raises InvalidValue, TooManyRequests."""
+    kept = timedelta(days=settings().run_retention_days)
+    if run.started_at > now + MAX_AHEAD:
+        raise InvalidValue("execution.start_time", "must not be in the future")
+    if run.started_at < now - kept:
+        raise InvalidValue("execution.start_time", f"must be within the last {kept.days} days")
+    item = repository.item_of(sender.owner, run, expires_at=now + kept)
+    size = len(json.dumps(item)) + repository.MAX_EXPLANATION
+    take_stored(Sort.RUNS, sender, size, now=now)
+    return item
+
+
+def _delete_unused_inputs(owner: str, run: Run) -> None:
+    """Delete the object of a run that was stored already, unless the stored run has this object.
+
+    It has if the reply of its write was lost, and the write was repeated.
+    """
+    stored = repository.find_stored(owner, run.place)
+    if stored is None or stored.inputs != run.inputs:
+        storage.delete(owner, run)
 
 
 def _take_comparison(caller: Caller, now: datetime) -> None:

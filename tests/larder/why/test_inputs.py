@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larder.misses.causes import Cause, Kind
-from larder.misses.comparison import compare
-from larder.misses.hints import FileHint, Hint, Hints
-from larder.misses.inputs import MAX_FILES, document_of, hints_of, report_of, summary_of
-from larder.misses.records import record
-from larder.misses.summaries import InvalidSummary, Summary, parse_summary
+from larder.why.causes import Cause, Kind
+from larder.why.comparison import compare
+from larder.why.hints import FileHint, Hint, Hints
+from larder.why.inputs import MAX_FILES, document_of, hints_of, report_of, summary_of
+from larder.why.records import record
+from larder.why.summaries import InvalidSummary, Summary, parse_summary
 
 from .summaries import document, summary, task_record, variables
 

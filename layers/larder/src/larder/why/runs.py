@@ -1,6 +1,5 @@
-"""Record the runs that clients report, and read them with the figures of their tasks."""
+"""Read reported runs with the figures of their tasks, and delete them."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -8,14 +7,12 @@ from functools import partial
 
 from larder.actor import Actor
 from larder.concurrency import map_concurrently
-from larder.errors import InvalidValue, MissingRole, RunNotFound
-from larder.misses.records import ComparisonJson
-from larder.rate_limits.reports import Sender, Sort, take_stored
-from larder.runs import repository, storage
-from larder.runs.causes import Reader, built_again, causes_of
-from larder.runs.history import History, WantedHashes, hash_figures, history_of
-from larder.runs.models import DeletedRuns, Run, RunFigures, RunsPage, StoredRun, add_up, sum_of
+from larder.errors import MissingRole, RunNotFound
 from larder.settings import settings
+from larder.why import repository, storage
+from larder.why.figures import Reader, built_again, causes_of
+from larder.why.history import History, WantedHashes, hash_figures, history_of
+from larder.why.models import DeletedRuns, Run, RunFigures, RunsPage, StoredRun, add_up, sum_of
 
 MAX_FIGURE_RUNS = 1_000
 """The most runs that figures are made of."""
@@ -29,39 +26,10 @@ MAX_FIGURE_PAGES = 10
 MAX_DELETED = 200
 """The most runs that one request deletes."""
 
-MAX_AHEAD = timedelta(minutes=5)
-"""How far a run can have started in the future, because clocks differ."""
-
 _AT_ONCE = 100
 
 _ENOUGH_SHARED = 20
 """Runs of the shared scope among the newest ones, so that no older ones are looked for."""
-
-
-def admit(sender: Sender, run: Run, *, now: datetime) -> repository.Packed:
-    """Check and count a run before it is stored. Returns its item for `store`.
-
-    Raises InvalidValue, TooManyRequests.
-    """
-    kept = timedelta(days=settings().run_retention_days)
-    if run.started_at > now + MAX_AHEAD:
-        raise InvalidValue("execution.start_time", "must not be in the future")
-    if run.started_at < now - kept:
-        raise InvalidValue("execution.start_time", f"must be within the last {kept.days} days")
-    item = repository.item_of(sender.owner, run, expires_at=now + kept)
-    size = len(json.dumps(item)) + repository.MAX_EXPLANATION
-    take_stored(Sort.RUNS, sender, size, now=now)
-    return item
-
-
-def store(item: repository.Packed, run: Run) -> bool:
-    """Store a run that was admitted. False if it is stored already."""
-    return repository.add(repository.with_inputs(item, run))
-
-
-def add_explanation(owner: str, run: Run, explanation: ComparisonJson) -> None:
-    """Store why a run missed, unless it has an explanation, or another credential has stored it."""
-    repository.explain(owner, run, explanation)
 
 
 def recent_runs(
@@ -217,16 +185,6 @@ def delete_runs(
     found, has_more = repository.runs_of(owner, reporter, most=MAX_DELETED, pages=MAX_FIGURE_PAGES)
     deleted = map_concurrently(partial(_delete, owner), found)
     return DeletedRuns(sum(deleted), has_more=has_more)
-
-
-def delete_unused_inputs(owner: str, run: Run) -> None:
-    """Delete the object of a run that was stored already, unless the stored run has this object.
-
-    It has if the reply of its write was lost, and the write was repeated.
-    """
-    stored = repository.find_stored(owner, run.place)
-    if stored is None or stored.inputs != run.inputs:
-        storage.delete(owner, run)
 
 
 def delete_inputs(owner: str, *, has_time: Callable[[], bool]) -> bool:

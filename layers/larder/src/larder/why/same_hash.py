@@ -17,13 +17,12 @@ from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import Action, Entry
 from larder.audit.service import read_entries
 from larder.clock import to_ms
-from larder.explanations.models import Caller, Report
-from larder.misses.reasons import Evidence, Reason
-from larder.misses.records import MAX_LISTED, SameHashJson
-from larder.runs.models import Outcome, Run
 from larder.settings import settings
 from larder.teams.models import CachingStatus
 from larder.usage.service import read_lookups
+from larder.why.models import Caller, Outcome, Report, Run
+from larder.why.reasons import Evidence, Reason
+from larder.why.records import MAX_LISTED, SameHashJson
 
 MAX_ENTRIES = 100
 """The most entries of the audit that are looked through."""

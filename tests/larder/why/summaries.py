@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from larder.misses.summaries import Summary, parse_summary
+from larder.why.summaries import Summary, parse_summary
 
 NO_PACKAGES = "459c029558afe716"
 

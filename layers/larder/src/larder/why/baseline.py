@@ -1,24 +1,29 @@
-"""The run that another one is compared with.
+"""The run that another one is compared with, and whether a commit made a difference between the two.
 
 Candidates have inputs, started before the run, and are in a scope that the caller reads. The nearest commit comes
 first, then the run with the most equal hashes, then the newest.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from larder.actor import Actor
-from larder.misses.records import Chosen
-from larder.misses.summaries import Summary
-from larder.runs.models import Run
+from larder.why.comparison import LOCKFILES, MANIFEST, TURBO_JSON, changed_files
+from larder.why.differences import Differences
+from larder.why.hints import Hint, Hints
+from larder.why.inputs import MAX_HINTS, hints_of
+from larder.why.models import Run
+from larder.why.records import Chosen
+from larder.why.summaries import Summary
 
 MAX_AGE = timedelta(days=14)
 MAX_RUNS = 200
 """The most runs that are looked through."""
 
 MAIN_BRANCHES = ("main", "master")
+_OUTSIDE = (Hint.IGNORED, Hint.UNTRACKED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +89,36 @@ def with_missing(base: Summary, others: Iterable[Summary], wanted: Iterable[str]
     return replace(base, tasks=tasks)
 
 
+def with_committed(
+    base_report: Mapping[str, Any],
+    report: Mapping[str, Any],
+    base: Summary,
+    run: Summary,
+    compared: Differences,
+) -> Hints:
+    """The hints of the report, with the files that differ between the two commits. Raises OutOfSteps.
+
+    Between the same commit, none does. Else these follow only if both checkouts had no uncommitted change, and both
+    reports name every input, lockfile and turbo.json that is not in git: then every other file that differs is in a
+    commit. Other line endings than in the commit of the run explain a difference only from a checkout of that commit.
+    """
+    hints, older = hints_of(report), hints_of(base_report)
+    outside = _outside(hints) | _outside(older)
+    if base.sha is None or base.sha != run.sha or base_report.get("dirty") is not False:
+        hints = _without_line_endings(hints)
+    if base.sha is None or run.sha is None:
+        return hints
+    if base.sha == run.sha:
+        return replace(hints, committed=frozenset())
+    if not _is_known(base_report, older) or not _is_known(report, hints):
+        return hints
+    folders = {"", *(task.directory for task in run.tasks.values())}
+    settings = {f"{folder}/{name}".lstrip("/") for folder in folders for name in TURBO_JSON}
+    others = settings | {*LOCKFILES, MANIFEST}
+    changed = changed_files(base, run, compared)
+    return replace(hints, committed=(others | changed.keys()) - outside)
+
+
 def _is_open(run: Run, wanted: Wanted) -> bool:
     """A run of another own scope may come from anyone who can open a pull request."""
     is_recent = run.started_at >= wanted.started_at - MAX_AGE
@@ -108,3 +143,17 @@ def _common(run: Run, names: Iterable[tuple[str, str]]) -> int:
 
 def _equal(run: Run, hashes: Iterable[str]) -> int:
     return len({one for one in run.hashes if one}.intersection(hashes))
+
+
+def _without_line_endings(hints: Hints) -> Hints:
+    others = {path: one for path, one in hints.files.items() if one.hint is not Hint.LINE_ENDINGS}
+    return replace(hints, files=others)
+
+
+def _outside(hints: Hints) -> Set[str]:
+    return {path for path, one in hints.files.items() if one.hint in _OUTSIDE}
+
+
+def _is_known(report: Mapping[str, Any], hints: Hints) -> bool:
+    """A full list may lack files."""
+    return report.get("dirty") is False and len(hints.files) < MAX_HINTS

@@ -2,11 +2,11 @@
 
 from typing import Literal, TypedDict
 
-from larder.misses.causes import Cause, Class, Kind
-from larder.misses.comparison import Comparison, NoteKind
-from larder.misses.hints import Hint
-from larder.misses.reasons import Evidence, Reason
-from larder.misses.summaries import Summary
+from larder.why.causes import Cause, Class, Kind
+from larder.why.comparison import Comparison, NoteKind
+from larder.why.hints import Hint
+from larder.why.reasons import Evidence, Reason
+from larder.why.summaries import Summary
 
 MAX_CAUSES = 20
 """The most causes: those that cost most."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from larder.misses.causes import ADVICE, Cause, Class, Kind
-from larder.misses.comparison import Comparison, Note, changed_files, compare
-from larder.misses.hints import FileHint, Hint, Hints
-from larder.misses.summaries import InvalidSummary, parse_summary
+from larder.why.causes import ADVICE, Cause, Class, Kind
+from larder.why.comparison import Comparison, Note, changed_files, compare
+from larder.why.hints import FileHint, Hint, Hints
+from larder.why.summaries import InvalidSummary, parse_summary
 
 from .summaries import document, summary, task_record, variables
 

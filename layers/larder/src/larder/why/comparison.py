@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from larder.misses.causes import Cause, Class, Kind, bits
-from larder.misses.differences import OF_A_CAUSE, Differences, differences
-from larder.misses.hints import FileHint, Hint, Hints
-from larder.misses.summaries import HASHED_SETTINGS, UNHASHED_SETTINGS, Summary
+from larder.why.causes import Cause, Class, Kind, bits
+from larder.why.differences import OF_A_CAUSE, Differences, differences
+from larder.why.hints import FileHint, Hint, Hints
+from larder.why.summaries import HASHED_SETTINGS, UNHASHED_SETTINGS, Summary
 
 LOCKFILES = (
     *("package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock"),

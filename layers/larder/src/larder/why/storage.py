@@ -11,9 +11,9 @@ from typing import Any
 
 from larder import aws
 from larder.clock import from_ms, to_iso_date
-from larder.runs.models import MAX_UNPACKED, WithInputs
 from larder.settings import settings
 from larder.teams.models import SHARED_SCOPE
+from larder.why.models import MAX_UNPACKED, WithInputs
 
 PREFIX = "inputs/"
 
