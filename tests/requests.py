@@ -17,7 +17,7 @@ from larder.accounts.sessions import start_session
 from larder.actor import Actor
 from larder.api_keys.models import ApiKey
 from larder.artifacts import uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, CacheRequest
 from larder.signing import sign
 from larder.teams.models import Team
 from local.gateway.routing import Routes
@@ -193,14 +193,15 @@ class Cloud:
     def store(self, hash: str, body: bytes = b"artifact", *, now: datetime) -> None:
         """Store a new artifact of the team, as if it were uploaded at that time."""
         uploads.store(
-            self.team.id,
-            ArtifactHash(hash),
+            CacheRequest(
+                owner=self.team.id,
+                hash=ArtifactHash(hash),
+                writer=self.writer,
+                view=UNPROTECTED,
+                now=now,
+            ),
             body,
             ArtifactMetadata(),
-            writer=self.writer,
-            replaces=None,
-            view=UNPROTECTED,
-            now=now,
         )
 
 

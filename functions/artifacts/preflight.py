@@ -37,15 +37,7 @@ def preflight(
     if principal is None:
         return preflight_response()
     url = uploads.offer_upload(
-        principal.owner,
-        artifact_hash,
-        writer=principal.actor,
-        view=principal.view,
-        entry=principal.entry,
-        own=principal.own,
-        totals=principal.totals,
-        by_edge_only=client is DirectUploads.BY_EDGE,
-        now=principal.asked_at,
+        principal.cache_request(artifact_hash), by_edge_only=client is DirectUploads.BY_EDGE
     )
     return preflight_response() if url is None else upload_offer(url)
 

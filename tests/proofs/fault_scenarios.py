@@ -321,7 +321,7 @@ for _route, _variant, _size, _within, _known in (
 
 
 @scenario(GET, variant="of an upload that has just arrived")
-def fetch_finalizing(s: Subject) -> Play:
+def fetch_publishing(s: Subject) -> Play:
     artifact = made(2_000, signed=False)
     upload(offer(s), artifact[0])
     s.lose_events()
@@ -332,7 +332,7 @@ def fetch_finalizing(s: Subject) -> Play:
 
 
 @scenario(HEAD, variant="of an upload that has just arrived and replaces another")
-def exists_finalizing(s: Subject) -> Play:
+def exists_publishing(s: Subject) -> Play:
     before, after = made(), made(2_000, signed=False)
     stored_before(s, before)
     upload(offer(s), after[0])

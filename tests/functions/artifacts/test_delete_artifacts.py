@@ -11,7 +11,13 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
 from larder.artifacts import sweep, uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.models import (
+    UNPROTECTED,
+    ArtifactHash,
+    ArtifactMetadata,
+    CacheRequest,
+    Totals,
+)
 from larder.artifacts.repository.index import read_entry, stored_by
 from larder.artifacts.repository.totals import read_totals
 from larder.artifacts.sweep import SweepReport
@@ -98,14 +104,16 @@ def test_uploads_after_the_request_stay(
     later = clock.now() + 2 * HOUR
     for hash in ("b", "new"):
         uploads.store(
-            stored.team.id,
-            ArtifactHash(hash),
+            CacheRequest(
+                owner=stored.team.id,
+                hash=ArtifactHash(hash),
+                writer=bob.writer,
+                view=UNPROTECTED,
+                now=later,
+                entry=read_entry(stored.team.id, ArtifactHash(hash)),
+            ),
             b"again",
             ArtifactMetadata(),
-            writer=bob.writer,
-            replaces=read_entry(stored.team.id, ArtifactHash(hash)).artifact,
-            view=UNPROTECTED,
-            now=later,
         )
     do(removal_jobs)
     assert [str(one.upload.hash) for one in stored_by(stored.team.id)] == [

@@ -7,7 +7,14 @@ import time_machine
 
 from larder import aws, clock
 from larder.artifacts import reads, rebuild_index, storage, sweep, uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Totals, View
+from larder.artifacts.models import (
+    UNPROTECTED,
+    ArtifactHash,
+    ArtifactMetadata,
+    CacheRequest,
+    Totals,
+    View,
+)
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import ArtifactNotFound
@@ -123,14 +130,15 @@ def test_an_artifact_of_an_own_scope_has_its_own_shorter_retention(cloud: Cloud)
     start = clock.now()
     scope = "kAbc"
     uploads.store(
-        cloud.team.id,
-        HASH,
+        CacheRequest(
+            owner=cloud.team.id,
+            hash=HASH,
+            writer=cloud.writer,
+            view=View(scope=scope, is_protected=True),
+            now=start,
+        ),
         BODY,
         ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=None,
-        view=View(scope=scope, is_protected=True),
-        now=start,
     )
     bucket = Bucket()
     for day in range(0, 100, 3):

@@ -10,7 +10,7 @@ from larder.accounts.sessions import start_session
 from larder.actor import Actor
 from larder.artifacts import sweep, uploads
 from larder.artifacts.breakdown import Collector
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, View
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, CacheRequest, View
 from larder.artifacts.records import MOST_PARTS, Seen
 from larder.artifacts.repository.checks import read_breakdown
 from larder.clock import to_ms
@@ -33,14 +33,15 @@ def store(
     view: View = UNPROTECTED,
 ) -> None:
     uploads.store(
-        cloud.team.id,
-        ArtifactHash(hash),
+        CacheRequest(
+            owner=cloud.team.id,
+            hash=ArtifactHash(hash),
+            writer=writer or cloud.writer,
+            view=view,
+            now=at or clock.now(),
+        ),
         b"x" * size,
         ArtifactMetadata(ci=ci),
-        writer=writer or cloud.writer,
-        replaces=None,
-        view=view,
-        now=at or clock.now(),
     )
 
 

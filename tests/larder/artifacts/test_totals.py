@@ -13,6 +13,7 @@ from larder.artifacts.models import (
     UNPROTECTED,
     ArtifactHash,
     ArtifactMetadata,
+    CacheRequest,
     Totals,
 )
 from larder.artifacts.repository import index
@@ -43,7 +44,7 @@ def uploads(cloud: Cloud) -> None:
     direct(cloud, "newer", 800)
 
 
-def an_upload_that_a_reader_finalizes(cloud: Cloud) -> None:
+def an_upload_that_a_reader_publishes(cloud: Cloud) -> None:
     upload(cloud.send, "new", b"x" * 70)
     cloud.send("HEAD", "/v8/artifacts/new")
 
@@ -126,14 +127,15 @@ def an_object_that_is_gone(cloud: Cloud) -> None:
 def expiry(cloud: Cloud) -> None:
     for hash in ("old", "older"):
         store(
-            cloud.team.id,
-            ArtifactHash(hash),
+            CacheRequest(
+                owner=cloud.team.id,
+                hash=ArtifactHash(hash),
+                writer=cloud.writer,
+                view=UNPROTECTED,
+                now=clock.now() - 31 * DAY,
+            ),
             b"x" * 70,
             ArtifactMetadata(),
-            writer=cloud.writer,
-            replaces=None,
-            view=UNPROTECTED,
-            now=clock.now() - 31 * DAY,
         )
     assert read_totals(cloud.team.id).artifacts == 5
     assert sweep.sweep(now=clock.now()).expired == 2
@@ -146,7 +148,7 @@ def a_rebuild(cloud: Cloud) -> None:
 
 CHANGES: dict[Callable[[Cloud], None], Totals] = {
     uploads: Totals(size_bytes=1170, artifacts=5),
-    an_upload_that_a_reader_finalizes: Totals(size_bytes=370, artifacts=4),
+    an_upload_that_a_reader_publishes: Totals(size_bytes=370, artifacts=4),
     replacements: Totals(size_bytes=1001, artifacts=3),
     direct_replacements: Totals(size_bytes=1001, artifacts=3),
     an_event_repeated_late: Totals(size_bytes=203, artifacts=3),

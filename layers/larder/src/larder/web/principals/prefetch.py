@@ -31,6 +31,8 @@ from larder.artifacts.caching import (
     read_with_membership,
 )
 from larder.artifacts.models import (
+    ArtifactHash,
+    CacheRequest,
     IndexEntry,
     RequestItems,
     Totals,
@@ -65,6 +67,19 @@ class CachePrincipal(Principal):
     own: IndexEntry
     view: View
     asked_at: datetime
+
+    def cache_request(self, hash: ArtifactHash) -> CacheRequest:
+        """What it asks of the artifact that the request names."""
+        return CacheRequest(
+            owner=self.owner,
+            hash=hash,
+            writer=self.actor,
+            view=self.view,
+            now=self.asked_at,
+            entry=self.entry,
+            own=self.own,
+            totals=self.totals,
+        )
 
     @property
     def team_id(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Finalize uploads: publish the artifact of an object that is in the bucket, or discard the object.
+"""Publish uploads: the artifact of an object that is in the bucket becomes the one that readers get, or is discarded.
 
 Three callers do this in any order, and each completes what the others left: the S3 event, the first request for the
 hash, and the sweep.
@@ -50,41 +50,41 @@ class _Outcome(NamedTuple):
     waits: bool = False
 
 
-def finalize_version(upload: Upload, version: str, *, now: datetime) -> bool:
-    """Finalize an upload when the S3 event of a version arrives. The event may come twice, late, or after a deletion.
+def publish_version(upload: Upload, version: str, *, now: datetime) -> bool:
+    """Publish an upload when the S3 event of a version arrives. The event may come twice, late, or after a deletion.
 
     The presigned URL of an upload takes further objects until it expires, and each is a version of its own. Readers
     keep the version that was published. Returns False if that is another one: then this version is deleted.
     """
-    artifact = finalize(upload, version=version, now=now)
+    artifact = publish(upload, version=version, now=now)
     if artifact is None or artifact.upload.id != upload.id or artifact.version == version:
         return True
     storage.delete_version(upload, version)
     return False
 
 
-def finalize(upload: Upload, *, version: str | None = None, now: datetime) -> Artifact | None:
+def publish(upload: Upload, *, version: str | None = None, now: datetime) -> Artifact | None:
     """Publish or discard an upload, by this version of its object or the latest one.
 
     Returns the artifact that readers see afterwards. Raises TryAgain if other writers come first each time.
     """
     view = view_of(read_state(upload.owner), upload.scope)
     attempt = _Attempt(upload, view, now, version, now.date(), evicts=True, holds=True)
-    return attempt.finalize()
+    return attempt.publish()
 
 
-def finalize_again(stored: StoredUpload, *, view: View, now: datetime) -> Artifact | None:
-    """Finalize an upload that was stored long ago, without counting it to a day's uploads."""
-    return _Attempt(stored.upload, view, now, stored.version).finalize()
+def publish_again(stored: StoredUpload, *, view: View, now: datetime) -> Artifact | None:
+    """Publish an upload that was stored long ago, without counting it to a day's uploads."""
+    return _Attempt(stored.upload, view, now, stored.version).publish()
 
 
-def finalize_offered(entry: IndexEntry, *, view: View, now: datetime) -> Artifact | None:
-    """Finalize a direct upload if it has arrived, and return the artifact that readers see. Raises TryAgain."""
+def publish_offered(entry: IndexEntry, *, view: View, now: datetime) -> Artifact | None:
+    """Publish a direct upload if it has arrived, and return the artifact that readers see. Raises TryAgain."""
     if entry.pending is None:
         return entry.artifact
     try:
         attempt = _Attempt(entry.pending.upload, view, now, counted_on=now.date())
-        return attempt.run(entry).artifact
+        return attempt.publish_over(entry).artifact
     except TryAgain:
         # Other writers came first, or a store fails. The previous artifact is still complete. Without one, the reply
         # must not be "not found", because the upload may have arrived.
@@ -93,7 +93,7 @@ def finalize_offered(entry: IndexEntry, *, view: View, now: datetime) -> Artifac
         return entry.artifact
 
 
-def publish_or_discard(
+def publish_reserved(
     reservation: Reservation,
     *,
     pending: PendingUpload | None = None,
@@ -165,7 +165,7 @@ def delete_from_index(artifact: Artifact, *, noting: "Entry | None" = None, now:
 
 
 class _Attempt(NamedTuple):
-    """An attempt to finalize one upload, by this version of its object, or the latest for None.
+    """An attempt to publish one upload, by this version of its object, or the latest for None.
 
     `counted_on` is the day whose uploads include it, None for an upload that is not new. With `evicts`, Larder frees
     space for it. With `holds`, it keeps the body next to the index; a reader does not wait for that.
@@ -179,17 +179,17 @@ class _Attempt(NamedTuple):
     evicts: bool = False
     holds: bool = False
 
-    def finalize(self) -> Artifact | None:
+    def publish(self) -> Artifact | None:
         """Raises EvictionInProgress and TryAgain if the upload has to wait for space."""
-        entry, discarded = index.read_for_finalizing(self.upload)
+        entry, discarded = index.read_for_publishing(self.upload)
         if discarded:
             return entry.artifact
-        outcome = self.run(entry)
+        outcome = self.publish_over(entry)
         if outcome.waits:
             raise EvictionInProgress if settings().evicts else TryAgain
         return outcome.artifact
 
-    def run(self, entry: IndexEntry) -> _Outcome:
+    def publish_over(self, entry: IndexEntry) -> _Outcome:
         """Publish the upload if its object is complete and the index holds no newer upload. Raises TryAgain."""
         upload = self.upload
         if _is_published(upload, entry):
@@ -203,7 +203,7 @@ class _Attempt(NamedTuple):
         in_progress = _may_be_in_progress(upload, stored, self.now)
         for attempt in attempts():
             if attempt:
-                entry, discarded = index.read_for_finalizing(upload)
+                entry, discarded = index.read_for_publishing(upload)
                 if discarded or _is_published(upload, entry):
                     return _Outcome(entry.artifact)
             current, pending = entry.artifact, _offer_of(upload, entry)
@@ -232,7 +232,7 @@ class _Attempt(NamedTuple):
                 waits = in_progress or (settings().evicts and not refused)
                 if not reservation.granted and waits:
                     return _Outcome(current, waits=True)
-                if publish_or_discard(reservation, pending=pending, offered=True, now=self.now):
+                if publish_reserved(reservation, pending=pending, offered=True, now=self.now):
                     if not reservation.granted:
                         self._note(artifact, reservation.refusal)
                         return _Outcome(current)
