@@ -4,7 +4,7 @@ from larder import clock
 from larder.artifacts import management, search
 from larder.artifacts.models import parse_scope
 from larder.artifacts.selection import ALL_SCOPES
-from larder.trust.jobs import jobs_of
+from larder.audit.service import jobs_of
 from larder.web.app import cache_api, lambda_handler
 from larder.web.parameters import NamedHash
 from larder.web.powertools.resolver import Depends

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from larder import clock
 from larder.artifacts import search
-from larder.trust.jobs import jobs_of
+from larder.audit.service import jobs_of
 from larder.web.app import cache_api, lambda_handler
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.authorize import CacheManager

@@ -11,10 +11,9 @@ from larder.web.artifact_responses import (
     preflight_response,
     upload_offer,
 )
-from larder.web.build_clients import DirectUploads
 from larder.web.parameters import NamedHash
 from larder.web.powertools.resolver import Depends
-from larder.web.principals.transfers import AnnouncedWriter, direct_uploads_of_client
+from larder.web.principals.transfers import AnnouncedWriter, DirectUploads, direct_uploads_of_client
 
 app = cache_api(error_headers=AUTHORIZATION_ALLOWED)
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from larder.accounts import repository
+from larder.accounts.email_jobs import AccessEnds, MailContext, RequestDescription, send_later
 from larder.accounts.models import Account, User
 from larder.accounts.service import (
     change_account,
@@ -27,6 +28,13 @@ from larder.sso.service import list_providers
 
 if TYPE_CHECKING:
     from larder.tables import Write
+
+
+_SCHEDULE = MailContext(
+    base_url="",
+    request=RequestDescription(method="", path="", ip_address=None, user_agent=None),
+)
+"""No request asks for the mail. Its link begins with the option `BaseUrl`, or with what the provider knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,3 +198,25 @@ def _change_each(users: Iterable[User], changed: Callable[[User], User]) -> list
 
 def _of_account(changed: Callable[[User], User]) -> Callable[[Account], Account]:
     return lambda account: replace(account, user=changed(account.user))
+
+
+def warn_of_ending_access(
+    *, ended: Callable[[str, MailContext], object], now: datetime, has_time: Callable[[], bool]
+) -> int:
+    """Send the mails that are due. Returns how many. `ended` is called with each user whose access has ended.
+
+    Reads one small item for each user whose access ends, and no user. A mail can come twice if this is interrupted.
+    Raises TryAgain.
+    """
+    sent = 0
+    for user_id, ends_at, warn_at in repository.users_with_ending_access():
+        if not has_time():
+            break
+        if ends_at <= now:
+            ended(user_id, _SCHEDULE)
+            repository.delete_ending_access_note(user_id, ends_at)
+        elif warn_at is not None and warn_at <= now:
+            send_later(AccessEnds(user_id=user_id, mail_context=_SCHEDULE))
+            repository.note_warning(user_id, ends_at)
+            sent += 1
+    return sent

@@ -25,7 +25,6 @@ from larder.hashing import random_id
 from larder.names import parse_name
 from larder.settings import settings
 from larder.teams import repository
-from larder.teams.audited import audited_lazily
 from larder.teams.models import (
     TEAM_ID_PREFIX,
     UNDECIDED,
@@ -37,6 +36,7 @@ from larder.teams.models import (
     Team,
 )
 from larder.teams.slugs import named_team, parse_slug
+from larder.teams.state import audited_lazily
 
 if TYPE_CHECKING:
     from larder.tables import Write

@@ -6,11 +6,12 @@
 | `AnnouncedWriter` | a `CacheWriter`, if the request announces an upload that can bypass the functions |
 """
 
+import re
+from enum import Enum
 from typing import Annotated
 
 from larder.artifacts import edge
 from larder.artifacts.models import Wanted
-from larder.web.build_clients import DirectUploads, direct_uploads
 from larder.web.declared import text
 from larder.web.parameters import (
     BearerToken,
@@ -23,6 +24,15 @@ from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.authorize import cache_writer, reader
 from larder.web.principals.prefetch import CachePrincipal, is_bound
 
+_TURBO = re.compile(r"turbo (\d{1,4})\.(\d{1,4})\.(\d{1,4})")
+
+_SENDS_LENGTH = (2, 2, 3)
+"""Older versions upload without Content-Length. S3 and the edge refuse that (docs/clients/turbo.md#uploads)."""
+
+_KEEPS_LOCATION = (2, 10, 13)
+"""Older versions append `&teamId=...&slug=...` to the Location of a preflight, which breaks the signature of a
+presigned URL. The edge ignores it. Their preflight names no team (docs/clients/turbo.md#preflight)."""
+
 USER_AGENT = text(
     "user-agent",
     "Versions of turbo that break presigned URLs get no URL, or only one of the edge.",
@@ -33,6 +43,25 @@ ANNOUNCED = text(
     "The method of the request that follows. For `PUT`, the reply has a signed URL to upload to.",
     place="header",
 )
+
+
+class DirectUploads(Enum):
+    """The uploads of a client that can bypass the functions."""
+
+    NONE = "none"
+    BY_EDGE = "to the edge, with a key that is bound to a team"
+    ALL = "all"
+
+
+def direct_uploads(user_agent: str) -> DirectUploads:
+    """What the client can do. All clients other than `turbo` can do all."""
+    match = _TURBO.match(user_agent)
+    if match is None:
+        return DirectUploads.ALL
+    version = tuple(int(part) for part in match.groups())
+    if version < _SENDS_LENGTH:
+        return DirectUploads.NONE
+    return DirectUploads.ALL if version >= _KEEPS_LOCATION else DirectUploads.BY_EDGE
 
 
 def downloader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
