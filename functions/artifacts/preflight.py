@@ -13,7 +13,7 @@ from larder.web.artifact_responses import (
 )
 from larder.web.parameters import NamedHash
 from larder.web.powertools.resolver import Depends
-from larder.web.principals.transfers import AnnouncedWriter, DirectUploads, direct_uploads_of_client
+from larder.web.principals.transfers import DirectUploads, PreflightWriter, direct_uploads_of_client
 
 app = cache_api(error_headers=AUTHORIZATION_ALLOWED)
 
@@ -28,7 +28,7 @@ def preflight_others() -> PreflightResponse:
 
 @app.route("/v8/artifacts/<artifact_hash>", method="OPTIONS")
 def preflight(
-    principal: AnnouncedWriter,
+    principal: PreflightWriter,
     artifact_hash: NamedHash,
     client: Annotated[DirectUploads, Depends(direct_uploads_of_client)],
 ) -> PreflightResponse | UploadOffer:

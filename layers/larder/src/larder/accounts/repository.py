@@ -49,7 +49,7 @@ from larder.tables import (
     batch_get,
     commit,
     commit_returning,
-    try_commit,
+    failed_writes,
 )
 from larder.teams.repository import provider_account_key
 
@@ -70,7 +70,7 @@ def add(account: Account, *also: Write) -> bool:
 
     Otherwise raises EmailTaken if another user has the address.
     """
-    failed = try_commit(*adding(account), *also)
+    failed = failed_writes(*adding(account), *also)
     if failed and not any(write in failed for write in also):
         raise EmailTaken(account.user.email)
     return not failed
@@ -432,7 +432,7 @@ def ending(session: Session) -> Write:
 
 def commit_sign_in(*writes: Write) -> list[Write]:
     """Do all writes, or none. Returns those whose condition failed."""
-    return try_commit(*writes)
+    return failed_writes(*writes)
 
 
 def delete_left_account(account: ProviderAccount) -> None:

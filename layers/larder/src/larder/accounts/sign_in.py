@@ -27,7 +27,7 @@ from larder.actor import PASSWORD, Actor
 from larder.addresses import canonical, parse_address
 from larder.audit.models import Action
 from larder.audit.service import audited
-from larder.concurrency import running
+from larder.concurrency import in_parallel
 from larder.errors import (
     AddressTooLong,
     DeleteUserDisabled,
@@ -127,7 +127,7 @@ def sign_up(
         return user, None
     if not settings().send_verification_on_sign_up:
         return user, _start_session(user, request.remembered, mail_context, now)
-    with running(_send_if_possible, job) as sending:
+    with in_parallel(_send_if_possible, job) as sending:
         started = _start_session(user, request.remembered, mail_context, now)
     sending.result()
     return user, started

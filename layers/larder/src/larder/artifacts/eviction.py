@@ -23,7 +23,7 @@ from larder.artifacts.repository.eviction import (
     read_eviction,
 )
 from larder.artifacts.repository.totals import read_totals
-from larder.concurrency import map_concurrently, running
+from larder.concurrency import in_parallel, map_concurrently
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.state import quota_bytes as quota_of
@@ -127,7 +127,7 @@ def free_space(
         # They come first.
         listed = takewhile(lambda one: one.upload.scope is not None, listed)
     candidates = _once(listed, sparing)
-    with running(read_totals, owner) as reading:
+    with in_parallel(read_totals, owner) as reading:
         waiting = list(islice(candidates, 1))
     stored_bytes = reading.result().size_bytes
     while stored_bytes > aim_bytes and has_time():

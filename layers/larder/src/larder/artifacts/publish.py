@@ -29,7 +29,7 @@ from larder.artifacts.refusals import note_refusal
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals
 from larder.artifacts.storage import StoredObject, StoredUpload
-from larder.concurrency import attempts, running
+from larder.concurrency import attempts, in_parallel
 from larder.errors import EvictionInProgress, TryAgain
 from larder.metrics import count_in_total
 from larder.settings import settings
@@ -279,7 +279,7 @@ def _checking_trust(
     if not view.is_protected or upload.scope is not None or upload.writer is None:
         yield lambda: False
         return
-    with running(_has_lost_trust, upload, upload.writer, now) as checking:
+    with in_parallel(_has_lost_trust, upload, upload.writer, now) as checking:
         yield checking.result
 
 

@@ -18,7 +18,7 @@ from larder.artifacts.models import (
     is_hash,
 )
 from larder.artifacts.repository import index
-from larder.concurrency import running, submit_outer
+from larder.concurrency import in_parallel, submit_outer
 from larder.errors import ArtifactNotFound, TryAgain
 from larder.settings import settings
 
@@ -118,7 +118,7 @@ def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None
     if again_after is None or now - last < again_after:
         yield
         return
-    with running(index.note_use, artifact, at=now) as noting:
+    with in_parallel(index.note_use, artifact, at=now) as noting:
         yield
     with suppress(TryAgain):
         noting.result()

@@ -27,7 +27,7 @@ from larder.artifacts.publish import hold_body, keeps, publish_reserved, report_
 from larder.artifacts.quota import Reservation
 from larder.artifacts.refusals import noting_refusals
 from larder.artifacts.repository import index
-from larder.concurrency import attempts, running
+from larder.concurrency import attempts, in_parallel
 from larder.errors import (
     CachingOverLimit,
     EvictionInProgress,
@@ -87,7 +87,7 @@ def _store(request: CacheRequest, body: bytes, metadata: ArtifactMetadata) -> Ar
     reserve = partial(quota.reservation, view=view, counted_on=now.date(), evicts=True, now=now)
     with (
         _recording_scope(request),
-        running(storage.put, upload, body, metadata, request.writer, artifact.sha256) as saving,
+        in_parallel(storage.put, upload, body, metadata, request.writer, artifact.sha256) as saving,
         reserve(artifact, replaces=replaces) as reservation,
     ):
         # Without an object, the block ends without publishing, which releases the reservation.
@@ -124,7 +124,7 @@ def _holding(artifact: Artifact, body: bytes) -> Generator[None, None, None]:
     if not artifact.is_held:
         yield
         return
-    with running(hold_body, artifact, body) as holding:
+    with in_parallel(hold_body, artifact, body) as holding:
         yield
     holding.result()
 
@@ -198,7 +198,7 @@ def _recording_scope(request: CacheRequest) -> Generator[None, None, None]:
     # Imported here: requests start faster without it.
     from larder.artifacts.repository.scopes import record_upload
 
-    with running(record_upload, request) as recording:
+    with in_parallel(record_upload, request) as recording:
         yield
     with suppress(TryAgain):
         recording.result()

@@ -9,7 +9,7 @@ from larder.artifacts.repository.index import discarded_put, parse_upload, used_
 from larder.artifacts.repository.totals import totals_change, totals_key
 from larder.clock import from_ms, to_ms
 from larder.conditions import above, at_most, equals, exists, missing
-from larder.tables import ARTIFACTS, Write, commit, try_commit
+from larder.tables import ARTIFACTS, Write, commit, failed_writes
 
 _NAMES = {False: "evicted", True: "scoped_evicted"}
 """How the totals name an eviction in the shared scope, and one in own scopes."""
@@ -47,7 +47,7 @@ def evict(
     count = ARTIFACTS.update(*totals_key(owner), set=noted, add=removed, when=is_above)
     deletes = [_delete_if_unused(one) for one in unused]
     discarded = [discarded_put(one.upload, now) for one in unused]
-    failed = try_commit(count, *deletes, *discarded)
+    failed = failed_writes(count, *deletes, *discarded)
     if count in failed:
         return None
     return frozenset(

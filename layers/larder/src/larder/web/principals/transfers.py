@@ -2,8 +2,8 @@
 
 | Type | The principal |
 |---|---|
-| `Downloader` | a `CacheReader`, whose request may be redirected to the edge |
-| `AnnouncedWriter` | a `CacheWriter`, if the request announces an upload that can bypass the functions |
+| `RedirectableReader` | a `CacheReader`, whose request may be redirected to the edge |
+| `PreflightWriter` | a `CacheWriter`, if the request announces an upload that can bypass the functions |
 """
 
 import re
@@ -64,7 +64,7 @@ def direct_uploads(user_agent: str) -> DirectUploads:
     return DirectUploads.ALL if version >= _KEEPS_LOCATION else DirectUploads.BY_EDGE
 
 
-def downloader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
+def redirectable_reader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
     with edge.reading_key():
         return reader(token, team, Wanted(hash_in_path(request), body=True))
 
@@ -73,7 +73,7 @@ def direct_uploads_of_client(request: Request) -> DirectUploads:
     return direct_uploads(USER_AGENT(request) or "")
 
 
-def announced_writer(
+def preflight_writer(
     request: Request, client: Annotated[DirectUploads, Depends(direct_uploads_of_client)]
 ) -> CachePrincipal | None:
     """The principal of an OPTIONS that announces an upload which can bypass the functions, or None for any other.
@@ -94,5 +94,5 @@ def announced_writer(
         return cache_writer(token, team, request)
 
 
-Downloader = Annotated[CachePrincipal, Depends(downloader)]
-AnnouncedWriter = Annotated[CachePrincipal | None, Depends(announced_writer)]
+RedirectableReader = Annotated[CachePrincipal, Depends(redirectable_reader)]
+PreflightWriter = Annotated[CachePrincipal | None, Depends(preflight_writer)]
