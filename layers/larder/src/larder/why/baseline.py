@@ -51,29 +51,29 @@ class Candidate(NamedTuple):
 
 def candidates(runs: Sequence[Run], summary: Summary, wanted: Wanted) -> Iterator[Candidate]:
     """The best first. `runs` are the newest first."""
-    fitting = [one for one in runs if one.id != wanted.run_id and _is_open(one, wanted)]
+    fitting = [run for run in runs if run.id != wanted.run_id and _is_open(run, wanted)]
     if wanted.against is not None:
-        yield from (Candidate(one, "asked") for one in fitting if _is_named(one, wanted))
+        yield from (Candidate(run, "asked") for run in fitting if _is_named(run, wanted))
         return
-    trusted = [one for one in fitting if one.trusted or not wanted.trusted_only]
+    trusted = [run for run in fitting if run.trusted or not wanted.trusted_only]
     names = {(task.package, task.task) for task in summary.tasks.values()}
     hashes = {task.hash for task in summary.tasks.values()}
     commits = [*([wanted.sha] if wanted.sha else []), *wanted.ancestors]
     distance = {sha: number for number, sha in reversed(list(enumerate(commits)))}
-    near = [one for one in trusted if one.sha in distance]
+    near = [run for run in trusted if run.sha in distance]
     # Several jobs of one commit run other tasks. The one that ran the same ones says most.
-    near.sort(key=lambda one: (distance[one.sha or ""], -_common(one, names)))
-    yield from (Candidate(one, "ancestor") for one in near)
-    equal = {one.place: _equal(one, hashes) for one in trusted}
-    others = [one for one in trusted if one.sha not in distance]
-    others.sort(key=lambda one: -equal[one.place])
-    for one in others:
-        yield Candidate(one, "hashes" if equal[one.place] else "newest")
+    near.sort(key=lambda run: (distance[run.sha or ""], -_common(run, names)))
+    yield from (Candidate(run, "ancestor") for run in near)
+    equal = {run.place: _equal(run, hashes) for run in trusted}
+    others = [run for run in trusted if run.sha not in distance]
+    others.sort(key=lambda run: -equal[run.place])
+    for run in others:
+        yield Candidate(run, "hashes" if equal[run.place] else "newest")
 
 
-def has_same_globals(one: Summary, other: Summary) -> bool:
+def has_same_globals(base: Summary, other: Summary) -> bool:
     """Whether what enters every hash is the same, so that tasks of both can be compared with a third run."""
-    return (one.shared, one.env_mode, one.infers_frameworks, one.turbo) == (
+    return (base.shared, base.env_mode, base.infers_frameworks, base.turbo) == (
         *(other.shared, other.env_mode, other.infers_frameworks),
         other.turbo,
     )
@@ -142,16 +142,18 @@ def _common(run: Run, names: Iterable[tuple[str, str]]) -> int:
 
 
 def _equal(run: Run, hashes: Iterable[str]) -> int:
-    return len({one for one in run.hashes if one}.intersection(hashes))
+    return len({hash for hash in run.hashes if hash}.intersection(hashes))
 
 
 def _without_line_endings(hints: Hints) -> Hints:
-    others = {path: one for path, one in hints.files.items() if one.hint is not Hint.LINE_ENDINGS}
+    others = {
+        path: file for path, file in hints.files.items() if file.hint is not Hint.LINE_ENDINGS
+    }
     return replace(hints, files=others)
 
 
 def _outside(hints: Hints) -> Set[str]:
-    return {path for path, one in hints.files.items() if one.hint in _OUTSIDE}
+    return {path for path, file in hints.files.items() if file.hint in _OUTSIDE}
 
 
 def _is_known(report: Mapping[str, Any], hints: Hints) -> bool:

@@ -56,7 +56,7 @@ def comparable(
 
 def _names_only(report: Mapping[str, Any]) -> dict[str, Any]:
     inputs = report["inputs"]
-    tasks = [{**one, "env": _set(one["env"])} for one in inputs["tasks"]]
+    tasks = [{**task, "env": _set(task["env"])} for task in inputs["tasks"]]
     shared = {**inputs["global"], "env": _set(inputs["global"]["env"])}
     return {**report, "inputs": {**inputs, "global": shared, "tasks": tasks}}
 

@@ -348,7 +348,7 @@ class _Found:
 
     def causes(self) -> list[Cause]:
         groups = self._with_one_lockfile(list(self._alike()))
-        groups = [self._with_example(one, groups) for one in groups]
+        groups = [self._with_example(group, groups) for group in groups]
         reached = self._reached(groups)
         once = twice = 0
         for tasks in reached:
@@ -383,14 +383,14 @@ class _Found:
                 alike[key].append(key)
         for keys in alike.values():
             first, *others = keys
-            commits = {self.hints.files.get(one.subject, FileHint()).commit for one in keys}
+            commits = {self.hints.files.get(key.subject, FileHint()).commit for key in keys}
             yield _Group(
                 key=first,
-                more=tuple(one.subject for one in others),
+                more=tuple(group.subject for group in others),
                 hints=self._about[first],
                 commit=commits.pop() if len(commits) == 1 else None,
                 class_=self._classes.of(first.kind, first.subject),
-                own=_union(self._tasks[one] for one in keys),
+                own=_union(self._tasks[key] for key in keys),
             )
 
     def _with_one_lockfile(self, groups: list[_Group]) -> list[_Group]:
@@ -398,18 +398,18 @@ class _Found:
 
         Workspaces are alike if the same packages changed in them, or if it is not known which ones did.
         """
-        external = [one for one in groups if one.key.kind is Kind.EXTERNAL]
+        external = [group for group in groups if group.key.kind is Kind.EXTERNAL]
         with_any = {
             task.package
             for task in self._run.tasks.values()
             if task.external not in ("", _NO_PACKAGES)
         }
-        others = [one for one in groups if one.key.kind is not Kind.EXTERNAL]
-        if any(Hint.NO_LOCKFILE in one.hints for one in others):
+        others = [group for group in groups if group.key.kind is not Kind.EXTERNAL]
+        if any(Hint.NO_LOCKFILE in group.hints for group in others):
             return others
         alike: dict[tuple[str, ...], list[_Group]] = defaultdict(list)
-        for one in external:
-            alike[tuple(one.hints.get(Hint.PACKAGES, ()))].append(one)
+        for group in external:
+            alike[tuple(group.hints.get(Hint.PACKAGES, ()))].append(group)
         if len(external) < 2 or len(external) < len(with_any):
             return [*others, *map(_merged, alike.values())]
         merged = _merged(external)
@@ -511,9 +511,9 @@ def _union(masks: Iterable[int]) -> int:
 
 
 def _merged(external: Sequence[_Group]) -> _Group:
-    first, *rest = sorted(external, key=lambda one: one.key.subject)
+    first, *rest = sorted(external, key=lambda group: group.key.subject)
     return first._replace(
-        more=tuple(one.key.subject for one in rest), own=_union(one.own for one in external)
+        more=tuple(group.key.subject for group in rest), own=_union(group.own for group in external)
     )
 
 
@@ -565,7 +565,9 @@ def _dependencies_first(run: Summary, changed: Iterable[str]) -> list[str]:
             elif id not in seen:
                 seen.add(id)
                 stack.append((id, True))
-                stack += [(one, False) for one in run.tasks[id].dependencies if one in wanted]
+                stack += [
+                    (task_id, False) for task_id in run.tasks[id].dependencies if task_id in wanted
+                ]
     return order
 
 

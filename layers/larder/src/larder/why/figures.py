@@ -35,15 +35,17 @@ def causes_of(explained: Iterable[tuple[Run, ComparisonJson]]) -> list[CauseFigu
         sha = explanation["baseline"]["sha"]
         for cause in explanation["causes"]:
             key = cause["kind"], cause["subject"], cause["task"]
-            one = found.get(key)
-            if one is None:
-                one = found[key] = _first(cause)
-            one.runs += 1
-            one.tasks += cause["directCount"] + cause["below"]
-            one.build_ms += cause["buildMs"]
-            one.at_same_commit += sha is not None and sha == run.sha
-            one.outside_ci += run.ci is None
-    most = sorted(found.values(), key=lambda one: (-one.build_ms, one.kind, one.subject))
+            figures = found.get(key)
+            if figures is None:
+                figures = found[key] = _first(cause)
+            figures.runs += 1
+            figures.tasks += cause["directCount"] + cause["below"]
+            figures.build_ms += cause["buildMs"]
+            figures.at_same_commit += sha is not None and sha == run.sha
+            figures.outside_ci += run.ci is None
+    most = sorted(
+        found.values(), key=lambda figures: (-figures.build_ms, figures.kind, figures.subject)
+    )
     return most[:MAX_CAUSES]
 
 
@@ -70,10 +72,10 @@ def built_again(
     found: dict[Reason | None, BuiltAgain] = {}
 
     def add(reason: Reason | None, task: str, builds: int, ms: int) -> None:
-        one = found.setdefault(reason, BuiltAgain(reason=reason))
-        one.builds += builds
-        one.build_ms += ms
-        one.tasks[task] = None
+        again = found.setdefault(reason, BuiltAgain(reason=reason))
+        again.builds += builds
+        again.build_ms += ms
+        again.tasks[task] = None
 
     for run, explanation in explained:
         times = {
@@ -86,7 +88,7 @@ def built_again(
                 add(same["reason"], same["task"], 1, times[same["task"]])
     for task, (builds, ms) in unexplained.items():
         add(None, task, builds, ms)
-    return sorted(found.values(), key=lambda one: -one.build_ms)
+    return sorted(found.values(), key=lambda again: -again.build_ms)
 
 
 def never_cached(explanation: ComparisonJson | None) -> Set[str]:
@@ -95,7 +97,7 @@ def never_cached(explanation: ComparisonJson | None) -> Set[str]:
         return _NONE
     listed = (note["tasks"] for note in explanation["notes"] if note["note"] == "not_cached")
     same = explanation["sameHash"]
-    reasons = (one["task"] for one in same if one["reason"] == Reason.NOT_CACHED)
+    reasons = (task["task"] for task in same if task["reason"] == Reason.NOT_CACHED)
     return frozenset((*chain.from_iterable(listed), *reasons))
 
 

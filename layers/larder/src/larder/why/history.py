@@ -68,29 +68,29 @@ def history_of(
         for (package, task, outcome, ms), hash in zip(run.tasks, run.hashes, strict=False):
             if hash is None or not _is_wanted(wanted, package, task, hash):
                 continue
-            one = found.get((package, task, hash))
-            if one is None:
-                one = found[package, task, hash] = HashHistory(
+            figures = found.get((package, task, hash))
+            if figures is None:
+                figures = found[package, task, hash] = HashHistory(
                     package=package,
                     task=task,
                     hash=hash,
                     first_at=run.started_at,
                     last_at=run.started_at,
                 )
-            one.first_at = run.started_at
+            figures.first_at = run.started_at
             if _is_hit(outcome):
-                one.hits += 1
+                figures.hits += 1
             else:
-                one.built += 1
-                one.built_ms += ms
+                figures.built += 1
+                figures.built_ms += ms
             id = task_id(package, task)
-            one.cause = one.cause or known.causes.get(id)
-            one.reason = one.reason or known.reasons.get(id)
-            for names, name in ((one.branches, run.branch), (one.shas, run.sha)):
+            figures.cause = figures.cause or known.causes.get(id)
+            figures.reason = figures.reason or known.reasons.get(id)
+            for names, name in ((figures.branches, run.branch), (figures.shas, run.sha)):
                 if name is not None and name not in names and len(names) < MAX_NAMES:
                     names.append(name)
-            if run.ci not in one.cis and len(one.cis) < MAX_NAMES:
-                one.cis.append(run.ci)
+            if run.ci not in figures.cis and len(figures.cis) < MAX_NAMES:
+                figures.cis.append(run.ci)
     return History(list(found.values())[:MAX_HASHES], complete)
 
 

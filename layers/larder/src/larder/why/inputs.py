@@ -155,7 +155,7 @@ def report_of(
     `dirty` is whether tracked files differ from the commit, None if it is not known.
     """
     known = hints or Hints()
-    files = {path: one.hint for path, one in known.files.items() if one.hint in _FILE_HINTS}
+    files = {path: file.hint for path, file in known.files.items() if file.hint in _FILE_HINTS}
     return {
         "id": run.id,
         "turboVersion": run.turbo or None,
@@ -182,7 +182,7 @@ def summary_of(report: Mapping[str, Any]) -> Summary:
     inputs, listed = report["inputs"], report["tasks"]
     if len(inputs["tasks"]) != len(listed):
         raise InvalidSummary("inputs.tasks must have an entry for each of tasks")
-    definitions = [_definition_of(one) for one in inputs["definitions"]]
+    definitions = [_definition_of(definition) for definition in inputs["definitions"]]
     tasks: dict[str, Task] = {}
     for number, (one, own) in enumerate(zip(listed, inputs["tasks"], strict=True)):
         task = _task(one, own, inputs["files"], definitions, f"inputs.tasks.{number}")
@@ -251,7 +251,7 @@ class _Numbers(Generic[T]):
 
 def _too_long(tasks: Iterable[Task]) -> set[str]:
     """The tasks whose lists of files have to be digests, those with the longest lists first."""
-    by_length = sorted(tasks, key=lambda one: len(one.files))
+    by_length = sorted(tasks, key=lambda task: len(task.files))
     seen, count, found = set[object](), 0, set[str]()
     for task in by_length:
         list_of_task = (task.directory, frozenset(task.files))

@@ -248,31 +248,31 @@ class RunFigures:
 
 def kept(tasks: Sequence[RunTask]) -> list[RunTask]:
     """The tasks that are kept for the figures, with the most time first."""
-    return nlargest(MAX_KEPT_TASKS, tasks, key=lambda one: one.ms)
+    return nlargest(MAX_KEPT_TASKS, tasks, key=lambda task: task.ms)
 
 
 def kept_with_hashes(tasks: Iterable[tuple[RunTask, str]]) -> list[tuple[RunTask, str]]:
     """The same as `kept`, with the hashes of their artifacts."""
-    return nlargest(MAX_KEPT_TASKS, tasks, key=lambda one: one[0].ms)
+    return nlargest(MAX_KEPT_TASKS, tasks, key=lambda item: item[0].ms)
 
 
 def names_of(tasks: Iterable[RunTask]) -> list[str]:
     """The names that are kept for the list of runs, in their order."""
-    return list(dict.fromkeys(one.task for one in tasks))[:MAX_KEPT_NAMES]
+    return list(dict.fromkeys(task.task for task in tasks))[:MAX_KEPT_NAMES]
 
 
 def totals_of(tasks: Iterable[RunTask]) -> Totals:
     return sum_of(
         Totals(
-            one.runs,
-            one.local_hits,
-            one.remote_hits,
-            one.built,
-            one.failed,
-            one.built_ms,
-            one.saved_ms,
+            figures.runs,
+            figures.local_hits,
+            figures.remote_hits,
+            figures.built,
+            figures.failed,
+            figures.built_ms,
+            figures.saved_ms,
         )
-        for one in add_up([tasks])
+        for figures in add_up([tasks])
     )
 
 
@@ -323,7 +323,7 @@ def add_up(runs: Iterable[Iterable[TaskRow]]) -> list[TaskFigures]:
             saved_ms,
         ) in counts.items()
     ]
-    return sorted(figures, key=lambda one: (-one.built_ms, one.package, one.task))
+    return sorted(figures, key=lambda task: (-task.built_ms, task.package, task.task))
 
 
 class NoCauses(StrEnum):

@@ -128,7 +128,7 @@ def record(comparison: Comparison, *, chosen: Chosen | None = None) -> Compariso
         "changed": len(comparison.changed),
         "restored": len(comparison.restored),
         "complete": len(comparison.causes) <= MAX_CAUSES,
-        "causes": [_cause(one) for one in comparison.causes[:MAX_CAUSES]],
+        "causes": [_cause(cause) for cause in comparison.causes[:MAX_CAUSES]],
         "sameHash": [
             {
                 "task": id,
@@ -147,12 +147,12 @@ def record(comparison: Comparison, *, chosen: Chosen | None = None) -> Compariso
         "goneCount": len(comparison.gone),
         "notes": [
             {
-                "note": one.note,
-                "subject": one.subject or None,
-                "count": len(one.tasks),
-                "tasks": list(one.tasks[:MAX_LISTED]),
+                "note": note.note,
+                "subject": note.subject or None,
+                "count": len(note.tasks),
+                "tasks": list(note.tasks[:MAX_LISTED]),
             }
-            for one in comparison.notes[:MAX_LISTED]
+            for note in comparison.notes[:MAX_LISTED]
         ],
     }
 

@@ -185,8 +185,10 @@ def _place(moment: datetime) -> str:
 
 def _packed(tasks: Sequence[TaskRow]) -> str:
     """The tasks as columns, which take less space and time than rows. Without the last ones if they take too much."""
-    packages = {name: number for number, name in enumerate(dict.fromkeys(one[0] for one in tasks))}
-    names = {name: number for number, name in enumerate(dict.fromkeys(one[1] for one in tasks))}
+    packages = {
+        name: number for number, name in enumerate(dict.fromkeys(task[0] for task in tasks))
+    }
+    names = {name: number for number, name in enumerate(dict.fromkeys(task[1] for task in tasks))}
     columns = [
         list(packages),
         list(names),
@@ -216,7 +218,7 @@ def _unpacked(packed: str) -> list[TaskRow]:
 
 def _packed_hashes(hashes: Sequence[str | None], *, most: int) -> str | None:
     """As many of the first hashes as fit. None without one."""
-    texts = [one if one and _HASH.fullmatch(one) else _NO_HASH for one in hashes]
+    texts = [hash if hash and _HASH.fullmatch(hash) else _NO_HASH for hash in hashes]
     # Base64 takes four characters for three bytes.
     kept = bytes.fromhex("".join(texts[: most * 3 // 4 // 8]))
     return base64.b64encode(kept).decode() if any(kept) else None
@@ -225,7 +227,7 @@ def _packed_hashes(hashes: Sequence[str | None], *, most: int) -> str | None:
 def _unpacked_hashes(packed: str) -> list[str | None]:
     text = base64.b64decode(packed).hex()
     found = [text[at : at + 16] for at in range(0, len(text), 16)]
-    return [None if one == _NO_HASH else one for one in found]
+    return [None if hash == _NO_HASH else hash for hash in found]
 
 
 def _packed_explanation(explanation: ComparisonJson) -> str | None:

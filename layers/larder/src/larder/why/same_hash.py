@@ -113,7 +113,7 @@ def reasons(
         return []
     listed = built[:MAX_LISTED]
     scene = _Scene(caller, run, listed, now)
-    return [_json(one, scene.reason(one)) for one in listed]
+    return [_json(task, scene.reason(task)) for task in listed]
 
 
 class _Outcomes(dict[str, Mapping[str, set[str]]]):
@@ -145,10 +145,10 @@ def _uploading(run: Run) -> tuple[datetime, datetime]:
     return run.started_at, min(run.ended_at, run.started_at + _LONGEST_RUN) + _UPLOADS_TAKE
 
 
-def _json(one: Built, found: Found) -> SameHashJson:
+def _json(task: Built, found: Found) -> SameHashJson:
     return {
-        "task": one.id,
-        "hash": one.hash,
+        "task": task.id,
+        "hash": task.hash,
         "reason": found.reason,
         "certain": found.certain,
         "at": None if found.at is None else to_ms(found.at),
@@ -161,7 +161,7 @@ class _Scene:
 
     def __init__(self, caller: Caller, run: Run, built: Sequence[Built], now: datetime) -> None:
         self._caller, self._run, self._built, self._now = caller, run, built, now
-        hashes = [one.hash for one in built]
+        hashes = [task.hash for task in built]
         known = search.known_artifacts(caller.owner, hashes, view=caller.view, now=now)
         self._stored, self._offered = known
         self._lookups = read_lookups(caller.owner, run.started_at - _CLOCK_SKEW, now)
@@ -178,7 +178,9 @@ class _Scene:
     @cached_property
     def _refusals(self) -> Sequence[Refused]:
         """What is noted of the runs that built the tasks."""
-        builders = [_builder(one.hash, self._readable(one), self._outcomes) for one in self._built]
+        builders = [
+            _builder(task.hash, self._readable(task), self._outcomes) for task in self._built
+        ]
         times = [(run.reporter.credential_id, *_uploading(run)) for run in builders if run]
         return read_refusals(self._caller.owner, dict.fromkeys(times))
 
@@ -193,33 +195,33 @@ class _Scene:
         totals = read_totals(self._caller.owner)
         return quota.free_bytes(totals, replaces=None, view=self._caller.view)
 
-    def reason(self, one: Built) -> Found:
-        of_hash = self._lookups.get(one.hash, {})
+    def reason(self, task: Built) -> Found:
+        of_hash = self._lookups.get(task.hash, {})
         looked_up = of_hash.get(self._caller.actor.credential_id, ())
         if _REMOTE in looked_up:
-            return self._missing(one)
+            return self._missing(task)
         if _LOCAL in looked_up:
-            return self._unanswered(one)
-        return self._unasked(one, by_others=bool(of_hash))
+            return self._unanswered(task)
+        return self._unasked(task, by_others=bool(of_hash))
 
-    def _readable(self, one: Built) -> list[Run]:
-        return [run for run in one.had if run.scope in (None, self._caller.own_scope)]
+    def _readable(self, task: Built) -> list[Run]:
+        return [run for run in task.had if run.scope in (None, self._caller.own_scope)]
 
     def _uploaded(self, hash: str) -> bool:
         """Whether the run has stored the artifact."""
         artifact = self._stored.get(hash)
         return artifact is not None and artifact.created_at >= self._run.started_at - _CLOCK_SKEW
 
-    def _missing(self, one: Built) -> Found:
+    def _missing(self, task: Built) -> Found:
         """turbo asked, and Larder did not have it for this credential."""
         asked = (Evidence.REMOTE_MISS,)
-        if any(earlier.ended_at > self._run.started_at for earlier in one.had):
+        if any(earlier.ended_at > self._run.started_at for earlier in task.had):
             return Found(reason=Reason.AT_ONCE, certain=True, evidence=(*asked, Evidence.OVERLAP))
-        if one.refused:
+        if task.refused:
             evidence = (*asked, Evidence.READ_ONLY)
-            at = one.had[0].ended_at
+            at = task.had[0].ended_at
             return Found(reason=Reason.REFUSED, certain=True, at=at, evidence=evidence)
-        readable = self._readable(one)
+        readable = self._readable(task)
         if not readable:
             return Found(reason=Reason.OTHER_SCOPE, certain=True, evidence=asked)
         last = readable[0]
@@ -228,21 +230,21 @@ class _Scene:
             evidence = (*asked, Evidence.TRUSTED_FROM)
             return Found(reason=Reason.HIDDEN, certain=True, at=trusted_from, evidence=evidence)
         return (
-            self._deleted(one, last)
+            self._deleted(task, last)
             or self._expired(last)
             or self._evicted(last)
-            or self._too_large(one)
-            or self._was_refused(one, readable)
-            or self._refused(one)
+            or self._too_large(task)
+            or self._was_refused(task, readable)
+            or self._refused(task)
             or Found(reason=Reason.UNKNOWN, evidence=asked)
         )
 
-    def _deleted(self, one: Built, last: Run) -> Found | None:
+    def _deleted(self, task: Built, last: Run) -> Found | None:
         for entry in self._entries:
             if not last.started_at < entry.at < self._now or entry.action not in _DELETIONS:
                 continue
             certain = entry.action is Action.ARTIFACT_DELETED
-            if not certain or entry.subject == one.hash:
+            if not certain or entry.subject == task.hash:
                 evidence = (Evidence.REMOTE_MISS, Evidence.AUDIT)
                 return Found(reason=Reason.DELETED, certain=certain, at=entry.at, evidence=evidence)
         return None
@@ -269,17 +271,17 @@ class _Scene:
         evidence = (Evidence.REMOTE_MISS, Evidence.EVICTED_BEFORE)
         return Found(reason=Reason.EVICTED, certain=certain, at=found.at, evidence=evidence)
 
-    def _too_large(self, one: Built) -> Found | None:
-        if one.size_bytes is None or one.size_bytes <= MAX_FUNCTION_BYTES:
+    def _too_large(self, task: Built) -> Found | None:
+        if task.size_bytes is None or task.size_bytes <= MAX_FUNCTION_BYTES:
             return None
-        if one.hash in self._stored:
+        if task.hash in self._stored:
             return None
         evidence = (Evidence.REMOTE_MISS, Evidence.BYTES, Evidence.NOT_STORED)
         return Found(reason=Reason.TOO_LARGE, certain=True, evidence=evidence)
 
-    def _was_refused(self, one: Built, readable: Sequence[Run]) -> Found | None:
+    def _was_refused(self, task: Built, readable: Sequence[Run]) -> Found | None:
         """An upload was refused while the run built it. Not certain, because it can be that of another task."""
-        last = _builder(one.hash, readable, self._outcomes)
+        last = _builder(task.hash, readable, self._outcomes)
         if last is None:
             return None
         first, end = _uploading(last)
@@ -296,43 +298,45 @@ class _Scene:
         evidence = (Evidence.REMOTE_MISS, Evidence.REFUSAL, Evidence(noted.refusal.value))
         return Found(reason=Reason.REFUSED, at=noted.at, evidence=evidence)
 
-    def _refused(self, one: Built) -> Found | None:
+    def _refused(self, task: Built) -> Found | None:
         """The run itself built it and did not store it. If its upload would be refused now, it was before, too.
 
         An upload that was offered may still arrive.
         """
-        if self._caller.only_reads or one.hash in self._stored or one.hash in self._offered:
+        if self._caller.only_reads or task.hash in self._stored or task.hash in self._offered:
             return None
         if self._caller.view.requires_tag:
             why = Evidence.SIGNATURE_REQUIRED
-        elif (one.size_bytes or 1) > self._free_bytes:
+        elif (task.size_bytes or 1) > self._free_bytes:
             why = Evidence.QUOTA_FULL
         else:
             return None
         evidence = (Evidence.REMOTE_MISS, Evidence.NOT_STORED, why)
         return Found(reason=Reason.REFUSED, at=self._run.ended_at, evidence=evidence)
 
-    def _unanswered(self, one: Built) -> Found:
+    def _unanswered(self, task: Built) -> Found:
         """turbo found it in no local cache, and reports nothing of the remote one."""
-        changed = next((one for one in self._entries if one.action is Action.CACHING_SET), None)
+        changed = next(
+            (entry for entry in self._entries if entry.action is Action.CACHING_SET), None
+        )
         if changed is not None and changed.subject != CachingStatus.ENABLED:
             evidence = (Evidence.LOCAL_MISS, Evidence.AUDIT)
             return Found(reason=Reason.CACHING_OFF, certain=True, at=changed.at, evidence=evidence)
-        if self._uploaded(one.hash):
+        if self._uploaded(task.hash):
             return Found(reason=Reason.UNUSABLE, evidence=(Evidence.LOCAL_MISS, Evidence.UPLOADED))
-        if one.hash in self._stored:
+        if task.hash in self._stored:
             return Found(reason=Reason.UNUSABLE, evidence=(Evidence.LOCAL_MISS, Evidence.STORED))
         return Found(reason=Reason.NOT_ASKED, evidence=(Evidence.LOCAL_MISS, Evidence.NOT_STORED))
 
-    def _unasked(self, one: Built, *, by_others: bool) -> Found:
+    def _unasked(self, task: Built, *, by_others: bool) -> Found:
         """This credential reports no look-up. If it uploads nevertheless, the run was forced.
 
         With events or an upload of others, turbo may have used another credential than the report.
         """
-        if not self._uploaded(one.hash):
+        if not self._uploaded(task.hash):
             reason = Reason.UNKNOWN if by_others else Reason.NOT_ASKED
             return Found(reason=reason, evidence=(Evidence.NO_EVENT,))
-        writer = self._stored[one.hash].writer
+        writer = self._stored[task.hash].writer
         evidence = (Evidence.NO_EVENT, Evidence.UPLOADED)
         if writer is None or writer.credential_id != self._caller.actor.credential_id:
             return Found(reason=Reason.UNKNOWN, evidence=evidence)

@@ -328,13 +328,13 @@ def _others(
     kept: str,
 ) -> Iterator[Summary]:
     """Further runs that have tasks which the baseline lacks."""
-    missing = {(one.package, one.task) for id, one in run.tasks.items() if id not in base.tasks}
+    missing = {(task.package, task.task) for id, task in run.tasks.items() if id not in base.tasks}
     if not missing:
         return
     having = (
-        one.run
-        for one in found
-        if any((package, task) in missing for package, task, _, _ in one.run.tasks)
+        candidate.run
+        for candidate in found
+        if any((package, task) in missing for package, task, _, _ in candidate.run.tasks)
     )
     for other in islice(having, MAX_OBJECTS):
         report = read(other)
