@@ -97,7 +97,7 @@ def settle_access(
     changes nothing more. Raises TryAgain.
     """
     users, linked = _users_of(provider, former_domains)
-    others = [one for one in list_providers() if one.id != provider.id]
+    others = [other for other in list_providers() if other.id != provider.id]
 
     def settled(user: User) -> User:
         ends_at = user.access_until
@@ -170,8 +170,12 @@ def _domain_of(user: User) -> str:
 def _managing(providers: Collection[IdentityProvider], user: User) -> str | None:
     """The id of the one of the providers that manages the user, if any."""
     address = canonical(user.email)
-    ids = {one.provider_id for one in repository.list_provider_accounts(user.id)}
-    managing = (one.id for one in providers if one.manages(address, linked=one.id in ids))
+    ids = {link.provider_id for link in repository.list_provider_accounts(user.id)}
+    managing = (
+        provider.id
+        for provider in providers
+        if provider.manages(address, linked=provider.id in ids)
+    )
     return next(managing, None)
 
 

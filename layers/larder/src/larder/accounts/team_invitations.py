@@ -60,8 +60,12 @@ def send_invitations(
     MissingRole, InvitationLimitReached, TooManyRequests, TeamNotFound, TryAgain.
     """
     invitees = [
-        Invitee(email=parse_address(one.email), address=canonical(one.email), role=one.role)
-        for one in wanted
+        Invitee(
+            email=parse_address(invitation.email),
+            address=canonical(invitation.email),
+            role=invitation.role,
+        )
+        for invitation in wanted
     ]
     if len({invitee.address for invitee in invitees}) < len(invitees):
         raise InvalidValue("email", "must not name the same address twice")

@@ -123,7 +123,9 @@ def list_scopes_of(
     first = () if after or shared.artifact is None else (shared.artifact,)
     return replace(
         page,
-        artifacts=tuple(one for one in (*first, *page.artifacts) if expiry.visible(one, now)),
+        artifacts=tuple(
+            artifact for artifact in (*first, *page.artifacts) if expiry.visible(artifact, now)
+        ),
     )
 
 

@@ -114,7 +114,7 @@ def jobs_of(owner: str, writers: Iterable[Actor | None]) -> dict[str, Mapping[st
 
     The audit has them long after their tokens have ended.
     """
-    ids = {one.credential_id for one in writers if one and one.rule_id}
+    ids = {writer.credential_id for writer in writers if writer and writer.rule_id}
     return {
         id: entry.details for id, entry in tokens(ids).items() if entry.details.get("team") == owner
     }

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 500
 MOST_GROUP_CHARACTERS = 256
-_PASSED_ON = {one.value: one for one in (Refusal.ACCESS_DENIED, Refusal.LOGIN_REQUIRED)}
+_PASSED_ON = {refusal.value: refusal for refusal in (Refusal.ACCESS_DENIED, Refusal.LOGIN_REQUIRED)}
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?P<domain>[A-Za-z0-9.-]{1,253})")
 """Plain ASCII. Other characters may fold to those of another person's address."""
 
@@ -334,8 +334,8 @@ def _groups(
         too_many = isinstance(left_out, dict) and name in left_out
         return None, "too_many" if too_many else "missing"
     found = claims[name]
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    if not isinstance(found, list) or not all(isinstance(group, str) for group in found):
         return None, "not_a_list"
-    if len(found) > MOST_GROUPS or any(len(one) > MOST_GROUP_CHARACTERS for one in found):
+    if len(found) > MOST_GROUPS or any(len(group) > MOST_GROUP_CHARACTERS for group in found):
         return None, "too_many"
     return tuple(found), None

@@ -51,7 +51,9 @@ def list_mappings(provider_id: str) -> list[TeamMapping]:
 def mappings_of_team(team_id: str, provider_ids: Collection[str]) -> list[TeamMapping]:
     """What those of the providers give that give memberships of the team, by provider. No read without providers."""
     found = repository.find_mappings(team_id, provider_ids) if provider_ids else []
-    return sorted((one for one in found if one.given), key=lambda one: one.provider_id)
+    return sorted(
+        (mapping for mapping in found if mapping.given), key=lambda mapping: mapping.provider_id
+    )
 
 
 def map_group(provider_id: str, team_id: str, group: str | None, role: Role) -> TeamMapping:
@@ -75,7 +77,9 @@ def unmap_group(provider_id: str, team_id: str, group: str | None) -> TeamMappin
             raise InvalidValue("group", "is not mapped to a role in this team")
         if group is None:
             return replace(old, everyone=None)
-        return replace(old, groups={one: role for one, role in old.groups.items() if one != group})
+        return replace(
+            old, groups={name: role for name, role in old.groups.items() if name != group}
+        )
 
     return _change(provider_id, team_id, unmapped)
 
@@ -104,7 +108,7 @@ def changes_at_sign_in(
     provider_id = provider.id
     changes = ManagedChanges()
     mappings = list_mappings(provider_id)
-    places = teams.read_places_of(user_id, [one.team_id for one in mappings])
+    places = teams.read_places_of(user_id, [mapping.team_id for mapping in mappings])
     for mapping in mappings:
         place, member = places[mapping.team_id]
         if place.team is None or (groups is None and mapping.groups):
@@ -215,4 +219,4 @@ def _change(
 
 
 def _of_team(mappings: Iterable[TeamMapping], team_id: str) -> TeamMapping | None:
-    return next((one for one in mappings if one.team_id == team_id), None)
+    return next((mapping for mapping in mappings if mapping.team_id == team_id), None)

@@ -165,12 +165,15 @@ class TeamMapping:
         if self.everyone is not None:
             given.append(GivenRole(self.everyone, None))
         return sorted(
-            given, key=lambda one: (_HIGHEST_FIRST.index(one.role), one.group is None, one.group)
+            given,
+            key=lambda gives: (_HIGHEST_FIRST.index(gives.role), gives.group is None, gives.group),
         )
 
     def role_of(self, groups: Collection[str]) -> "GivenRole | None":
         """The highest role of a person with these groups. None if they get none."""
-        return next((one for one in self.given if one.group is None or one.group in groups), None)
+        return next(
+            (gives for gives in self.given if gives.group is None or gives.group in groups), None
+        )
 
 
 class GivenRole(NamedTuple):

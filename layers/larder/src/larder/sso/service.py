@@ -82,7 +82,7 @@ def unsealed_secrets(provider: IdentityProvider, *, now: datetime) -> list[str]:
     sealed = [provider.secret]
     if provider.former_until is not None and now < provider.former_until:
         sealed.append(provider.former_secret)
-    return [text for one in sealed if one and (text := _unsealed(one)) is not None]
+    return [text for secret in sealed if secret and (text := _unsealed(secret)) is not None]
 
 
 def note_sign_in(provider: IdentityProvider, *, now: datetime) -> None:

@@ -133,7 +133,9 @@ def get_team(team_id: str) -> Team | None:
 
 def list_teams() -> list[Team]:
     """Every team, by slug. Reads the whole table: for the operator, never on a request."""
-    return sorted((_team(item) for item in TEAMS.scan(equals(sk="team"))), key=lambda one: one.slug)
+    return sorted(
+        (_team(item) for item in TEAMS.scan(equals(sk="team"))), key=lambda team: team.slug
+    )
 
 
 def add_team(

@@ -49,7 +49,7 @@ UNTIL = moment("until", "Only artifacts stored before this time.")
 ORDER = text(
     "order",
     "By hash, or the newest first.",
-    {"type": "string", "enum": [one.value for one in Order], "default": Order.HASH.value},
+    {"type": "string", "enum": [order.value for order in Order], "default": Order.HASH.value},
 )
 HIDDEN = text(
     "hidden",
@@ -148,9 +148,9 @@ def artifact_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
     """The scope of one artifact. Only with ALL_SCOPES, there are pages. Raises InvalidRequest."""
     check_parameters(request, LIMIT, CURSOR, SCOPES)
     asked = _asked(request)
-    for one in (LIMIT, CURSOR):
-        if asked.wanted.scope != ALL_SCOPES and one.sent(request) is not None:
-            raise InvalidRequest(one.name, f"must come with scope={ALL_SCOPES}")
+    for parameter in (LIMIT, CURSOR):
+        if asked.wanted.scope != ALL_SCOPES and parameter.sent(request) is not None:
+            raise InvalidRequest(parameter.name, f"must come with scope={ALL_SCOPES}")
     if asked.after and not asked.after.startswith(f"{named_hash(request)}."):
         raise InvalidRequest("cursor", NEXT)
     return asked
@@ -198,7 +198,7 @@ def removal_query(_token: BearerToken, request: Request) -> RemovalQuery:
     writer = TARGET_WRITER(request)
     targets = (TARGET_SCOPE, TARGET_FROM, TARGET_UNTIL, ALL)
     check_parameters(request, TARGET_WRITER, *targets)
-    others = [one.name for one in targets if one.sent(request) is not None]
+    others = [target.name for target in targets if target.sent(request) is not None]
     if writer is not None or not others:
         if others:
             raise InvalidRequest(others[0], "must not come with writer")

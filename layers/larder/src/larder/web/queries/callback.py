@@ -25,7 +25,7 @@ def callback_request(request: Request, principal: MaybeSignedInInPerson) -> Call
         sent = parse_qs(raw, keep_blank_values=True, max_num_fields=MOST_PARAMETERS)
     except ValueError:
         sent = {}
-    declared = {one.name for one in (CODE, STATE, ISSUER, ERROR)}
+    declared = {parameter.name for parameter in (CODE, STATE, ISSUER, ERROR)}
     return CallbackRequest(
         provider_id=request.path_parameters["provider_id"],
         parameters={name: values for name, values in sent.items() if name in declared},
