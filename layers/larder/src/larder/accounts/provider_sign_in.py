@@ -464,7 +464,7 @@ def _apply(
 def _writes(
     decision: Decision, found: Found, identity: Identity, now: datetime
 ) -> "tuple[User, list[Write]]":
-    """The user as it will be stored, and the writes besides the session. Raises EmailTaken."""
+    """The user as it will be stored, and the writes without the session. Raises EmailTaken."""
     provider, old, new = identity.provider, decision.old, decision.new
     writes: list[Write] = []
     if old is None:

@@ -96,12 +96,12 @@ class IdentityProvider:
         return is_own and self.mode is Mode.REQUIRED and address not in self.exceptions
 
     def access_until(self, address: str, *, linked: bool = False, now: datetime) -> datetime | None:
-        """The end of the access of a user who signs in here now. None for one whom it does not manage."""
+        """The end of the access of a user who signs in here now. None if it does not manage the user."""
         is_ended = self.manages(address, linked=linked)
         return now + timedelta(days=self.keys_days) if is_ended else None
 
     def session_lifetime(self, address: str) -> timedelta | None:
-        """How long a session that begins here lasts. None for a user whom it does not manage: the options decide."""
+        """How long a session that begins here lasts. None if it does not manage the user: the options decide."""
         is_short = self.manages(address, linked=True)
         return timedelta(hours=self.session_hours) if is_short else None
 
