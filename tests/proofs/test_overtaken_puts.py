@@ -12,12 +12,11 @@ from datetime import timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import publish, storage, sweep, uploads
+from larder.artifacts import publish, storage, sweep
 from larder.artifacts.models import (
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
-    CacheRequest,
     Totals,
     Upload,
     View,
@@ -36,18 +35,7 @@ BODY = b"x" * 100
 
 
 def store(cloud: Cloud, quota: int | None, body: bytes = BODY) -> Artifact:
-    return uploads.store(
-        CacheRequest(
-            owner=cloud.team.id,
-            hash=HASH,
-            writer=cloud.writer,
-            view=View(quota_bytes=quota),
-            now=clock.now(),
-            entry=read_entry(cloud.team.id, HASH),
-        ),
-        body,
-        ArtifactMetadata(),
-    )
+    return cloud.store(HASH, body, view=View(quota_bytes=quota))
 
 
 def before_the_next(operation: str, deliver: Callable[[], None]) -> None:

@@ -19,16 +19,12 @@ from larder.api_keys.changes import NewKey
 from larder.api_keys.models import TRUST
 from larder.api_keys.service import create_key, revoke_key
 from larder.artifacts.models import (
-    UNPROTECTED,
     Artifact,
     ArtifactHash,
-    ArtifactMetadata,
-    CacheRequest,
     Upload,
 )
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
-from larder.artifacts.uploads import store
 from larder.concurrency import submit
 from larder.hashing import time_ordered_id
 from larder.instance import restart
@@ -165,17 +161,7 @@ def with_artifacts(cloud: Cloud) -> Cloud:
 
 
 def put(cloud: Cloud, hash: str, body: bytes, *, now: datetime | None = None) -> None:
-    store(
-        CacheRequest(
-            owner=cloud.team.id,
-            hash=ArtifactHash(hash),
-            writer=cloud.writer,
-            view=UNPROTECTED,
-            now=now or clock.now(),
-        ),
-        body,
-        ArtifactMetadata(),
-    )
+    cloud.store(hash, body, now=now)
 
 
 def publish(cloud: Cloud, hash: str) -> None:

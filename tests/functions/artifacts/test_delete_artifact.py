@@ -6,13 +6,10 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.artifacts import sweep, uploads
+from larder.artifacts import sweep
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import (
-    UNPROTECTED,
     ArtifactHash,
-    ArtifactMetadata,
-    CacheRequest,
     Totals,
 )
 from larder.artifacts.repository import index
@@ -43,18 +40,7 @@ def entries(owner: str) -> list[Entry]:
 
 
 def store(cloud: Cloud, body: bytes) -> None:
-    uploads.store(
-        CacheRequest(
-            owner=cloud.team.id,
-            hash=HASH,
-            writer=cloud.writer,
-            view=UNPROTECTED,
-            now=clock.now(),
-            entry=read_entry(cloud.team.id, HASH),
-        ),
-        body,
-        ArtifactMetadata(),
-    )
+    cloud.store(HASH, body)
 
 
 def delete(cloud: Cloud) -> Entry | None:

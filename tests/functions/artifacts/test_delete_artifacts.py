@@ -10,15 +10,11 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.changes import NewKey
 from larder.api_keys.service import create_key
-from larder.artifacts import sweep, uploads
+from larder.artifacts import sweep
 from larder.artifacts.models import (
-    UNPROTECTED,
-    ArtifactHash,
-    ArtifactMetadata,
-    CacheRequest,
     Totals,
 )
-from larder.artifacts.repository.index import read_entry, stored_by
+from larder.artifacts.repository.index import stored_by
 from larder.artifacts.repository.totals import read_totals
 from larder.artifacts.sweep import SweepReport
 from larder.audit.models import Action
@@ -103,18 +99,7 @@ def test_uploads_after_the_request_stay(
     delete(manage, bob.key.id)
     later = clock.now() + 2 * HOUR
     for hash in ("b", "new"):
-        uploads.store(
-            CacheRequest(
-                owner=stored.team.id,
-                hash=ArtifactHash(hash),
-                writer=bob.writer,
-                view=UNPROTECTED,
-                now=later,
-                entry=read_entry(stored.team.id, ArtifactHash(hash)),
-            ),
-            b"again",
-            ArtifactMetadata(),
-        )
+        stored.store(hash, b"again", writer=bob.writer, now=later)
     do(removal_jobs)
     assert [str(one.upload.hash) for one in stored_by(stored.team.id)] == [
         "a",

@@ -10,7 +10,6 @@ from larder.artifacts import removals, uploads
 from larder.artifacts.models import (
     UNPROTECTED,
     ArtifactHash,
-    ArtifactMetadata,
     CacheRequest,
     Totals,
 )
@@ -75,11 +74,7 @@ def test_the_sweep_evicts_for_an_upload_whose_event_was_lost(
     full: Cloud, removal_jobs: list[dict[str, Any]]
 ) -> None:
     yesterday, hash = clock.now() - 25 * HOUR, ArtifactHash("new")
-    uploads.offer_upload(
-        CacheRequest(
-            owner=full.team.id, hash=hash, writer=full.writer, view=UNPROTECTED, now=yesterday
-        )
-    )
+    full.offer(hash, now=yesterday)
     offered = read_entry(full.team.id, hash).pending
     assert offered is not None
     put_object(offered.upload.object_key, b"x" * 200)
@@ -91,17 +86,7 @@ def test_the_sweep_evicts_for_an_upload_whose_event_was_lost(
 
 def test_the_sweep_audits_what_it_evicts(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
     now = clock.now()
-    uploads.store(
-        CacheRequest(
-            owner=cloud.team.id,
-            hash=ArtifactHash("abc"),
-            writer=cloud.writer,
-            view=UNPROTECTED,
-            now=now - 2 * HOUR,
-        ),
-        b"artifact",
-        ArtifactMetadata(),
-    )
+    cloud.store("abc", now=now - 2 * HOUR)
     removals.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=now - HOUR)
     invoke("artifacts.sweep_artifacts.handler", {})
     assert read_totals(cloud.team.id) == Totals()

@@ -6,12 +6,10 @@ import pytest
 import time_machine
 
 from larder import aws, clock
-from larder.artifacts import reads, rebuild_index, storage, sweep, uploads
+from larder.artifacts import reads, rebuild_index, storage, sweep
 from larder.artifacts.models import (
     UNPROTECTED,
     ArtifactHash,
-    ArtifactMetadata,
-    CacheRequest,
     Totals,
     View,
 )
@@ -129,17 +127,7 @@ def test_an_early_use_counts_too_if_the_deployment_notes_each_day(
 def test_an_artifact_of_an_own_scope_has_its_own_shorter_retention(cloud: Cloud) -> None:
     start = clock.now()
     scope = "kAbc"
-    uploads.store(
-        CacheRequest(
-            owner=cloud.team.id,
-            hash=HASH,
-            writer=cloud.writer,
-            view=View(scope=scope, is_protected=True),
-            now=start,
-        ),
-        BODY,
-        ArtifactMetadata(),
-    )
+    cloud.store(HASH, BODY, view=View(scope=scope, is_protected=True), now=start)
     bucket = Bucket()
     for day in range(0, 100, 3):
         today = start + day * DAY

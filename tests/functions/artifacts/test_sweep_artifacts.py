@@ -7,8 +7,8 @@ from threading import Barrier
 from typing import Any
 
 from larder import aws, clock
-from larder.artifacts import sweep, uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, CacheRequest, Totals
+from larder.artifacts import sweep
+from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.allotments import set_counted
 from larder.artifacts.repository.index import discarded_put, read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
@@ -135,11 +135,7 @@ def test_the_function_publishes_arrived_uploads_and_deletes_the_others(
 ) -> None:
     yesterday = clock.now() - DAY - HOUR
     for hash in (ArtifactHash("a1"), ArtifactHash("a2")):
-        uploads.offer_upload(
-            CacheRequest(
-                owner=cloud.team.id, hash=hash, writer=cloud.writer, view=UNPROTECTED, now=yesterday
-            )
-        )
+        cloud.offer(hash, now=yesterday)
     pending = read_entry(cloud.team.id, ArtifactHash("a1")).pending
     assert pending is not None
     put_object(pending.upload.object_key, b"artifact")

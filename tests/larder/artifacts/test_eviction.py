@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.artifacts import eviction, publish, reads, rebuild_index, sweep, uploads
+from larder.artifacts import eviction, publish, reads, rebuild_index, sweep
 from larder.artifacts.models import (
-    UNPROTECTED,
     Artifact,
     ArtifactHash,
-    ArtifactMetadata,
-    CacheRequest,
     Totals,
     View,
 )
@@ -55,18 +52,7 @@ def check_books(cloud: Cloud) -> None:
 
 
 def store(cloud: Cloud, hash: str, size: int = 100, *, now: datetime | None = None) -> Artifact:
-    return uploads.store(
-        CacheRequest(
-            owner=cloud.team.id,
-            hash=ArtifactHash(hash),
-            writer=cloud.writer,
-            view=View(quota_bytes=QUOTA),
-            now=now or clock.now(),
-            entry=index.read_entry(cloud.team.id, ArtifactHash(hash)),
-        ),
-        b"x" * size,
-        ArtifactMetadata(),
-    )
+    return cloud.store(hash, b"x" * size, view=View(quota_bytes=QUOTA), now=now)
 
 
 def fill(cloud: Cloud, *, count: int = 9, size: int = 100) -> datetime:
@@ -496,17 +482,7 @@ def test_a_use_of_a_replaced_artifact_is_not_recorded(team: Cloud) -> None:
 
 @pytest.mark.usefixtures("refusing")
 def test_without_eviction_no_use_is_recorded_and_no_artifact_listed(cloud: Cloud) -> None:
-    uploads.store(
-        CacheRequest(
-            owner=cloud.team.id,
-            hash=ArtifactHash("b"),
-            writer=cloud.writer,
-            view=UNPROTECTED,
-            now=clock.now() - 2 * DAY,
-        ),
-        b"artifact",
-        ArtifactMetadata(),
-    )
+    cloud.store("b", now=clock.now() - 2 * DAY)
     cloud.send("GET", "/v8/artifacts/b")
     assert last_use(cloud, "b") is None
     assert list(least_recently_used(cloud.team.id, page=10)) == []

@@ -5,13 +5,12 @@ correct in the end. A botocore hook runs the other writer between two calls.
 import pytest
 
 from larder import clock
-from larder.artifacts import publish, reads, storage, uploads
+from larder.artifacts import publish, reads, storage
 from larder.artifacts.models import (
     UNPROTECTED,
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
-    CacheRequest,
     IndexEntry,
     Totals,
     Upload,
@@ -31,17 +30,8 @@ HASH = ArtifactHash("abc")
 
 
 def store(cloud: Cloud, body: bytes, replaces: Artifact | None = None) -> Artifact:
-    return uploads.store(
-        CacheRequest(
-            owner=cloud.team.id,
-            hash=HASH,
-            writer=cloud.writer,
-            view=View(quota_bytes=1_000),
-            now=clock.now(),
-            entry=IndexEntry(artifact=replaces),
-        ),
-        body,
-        ArtifactMetadata(),
+    return cloud.store(
+        HASH, body, view=View(quota_bytes=1_000), entry=IndexEntry(artifact=replaces)
     )
 
 

@@ -6,13 +6,10 @@ import pytest
 
 from larder import clock
 from larder.actor import Actor
-from larder.artifacts import publish, sweep, uploads
+from larder.artifacts import publish, sweep
 from larder.artifacts.models import (
-    UNPROTECTED,
     Artifact,
     ArtifactHash,
-    ArtifactMetadata,
-    CacheRequest,
     IndexEntry,
     Totals,
     Upload,
@@ -37,17 +34,12 @@ def store(
     owner: str | None = None,
     replaces: Artifact | None = None,
 ) -> Artifact:
-    return uploads.store(
-        CacheRequest(
-            owner=owner or cloud.team.id,
-            hash=ArtifactHash(hash),
-            writer=Actor(writer, "someone") if isinstance(writer, str) else writer,
-            view=UNPROTECTED,
-            now=clock.now(),
-            entry=IndexEntry(artifact=replaces),
-        ),
+    return cloud.store(
+        hash,
         body,
-        ArtifactMetadata(),
+        owner=owner or cloud.team.id,
+        writer=Actor(writer, "someone") if isinstance(writer, str) else writer,
+        entry=IndexEntry(artifact=replaces),
     )
 
 

@@ -10,16 +10,12 @@ from larder.artifacts import rebuild_index, removals, sweep
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import (
     HELD_BODY_BYTES,
-    UNPROTECTED,
     ArtifactHash,
-    ArtifactMetadata,
-    CacheRequest,
     Totals,
 )
 from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import sum_index
 from larder.artifacts.repository.totals import read_totals
-from larder.artifacts.uploads import store
 from larder.settings import settings
 from larder.teams.state import change_state
 from tests.conftest import SetOption
@@ -126,17 +122,7 @@ def an_object_that_is_gone(cloud: Cloud) -> None:
 
 def expiry(cloud: Cloud) -> None:
     for hash in ("old", "older"):
-        store(
-            CacheRequest(
-                owner=cloud.team.id,
-                hash=ArtifactHash(hash),
-                writer=cloud.writer,
-                view=UNPROTECTED,
-                now=clock.now() - 31 * DAY,
-            ),
-            b"x" * 70,
-            ArtifactMetadata(),
-        )
+        cloud.store(hash, b"x" * 70, now=clock.now() - 31 * DAY)
     assert read_totals(cloud.team.id).artifacts == 5
     assert sweep.sweep(now=clock.now()).expired == 2
 

@@ -5,9 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import rebuild_index, sweep, uploads
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, CacheRequest, Totals, View
-from larder.artifacts.repository.index import read_entry
+from larder.artifacts import rebuild_index, sweep
+from larder.artifacts.models import Totals, View
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import CachingOverLimit
 from larder.settings import settings
@@ -26,18 +25,7 @@ THAT_DAY = NOON.date()
 def store(
     cloud: Cloud, hash: str, body: bytes, *, now: datetime = NOON, quota: int | None = None
 ) -> None:
-    uploads.store(
-        CacheRequest(
-            owner=cloud.team.id,
-            hash=ArtifactHash(hash),
-            writer=cloud.writer,
-            view=View(quota_bytes=quota),
-            now=now,
-            entry=read_entry(cloud.team.id, ArtifactHash(hash)),
-        ),
-        body,
-        ArtifactMetadata(),
-    )
+    cloud.store(hash, body, view=View(quota_bytes=quota), now=now)
 
 
 def counted(cloud: Cloud, day: date = THAT_DAY) -> Uploads:
