@@ -165,15 +165,15 @@ def _finish(
     user: User | None,
     now: datetime,
 ) -> FinishedSignIn:
+    found: Found | None
     for _ in attempts():
-        if pending.session_id is not None:
-            found = _find_to_link(identity, user)
-            decision = decide_to_link(identity, found, now=now)
+        if pending.session_id is None:
+            found, decide_on = _find(identity, now), decide
         else:
-            changing = _find(identity, now)
-            if changing is None:
-                continue
-            found, decision = changing, decide(identity, changing, now=now)
+            found, decide_on = _find_to_link(identity, user), decide_to_link
+        if found is None:
+            continue
+        decision = decide_on(identity, found, now=now)
         done = _apply(decision, found, identity, pending, mail_context, now)
         if done is not None:
             return done
@@ -199,9 +199,9 @@ def _find(identity: Identity, now: datetime) -> Found | None:
             links=links,
             used=used,
             manager=_manager(provider, current, account.user.managed_by),
-            is_taken=address is not None
-            and identity.counts
+            is_taken=identity.counts
             and used.address == current != address
+            and address is not None
             and repository.find_account(address) is not None,
         )
     if address is None:
