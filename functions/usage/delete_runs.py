@@ -13,11 +13,11 @@ app = vercel_api()
 
 @app.delete("/v1/runs")
 def delete_runs(
-    asked: Annotated[RunsToDeleteQuery, Depends(runs_to_delete)], deleter: RunDeleter
+    query: Annotated[RunsToDeleteQuery, Depends(runs_to_delete)], deleter: RunDeleter
 ) -> JsonResponse[DeletedRunsJson]:
     """Delete a reported run, or the newest ones of a reporter."""
     deleted = runs.delete_runs(
-        deleter.owner, place=asked.place, reporter=asked.reporter, of=deleter.only_of
+        deleter.owner, place=query.place, reporter=query.reporter, of=deleter.only_of
     )
     return json_response(deleted_runs_json(deleted))
 

@@ -16,13 +16,15 @@ app = vercel_api()
 
 @app.post("/v1/causes")
 def explain_inputs(
-    asked: Annotated[Question, Depends(asked_report)],
+    question: Annotated[Question, Depends(asked_report)],
     against: Annotated[str | None, Depends(asked_baseline)],
     principal: CausesReader,
 ) -> JsonResponse[CausesJson]:
     """Explain the misses of a report, such as one of a dry run, and store nothing."""
-    caller = run_caller(principal, ci=asked.ci)
-    explained = service.explain(caller, asked.report, ci=asked.ci, against=against, now=clock.now())
+    caller = run_caller(principal, ci=question.ci)
+    explained = service.explain(
+        caller, question.report, ci=question.ci, against=against, now=clock.now()
+    )
     return json_response(causes_json(explained))
 
 

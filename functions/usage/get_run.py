@@ -16,16 +16,16 @@ app = vercel_api()
 
 @app.get("/v1/runs/<run_id>")
 def get_run(
-    asked: Annotated[RunQuery, Depends(run_query)],
+    query: Annotated[RunQuery, Depends(run_query)],
     principal: UsageReader,
     reader: ExplanationReader,
     run_id: str,
 ) -> JsonResponse[ShownRunJson]:
     """Get a reported run with its tasks, and why tasks of it missed."""
     now = clock.now()
-    run = runs.find_run(principal.owner, asked.place, now=now)
+    run = runs.find_run(principal.owner, query.place, now=now)
     caller = run_caller(principal, ci=None)
-    explained = explained_run(run, caller, reader, against=asked.against, now=now)
+    explained = explained_run(run, caller, reader, against=query.against, now=now)
     return json_response(shown_run_json(run, explained, reader))
 
 

@@ -27,7 +27,7 @@ _OUTSIDE = (Hint.IGNORED, Hint.UNTRACKED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class BaselineQuery:
     """What is looked for. `run_id` is that of the run itself, and `started_at` its start, or now for a dry run.
 
     `own_scope` is the scope that the caller reads next to the shared one. With `trusted_only`, only trusted runs count.
@@ -49,16 +49,16 @@ class Candidate(NamedTuple):
     chosen: Chosen
 
 
-def candidates(runs: Sequence[Run], summary: Summary, wanted: Wanted) -> Iterator[Candidate]:
+def candidates(runs: Sequence[Run], summary: Summary, query: BaselineQuery) -> Iterator[Candidate]:
     """The best first. `runs` are the newest first."""
-    fitting = [run for run in runs if run.id != wanted.run_id and _is_open(run, wanted)]
-    if wanted.against is not None:
-        yield from (Candidate(run, "asked") for run in fitting if _is_named(run, wanted))
+    fitting = [run for run in runs if run.id != query.run_id and _is_open(run, query)]
+    if query.against is not None:
+        yield from (Candidate(run, "asked") for run in fitting if _is_named(run, query))
         return
-    trusted = [run for run in fitting if run.trusted or not wanted.trusted_only]
+    trusted = [run for run in fitting if run.trusted or not query.trusted_only]
     names = {(task.package, task.task) for task in summary.tasks.values()}
     hashes = {task.hash for task in summary.tasks.values()}
-    commits = [*([wanted.sha] if wanted.sha else []), *wanted.ancestors]
+    commits = [*([query.sha] if query.sha else []), *query.ancestors]
     distance = {sha: number for number, sha in reversed(list(enumerate(commits)))}
     near = [run for run in trusted if run.sha in distance]
     # Several jobs of one commit run other tasks. The one that ran the same ones says most.
@@ -79,10 +79,10 @@ def has_same_globals(base: Summary, other: Summary) -> bool:
     )
 
 
-def with_missing(base: Summary, others: Iterable[Summary], wanted: Iterable[str]) -> Summary:
+def with_missing(base: Summary, others: Iterable[Summary], ids: Iterable[str]) -> Summary:
     """The baseline, with the tasks that it lacks from the first of the others that has them."""
     tasks = dict(base.tasks)
-    missing = {id for id in wanted if id not in tasks}
+    missing = {id for id in ids if id not in tasks}
     for other in others:
         if has_same_globals(base, other):
             tasks |= {id: other.tasks[id] for id in missing & other.tasks.keys() - tasks.keys()}
@@ -119,21 +119,21 @@ def with_committed(
     return replace(hints, committed=(others | changed.keys()) - outside)
 
 
-def _is_open(run: Run, wanted: Wanted) -> bool:
+def _is_open(run: Run, query: BaselineQuery) -> bool:
     """A run of another own scope may come from anyone who can open a pull request."""
-    is_recent = run.started_at >= wanted.started_at - MAX_AGE
-    return is_recent and run.has_inputs and run.scope in (None, wanted.own_scope)
+    is_recent = run.started_at >= query.started_at - MAX_AGE
+    return is_recent and run.has_inputs and run.scope in (None, query.own_scope)
 
 
-def _is_named(run: Run, wanted: Wanted) -> bool:
-    match wanted.against:
+def _is_named(run: Run, query: BaselineQuery) -> bool:
+    match query.against:
         case "main":
             return run.trusted and run.branch in MAIN_BRANCHES
         case "last":
-            return wanted.reporter.holder_id == run.reporter.holder_id
+            return query.reporter.holder_id == run.reporter.holder_id
         case "ci":
             return run.trusted and run.ci is not None
-    return run.id == wanted.against
+    return run.id == query.against
 
 
 def _common(run: Run, names: Iterable[tuple[str, str]]) -> int:

@@ -25,8 +25,8 @@ from larder.why import codes, repository, runs, same_hash, storage
 from larder.why.baseline import (
     MAX_AGE,
     MAX_RUNS,
+    BaselineQuery,
     Candidate,
-    Wanted,
     candidates,
     with_committed,
     with_missing,
@@ -94,8 +94,8 @@ def record_run(
         # If this fails, the lifecycle deletes the object.
         with suppress(TryAgain):
             _delete_unused_inputs(caller.owner, run)
-    wanted = _wanted(caller, kept, started_at=run.started_at, ci=run.ci)
-    explained = _safely(lambda: _with_reasons(caller, run, kept, summary, wanted, now=now))
+    query = _baseline_query(caller, kept, started_at=run.started_at, ci=run.ci)
+    explained = _safely(lambda: _with_reasons(caller, run, kept, summary, query, now=now))
     if explained.explanation is not None:
         # Also for a run that is stored already: its explanation may have failed, and the report was repeated.
         with suppress(TryAgain):
@@ -112,15 +112,15 @@ def explain(
     if kept is None:
         return Explained(missing=NoCauses.INPUTS_OFF)
     started_at = (report.get("execution") or {}).get("startTime")
-    wanted = _wanted(
+    query = _baseline_query(
         caller,
         kept,
         started_at=now if started_at is None else from_ms(started_at),
         ci=ci,
         against=against,
     )
-    listed = _recent(caller.owner, wanted, now)
-    return _explained(caller.owner, kept, _summary(kept), wanted, listed)
+    listed = _recent(caller.owner, query, now)
+    return _explained(caller.owner, kept, _summary(kept), query, listed)
 
 
 def explain_stored(caller: Caller, run: Run, *, against: str | None, now: datetime) -> Explained:
@@ -129,10 +129,10 @@ def explain_stored(caller: Caller, run: Run, *, against: str | None, now: dateti
     kept = storage.get(caller.owner, run) if run.has_inputs else None
     if kept is None:
         return Explained(missing=NoCauses.NO_INPUTS)
-    wanted = _wanted(caller, kept, started_at=run.started_at, ci=run.ci, against=against)
-    wanted = replace(wanted, trusted_only=wanted.trusted_only or run.trusted)
-    listed = _recent(caller.owner, wanted, now)
-    return _explained(caller.owner, kept, _summary(kept), wanted, listed)
+    query = _baseline_query(caller, kept, started_at=run.started_at, ci=run.ci, against=against)
+    query = replace(query, trusted_only=query.trusted_only or run.trusted)
+    listed = _recent(caller.owner, query, now)
+    return _explained(caller.owner, kept, _summary(kept), query, listed)
 
 
 def explained_run(
@@ -195,15 +195,15 @@ def _summary(report: Report) -> Summary:
         raise InvalidValue(place, rule) from None
 
 
-def _wanted(
+def _baseline_query(
     caller: Caller,
     report: Report,
     *,
     started_at: datetime,
     ci: str | None,
     against: str | None = None,
-) -> Wanted:
-    return Wanted(
+) -> BaselineQuery:
+    return BaselineQuery(
         run_id=report.get("id") or "",
         started_at=started_at,
         own_scope=caller.own_scope,
@@ -238,14 +238,20 @@ def _safely(explain: Callable[[], Explained]) -> Explained:
 
 
 def _with_reasons(
-    caller: Caller, run: Run, report: Report, summary: Summary, wanted: Wanted, *, now: datetime
+    caller: Caller,
+    run: Run,
+    report: Report,
+    summary: Summary,
+    query: BaselineQuery,
+    *,
+    now: datetime,
 ) -> Explained:
     """The same as `_explained`, with the reasons of the tasks that an earlier run had."""
     kept = timedelta(days=settings().run_retention_days)
     listed = runs.recent_runs(
         caller.owner, run.started_at - kept, run.started_at, limit=MAX_RUNS, now=now
     )
-    explained = _explained(caller.owner, report, summary, wanted, listed)
+    explained = _explained(caller.owner, report, summary, query, listed)
     if explained.explanation is None:
         return explained
     built = same_hash.built_again(run, report, listed)
@@ -257,15 +263,15 @@ def _with_reasons(
     return explained._replace(explanation=with_reasons)
 
 
-def _recent(owner: str, wanted: Wanted, now: datetime) -> Sequence[Run]:
-    first = wanted.started_at - MAX_AGE
-    return runs.recent_runs(owner, first, wanted.started_at, limit=MAX_RUNS, now=now)
+def _recent(owner: str, query: BaselineQuery, now: datetime) -> Sequence[Run]:
+    first = query.started_at - MAX_AGE
+    return runs.recent_runs(owner, first, query.started_at, limit=MAX_RUNS, now=now)
 
 
 def _explained(
-    owner: str, report: Report, summary: Summary, wanted: Wanted, listed: Sequence[Run]
+    owner: str, report: Report, summary: Summary, query: BaselineQuery, listed: Sequence[Run]
 ) -> Explained:
-    found, work = candidates(listed, summary, wanted), _Work(owner)
+    found, work = candidates(listed, summary, query), _Work(owner)
     for candidate in islice(found, MAX_OBJECTS):
         with work.part() as compared, suppress(OutOfSteps):
             base_report = work.read(candidate.run)
