@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from functools import cache
 
 from larder.settings import SettingsError, listed, settings
-from larder.web.base_url import base_url
 from larder.web.errors import (
     CrossSiteNavigation,
     InvalidCallbackUrl,
@@ -22,6 +21,7 @@ from larder.web.errors import (
     MissingOrNullOrigin,
 )
 from larder.web.powertools.resolver import CORSConfig, Request
+from larder.web.request_context import base_url
 
 MAX_URL_LENGTH = 2048
 """The longest callback URL. It is sent in a header, and headers have a limit."""

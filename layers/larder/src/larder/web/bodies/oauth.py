@@ -9,11 +9,10 @@ from larder.api_keys.verification import presented_form
 from larder.errors import InvalidTarget, UnsupportedGrantType
 from larder.teams.slugs import SLUG, names_a_team
 from larder.trust.models import ExchangeRequest
-from larder.web.base_url import base_url
 from larder.web.bodies.values import Field, constant, form_body, one_of, string
 from larder.web.errors import InvalidRequest
 from larder.web.powertools.resolver import Request
-from larder.web.request_context import request_context
+from larder.web.request_context import base_url, request_context
 
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 ID_TOKEN_TYPES = (

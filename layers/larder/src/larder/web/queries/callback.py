@@ -3,11 +3,11 @@
 from urllib.parse import parse_qs
 
 from larder.sso.callback import CallbackRequest
-from larder.web.base_url import base_url
 from larder.web.client_address import counted_address
 from larder.web.declared import text
 from larder.web.powertools.resolver import Request
 from larder.web.principals.session import MaybeSignedInInPerson
+from larder.web.request_context import base_url
 from larder.web.state_cookies import sent_states
 
 MOST_PARAMETERS = 50
