@@ -82,7 +82,7 @@ class Differences:
         found = self._patterns.get((old, new))
         if found is None:
             self.take(len(old) + len(new))
-            patterns = {one.lstrip("!") for one in {*old} ^ {*new}}
+            patterns = {pattern.lstrip("!") for pattern in {*old} ^ {*new}}
             self.take(sum(map(len, patterns)) // 4)
             found = self._patterns[old, new] = _Patterns(patterns)
         return found
@@ -105,7 +105,7 @@ class _Patterns:
             first, *rest = pattern.split("*")
             if rest:
                 *middle, last = rest
-                self._wild.append((first, [one for one in middle if one], last))
+                self._wild.append((first, [part for part in middle if part], last))
             else:
                 self._exact.add(pattern)
         self.steps = sum(2 + 2 * len(middle) for _, middle, _ in self._wild)
@@ -158,4 +158,4 @@ def _renamed(old: Mapping[str, str], new: Mapping[str, str]) -> Set[str]:
 def _words(before: Iterable[str], after: Iterable[str]) -> tuple[str, ...]:
     old, new = set(before), set(after)
     added, removed = sorted(new - old), sorted(old - new)
-    return (*(f"+{one}" for one in added), *(f"-{one}" for one in removed))
+    return (*(f"+{value}" for value in added), *(f"-{value}" for value in removed))

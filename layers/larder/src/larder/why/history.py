@@ -157,9 +157,13 @@ def hash_figures(runs: Sequence[Run]) -> HashFigures:
                     sums[2] += 1
                     sums[3] += ms
     return HashFigures(
-        repeats={key: Repeats(len(one.hashes), *one.sums[:4]) for key, one in seen.items()},
+        repeats={
+            key: Repeats(len(figures.hashes), *figures.sums[:4]) for key, figures in seen.items()
+        },
         unexplained={
-            task_id(*key): (one.sums[4], one.sums[5]) for key, one in seen.items() if one.sums[4]
+            task_id(*key): (figures.sums[4], figures.sums[5])
+            for key, figures in seen.items()
+            if figures.sums[4]
         },
     )
 

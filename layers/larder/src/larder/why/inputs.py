@@ -184,8 +184,8 @@ def summary_of(report: Mapping[str, Any]) -> Summary:
         raise InvalidSummary("inputs.tasks must have an entry for each of tasks")
     definitions = [_definition_of(definition) for definition in inputs["definitions"]]
     tasks: dict[str, Task] = {}
-    for number, (one, own) in enumerate(zip(listed, inputs["tasks"], strict=True)):
-        task = _task(one, own, inputs["files"], definitions, f"inputs.tasks.{number}")
+    for number, (record, own) in enumerate(zip(listed, inputs["tasks"], strict=True)):
+        task = _task(record, own, inputs["files"], definitions, f"inputs.tasks.{number}")
         if task.id in tasks:
             raise InvalidSummary(f"tasks.{number} has the package and the task of another one")
         tasks[task.id] = task
@@ -342,7 +342,7 @@ def _definition_of(sent: Mapping[str, Any]) -> _Definition:
 
 
 def _task(
-    one: Mapping[str, Any],
+    record: Mapping[str, Any],
     own: Mapping[str, Any],
     lists: Sequence[Mapping[str, Any]],
     definitions: Sequence[_Definition],
@@ -350,8 +350,8 @@ def _task(
 ) -> Task:
     files = _at(lists, own["files"], f"{place}.files")
     settings, unhashed = _at(definitions, own["definition"], f"{place}.definition")
-    package, name, cache = one.get("package") or "", one["task"], one["cache"]
-    ran, was_restored = one.get("execution"), cache["status"] == "HIT"
+    package, name, cache = record.get("package") or "", record["task"], record["cache"]
+    ran, was_restored = record.get("execution"), cache["status"] == "HIT"
     build_ms = None
     if was_restored:
         build_ms = cache.get("timeSaved", 0)
@@ -361,7 +361,7 @@ def _task(
         id=f"{package}#{name}" if package else name,
         package=package,
         task=name,
-        hash=one["hash"],
+        hash=record["hash"],
         directory=files["directory"],
         files=files["files"],
         external=own["external"],
@@ -389,8 +389,8 @@ def _variables(
 ) -> Variables:
     inferred = set(own["inferred"])
     return Variables(
-        configured={name: one for name, one in own["env"].items() if name not in inferred},
-        inferred={name: one for name, one in own["env"].items() if name in inferred},
+        configured={name: digest for name, digest in own["env"].items() if name not in inferred},
+        inferred={name: digest for name, digest in own["env"].items() if name in inferred},
         passed={},
         names=names,
         passed_names=passed_names,

@@ -116,8 +116,8 @@ def parse_summary(document: object) -> Summary:
     if len(listed) > MAX_TASKS:
         raise InvalidSummary(f"it has {len(listed)} tasks, and Larder reads {MAX_TASKS} at most")
     tasks: dict[str, Task] = {}
-    for number, one in enumerate(listed):
-        task = _task(one, f"tasks.{number}")
+    for number, item in enumerate(listed):
+        task = _task(item, f"tasks.{number}")
         if task.id in tasks:
             raise InvalidSummary(f"tasks.{number} has the id of another task")
         tasks[task.id] = task
@@ -210,14 +210,14 @@ def _variables(record: Mapping[str, Any], where: str) -> Variables:
 
 def _pairs(record: Mapping[str, Any], name: str, where: str) -> dict[str, str]:
     """turbo writes NAME=digest. An empty value has no digest."""
-    pairs = (one.partition("=") for one in _texts(record, name, where) or ())
+    pairs = (text.partition("=") for text in _texts(record, name, where) or ())
     return {variable: digest for variable, _, digest in pairs}
 
 
 def _named(value: object, place: str) -> str:
     """An object of texts as one text."""
     return ", ".join(
-        f"{key} {_is_text(one, place)}" for key, one in _object(value or {}, place).items()
+        f"{key} {_is_text(value, place)}" for key, value in _object(value or {}, place).items()
     )
 
 
@@ -243,7 +243,7 @@ def _texts(record: Mapping[str, Any], name: str, where: str) -> tuple[str, ...] 
     value = record.get(name)
     if value is None:
         return None
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise InvalidSummary(f"{where}{name} must be a list of texts")
     return tuple(value)
 

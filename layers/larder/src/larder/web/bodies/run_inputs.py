@@ -139,7 +139,7 @@ def report_bytes(request: Request) -> bytes:
 
 def check_files(inputs: Inputs) -> None:
     """Raises RunTooLarge."""
-    files = len(inputs.shared.files) + sum(len(one.files) for one in inputs.files)
+    files = len(inputs.shared.files) + sum(len(group.files) for group in inputs.files)
     if files > MAX_FILES:
         raise RunTooLarge
 

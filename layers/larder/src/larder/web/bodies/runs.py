@@ -140,7 +140,7 @@ def reported_run(
 ) -> ReportedRun:
     """The file that `turbo run --summarize` writes. Other fields of it are ignored and not stored."""
     scm = summary.scm
-    ran = [(_task(one, one.execution), one.hash) for one in summary.tasks if one.execution]
+    ran = [(_task(task, task.execution), task.hash) for task in summary.tasks if task.execution]
     tasks, best = [task for task, _ in ran], kept_with_hashes(ran)
     run = Run(
         id=summary.id,
