@@ -11,8 +11,7 @@ from larder.web.bodies.api_keys import key_protects_team, key_to_replace, new_ke
 from larder.web.key_notice import notify_if_never_expires, notify_if_trusted
 from larder.web.mail_context import RequestMailContext
 from larder.web.powertools.resolver import Depends, Request
-from larder.web.principals.fresh import is_fresh
-from larder.web.principals.session import KeyMaker
+from larder.web.principals.session import KeyMaker, is_fresh
 from larder.web.replies.api_keys import (
     CreatedApiKeyJson,
     ProtectingApiKeyJson,

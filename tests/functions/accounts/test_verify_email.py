@@ -24,7 +24,7 @@ from larder.accounts.service import (
 )
 from larder.accounts.sessions import revoke_sessions, start_session
 from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, delete_keys_of
+from larder.api_keys.service import create_key
 from larder.signing import encode_token, sign
 from tests.conftest import SetOption
 from tests.faults import unreachable
@@ -308,7 +308,6 @@ def reset(ada: User) -> None:
         issue_reset_token(ada, now=now),
         "another correct horse",
         MAIL_CONTEXT,
-        end_keys=delete_keys_of,
         now=now,
     )
 

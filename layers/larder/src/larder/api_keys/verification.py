@@ -17,7 +17,7 @@ from larder.api_keys.ended import ended_with_membership, ended_with_team, ended_
 from larder.api_keys.known import KnownCredential, known_credentials
 from larder.api_keys.models import ApiKey, Permissions, Refusal, Verification
 from larder.clock import to_ms
-from larder.concurrency import attempts, running, submit
+from larder.concurrency import attempts, in_parallel, submit
 from larder.deadline import at_end_of_request, one_try
 from larder.errors import (
     MissingPermission,
@@ -95,7 +95,7 @@ def verify_presented(
     where = (known.bound_to or known.holder_id, known.holder_id)
     count = partial(verify, key_hash, required, now=now, with_metadata=with_metadata)
     if known.is_counted:
-        with running(membership_of, *where) as reading:
+        with in_parallel(membership_of, *where) as reading:
             verification = count()
         membership, stored = reading.result(), verification.key
     else:

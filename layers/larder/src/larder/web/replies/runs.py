@@ -6,17 +6,19 @@ from itertools import zip_longest
 from typing import Literal, NotRequired, TypedDict
 
 from larder.clock import Milliseconds, to_iso_date, to_ms
-from larder.explanations.models import Explained, NoCauses
-from larder.misses.causes import Class, Kind
-from larder.misses.hints import Hint
-from larder.misses.reasons import Reason
-from larder.misses.records import CauseJson, ComparisonJson
-from larder.runs.causes import Reader
-from larder.runs.history import History
-from larder.runs.models import (
+from larder.usage.models import Period
+from larder.web.replies.artifacts import WriterJson
+from larder.web.replies.usage import PeriodJson
+from larder.why.causes import Class, Kind
+from larder.why.figures import Reader
+from larder.why.hints import Hint
+from larder.why.history import History
+from larder.why.models import (
     BuiltAgain,
     CauseFigures,
     DeletedRuns,
+    Explained,
+    NoCauses,
     Outcome,
     Repeats,
     Run,
@@ -25,9 +27,8 @@ from larder.runs.models import (
     TaskFigures,
     Totals,
 )
-from larder.usage.models import Period
-from larder.web.replies.artifacts import WriterJson
-from larder.web.replies.usage import PeriodJson
+from larder.why.reasons import Reason
+from larder.why.records import CauseJson, ComparisonJson
 
 _Outcome = Literal["localHit", "remoteHit", "built", "failed"]
 _OUTCOMES: Mapping[str, _Outcome] = {
@@ -267,22 +268,22 @@ def history_json(history: History, stored: Container[str]) -> TaskHistoryJson:
         "complete": history.complete,
         "hashes": [
             {
-                "package": one.package,
-                "task": one.task,
-                "hash": one.hash,
-                "firstAt": to_ms(one.first_at),
-                "lastAt": to_ms(one.last_at),
-                "built": one.built,
-                "hits": one.hits,
-                "builtMs": one.built_ms,
-                "branches": one.branches,
-                "shas": one.shas,
-                "ci": one.cis,
-                "stored": one.hash in stored,
-                "cause": one.cause,
-                "reason": one.reason,
+                "package": figures.package,
+                "task": figures.task,
+                "hash": figures.hash,
+                "firstAt": to_ms(figures.first_at),
+                "lastAt": to_ms(figures.last_at),
+                "built": figures.built,
+                "hits": figures.hits,
+                "builtMs": figures.built_ms,
+                "branches": figures.branches,
+                "shas": figures.shas,
+                "ci": figures.cis,
+                "stored": figures.hash in stored,
+                "cause": figures.cause,
+                "reason": figures.reason,
             }
-            for one in history.hashes
+            for figures in history.hashes
         ],
     }
 
@@ -348,11 +349,11 @@ def runs_json(
             "totals": _totals_json(figures.totals),
             "count": len(figures.tasks),
             "tasks": [
-                _task_json(one, figures.repeats.get((one.package, one.task), _NO_REPEATS))
-                for one in figures.tasks[:MAX_TASK_FIGURES]
+                _task_json(task, figures.repeats.get((task.package, task.task), _NO_REPEATS))
+                for task in figures.tasks[:MAX_TASK_FIGURES]
             ],
-            "causes": [_cause_json(one) for one in figures.causes],
-            "again": [_again_json(one) for one in figures.again],
+            "causes": [_cause_json(cause) for cause in figures.causes],
+            "again": [_again_json(again) for again in figures.again],
         }
     return body
 
@@ -379,42 +380,42 @@ def _run_json(run: Run, reader: Reader) -> RunJson:
         "reporter": {"id": run.reporter.credential_id, "userId": run.reporter.holder_id},
         "topCauses": [
             {
-                "kind": one["kind"],
-                "subject": one["subject"],
-                "task": one["task"],
-                "tasks": one["directCount"] + one["below"],
+                "kind": cause["kind"],
+                "subject": cause["subject"],
+                "task": cause["task"],
+                "tasks": cause["directCount"] + cause["below"],
             }
-            for one in (explanation["causes"][:_MAX_NAMES] if explanation else [])
+            for cause in (explanation["causes"][:_MAX_NAMES] if explanation else [])
         ],
         "sameHash": explanation["sameHashCount"] if explanation else 0,
     }
 
 
-def _cause_json(one: CauseFigures) -> CauseFiguresJson:
+def _cause_json(cause: CauseFigures) -> CauseFiguresJson:
     return {
-        "kind": one.kind,
-        "subject": one.subject,
-        "task": one.task,
-        "how": one.how,
-        "more": one.more,
-        "class": one.class_,
-        "hint": one.hint,
-        "advice": one.advice,
-        "runs": one.runs,
-        "tasks": one.tasks,
-        "buildMs": one.build_ms,
-        "atSameCommit": one.at_same_commit,
-        "outsideCi": one.outside_ci,
+        "kind": cause.kind,
+        "subject": cause.subject,
+        "task": cause.task,
+        "how": cause.how,
+        "more": cause.more,
+        "class": cause.class_,
+        "hint": cause.hint,
+        "advice": cause.advice,
+        "runs": cause.runs,
+        "tasks": cause.tasks,
+        "buildMs": cause.build_ms,
+        "atSameCommit": cause.at_same_commit,
+        "outsideCi": cause.outside_ci,
     }
 
 
-def _again_json(one: BuiltAgain) -> BuiltAgainJson:
+def _again_json(again: BuiltAgain) -> BuiltAgainJson:
     return {
-        "reason": one.reason,
-        "builds": one.builds,
-        "buildMs": one.build_ms,
-        "tasks": list(one.tasks)[:_MAX_NAMES],
-        "taskCount": len(one.tasks),
+        "reason": again.reason,
+        "builds": again.builds,
+        "buildMs": again.build_ms,
+        "tasks": list(again.tasks)[:_MAX_NAMES],
+        "taskCount": len(again.tasks),
     }
 
 
@@ -430,18 +431,18 @@ def _totals_json(totals: Totals) -> RunTotalsJson:
     }
 
 
-def _task_json(one: TaskFigures, repeats: Repeats) -> TaskJson:
+def _task_json(task: TaskFigures, repeats: Repeats) -> TaskJson:
     return {
-        "package": one.package,
-        "task": one.task,
-        "runs": one.runs,
-        "localHits": one.local_hits,
-        "remoteHits": one.remote_hits,
-        "built": one.built,
-        "failed": one.failed,
-        "builtMs": one.built_ms,
-        "longestMs": one.longest_ms,
-        "timeSavedMs": one.saved_ms,
+        "package": task.package,
+        "task": task.task,
+        "runs": task.runs,
+        "localHits": task.local_hits,
+        "remoteHits": task.remote_hits,
+        "built": task.built,
+        "failed": task.failed,
+        "builtMs": task.built_ms,
+        "longestMs": task.longest_ms,
+        "timeSavedMs": task.saved_ms,
         "hashes": repeats.hashes,
         "repeated": repeats.repeated,
         "repeatedMs": repeats.repeated_ms,
