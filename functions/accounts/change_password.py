@@ -4,7 +4,7 @@ from larder import clock
 from larder.accounts import sign_in
 from larder.accounts.models import PasswordChange
 from larder.accounts.user_json import user_json
-from larder.api_keys.service import delete_keys_of
+from larder.api_keys.keys import delete_keys_of
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.bodies.credentials import password_change

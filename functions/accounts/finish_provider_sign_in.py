@@ -3,7 +3,7 @@ from typing import Annotated
 from larder import clock
 from larder.accounts import provider_sign_in
 from larder.actor import Actor, by_provider
-from larder.api_keys.service import delete_keys_of, delete_keys_of_member
+from larder.api_keys.keys import delete_keys_of, delete_keys_of_member
 from larder.sso.callback import NO_COOKIE, CallbackRequest
 from larder.sso.refusals import SignInRefused
 from larder.web.app import better_auth_api, lambda_handler

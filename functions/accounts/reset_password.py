@@ -2,7 +2,7 @@ from typing import Annotated
 
 from larder import clock
 from larder.accounts import password_resets
-from larder.api_keys.service import delete_keys_of
+from larder.api_keys.keys import delete_keys_of
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.bodies.credentials import NewPassword, new_password

@@ -2,8 +2,8 @@ from typing import Annotated
 
 from larder import clock
 from larder.accounts.team_notices import notify_owners_of_protection
-from larder.api_keys import manage, service
-from larder.api_keys.changes import NewKey, Rotation
+from larder.api_keys import keys, self_service
+from larder.api_keys.properties import NewKey, Rotation
 from larder.teams.models import TeamMembership
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
@@ -36,8 +36,8 @@ def create_api_key(
 ) -> JsonResponse[CreatedApiKeyJson | ProtectingApiKeyJson]:
     """Create a key. The reply holds the only copy of it."""
     now = clock.now()
-    trust = manage.first_trust(principal, new, protect=protects)
-    key, raw = manage.grant_key(
+    trust = self_service.first_trust(principal, new, protect=protects)
+    key, raw = self_service.grant_key(
         principal,
         new,
         by=None if owner is None else owner.member,
@@ -55,7 +55,7 @@ def create_api_key(
         notify_owners_of_protection(key.team_id, mail_context)
     notify_if_trusted(key, principal, mail_context)
     notify_if_never_expires(key, principal, mail_context)
-    service.delete_expired_keys_if_due(now=now)
+    keys.delete_expired_keys_if_due(now=now)
     return json_response(created_key_json(key, raw, protects_team=trust.protects))
 
 

@@ -13,7 +13,7 @@ from larder import clock
 from larder.accounts import password_resets, service, sessions
 from larder.accounts.models import Account, PasswordChange, User
 from larder.accounts.sign_in import SignIn, sign_in
-from larder.api_keys.service import delete_keys_of
+from larder.api_keys.keys import delete_keys_of
 from larder.errors import (
     InvalidEmailOrPassword,
     InvalidLinkToken,

@@ -8,11 +8,11 @@ from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.service import read_account
 from larder.api_keys import repository
-from larder.api_keys.changes import KeyChanges, NewKey
-from larder.api_keys.manage import grant_key, update_key
+from larder.api_keys.keys import find_key, list_keys
 from larder.api_keys.models import UNREAD, ApiKey
+from larder.api_keys.properties import KeyChanges, NewKey
 from larder.api_keys.repository import API_KEYS
-from larder.api_keys.service import find_key, list_keys
+from larder.api_keys.self_service import grant_key, update_key
 from larder.api_keys.verification import verify
 from larder.errors import InvalidValue, KeyNotFound
 from larder.tables import commit

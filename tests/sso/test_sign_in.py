@@ -27,7 +27,7 @@ from larder.accounts.service import (
 )
 from larder.accounts.sessions import list_sessions, start_session
 from larder.accounts.sign_in import give_account
-from larder.api_keys.service import delete_keys_of, delete_keys_of_member
+from larder.api_keys.keys import delete_keys_of, delete_keys_of_member
 from larder.audit.service import read_entries
 from larder.errors import LastAccount
 from larder.sso import service

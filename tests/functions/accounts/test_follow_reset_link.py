@@ -8,7 +8,7 @@ from larder import clock
 from larder.accounts.link_tokens import issue_callback_token
 from larder.accounts.models import User
 from larder.accounts.password_resets import issue_reset_token, reset_password
-from larder.api_keys.service import delete_keys_of
+from larder.api_keys.keys import delete_keys_of
 from tests.conftest import SetOption
 from tests.functions.accounts.conftest import MAIL_CONTEXT
 from tests.mailbox import Mailbox

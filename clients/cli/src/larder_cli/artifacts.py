@@ -252,7 +252,7 @@ def writer(team: str, id: str, as_json: bool) -> None:
 
     This is a run of a CI job, or an API key.
     """
-    from larder.api_keys.service import find_key
+    from larder.api_keys.keys import find_key
     from larder.audit.service import tokens
 
     found = require_team(team)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from larder import clock
-from larder.api_keys.changes import NewKey
 from larder.api_keys.models import CACHE_ACTIONS, OWN_ACTIONS, TRUST, ApiKey, RateLimit, Refill
+from larder.api_keys.properties import NewKey
 from larder.errors import InvalidValue
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.mail_context import notify, operator_mail_context
@@ -193,7 +193,7 @@ def _refill(remaining: int | None, amount: int | None, interval_ms: int | None) 
 
 
 def _rate_limit(max_requests: int | None, window_ms: int | None) -> RateLimit | None:
-    from larder.api_keys.service import default_rate_limit
+    from larder.api_keys.keys import default_rate_limit
 
     if max_requests is None:
         if window_ms is not None:
@@ -222,7 +222,7 @@ def _warn_of_unknown(key: ApiKey) -> None:
 
 
 def _default_resources(user_id: str) -> Collection[str]:
-    from larder.api_keys.service import default_permissions
+    from larder.api_keys.keys import default_permissions
 
     return tuple(default_permissions(user_id, None))
 
@@ -384,7 +384,7 @@ def create(
 ) -> None:
     """Create a key and print it. The key is shown only once."""
     from larder.accounts.team_notices import notify_owners_of_key
-    from larder.api_keys import service
+    from larder.api_keys.keys import create_key
     from larder.teams.protection import NO_TRUST, confirm, first_trust
 
     if owned_by_team and (team is None or user is not None):
@@ -430,7 +430,7 @@ def create(
         rate_limit=rate_limit,
     )
     try:
-        key, raw = service.create_key(new, trust=trust, now=clock.now())
+        key, raw = create_key(new, trust=trust, now=clock.now())
         confirm(trust)
     except InvalidValue as refused:
         option = _OPTIONS.get(refused.field, f"--{refused.field}")
@@ -467,17 +467,17 @@ def list_(user: str | None, team: str | None, as_json: bool) -> None:
     `start` shows how each key begins; Larder does not show complete keys. The list of a team says which former members
     still know a key.
     """
-    from larder.api_keys import service
+    from larder.api_keys.keys import list_keys
 
     if (user is None) == (team is None):
         raise click.UsageError("give either --user or --team, the owner of the keys")
     if user is not None:
         owner = require_user(user)
-        found = service.list_keys(owner.id)
+        found = list_keys(owner.id)
         empty = f"{owner.email} has no keys: `larder keys create --user {owner.email}` makes one"
     else:
         owning = require_team(team or "")
-        found = service.list_keys(owning.id)
+        found = list_keys(owning.id)
         empty = (
             f"{owning.slug} owns no keys: `larder keys create --team {owning.slug} --owned-by-team`"
             " makes one"
@@ -504,9 +504,9 @@ def list_(user: str | None, team: str | None, as_json: bool) -> None:
 @json_option
 def show(key_id: str, as_json: bool) -> None:
     """Show the key with the id KEY_ID, with all its limits. Larder does not show the key itself."""
-    from larder.api_keys import service
+    from larder.api_keys.keys import find_key
 
-    key = service.find_key(key_id)
+    key = find_key(key_id)
     if key is None:
         raise _no_such_key(key_id)
     known = _knowers([key])[key.id]
@@ -549,17 +549,17 @@ def rotate(key_id: str, overlap: int, to_team: bool, as_json: bool) -> None:
     Prints the new key. It is shown only once. It has the same owner, name, team, permissions and limits. Its lifetime
     starts again.
     """
-    from larder.api_keys import service
+    from larder.api_keys.keys import find_key, rotate_key
     from larder.api_keys.ownership import rotate_to_team
 
     now = clock.now()
-    change = rotate_to_team if to_team else service.rotate_key
+    change = rotate_to_team if to_team else rotate_key
     made = change(key_id, overlap_s=overlap, now=now)
     if made is None:
         raise _no_such_key(key_id)
     key, raw = made
     # Its own expiry may come before the end of the overlap.
-    old = service.find_key(key_id)
+    old = find_key(key_id)
     old_ends_at = now if old is None else old.expires_at
     old_record = {"old_id": key_id, "old_expires_at": old_ends_at}
     if as_json:
@@ -595,9 +595,9 @@ def delete_expired(as_json: bool) -> None:
 
     Larder rejects expired keys at once, and deletes them every hour.
     """
-    from larder.api_keys import service
+    from larder.api_keys.keys import delete_expired_keys
 
-    print_record({"deleted": service.delete_expired_keys(now=clock.now())}, as_json=as_json)
+    print_record({"deleted": delete_expired_keys(now=clock.now())}, as_json=as_json)
 
 
 @keys.command("revoke", epilog=examples("larder keys revoke 3QbT..."))
@@ -605,9 +605,9 @@ def delete_expired(as_json: bool) -> None:
 @json_option
 def revoke(key_id: str, as_json: bool) -> None:
     """Delete the key with the id KEY_ID. Larder rejects it from the next request on."""
-    from larder.api_keys import service
+    from larder.api_keys.keys import find_key, revoke_key
 
-    key = service.find_key(key_id)
-    if key is None or not service.revoke_key(key):
+    key = find_key(key_id)
+    if key is None or not revoke_key(key):
         raise _no_such_key(key_id)
     print_record({"id": key_id, "revoked": True}, as_json=as_json)

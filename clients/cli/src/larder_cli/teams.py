@@ -416,7 +416,7 @@ def remove_member(team: str, email: str, rotate_known: bool, as_json: bool) -> N
 
     Lists the keys of the team that the user knows and the rules that they added, and mails them to the owners.
     """
-    from larder.api_keys.service import delete_keys_of_member
+    from larder.api_keys.keys import delete_keys_of_member
     from larder.teams import members
     from larder.trust.makers import notify_of_member, traces_in
 

@@ -237,7 +237,7 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
     """
     from larder.accounts import service, sign_in
     from larder.accounts.addresses import canonical
-    from larder.api_keys.service import delete_keys_of
+    from larder.api_keys.keys import delete_keys_of
     from larder.sso.service import provider_of_address
     from larder.teams.members import leave_teams
     from larder.trust.makers import notify_of_user

@@ -96,7 +96,7 @@ class ApiKey:
     A team's own key acts with the role `role_cap`. `made_by` is the user who made it, None for the operator. `known_to`
     are the users who have seen the secret.
 
-    A key that its maker left behind (`orphans`) has `orphaned_at`, when its grace began. `expires_at` is then the end
+    A key that its maker left behind (`ownership`) has `orphaned_at`, when its grace began. `expires_at` is then the end
     of the grace, and `ordinary_end` the expiry that the key had.
 
     `scope` is set if it does not follow from the id: the own scope of the key's user, of the key that it replaced or of

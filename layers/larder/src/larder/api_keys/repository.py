@@ -7,14 +7,17 @@ Three attributes exist so that the same write verifies every key. `has_allowance
 decreases below 0 for unlimited keys. `refill_at` is when the next refill is due (`NEVER` without one). `window_ends_at`
 is when the window of the rate limit ends.
 
-A deployment can rename attributes of a key. `API_KEYS` translates them; this module uses the default names.
+A deployment can rename attributes of a key, for other programs that read the table, but not keys of the table and of
+its indexes, because the template fixes them. `API_KEYS` translates the names; this module uses the default ones.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from larder.api_keys.models import (
@@ -27,7 +30,6 @@ from larder.api_keys.models import (
     RateLimit,
     Refill,
 )
-from larder.api_keys.schema import attribute_names
 from larder.clock import from_ms, to_ms
 from larder.concurrency import attempts, map_concurrently, running
 from larder.conditions import (
@@ -45,7 +47,7 @@ from larder.conditions import (
 )
 from larder.errors import Contention, KeyLimitReached, TryAgain
 from larder.instance import Remembered
-from larder.settings import settings
+from larder.settings import SettingsError, environment_name, settings
 from larder.tables import (
     IDENTITY,
     TEAMS,
@@ -62,6 +64,62 @@ from larder.tables import (
     try_commit,
 )
 from larder.teams.models import Role
+
+_OPTION = "api_key_schema"
+_ATTRIBUTES = {
+    "name": "name",
+    "start": "start",
+    "prefix": "prefix",
+    "refillInterval": "refill_interval",
+    "refillAmount": "refill_amount",
+    "lastRefillAt": "last_refill_at",
+    "enabled": "enabled",
+    "rateLimitEnabled": "rate_limit_enabled",
+    "rateLimitTimeWindow": "rate_limit_window",
+    "rateLimitMax": "rate_limit_max",
+    "requestCount": "request_count",
+    "remaining": "remaining",
+    "lastRequest": "last_request",
+    "updatedAt": "updated_at",
+    "permissions": "permissions",
+    "metadata": "metadata",
+}
+"""Fields of the record whose attributes can be renamed, and the default names of these attributes."""
+
+_FIXED = frozenset(
+    {
+        *("key_hash", "id", "user_id", "team_id", "created_at", "expires_at", "expiring"),
+        *("password_version", "has_metadata"),
+        *("has_allowance", "refill_at", "window_ends_at", "not_before"),
+        *("scope", "rule_id", "rule_version", "rule_team", "run", "uses"),
+        *("owned_by", "made_by", "known_to", "role_cap"),
+    }
+)
+
+
+def attribute_names() -> Mapping[str, str]:
+    """The renamed attributes: the default name of each, and its name in this deployment."""
+    return _parse(settings().api_key_schema)
+
+
+@cache
+def _parse(option: str) -> Mapping[str, str]:
+    def error(rule: str) -> SettingsError:
+        return SettingsError(f"{environment_name(_OPTION)} {rule}")
+
+    try:
+        renamed = json.loads(option)
+    except ValueError:
+        raise error("must be JSON") from None
+    if not isinstance(renamed, dict) or not all(isinstance(name, str) for name in renamed.values()):
+        raise error("must map fields of the record to names of attributes")
+    if unknown := sorted(renamed.keys() - _ATTRIBUTES.keys()):
+        raise error(f"cannot rename {', '.join(unknown)}; it can {', '.join(_ATTRIBUTES)}")
+    names = [renamed.get(field, attribute) for field, attribute in _ATTRIBUTES.items()]
+    if "" in names or len({*names, *_FIXED}) < len(names) + len(_FIXED):
+        raise error("must give each attribute a name that no other has")
+    return MappingProxyType({_ATTRIBUTES[field]: name for field, name in renamed.items()})
+
 
 API_KEYS = Table(lambda: settings().api_keys_table, "key_hash", renamed=attribute_names)
 _BESIDE_KEYS = Table(API_KEYS.name, "key_hash")

@@ -11,11 +11,10 @@ from pydantic import (
     StringConstraints,
 )
 
-from larder.api_keys import manage
-from larder.api_keys.changes import UNSET, KeyChanges, NewKey, Rotation, Unset
+from larder.api_keys import self_service
+from larder.api_keys.keys import default_rate_limit
 from larder.api_keys.models import Permissions, RateLimit, Refill
-from larder.api_keys.rules import MAX_WORD_LENGTH
-from larder.api_keys.service import default_rate_limit
+from larder.api_keys.properties import MAX_WORD_LENGTH, UNSET, KeyChanges, NewKey, Rotation, Unset
 from larder.api_keys.verification import presented_form
 from larder.teams.models import TeamMembership
 from larder.teams.slugs import parse_team_id
@@ -199,7 +198,7 @@ def owning_team(
     """
     if not body.organizationId:
         return None
-    return manage.managed_team(principal, body.organizationId)
+    return self_service.managed_team(principal, body.organizationId)
 
 
 def new_key(

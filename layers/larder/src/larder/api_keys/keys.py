@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 from larder.actor import Actor
 from larder.api_keys import repository
-from larder.api_keys.changes import NewKey
-from larder.api_keys.checksums import CHECKSUM_LENGTH, with_checksum
 from larder.api_keys.models import (
     NEVER_OF_A_TEAM,
     ApiKey,
@@ -22,8 +20,9 @@ from larder.api_keys.models import (
     role_cap_of,
     scope_of_user,
 )
-from larder.api_keys.rules import (
+from larder.api_keys.properties import (
     VERCELS_OWN,
+    NewKey,
     check_expires_in,
     check_limits,
     check_metadata,
@@ -32,15 +31,12 @@ from larder.api_keys.rules import (
     check_prefix,
     check_team_permissions,
 )
-from larder.api_keys.verification import TOKEN, stored_form
+from larder.api_keys.verification import CHECKSUM_LENGTH, TOKEN, stored_form, with_checksum
+from larder.audit.models import Action
+from larder.audit.service import audited
 from larder.concurrency import attempts, map_concurrently
 from larder.deadline import short_deadline
-from larder.errors import (
-    InvalidValue,
-    KeyNotFound,
-    NotSignedIn,
-    TryAgain,
-)
+from larder.errors import InvalidValue, KeyNotFound, NotSignedIn, TryAgain
 from larder.extensions import RequestContext, hook
 from larder.hashing import is_random_id, random_id, random_letters
 from larder.settings import SettingsError, environment_name, settings
@@ -50,6 +46,7 @@ if TYPE_CHECKING:
     # Builds use keys, and start faster without the account modules.
     from larder.accounts.models import User
     from larder.tables import Write
+
 
 CLEAN_UP_SECONDS = 10
 """The least time between two automatic deletions of expired keys (docs/clients/better-auth.md#allowance-and-refill)."""
@@ -198,12 +195,11 @@ def store_key(
     TryAgain if it has changed, or if one of `also`, other writes of the transaction, fails. `trust` is what the key
     does to its team. Raises KeyLimitReached.
     """
-    from larder.api_keys import audited
-
     generation = None if maker is None else maker.session_generation
-    entries = (
-        audited.created(key, actor) if replaces is None else audited.rotated(replaces, key, actor)
-    )
+    if replaces is None:
+        entries = audit_entries(Action.KEY_CREATED, key, actor)
+    else:
+        entries = audit_entries(Action.KEY_ROTATED, replaces, actor, successor=key.id)
     writes = (*entries, *ending, *trust.writes, *also)
     store = partial(
         repository.add,
@@ -285,9 +281,7 @@ def find_key(key_id: str) -> ApiKey | None:
 
 def revoke_key(key: ApiKey, *, actor: Actor | None = None) -> bool:
     """Delete a key; no verification succeeds afterwards. False if it is deleted already, as by its last use."""
-    from larder.api_keys import audited
-
-    return repository.delete(key.key_hash, *audited.deleted(key, actor))
+    return repository.delete(key.key_hash, *audit_entries(Action.KEY_DELETED, key, actor))
 
 
 def revoke_ci_token(key_hash: str | None) -> ApiKey | None:
@@ -394,7 +388,7 @@ def delete_keys_created_until(user_id: str, moment: datetime) -> None:
 def delete_keys_of_member(team_id: str, user_id: str) -> None:
     """Delete the keys that a former member bound to the team.
 
-    They have ended anyway, even if the user joins again (`ended.py`). So a failure is not raised: the member has been
+    They have ended anyway, even if the user joins again (`validity`). So a failure is not raised: the member has been
     removed.
     """
     with suppress(TryAgain):
@@ -459,3 +453,15 @@ def default_permissions(user_id: str, ctx: RequestContext | None) -> Permissions
         else own(user_id=user_id, ctx=ctx)
     )
     return {str(resource): tuple(map(str, actions)) for resource, actions in defaults.items()}
+
+
+def audit_entries(
+    action: Action, key: ApiKey, actor: Actor | None, **details: str
+) -> "list[Write]":
+    """One for the user of the key, if it has one, and one for its team, so that each of them finds it."""
+    of_user = [key.user_id] if key.has_user else []
+    owners = of_user if key.team_id is None else [*of_user, key.team_id]
+    return [
+        audited(owner, action, key.id, actor, name=key.name or key.start, details=details)
+        for owner in owners
+    ]
