@@ -415,6 +415,7 @@ def test_schema_applies_to_every_operation_on_a_key(cloud: Cloud, option: SetOpt
         ('{"name": ""}', "a name that no other has"),
         ('{"name": "prefix"}', "a name that no other has"),
         ('{"name": "refill_at"}', "a name that no other has"),
+        ('{"name": "orphaned_at"}', "a name that no other has"),
         ('{"name": "x", "start": "x"}', "a name that no other has"),
     ],
 )

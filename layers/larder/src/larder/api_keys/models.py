@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from larder.clock import to_ms
 from larder.errors import Unauthenticated
+from larder.records import Name
 from larder.teams.models import SHARED_SCOPE, Role, is_team_id
 
 Permissions = Mapping[str, tuple[str, ...]]
@@ -64,17 +65,17 @@ UNREAD: Literal[Unread.UNREAD] = Unread.UNREAD
 class RateLimit:
     """At most `max_requests` verifications in a window of `window_ms`, counted while `enabled`."""
 
-    enabled: bool
-    window_ms: int
-    max_requests: int
+    enabled: Annotated[bool, Name("rate_limit_enabled")]
+    window_ms: Annotated[int, Name("rate_limit_window", "rateLimitTimeWindow")]
+    max_requests: Annotated[int, Name("rate_limit_max")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refill:
     """Adds `amount` to the allowance every `interval_ms`, at the first use after it is due."""
 
-    interval_ms: int
-    amount: int
+    interval_ms: Annotated[int, Name("refill_interval")]
+    amount: Annotated[int, Name("refill_amount")]
 
     def due_after(self, moment: datetime) -> datetime:
         """When a refill is due whose interval begins at `moment`."""
@@ -105,7 +106,7 @@ class ApiKey:
 
     id: str
     key_hash: str
-    holder_id: str
+    holder_id: Annotated[str, Name("user_id", "referenceId")]
     team_id: str | None
     name: str | None
     start: str | None
@@ -124,13 +125,13 @@ class ApiKey:
     created_at: datetime
     updated_at: datetime
     last_request: datetime | None
-    password_version: int = 0
+    password_version: Annotated[int, Name(absent=0)] = 0
     scope: str | None = None
     rule_id: str | None = None
     rule_version: int | None = None
     run: Mapping[str, str] | None = None
     made_by: str | None = None
-    known_to: tuple[str, ...] = ()
+    known_to: Annotated[tuple[str, ...], Name(absent=())] = ()
     role_cap: Role | None = None
     orphaned_at: datetime | None = None
     ordinary_end: datetime | None = None
@@ -220,11 +221,12 @@ class LoginCode:
     """
 
     code_hash: str
-    user_id: str
-    team_id: str
+    # Not `user_id`, because the index `by_user` must contain only keys.
+    user_id: Annotated[str, Name("login_user")]
+    team_id: Annotated[str, Name("login_team")]
     expires_at: datetime
-    password_version: int | None
-    session_generation: int | None
+    password_version: Annotated[int | None, Name("login_password_version")]
+    session_generation: Annotated[int | None, Name("login_session_generation")]
 
 
 class KeyPage(NamedTuple):
