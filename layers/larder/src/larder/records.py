@@ -7,18 +7,20 @@ outer one.
 Times are stored in milliseconds, enumerations by their value, tuples as lists. None is not stored.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
-from operator import attrgetter
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast, get_args, get_origin
 
 from larder.clock import IsoTime, from_ms, to_iso, to_ms
 
 T = TypeVar("T")
 Convert = Callable[[Any], Any]
+
+_PLAIN = frozenset({str, int, bool, type(None)})
 
 
 class Name:
@@ -51,7 +53,7 @@ class Form(Generic[T]):
 
     def __init__(self, record: type[T], *, apart: Collection[str] = ()) -> None:
         self._record = record
-        self._plain: list[tuple[_Field, Convert, Convert]] = []
+        self._plain: list[tuple[_Field, Convert]] = []
         self._inner: list[tuple[str, Form[Any]]] = []
         self.names: dict[str, str] = {}
         """The attributes by their JSON names."""
@@ -63,16 +65,16 @@ class Form(Generic[T]):
                 self._inner.append((field.name, inner))
                 self.names |= inner.names
             else:
-                self._plain.append((field, _writer(field.hint, to_ms), _parser(field.hint)))
+                self._plain.append((field, _parser(field.hint)))
                 self.names[field.json] = field.attribute
 
     def item(self, record: T) -> dict[str, Any]:
         """The attributes of the record. Those that are not stored are None."""
         item: dict[str, Any] = {}
-        for field, write, _ in self._plain:
+        for field, _ in self._plain:
             value = getattr(record, field.name)
             is_absent = value is None or value == field.absent
-            item[field.attribute] = None if is_absent else write(value)
+            item[field.attribute] = None if is_absent else _plain(value, to_ms)
         for name, inner in self._inner:
             value = getattr(record, name)
             item |= dict.fromkeys(inner.names.values()) if value is None else inner.item(value)
@@ -80,7 +82,7 @@ class Form(Generic[T]):
 
     def record(self, item: Mapping[str, Any], **apart: Any) -> T:
         """The record of an item. Raises KeyError if a field that cannot be None has no attribute."""
-        for field, _, parse in self._plain:
+        for field, parse in self._plain:
             if field.optional and field.attribute not in item:
                 apart[field.name] = field.absent
             else:
@@ -92,45 +94,58 @@ class Form(Generic[T]):
 
 
 def shaped(shape: type[T], record: object, **own: object) -> T:
-    """A record in the shape of a reply, which is a TypedDict. `own` has what is not a field of the record.
+    """A record in the shape of a reply, which is a TypedDict. `own` has what is not a field or property of the record.
 
-    Tests compare every reply with its shape.
+    Times get the format that the shape says. Tests compare every reply with its shape.
     """
     types: Any = (shape, type(record))
-    readers = _readers(*types)
-    return cast(T, {name: own[name] if name in own else readers[name](record) for name in readers})
+    shown = {
+        name: _plain(own[name] if name in own else _value_at(path, record), write_time)
+        for name, (path, write_time) in _readers(*types).items()
+    }
+    return cast(T, shown)
+
+
+def _value_at(path: tuple[str, ...], record: Any) -> Any:
+    for name in path:
+        record = None if record is None else getattr(record, name)
+    return record
 
 
 @cache
-def _readers(shape: Any, record: Any) -> dict[str, Convert]:
-    """How each field of the shape is read from the record."""
-    known = _json_fields(record)
-    hints = shape.__annotations__.items()
-    return {name: _reader(*known.get(name, ((name,), None)), shown=hint) for name, hint in hints}
+def _readers(shape: Any, record: Any) -> dict[str, tuple[tuple[str, ...], Convert]]:
+    """The path in the record of each field of the shape, and the format of its times."""
+    known = _paths(record) if is_dataclass(record) else {}
+    return {
+        name: (
+            known.get(name, (re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), name),)),
+            to_iso if IsoTime in (hint, *get_args(hint)) else to_ms,
+        )
+        for name, hint in shape.__annotations__.items()
+    }
 
 
-def _reader(path: tuple[str, ...], hint: Any, *, shown: Any) -> Convert:
-    """Reads the field at this path, with times in the format of the reply."""
-    write = _writer(hint, to_iso if IsoTime in (shown, *get_args(shown)) else to_ms)
-
-    def read(value: Any) -> Any:
-        for name in path:
-            value = None if value is None else getattr(value, name)
-        return None if value is None else write(value)
-
-    return read
-
-
-def _json_fields(record: type, *path: str) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """The paths and types of a record's fields by their JSON names."""
-    found: dict[str, tuple[tuple[str, ...], Any]] = {}
+def _paths(record: Any, *outer: str) -> dict[str, tuple[str, ...]]:
+    """The paths of a record's fields by their JSON names."""
+    found: dict[str, tuple[str, ...]] = {}
     for field in _fields_of(record):
-        place = (*path, field.name)
-        if is_dataclass(field.hint):
-            found |= _json_fields(cast(type, field.hint), *place)
-        else:
-            found[field.json] = (place, field.hint)
+        path = (*outer, field.name)
+        found |= _paths(field.hint, *path) if is_dataclass(field.hint) else {field.json: path}
     return found
+
+
+def _plain(value: Any, write_time: Convert) -> Any:
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, datetime):
+        return write_time(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [_plain(item, write_time) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(item, write_time) for name, item in value.items()}
+    return value
 
 
 def _fields_of(record: Any) -> list[_Field]:
@@ -155,24 +170,8 @@ def _field(name: str, hint: Any) -> _Field:
     )
 
 
-def _writer(hint: Any, write_time: Convert) -> Convert:
-    """Turns a value of this type into one for a table or for JSON."""
-    if hint is datetime:
-        return write_time
-    if _is_enum(hint):
-        return attrgetter("value")
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is tuple:
-        write = _writer(arguments[0], write_time)
-        return lambda values: [write(value) for value in values]
-    if origin is Mapping:
-        write = _writer(arguments[1], write_time)
-        return lambda values: {name: write(value) for name, value in values.items()}
-    return _same
-
-
 def _parser(hint: Any) -> Convert:
-    """Turns what a table has into a value of this type."""
+    """Turns a plain value into one of this type."""
     if hint is datetime:
         return from_ms
     if _is_enum(hint):

@@ -11,6 +11,7 @@ from larder.misses.causes import Class, Kind
 from larder.misses.hints import Hint
 from larder.misses.reasons import Reason
 from larder.misses.records import CauseJson, ComparisonJson
+from larder.records import shaped
 from larder.runs.causes import Reader
 from larder.runs.history import History
 from larder.runs.models import (
@@ -266,22 +267,7 @@ def history_json(history: History, stored: Container[str]) -> TaskHistoryJson:
     return {
         "complete": history.complete,
         "hashes": [
-            {
-                "package": one.package,
-                "task": one.task,
-                "hash": one.hash,
-                "firstAt": to_ms(one.first_at),
-                "lastAt": to_ms(one.last_at),
-                "built": one.built,
-                "hits": one.hits,
-                "builtMs": one.built_ms,
-                "branches": one.branches,
-                "shas": one.shas,
-                "ci": one.cis,
-                "stored": one.hash in stored,
-                "cause": one.cause,
-                "reason": one.reason,
-            }
+            shaped(TaskHashJson, one, ci=one.cis, stored=one.hash in stored)
             for one in history.hashes
         ],
     }
@@ -391,21 +377,7 @@ def _run_json(run: Run, reader: Reader) -> RunJson:
 
 
 def _cause_json(one: CauseFigures) -> CauseFiguresJson:
-    return {
-        "kind": one.kind,
-        "subject": one.subject,
-        "task": one.task,
-        "how": one.how,
-        "more": one.more,
-        "class": one.class_,
-        "hint": one.hint,
-        "advice": one.advice,
-        "runs": one.runs,
-        "tasks": one.tasks,
-        "buildMs": one.build_ms,
-        "atSameCommit": one.at_same_commit,
-        "outsideCi": one.outside_ci,
-    }
+    return shaped(CauseFiguresJson, one, **{"class": one.class_})
 
 
 def _again_json(one: BuiltAgain) -> BuiltAgainJson:
@@ -419,35 +391,20 @@ def _again_json(one: BuiltAgain) -> BuiltAgainJson:
 
 
 def _totals_json(totals: Totals) -> RunTotalsJson:
-    return {
-        "tasks": totals.tasks,
-        "localHits": totals.local_hits,
-        "remoteHits": totals.remote_hits,
-        "built": totals.built,
-        "failed": totals.failed,
-        "builtMs": totals.built_ms,
-        "timeSavedMs": totals.saved_ms,
-    }
+    return shaped(RunTotalsJson, totals, timeSavedMs=totals.saved_ms)
 
 
 def _task_json(one: TaskFigures, repeats: Repeats) -> TaskJson:
-    return {
-        "package": one.package,
-        "task": one.task,
-        "runs": one.runs,
-        "localHits": one.local_hits,
-        "remoteHits": one.remote_hits,
-        "built": one.built,
-        "failed": one.failed,
-        "builtMs": one.built_ms,
-        "longestMs": one.longest_ms,
-        "timeSavedMs": one.saved_ms,
-        "hashes": repeats.hashes,
-        "repeated": repeats.repeated,
-        "repeatedMs": repeats.repeated_ms,
-        "drift": repeats.drift,
-        "driftMs": repeats.drift_ms,
-    }
+    return shaped(
+        TaskJson,
+        one,
+        timeSavedMs=one.saved_ms,
+        hashes=repeats.hashes,
+        repeated=repeats.repeated,
+        repeatedMs=repeats.repeated_ms,
+        drift=repeats.drift,
+        driftMs=repeats.drift_ms,
+    )
 
 
 def _ms(moment: datetime | None) -> Milliseconds | None:
