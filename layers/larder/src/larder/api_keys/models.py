@@ -35,6 +35,11 @@ OWN_ACTIONS: Permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS
 """Every permission that Larder itself checks. Other resources belong to the deployment."""
 
 
+VERCELS_OWN = "vca_"
+"""The prefix of Vercel's tokens. turbo would send a token with this prefix to Vercel for an exchange
+(docs/clients/turbo.md#status-codes).
+"""
+
 MAX_NUMBER = 10**12
 """The upper bound of every number of a key: thirty years in milliseconds."""
 
@@ -108,23 +113,23 @@ class ApiKey:
     key_hash: str
     holder_id: Annotated[str, Name("user_id", "referenceId")]
     team_id: str | None
-    name: str | None
+    name: str | None = None
     start: str | None
     prefix: str | None
-    enabled: bool
+    enabled: bool = True
     permissions: Permissions
-    metadata: Any
-    remaining: int | None
-    refill: Refill | None
-    refill_due_at: datetime | None
-    last_refill_at: datetime | None
+    metadata: Any = None
+    remaining: int | None = None
+    refill: Refill | None = None
+    refill_due_at: datetime | None = None
+    last_refill_at: datetime | None = None
     rate_limit: RateLimit
-    request_count: int
+    request_count: int = 0
     window_ends_at: datetime
     expires_at: datetime | None
     created_at: datetime
     updated_at: datetime
-    last_request: datetime | None
+    last_request: datetime | None = None
     password_version: Annotated[int, Name(absent=0)] = 0
     scope: str | None = None
     rule_id: str | None = None

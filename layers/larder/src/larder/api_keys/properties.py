@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal
 
-from larder.api_keys.models import MAX_NUMBER, NEVER_OF_A_TEAM, Permissions, RateLimit, Refill
+from larder.api_keys.models import (
+    MAX_NUMBER,
+    NEVER_OF_A_TEAM,
+    VERCELS_OWN,
+    Permissions,
+    RateLimit,
+    Refill,
+)
 from larder.errors import (
     ExpiresInTooLarge,
     ExpiresInTooSmall,
@@ -95,11 +102,6 @@ MAX_METADATA_DEPTH = 20
 MAX_GRANTED = 100
 """The most resources that one key may have, and the most actions over all resources."""
 
-VERCELS_OWN = "vca_"
-"""The prefix of Vercel's tokens. turbo would send a token with this prefix to Vercel for an exchange
-(docs/clients/turbo.md#status-codes).
-"""
-
 MAX_PERMISSIONS_LENGTH = 10_000
 """In characters of JSON, as for metadata."""
 
@@ -109,6 +111,21 @@ MAX_WORD_LENGTH = 128
 _PREFIX = re.compile(r"[a-zA-Z0-9_.:~-]*")
 _PROTOTYPES = frozenset({"__proto__", "constructor", "prototype"})
 """Names that can change the prototype when a JavaScript program copies an object (prototype pollution)."""
+
+
+def check_new(
+    new: NewKey, *, prefix: str | None, permissions: Permissions, rate_limit: RateLimit
+) -> None:
+    """Check a new key, with the prefix, permissions and rate limit that it gets."""
+    check_name(new.name)
+    check_prefix(prefix)
+    if new.expires_in_s is not None:
+        check_expires_in(new.expires_in_s)
+    check_metadata(new.metadata)
+    check_permissions(permissions)
+    if new.user_id is None:
+        check_team_permissions(permissions)
+    check_limits(new.remaining, new.refill, rate_limit)
 
 
 def check_name(name: str | None) -> None:

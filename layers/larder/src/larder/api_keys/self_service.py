@@ -9,7 +9,7 @@ Users grant to a key only permissions that they hold themselves.
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from larder.api_keys import repository
 from larder.api_keys.keys import (
@@ -64,7 +64,7 @@ from larder.errors import (
 from larder.extensions import RequestContext
 from larder.teams import members, protection
 from larder.teams.models import Member, Role, TeamMembership
-from larder.teams.protection import NO_TRUST, FirstTrust
+from larder.teams.protection import NO_TRUST
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -105,27 +105,36 @@ def page_of_own_keys(
     return page_of_keys(team.id, limit=limit, offset=offset)
 
 
+class GrantedKey(NamedTuple):
+    """A new key, and its secret, which cannot be read again. `protects_team`: it is the first that its team trusts."""
+
+    key: ApiKey
+    raw: str
+    protects_team: bool
+
+
 def grant_key(
     principal: Principal,
     new: NewKey,
     *,
     by: Member | None = None,
-    trust: FirstTrust = NO_TRUST,
+    protect: bool = True,
     rotation: Rotation | None = None,
     fresh: bool = False,
     ctx: RequestContext | None = None,
     now: datetime,
-) -> tuple[ApiKey, str]:
-    """Create a key. Returns the record and the secret key, which cannot be read again.
+) -> GrantedKey:
+    """Create a key.
 
     With `rotation`, it replaces another key of the same user and team, which then ends. One transaction does both. A
     key that a team owns can also replace the key of a user that is bound to the team, and then gets its metadata too,
     if `new` has none. `by` is the member who makes a key that the team owns.
 
     Without `permissions`, the key gets the deployment's default, limited to what the principal holds. `ctx` is the
-    request, for functions of the integrator. `trust` is what `first_trust` says of the key. `fresh` is whether the user
-    has signed in recently, which a key with more than the cache needs requires. Raises InvalidValue, PermissionNotHeld,
-    NotATeamMember, SessionNotFresh, SessionRequired, KeyLimitReached, KeyNotFound, TryAgain.
+    request, for functions of the integrator. `protect` is whether the first key that its team trusts protects the team.
+    `fresh` is whether the user has signed in recently, which a key with more than the cache needs requires. Raises
+    InvalidValue, PermissionNotHeld, NotATeamMember, SessionNotFresh, SessionRequired, KeyLimitReached, KeyNotFound,
+    TryAgain.
     """
     if new.user_id is not None and not _ID.fullmatch(new.user_id):
         raise InvalidValue("user_id", "there is no such user")
@@ -141,6 +150,9 @@ def grant_key(
     old = None if rotation is None else _replaced(principal, rotation, key)
     if old is not None and old.has_user and key.owned_by_team and key.metadata is None:
         key = replace(key, metadata=repository.with_metadata(old).metadata)
+    trust = NO_TRUST
+    if new.team_id is not None and TRUST in (new.permissions or {}).get("artifacts", ()):
+        trust = protection.first_trust(new.team_id, protect=protect, actor=principal.actor)
     stored = store_key(
         key,
         maker=maker,
@@ -151,7 +163,7 @@ def grant_key(
         also=_still_managed(principal, key, by),
     )
     protection.confirm(trust)
-    return stored, raw
+    return GrantedKey(stored, raw, trust.protects)
 
 
 def _held_for(principal: Principal, key: ApiKey, ctx: RequestContext | None) -> Permissions | None:
@@ -191,14 +203,6 @@ def _replaced(principal: Principal, rotation: Rotation, new: ApiKey) -> ApiKey:
     if (old.user_id, old.team_id) != (new.user_id, new.team_id):
         raise InvalidValue("replaces", "must be a key of the same user and team as the new one")
     return old
-
-
-def first_trust(principal: Principal, new: NewKey, *, protect: bool) -> FirstTrust:
-    """What the new key does to its team if it is the first one that the team trusts (`teams.protection`)."""
-    team_id = new.team_id or principal.bound_to
-    if team_id is None or TRUST not in (new.permissions or {}).get("artifacts", ()):
-        return NO_TRUST
-    return protection.first_trust(team_id, protect=protect, actor=principal.actor)
 
 
 def get_key(principal: Principal, key_id: str, *, of_team: bool = False) -> ApiKey:

@@ -21,14 +21,14 @@ from zlib import crc32
 
 from larder.api_keys import repository
 from larder.api_keys.credential_cache import KnownCredential, known_credentials
-from larder.api_keys.models import ApiKey, Permissions, Refusal, Verification
+from larder.api_keys.models import VERCELS_OWN, ApiKey, Permissions, Refusal, Verification
 from larder.api_keys.validity import ended_with_membership, ended_with_team, ended_with_user
 from larder.clock import to_ms
 from larder.concurrency import attempts, running, submit
 from larder.deadline import at_end_of_request, one_try
 from larder.errors import MissingPermission, RateLimited, ReadOnly, TryAgain, Unauthenticated
 from larder.extensions import RequestContext, hook
-from larder.hashing import hash_key
+from larder.hashing import hash_key, random_letters
 from larder.settings import settings
 from larder.teams.state import membership_of, reading_membership
 
@@ -86,6 +86,21 @@ _NOTE_WAIT_S = 0.25
 _INVALID = Verification(key=None, refusal=Refusal.INVALID)
 
 TOKEN = re.compile(r"[\x21-\x7e]{64,256}")
+
+
+def generate(prefix: str) -> tuple[str, str]:
+    """A new key and its stored form."""
+    length, generator = settings().default_key_length, hook("generate_key")
+    if generator is None:
+        raw = with_checksum(prefix + random_letters(length - CHECKSUM_LENGTH))
+        return raw, stored_form(raw)
+    raw = generator(length=length, prefix=prefix)
+    if not isinstance(raw, str) or not TOKEN.fullmatch(raw) or raw.startswith(VERCELS_OWN):
+        raise generator.refused(
+            "must return 64 to 256 printable ASCII characters without spaces "
+            f"that do not begin with {VERCELS_OWN}"
+        )
+    return raw, stored_form(raw)
 
 
 def stored_form(raw: str) -> str:
