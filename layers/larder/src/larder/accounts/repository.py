@@ -1,17 +1,4 @@
-"""The identity table.
-
-| pk | sk | holds |
-|---|---|---|
-| `email#<canonical address>` | `user` | the user, found by address |
-| `email#<canonical address>` | `account#credential` | the account of a user who has a password: its hash |
-| user id | `user` | the same user, found by id, so that a session look-up needs only this item and the session |
-| user id | `account#<provider>` | the user's account at an identity provider |
-| `sso-subject#<SHA-256 of issuer, NUL and subject>` | `account` | the user and the id of that account |
-| user id | `session#<token hash>` | a session |
-| `session#<token hash>` | `session` | the user of a session; has no effect without the session's own item |
-| `reset#<token hash>` | `reset` | the user whose password a reset link can change |
-| `ending-keys` | user id | a note that a reset has to delete the user's keys: `since`, the time of the reset |
-| `ending-access` | user id | a note of the end of the access: `access_until`, `warn_at`, and `warned` after the mail |
+"""The users, accounts and sessions in the identity table (docs/data-model.md#identitytable-pk-sk).
 
 The items of a user and their account never differ: one transaction writes them, on condition of the user's version.
 Version 0.1.0 stored the hash in the user found by address. It is read from there, and the user's next change moves it.

@@ -1,10 +1,4 @@
-"""Invitations, stored in the table of teams.
-
-| pk | sk | holds |
-|---|---|---|
-| `team_...` | `invitation#<canonical address>` | the invited address, the member who invited it, and the role |
-| `invitation#<SHA-256 of token>` | `invitation` | the invitation of a token; has no effect once that is deleted |
-| `invited#<canonical address>` | `team_...` | that the team invites the address: sign-up asks with one read |
+"""Invitations, stored in the table of teams (docs/data-model.md#teamstable-pk-sk).
 
 An address has at most one invitation to a team: a new one replaces it. The team's item counts all invitations ever
 made. A write is conditional on the count that was read, so that parallel requests cannot exceed the limit. One

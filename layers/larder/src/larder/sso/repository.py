@@ -1,13 +1,5 @@
-"""The items of company sign-in in the identity table.
-
-| pk | sk | holds |
-|---|---|---|
-| `sso-providers` | id | a provider, with its settings. One query lists all of them |
-| `sso#<id>` | `keys` | the key set of a provider, and the address that it came from |
-| `sso-domain#<domain>` | `domain` | the provider that has the domain, its mode, and the exceptions in the domain |
-| `sso-state#<SHA-256 of state>` | `used` | that a sign-in has spent the state |
-
-In the table of teams, `sso#<id>`, `team_...` holds the roles in a team that a provider gives.
+"""The items of company sign-in in the identity table, and the roles that providers give in the table of teams
+(docs/data-model.md#identitytable-pk-sk).
 
 One transaction writes a provider and its domains, so that a domain never belongs to two providers, and its mode is
 always that of the provider.

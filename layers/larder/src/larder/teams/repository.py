@@ -1,17 +1,4 @@
-"""The table of teams.
-
-| pk | sk | holds |
-|---|---|---|
-| `team_...` | `team` | the team: slugs, name, how many owners it has, caching status, quota, block, protection |
-| `team_...` | `member#<user id>` | a member's role |
-| `team_...` | `left#<user id>` | when a former member left |
-| `team_...` | `rule#<rule id>`, `rules` | a rule for tokens of CI jobs, and how many there are (`larder.trust`) |
-| `slug#<slug>` | `slug` | the team that the slug leads to, as its current or a former slug; or led to, if `retired` |
-| user id | `personal` | caching status, quota and block of a user without a team |
-| user id | `made` | the teams that the user has created over HTTP |
-| `deleted` | `team_...` | a deleted team that may have data left |
-| `changed` | user id | the teams that the user has left or got another role in: the sweep settles their keys |
-| `given` | `<provider>#<user id>` | until when the memberships last that a provider has given to the user |
+"""The table of teams (docs/data-model.md#teamstable-pk-sk).
 
 A write that adds or removes an owner changes the team's count of owners in the same transaction. The count protects the
 last owner: if two owners leave at the same time, one of the transactions fails. A team's slugs are claimed and retired

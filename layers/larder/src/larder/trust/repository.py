@@ -1,10 +1,4 @@
-"""The items of rules in the table of teams, and the transaction of an exchange.
-
-| pk | sk | holds |
-|---|---|---|
-| `team_...` | `rule#<rule id>` | a rule. Requests with its tokens read `enabled` and `version` |
-| `team_...` | `rules` | `count` of the rules; `version`, which rises when one is added, or changed in what it decides |
-"""
+"""Rules in the table of teams (docs/data-model.md#teamstable-pk-sk), and the transaction of an exchange."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
