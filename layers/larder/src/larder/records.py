@@ -1,8 +1,8 @@
 """Data classes in their other forms: as items of a table, and in replies.
 
 A field is stored as the attribute of its name, and shown in JSON under the same name in camel case, unless `Annotated`
-with a `Name` says otherwise. The fields of a data class inside another one are stored and shown beside those of the
-outer one.
+with a `Name` says otherwise. The fields of a data class inside another one are stored and shown with those of the outer
+one (docs/decisions/records.md).
 
 Times are stored in milliseconds, enumerations by their value, tuples as lists. None is not stored.
 """
