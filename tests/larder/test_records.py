@@ -113,5 +113,10 @@ def test_a_reply_has_null_for_a_missing_record_inside() -> None:
     assert (reply["lidSize"], reply["colour"]) == (None, None)
 
 
+def test_a_reply_takes_only_the_fields_of_its_shape() -> None:
+    with pytest.raises(TypeError, match="ShortJson has no made"):
+        shaped(ShortJson, FULL, made=1)
+
+
 def test_times_have_the_format_of_the_reply() -> None:
     assert shaped(ShortJson, FULL) == {"madeAt": 1_795_858_200_000}

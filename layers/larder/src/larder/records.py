@@ -99,9 +99,12 @@ def shaped(shape: type[T], record: object, **own: object) -> T:
     Times get the format that the shape says. Tests compare every reply with its shape.
     """
     types: Any = (shape, type(record))
+    readers = _readers(*types)
+    if unknown := own.keys() - readers.keys():
+        raise TypeError(f"{shape.__name__} has no {', '.join(unknown)}")
     shown = {
         name: _plain(own[name] if name in own else _value_at(path, record), write_time)
-        for name, (path, write_time) in _readers(*types).items()
+        for name, (path, write_time) in readers.items()
     }
     return cast(T, shown)
 
