@@ -2,7 +2,6 @@
 
     serve.py            starts everything in order, stops it in reverse          python -m local serve
     demo/               builds a sample monorepo twice against it                python -m local demo
-    cold_starts/        measures the built functions                             python -m local bench-cold
 
     cloudformation.py   reads template.yaml and resolves its tags
     template.py         the template's routes, functions, variables, tables and bucket

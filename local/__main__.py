@@ -23,7 +23,6 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     _add_serve(commands)
     _add_demo(commands)
-    _add_bench_cold(commands)
     arguments = parser.parse_args()
     return int(arguments.run(arguments))
 
@@ -126,45 +125,11 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_data(parser)
 
 
-def _add_bench_cold(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "bench-cold", help="measure how fast every built function starts and responds"
-    )
-    parser.set_defaults(run=_bench_cold)
-    parser.add_argument(
-        "functions", nargs="*", help="such as put_artifact; all functions by default"
-    )
-    parser.add_argument("--rounds", type=_positive, default=7, help="environments per function (7)")
-    parser.add_argument(
-        "--warm-calls",
-        type=_positive,
-        default=20,
-        help="calls per environment after the first (20)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the page with the table")
-
-
 def _demo(arguments: argparse.Namespace) -> int:
     # Each command imports its own modules, so that `serve` starts without those of the others.
     from local.demo.demonstration import demo
 
     return demo(arguments.data)
-
-
-def _bench_cold(arguments: argparse.Namespace) -> int:
-    from local.cold_starts.bench import Options as BenchOptions
-    from local.cold_starts.bench import bench_cold
-
-    return bench_cold(
-        BenchOptions(
-            functions=tuple(arguments.functions),
-            rounds=arguments.rounds,
-            warm_calls=arguments.warm_calls,
-            json=arguments.json,
-            page=arguments.write,
-        )
-    )
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:

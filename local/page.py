@@ -46,4 +46,4 @@ def fill(template: str, **values: str) -> Markup:
 @cache
 def _kit() -> Markup:
     styles = (_HTML / name for name in ("kit.css", "card.css"))
-    return Markup("".join(one.read_text(encoding="utf-8") for one in styles))  # noqa: S704 - our own style
+    return Markup("".join(style.read_text(encoding="utf-8") for style in styles))  # noqa: S704 - our own style

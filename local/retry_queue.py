@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
+from collections import deque
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -28,37 +29,43 @@ class RetryQueue:
         self._folder = folder
         self._deliver = deliver
         self._new_files = asyncio.Event()
-        self._under_way: dict[str, asyncio.Task[None]] = {}
-        # Requests take precedence, so that events of earlier uploads do not occupy every worker.
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._waiting: deque[Path] = deque()
+        self._under_way: set[Path] = set()
 
     def wake(self) -> None:
         self._new_files.set()
 
     async def run(self) -> None:
-        """Deliver until cancelled."""
-        try:
-            while True:
+        """Deliver until cancelled, in the order of the names."""
+        # Requests take precedence, so that events of earlier uploads do not occupy every worker.
+        await asyncio.gather(*(self._deliver_all() for _ in range(_AT_ONCE)))
+
+    async def _deliver_all(self) -> None:
+        while True:
+            # The folder is read again when its files are delivered, not for each new one.
+            if not self._waiting:
                 self._new_files.clear()
-                for path in sorted(self._folder.glob("*.json")):
-                    if path.name not in self._under_way:
-                        self._under_way[path.name] = asyncio.create_task(self._take(path))
+                new = set(self._folder.glob("*.json")) - self._under_way
+                self._waiting.extend(sorted(new))
+            if not self._waiting:
                 # A crash may lose the wake-up, but not the files.
+                # Not wait_for: in Python 3.11 it may ignore a cancellation.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._new_files.wait(), _LOOK_AGAIN_S)
-        finally:
-            for task in self._under_way.values():
-                task.cancel()
+                    async with asyncio.timeout(_LOOK_AGAIN_S):
+                        await self._new_files.wait()
+                continue
+            path = self._waiting.popleft()
+            self._under_way.add(path)
+            try:
+                await self._take(path)
+            finally:
+                self._under_way.remove(path)
 
     async def _take(self, path: Path) -> None:
-        try:
-            async with self._turns:
-                if await self._deliver(_read(path)):
-                    _remove(path)
-                else:
-                    _put_aside(path)
-        finally:
-            del self._under_way[path.name]
+        if await self._deliver(_read(path)):
+            _remove(path)
+        else:
+            _put_aside(path)
 
 
 async def invoke_with_retries(

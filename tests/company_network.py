@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from local.cold_starts.tls import READ_BYTES, pass_on, self_signed
+from tools.benchmarks.cold.tls import READ_BYTES, pass_on, self_signed
 
 HOST = "cache.corp.test"
 _HEADER = f"Host: {HOST}\r\n".encode()

@@ -12,8 +12,9 @@ REGION = "eu-central-1"
 TEMPLATE = read_template(
     Path(__file__).resolve().parents[1] / "deploy" / "deployer" / "template.yaml"
 )
-POLICIES = ("StackPolicy", "FunctionsPolicy", "DataPolicy", "ApiPolicy")
-PLAN = "PlanPolicy"
+EXISTING_BUCKET = "ExistingBucketPolicy"
+POLICIES = ("StackPolicy", "FunctionsPolicy", "DataPolicy", "ApiPolicy", EXISTING_BUCKET)
+PLAN = ("PlanPolicy", EXISTING_BUCKET)
 
 Document = dict[str, Any]
 
@@ -60,17 +61,17 @@ class Deployer:
         return condition is None or self._holds(condition)
 
     def statements(self) -> Iterator[Document]:
-        for policy in self._policies:
+        for policy in filter(self.has, self._policies):
             yield from self.document(policy)["Statement"]
 
     def allows(self, action: str, arn: str, context: Mapping[str, str] | None = None) -> bool:
         """Whether IAM allows the call: a statement allows it and none denies it."""
         effects = {
-            one["Effect"]
-            for one in self.statements()
-            if any(fnmatchcase(action.lower(), pattern.lower()) for pattern in one["Action"])
-            and any(fnmatchcase(arn, pattern) for pattern in one["Resource"])
-            and _is_met(one.get("Condition", {}), context or {})
+            statement["Effect"]
+            for statement in self.statements()
+            if any(fnmatchcase(action.lower(), pattern.lower()) for pattern in statement["Action"])
+            and any(fnmatchcase(arn, pattern) for pattern in statement["Resource"])
+            and _is_met(statement.get("Condition", {}), context or {})
         }
         return effects == {"Allow"}
 

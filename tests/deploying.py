@@ -190,16 +190,16 @@ class Account:
     def stack(self, region: str = REGION) -> dict[str, Any] | None:
         cloudformation = self.client("cloudformation", region)
         found = [
-            one
-            for one in cloudformation.describe_stacks()["Stacks"]
-            if one["StackName"] == "larder-prod" and one["StackStatus"] != "DELETE_COMPLETE"
+            stack
+            for stack in cloudformation.describe_stacks()["Stacks"]
+            if stack["StackName"] == "larder-prod" and stack["StackStatus"] != "DELETE_COMPLETE"
         ]
         return found[0] if found else None
 
     def output(self, name: str) -> str:
         stack = self.stack()
         assert stack is not None
-        return {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}[name]
+        return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}[name]
 
     def note(self, name: str) -> str:
         note = self.client("ssm").get_parameter(Name=self.output(name))["Parameter"]

@@ -78,16 +78,16 @@ def versions() -> list[StoredVersion]:
     listing = aws.s3().list_object_versions(Bucket=settings().artifacts_bucket)
     assert listing.get("DeleteMarkers", []) == []
     return [
-        StoredVersion(one["Key"], one["VersionId"], one["Size"])
-        for one in listing.get("Versions", [])
+        StoredVersion(version["Key"], version["VersionId"], version["Size"])
+        for version in listing.get("Versions", [])
     ]
 
 
 def versions_of(key: str) -> list[StoredVersion]:
     """The versions of one key, the newest first."""
-    return [one for one in versions() if one.key == key]
+    return [version for version in versions() if version.key == key]
 
 
 def object_keys() -> list[str]:
     """The key of every version in the bucket."""
-    return [one.key for one in versions()]
+    return [version.key for version in versions()]

@@ -71,8 +71,10 @@ def document() -> dict[str, Any]:
 def _headers() -> frozenset[str]:
     """The headers that the document has, by lower-case names. Those of CORS are not in it."""
     operations = [one for path in document()["paths"].values() for one in path.values()]
-    responses = [one for operation in operations for one in operation["responses"].values()]
-    return frozenset(name.lower() for one in responses for name in one.get("headers", {}))
+    responses = [
+        response for operation in operations for response in operation["responses"].values()
+    ]
+    return frozenset(name.lower() for response in responses for name in response.get("headers", {}))
 
 
 @cache

@@ -59,4 +59,6 @@ def variable(option: str) -> str:
 @cache
 def _variables() -> dict[str, frozenset[bytes]]:
     functions = load_template(environ={}).functions
-    return {one.handler: frozenset(map(os.fsencode, one.variables)) for one in functions}
+    return {
+        function.handler: frozenset(map(os.fsencode, function.variables)) for function in functions
+    }

@@ -18,16 +18,16 @@ def read_workflow(path: Path) -> dict[str, Any]:
 
 def steps(job: dict[str, Any], action: str) -> list[dict[str, Any]]:
     """The steps of a job that use an action."""
-    return [one for one in job["steps"] if one.get("uses", "").startswith(f"{action}@")]
+    return [step for step in job["steps"] if step.get("uses", "").startswith(f"{action}@")]
 
 
 def commands(job: dict[str, Any]) -> list[str]:
-    return [one["run"] for one in job["steps"] if "run" in one]
+    return [step["run"] for step in job["steps"] if "run" in step]
 
 
 def actions(workflow: dict[str, Any]) -> Iterator[str]:
     for job in workflow["jobs"].values():
-        yield from (one["uses"] for one in job["steps"] if "uses" in one)
+        yield from (step["uses"] for step in job["steps"] if "uses" in step)
 
 
 def unpinned(path: Path) -> list[str]:

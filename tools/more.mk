@@ -35,21 +35,17 @@ console-proof: $(READY) ## page through 100,000 artifacts in the console's lists
 
 .PHONY: sam-local
 sam-local: $(READY) $(SAM) ## run every event of events/ with `sam local invoke` on the build and a running `make serve` (needs Docker): ARGS="get_status" DATA=.larder
-	@.venv/bin/python -m tools.sam_local --data "$(DATA)" $(ARGS)
+	@.venv/bin/python -m tools.sam_local "$(DATA)" $(ARGS)
 
 # Benchmarks, and pages that a run writes.
 
 .PHONY: bench-cold
 bench-cold: build $(READY) ## build, then measure how fast every function starts and responds: ARGS="--rounds 7 --write docs/benchmarks-cold.md get_status"
-	@.venv/bin/python -m local bench-cold $(ARGS)
+	@.venv/bin/python -m tools.benchmarks.cold $(ARGS)
 
 .PHONY: bench-deployed
 bench-deployed: $(READY) ## restore with real turbo over a model of the network and of AWS, and update docs/benchmarks-deployed.md (13 minutes; needs node and npm); QUICK=1 prints a part of it (3 minutes)
 	@.venv/bin/python -m tools.benchmarks.deployed $(if $(QUICK),--rounds 1 --mixed 0 --packages 300,--write docs/benchmarks-deployed.md) $(ARGS)
-
-.PHONY: working-day
-working-day: $(READY) ## play a working day of 20 engineers with turbo, protected and not, and update docs/benchmarks-working-day.md (bounded by --minutes; needs node and npm): ARGS="--minutes 5"
-	@.venv/bin/python -m tools.benchmarks.working_day --write docs/benchmarks-working-day.md $(ARGS)
 
 .PHONY: compatibility
 compatibility: $(READY) $(COMPILERS) ## update docs/compatibility.md from a run of the client matrix, without and with the edge, and of other build tools
@@ -89,7 +85,7 @@ edge-tools: $(SERVE_READY) ## install what `larder edge` needs on a stack: AWS's
 record-release: $(READY) $(SAM) ## record the data of this version for the upgrade tests of later versions (once per release)
 	@.venv/bin/python -m pytest -q --record-release tests/upgrades/test_reading.py -k recorded $(ARGS)
 	@.venv/bin/python -m tools.data_resources --record
-	@.venv/bin/python -m tools.release.changes_since
+	@.venv/bin/python -m tools.release.record_types
 
 .PHONY: package
 package: check-template build ## build a release in dist/larder-<version>: plain template, archives, checksums, bill of materials

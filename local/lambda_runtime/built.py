@@ -83,7 +83,9 @@ def open_build(template: Path) -> Build:
     if not built_template.is_file():
         raise BuildError("nothing is built: run `make build`, then this again")
     built = _load(built_template)
-    for folder in {place for one in built.functions for place in (one.code_folder, *one.layers)}:
+    for folder in {
+        place for function in built.functions for place in (function.code_folder, *function.layers)
+    }:
         if not folder.is_dir():
             raise BuildError(f"{folder.name} is not built: run `make build`, then this again")
     python = _find_python()
@@ -121,7 +123,7 @@ def _native_distributions(built: Template) -> set[str]:
     """The distributions in the layers that contain compiled libraries for another machine than this one."""
     if platform.machine() in _ARM64:
         return set()
-    layers = {str(layer / "python") for one in built.functions for layer in one.layers}
+    layers = {str(layer / "python") for function in built.functions for layer in function.layers}
     return {
         _normalized(found.metadata["Name"])
         for found in importlib.metadata.distributions(path=sorted(layers))
@@ -223,9 +225,15 @@ def _meaning(template: Template) -> list[Any]:
 
     return [
         [(function(one), len(one.layers)) for one in template.functions],
-        [(one.method, one.path, one.function.logical_id) for one in template.routes],
-        [(one.pattern, one.function.logical_id) for one in template.event_rules],
-        [(one.name, one.every, one.function.logical_id) for one in template.schedules],
+        [(route.method, route.path, route.function.logical_id) for route in template.routes],
+        [
+            (event_rule.pattern, event_rule.function.logical_id)
+            for event_rule in template.event_rules
+        ],
+        [
+            (schedule.name, schedule.every, schedule.function.logical_id)
+            for schedule in template.schedules
+        ],
         [template.tables, template.buckets, template.environment],
     ]
 

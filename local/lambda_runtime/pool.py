@@ -34,7 +34,9 @@ class RuntimePool:
         self._children = children
         self._build = build
         self._environ = environ
-        self._of_some: frozenset[str] = frozenset().union(*(one.variables for one in functions))
+        self._of_some: frozenset[str] = frozenset().union(
+            *(function.variables for function in functions)
+        )
         self._log = log
         self._screen = screen
         self._turns: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))

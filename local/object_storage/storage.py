@@ -5,7 +5,8 @@ listing. A reader keeps the object that it began to read. Parallel writes and de
 each other. The disk is flushed in a thread, so that a large upload does not delay other requests.
 
 Every object is a version and never changes: to nanio it is an object of its own, named `<key>@<version>`
-(versions.py).
+(versions.py). Only this process writes to the folder, so it keeps the versions of each key in memory: a folder can hold
+every artifact of a team, and reading it at each request takes longer with each.
 """
 
 from __future__ import annotations
@@ -77,23 +78,20 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
         self._chunk_bytes = chunk_size
         self._folder: Path = self.data_dir
         self._publishing = threading.Lock()
+        self._versions: dict[tuple[str, str], list[Version]] = {}
         # Uploads that were interrupted by a kill.
         shutil.rmtree(self._folder / _UNFINISHED, ignore_errors=True)
         (self._folder / _UNFINISHED).mkdir(parents=True)
         if not (self._folder / _VERSIONED).exists():
             self._make_all_versions()
             (self._folder / _VERSIONED).touch()
+        for bucket, stored_name in self._stored_names():
+            self._note(bucket, parse_stored_name(stored_name))
 
     def versions(self, bucket: str, key: str) -> list[Version]:
         """The versions and delete markers of one key, newest first."""
         validate_object_key(key)
-        path = object_path(self._folder, bucket, key)
-        try:
-            names = sorted(stored.name for stored in path.parent.iterdir())
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        found = [parse_stored_name(key + name.removeprefix(path.name)) for name in names]
-        return [version for version in found if version is not None and version.key == key]
+        return list(self._versions.get((bucket, key), ()))
 
     def find(self, bucket: str, key: str, version_id: str | None) -> Version:
         """The version of this id, or the current one. Raises NoSuchKey, NoSuchVersion."""
@@ -125,7 +123,17 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
         path = object_path(self._folder, bucket, marker.stored_name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
+        self._note(bucket, marker)
         return marker
+
+    def delete_object(self, bucket: str, key: str) -> None:
+        """Delete a version by its stored name."""
+        super().delete_object(bucket, key)
+        if version := parse_stored_name(key):
+            known = self._versions.get((bucket, version.key), [])
+            self._versions[bucket, version.key] = [one for one in known if one != version]
+            if not self._versions[bucket, version.key]:
+                del self._versions[bucket, version.key]
 
     def list_objects(self, bucket: str, **options: Any) -> ListResult:
         """The current versions. A page may have fewer than `max_keys`."""
@@ -223,6 +231,14 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
             # Metadata first, because the object exists as soon as its own file does.
             _move(described, metadata_path(self._folder, bucket, key))
             _move(upload, object_path(self._folder, bucket, key))
+            self._note(bucket, parse_stored_name(key))
+
+    def _note(self, bucket: str, version: Version | None) -> None:
+        """Add a version to those of its key. None is an object without one, as nanio stores a multipart upload."""
+        if version is not None:
+            known = self._versions.get((bucket, version.key), [])
+            newest_first = sorted([*known, version], key=lambda one: one.stored_name)
+            self._versions[bucket, version.key] = newest_first
 
     def _rename(self, bucket: str, key: str, version: Version) -> None:
         described = metadata_path(self._folder, bucket, key)
@@ -230,18 +246,23 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
             _move(described, metadata_path(self._folder, bucket, version.stored_name))
         stored = object_path(self._folder, bucket, version.stored_name)
         _move(object_path(self._folder, bucket, key), stored)
+        self._note(bucket, version)
 
     def _make_all_versions(self) -> None:
         """Give every object from before versions the version `null`, as S3 does. Safe to repeat after a crash."""
+        for bucket, key in self._stored_names():
+            if parse_stored_name(key) is None:
+                self._rename(bucket, key, Version(key, NULL_VERSION))
+
+    def _stored_names(self) -> Iterator[tuple[str, str]]:
+        """Every object in the folder, as bucket and name."""
         for bucket in self.list_buckets():
             root = self._folder / bucket.name
             for folder, folders, names in os.walk(root):
                 if META_DIR_NAME in folders:
                     folders.remove(META_DIR_NAME)
                 for name in names:
-                    key = (Path(folder) / name).relative_to(root).as_posix()
-                    if parse_stored_name(key) is None:
-                        self._rename(bucket.name, key, Version(key, NULL_VERSION))
+                    yield bucket.name, (Path(folder) / name).relative_to(root).as_posix()
 
 
 def _move(source: Path, target: Path) -> None:

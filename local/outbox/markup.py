@@ -53,7 +53,8 @@ def outbox_page(page: Mapping[str, Any]) -> Markup:
         return document("Outbox", fill(_EMPTY), style=_STYLE, refreshed=True)
     now = datetime.now(UTC)
     rows = Markup("\n").join(
-        fill(_ROW, ago=_ago(one["sent_at"], now), **_headers(one)) for one in page["messages"]
+        fill(_ROW, ago=_ago(message["sent_at"], now), **_headers(message))
+        for message in page["messages"]
     )
     before = page["next_before"]
     older = Markup("") if before is None else fill(_OLDER, before=before)

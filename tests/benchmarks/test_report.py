@@ -49,6 +49,7 @@ def test_a_row_names_the_peer_and_what_failed() -> None:
 def test_the_page_shows_handlers_and_the_environment() -> None:
     text = page(RUN)
     assert "| HEAD | 1.30 | 1.30 / 1.00 | UpdateItem, BatchGetItem |" in text
+    assert "The limit is 1. These requests are over it: HEAD." in text
     assert "memory 8 GiB" in text
     assert "Better Auth 1.7 on SQLite" in text
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from local.cold_starts.bench import BARE, NOTHING
 from tests.build.conftest import ROOT
 from tests.build.test_functions import source_template
+from tools.benchmarks.cold.bench import BARE, NOTHING
 
 pytestmark = pytest.mark.build
 
-COMMAND = [sys.executable, "-m", "local", "bench-cold", "--rounds", "1", "--warm-calls", "2"]
+COMMAND = [sys.executable, "-m", "tools.benchmarks.cold", "--rounds", "1", "--warm-calls", "2"]
 EVERY = {
     one["Properties"]["Handler"].split(".")[-2]: one["Properties"]
     for one in source_template().values()

@@ -42,7 +42,11 @@ FUNCTIONS = [
 
 @pytest.fixture
 def function(request: pytest.FixtureRequest, built_functions: list[BuiltFunction]) -> BuiltFunction:
-    (found,) = (one for one in built_functions if one.logical_id == request.param)
+    (found,) = (
+        built_function
+        for built_function in built_functions
+        if built_function.logical_id == request.param
+    )
     return found
 
 

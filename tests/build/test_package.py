@@ -99,7 +99,9 @@ def uploaded(folder: Path, bucket: Bucket, home: Path) -> tuple[set[str], set[st
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    properties = [one["Properties"] for one in read_template(home / TEMPLATE)["Resources"].values()]
+    properties = [
+        resource["Properties"] for resource in read_template(home / TEMPLATE)["Resources"].values()
+    ]
     functions, layers = (
         {one[name].removeprefix(f"s3://{bucket.name}/") for one in properties if name in one}
         for name in ("CodeUri", "ContentUri")

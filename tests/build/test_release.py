@@ -76,10 +76,10 @@ def test_every_file_has_its_checksum(release: Path) -> None:
 
 def test_the_template_names_the_archives_in_the_bucket_of_the_parameters(release: Path) -> None:
     keys = {
-        one["Properties"][name]["S3Key"]["Fn::Sub"]
-        for one in plain(release)["Resources"].values()
+        resource["Properties"][name]["S3Key"]["Fn::Sub"]
+        for resource in plain(release)["Resources"].values()
         for name in ("Code", "Content")
-        if name in one.get("Properties", {}) and one["Type"].startswith("AWS::Lambda::")
+        if name in resource.get("Properties", {}) and resource["Type"].startswith("AWS::Lambda::")
     }
     archives = {path.name for path in release.glob("*.zip")}
     assert keys == {"${CodePrefix}" + name for name in archives}
@@ -91,7 +91,9 @@ def test_the_template_names_the_archives_in_the_bucket_of_the_parameters(release
 
 
 def test_the_bill_of_materials_lists_the_packages_of_the_layers(release: Path) -> None:
-    listed = {one["name"] for one in json.loads((release / SBOM).read_text())["components"]}
+    listed = {
+        component["name"] for component in json.loads((release / SBOM).read_text())["components"]
+    }
     packed = {
         path.name.partition("-")[0].replace("_", "-")
         for layer in ("LarderLayer", "JwtLayer")

@@ -11,7 +11,6 @@ from tests.permissions import RESOURCES, grants
 from tests.rehearsal.roles import roles
 from tests.sam import ROOT, transformed_resources
 from tests.variables import MOST_BYTES, longest_variables, measured, variables_of
-from tools.check_template import RESOURCE_WARNING
 
 pytestmark = pytest.mark.build
 
@@ -28,7 +27,8 @@ def of_type(resources: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def test_the_stack_has_room_for_more_resources(resources: dict[str, Any]) -> None:
-    assert len(resources) <= RESOURCE_WARNING
+    """CloudFormation takes 500. docs/decisions/resources.md says what to do about more."""
+    assert len(resources) < 440
 
 
 def test_every_function_has_the_settings_of_globals(resources: dict[str, Any]) -> None:
@@ -100,14 +100,18 @@ def test_every_route_uses_payload_format_2(resources: dict[str, Any]) -> None:
         for method in path.values()
     ]
     assert len(integrations) >= 10
-    assert {one["payloadFormatVersion"] for one in integrations} == {"2.0"}
-    assert {one["type"] for one in integrations} == {"aws_proxy"}
+    assert {integration["payloadFormatVersion"] for integration in integrations} == {"2.0"}
+    assert {integration["type"] for integration in integrations} == {"aws_proxy"}
 
 
 def test_amazons_policies_only_allow_logs_and_traces(
     resources: dict[str, Any],
 ) -> None:
-    roles = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::IAM::Role"]
+    roles = [
+        resource["Properties"]
+        for resource in resources.values()
+        if resource["Type"] == "AWS::IAM::Role"
+    ]
     assert roles
     foreign = {
         policy.rpartition("/")[2]

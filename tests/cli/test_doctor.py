@@ -71,7 +71,7 @@ class Repository:
     def found(self, *, offline: bool = False) -> dict[str, dict[str, str]]:
         """The findings, by id."""
         report = self.report("--offline") if offline else self.report()
-        return {one["id"]: one for one in report["findings"]}
+        return {finding["id"]: finding for finding in report["findings"]}
 
 
 @pytest.fixture
@@ -107,7 +107,9 @@ def test_a_repository_that_caches_everything_has_no_findings(repository: Reposit
     repository.stores(120_000_000, 100)
     report = repository.report("--offline")
     assert report["findings"] == []
-    settings = {one["name"]: (one["value"], one["where"]) for one in report["settings"]}
+    settings = {
+        setting["name"]: (setting["value"], setting["where"]) for setting in report["settings"]
+    }
     assert settings == {
         "turbo": ("2.11.11", "node_modules/turbo"),
         "address": ("https://cache.example.com", "TURBO_API"),
@@ -445,7 +447,9 @@ def test_a_token_and_a_team_of_vercel_count_without_those_of_larder(repository: 
     for name in ("TURBO_TOKEN", "TURBO_TEAM"):
         repository.environment.delenv(name)
     repository.sets(VERCEL_ARTIFACTS_TOKEN=TOKEN, VERCEL_ARTIFACTS_OWNER="team_1")
-    settings = {one["name"]: one["where"] for one in repository.report("--offline")["settings"]}
+    settings = {
+        setting["name"]: setting["where"] for setting in repository.report("--offline")["settings"]
+    }
     assert settings["token"] == "VERCEL_ARTIFACTS_TOKEN"
     assert settings["team"] == "VERCEL_ARTIFACTS_OWNER"
 
@@ -666,7 +670,7 @@ def test_a_deployment_that_takes_everything_has_no_findings(
 ) -> None:
     report = repository.report()
     assert report["findings"] == []
-    facts = {one["name"]: one["value"] for one in report["settings"]}
+    facts = {setting["name"]: setting["value"] for setting in report["settings"]}
     assert facts["caching"] == "enabled"
     assert facts["large uploads"] == "straight to storage, without signatures"
     first, *others = stub.asked
@@ -905,7 +909,7 @@ def test_larder_run_says_what_it_has_met_and_takes_every_artifact(
     stub.says("GET /larder/status", *answer)
     findings = repository.found()
     assert findings.keys() <= {"sidecar"}
-    assert [one["found"] for one in findings.values()] == found
+    assert [finding["found"] for finding in findings.values()] == found
 
 
 def test_every_rule_has_a_test() -> None:

@@ -53,7 +53,7 @@ def test_80_columns_show_the_whole_summary_of_each_command(
 
 @pytest.mark.parametrize("path", COMMANDS, ids=IDS)
 def test_every_option_has_a_help_text(path: tuple[str, ...]) -> None:
-    options = [one for one in COMMANDS[path].params if isinstance(one, click.Option)]
+    options = [param for param in COMMANDS[path].params if isinstance(param, click.Option)]
     assert [option.name for option in options if not option.help] == []
 
 
@@ -67,7 +67,7 @@ def test_every_option_has_a_help_text(path: tuple[str, ...]) -> None:
     ],
 )
 def test_every_command_can_print_json(path: tuple[str, ...]) -> None:
-    assert "--json" in {name for one in COMMANDS[path].params for name in one.opts}
+    assert "--json" in {name for param in COMMANDS[path].params for name in param.opts}
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_the_reference_lists_the_command_with_its_arguments_and_required_options
     ]
     wanted = {
         name
-        for one in COMMANDS[path].params
+        for param in COMMANDS[path].params
         for name in (
-            [*one.opts, *one.secondary_opts]
-            if isinstance(one, click.Option)
-            else [str(one.metavar or one.name).upper()]
+            [*param.opts, *param.secondary_opts]
+            if isinstance(param, click.Option)
+            else [str(param.metavar or param.name).upper()]
         )
-        if isinstance(one, click.Argument) or one.required
+        if isinstance(param, click.Argument) or param.required
     }
     assert [name for name in sorted(wanted) if name not in row] == []
 

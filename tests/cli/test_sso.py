@@ -114,7 +114,7 @@ def test_add_pins_the_configuration(
     assert listed == added
     shown = larder.json("sso", "show", "acme")
     assert {**listed, **shown} == shown
-    assert [one["action"] for one in shown["changes"]] == ["provider_added"]
+    assert [change["action"] for change in shown["changes"]] == ["provider_added"]
 
 
 def test_the_output_says_what_to_do_next(add: Add, larder: Larder, api_url: str) -> None:

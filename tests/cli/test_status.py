@@ -66,7 +66,7 @@ def test_a_check_that_fails_hides_no_other() -> None:
 
     with stubbed("sns") as (deployed, _):
         rows = list(checked([Check("broken", broken), Check("fine", fine)], deployed))
-    assert [(one.level, one.found) for one in rows] == [
+    assert [(row.level, row.found) for row in rows] == [
         (Level.NOTE, "not checked: ValueError: a bug"),
         (Level.OK, "found"),
     ]
@@ -141,7 +141,7 @@ def test_drift_reads_all_pages_and_says_what_was_not_compared() -> None:
         stubber.add_response("describe_stack_resource_drifts", page("Beta", NextToken="next"))
         stubber.add_response("describe_stack_resource_drifts", page("Alpha"))
         rows = list(drift(deployed))
-    assert [(one.level, one.found) for one in rows] == [
+    assert [(row.level, row.found) for row in rows] == [
         (Level.WARNING, "Alpha is deleted"),
         (Level.WARNING, "Beta is deleted"),
         (Level.NOTE, "not all resources were compared: no permission for Key"),
@@ -160,4 +160,7 @@ def test_a_line_after_the_progress_is_a_line_of_its_own(
     terminal.say("The end.")
     terminal.say("Really.")
     shown = capsys.readouterr().err
-    assert [one.strip() for one in shown.splitlines() if one.strip()][1:] == ["The end.", "Really."]
+    assert [line.strip() for line in shown.splitlines() if line.strip()][1:] == [
+        "The end.",
+        "Really.",
+    ]

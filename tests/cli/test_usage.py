@@ -212,7 +212,7 @@ def test_all_teams_with_their_sum(larder: Larder, cloud: Cloud) -> None:
     assert "GITLAB     110   64%" in shown
     output = larder.json("usage", "--all", "--days", "2")
     assert (output["total"]["hits"], output["stored_bytes"], output["artifacts"]) == (70, 5, 1)
-    assert [(one["team"], one["total"]["hits"]) for one in output["teams"]] == [
+    assert [(team["team"], team["total"]["hits"]) for team in output["teams"]] == [
         ("acme", 10),
         ("busy", 60),
         ("idle", 0),

@@ -143,7 +143,7 @@ def test_what_differs_from_a_statement_has_a_row(
 
 
 def test_every_row_is_about_a_statement() -> None:
-    named = [one.row for one in STATEMENTS if one.row is not None]
+    named = [statement.row for statement in STATEMENTS if statement.row is not None]
     without = [
         cell
         for cell in rows()
@@ -153,4 +153,6 @@ def test_every_row_is_about_a_statement() -> None:
 
 
 def test_ids_are_unique() -> None:
-    assert [id for id, count in Counter(one.id for one in STATEMENTS).items() if count > 1] == []
+    assert [
+        id for id, count in Counter(statement.id for statement in STATEMENTS).items() if count > 1
+    ] == []

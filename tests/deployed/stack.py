@@ -129,17 +129,19 @@ class Stack:
             .get_paginator("list_stack_resources")
             .paginate(StackName=self.name)
         )
-        found = [one for page in pages for one in page["StackResourceSummaries"]]
+        found = [summary for page in pages for summary in page["StackResourceSummaries"]]
         return {one["LogicalResourceId"]: one for one in found}
 
     def physical(self, logical_id: str) -> str:
         return str(self.resources()[logical_id]["PhysicalResourceId"])
 
     def outputs(self) -> dict[str, str]:
-        return {one["OutputKey"]: one["OutputValue"] for one in self.described()["Outputs"]}
+        return {
+            output["OutputKey"]: output["OutputValue"] for output in self.described()["Outputs"]
+        }
 
     def types(self) -> Counter[str]:
-        return Counter(one["ResourceType"] for one in self.resources().values())
+        return Counter(resource["ResourceType"] for resource in self.resources().values())
 
     def variables(self) -> dict[str, str]:
         """The variables of all functions, merged, with one for each option."""

@@ -68,10 +68,10 @@ def _known_to_the_emulator(document: Mapping[str, Any]) -> dict[str, Any]:
     tests/tools/test_deployer.py tests that condition.
     """
     statements = [
-        {name: value for name, value in one.items() if name != "Condition"}
-        if "StringLike" in one.get("Condition", {})
-        else one
-        for one in document["Statement"]
+        {name: value for name, value in statement.items() if name != "Condition"}
+        if "StringLike" in statement.get("Condition", {})
+        else statement
+        for statement in document["Statement"]
     ]
     return {**document, "Statement": statements}
 
@@ -191,7 +191,7 @@ def test_a_pull_request_can_plan_and_not_deploy(user: User) -> None:
     created = user.deploy()
     assert created.status == 0, created.text
     user.account.configure(Level="DEBUG")
-    planner = User.with_policies(user.account, "planner", [PLAN])
+    planner = User.with_policies(user.account, "planner", PLAN)
     planned = user.account.larder("plan", environ=planner.environ)
     assert planned.status == 3, planned.text
     assert "Nothing has changed." in planned.text

@@ -78,12 +78,12 @@ def eventually(look: Callable[[], Any], within_s: float = WITHIN_S) -> Any:
 def stored(cloud: DeployedCloud) -> dict[str, Any]:
     """The data that must survive every later deployment, without the fields that uses of a key change."""
     return {
-        "users": sorted(one["pk"] for one in cloud.items("LARDER_IDENTITY_TABLE")),
-        "keys": sorted(one["key_hash"] for one in cloud.items("LARDER_API_KEYS_TABLE")),
+        "users": sorted(item["pk"] for item in cloud.items("LARDER_IDENTITY_TABLE")),
+        "keys": sorted(item["key_hash"] for item in cloud.items("LARDER_API_KEYS_TABLE")),
         "artifacts": {
-            one["hash"]: one["upload_id"]
-            for one in cloud.items("LARDER_ARTIFACTS_TABLE")
-            if "#" not in one["hash"]
+            item["hash"]: item["upload_id"]
+            for item in cloud.items("LARDER_ARTIFACTS_TABLE")
+            if "#" not in item["hash"]
         },
         "secret": cloud.stack and cloud.stack.outputs()["SigningSecret"],
     }
@@ -316,7 +316,7 @@ def layers_of(stack: Stack) -> list[str]:
     functions = stack.emulator.client("lambda")
     name = stack.physical("GetStatus")
     configuration = functions.get_function_configuration(FunctionName=name)
-    return [one["Arn"] for one in configuration["Layers"]]
+    return [layer["Arn"] for layer in configuration["Layers"]]
 
 
 # ---------------------------------------------------------------------------------------------- deletion
@@ -336,4 +336,4 @@ def test_a_deletion_leaves_nothing(stack: Stack) -> None:
     assert stack.emulator.client("dynamodb").list_tables()["TableNames"] == []
     assert stack.emulator.client("lambda").list_functions()["Functions"] == []
     logs = stack.emulator.client("logs").describe_log_groups()["logGroups"]
-    assert [one["logGroupName"] for one in logs if "larder" in one["logGroupName"]] == []
+    assert [log["logGroupName"] for log in logs if "larder" in log["logGroupName"]] == []

@@ -44,7 +44,7 @@ def address(cloud: DeployedCloud) -> str:
 
 
 def sids(policy: str) -> set[str]:
-    return {one["Sid"] for one in json.loads(policy)["Statement"]}
+    return {statement["Sid"] for statement in json.loads(policy)["Statement"]}
 
 
 def in_cloudfront(stack: Stack) -> dict[str, list[Any]]:

@@ -106,7 +106,7 @@ def test_artifacts_in_it_become_visible_and_other_objects_stay_as_they_are(
     assert sent.status_code == 200, sent.text
     # No request asks for it meanwhile: the event of the bucket publishes it.
     items = "LARDER_ARTIFACTS_TABLE"
-    assert eventually(lambda: any(one["hash"] == "large" for one in cloud.items(items)), 60)
+    assert eventually(lambda: any(item["hash"] == "large" for item in cloud.items(items)), 60)
     got = ask("GET", "/v8/artifacts/large")
     assert got.status_code == 302
     assert httpx.get(got.headers["location"], trust_env=False).content == LARGE

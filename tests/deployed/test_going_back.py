@@ -83,7 +83,7 @@ def first_release(template: dict[str, Any]) -> dict[str, Any]:
 def log_groups(stack: Stack) -> set[str]:
     """The names of all log groups in the emulator."""
     pages = stack.emulator.client("logs").get_paginator("describe_log_groups").paginate()
-    return {one["logGroupName"] for page in pages for one in page["logGroups"]}
+    return {log_group["logGroupName"] for page in pages for log_group in page["logGroups"]}
 
 
 def limits(stack: Stack) -> set[str]:

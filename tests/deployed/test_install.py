@@ -45,13 +45,17 @@ def installed(account: Account) -> dict[str, Any]:
 def parameters(account: Account) -> dict[str, str]:
     stack = account.stack()
     assert stack is not None
-    return {one["ParameterKey"]: one["ParameterValue"] for one in stack["Parameters"]}
+    return {
+        parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack["Parameters"]
+    }
 
 
 def change_sets(account: Account) -> list[str]:
     listed = account.client("cloudformation").list_change_sets(StackName="larder-prod")
     return [
-        one["ChangeSetName"] for one in listed["Summaries"] if one["ExecutionStatus"] == "AVAILABLE"
+        summary["ChangeSetName"]
+        for summary in listed["Summaries"]
+        if summary["ExecutionStatus"] == "AVAILABLE"
     ]
 
 
@@ -87,7 +91,7 @@ def test_a_plan_names_what_the_upgrade_then_does_and_leaves_no_change_set(
     assert "Old." not in planned.text
     assert "added      1 resource: 1 SSM::Parameter" in planned.text
     assert "removed    WordsNote (SSM::Parameter)" in planned.text
-    assert [one.split() for one in planned.text.splitlines() if one.startswith("Level")] == [
+    assert [line.split() for line in planned.text.splitlines() if line.startswith("Level")] == [
         ["Level", "INFO", "DEBUG"]
     ]
     assert change_sets(account) == []
@@ -95,7 +99,9 @@ def test_a_plan_names_what_the_upgrade_then_does_and_leaves_no_change_set(
     # The first line is what people read, on standard error.
     _, _, printed = account.larder("plan", "--json").text.partition("\n")
     as_json = json.loads(printed)
-    assert {one["id"] for one in as_json["resources"] if one["action"] == "Remove"} == {"WordsNote"}
+    assert {
+        resource["id"] for resource in as_json["resources"] if resource["action"] == "Remove"
+    } == {"WordsNote"}
     assert account.larder("upgrade", "--yes").status == 0
     planned = account.larder("plan")
     assert (planned.status, "Nothing would change." in planned.text) == (0, True), planned.text
@@ -317,8 +323,8 @@ def test_without_a_file_the_code_goes_where_the_stack_has_it(account: Account) -
     (account.folder / "larder.toml").unlink()
     done = account.larder("upgrade", "--yes", "--stack", "larder-prod", "--set", "Level=DEBUG")
     assert (done.status, "MB to acme-code" in done.text) == (0, True), done.text
-    buckets = {one["Name"] for one in account.client("s3").list_buckets()["Buckets"]}
-    assert not [one for one in buckets if one.startswith("larder-code-")]
+    buckets = {bucket["Name"] for bucket in account.client("s3").list_buckets()["Buckets"]}
+    assert not [bucket for bucket in buckets if bucket.startswith("larder-code-")]
 
 
 def test_a_new_stack_without_a_file_has_the_options_of_the_environment(account: Account) -> None:
@@ -527,7 +533,7 @@ def test_uninstall_needs_the_right_name_and_keeps_artifacts(account: Account) ->
     assert account.stack() is None
     assert account.client("dynamodb").list_tables()["TableNames"] == []
     listed = account.client("s3").list_objects_v2(Bucket=bucket)
-    assert [one["Key"] for one in listed["Contents"]] == ["artifacts/a"]
+    assert [entry["Key"] for entry in listed["Contents"]] == ["artifacts/a"]
 
 
 def test_uninstall_deletes_artifacts_only_if_it_is_told_to(account: Account) -> None:

@@ -35,7 +35,7 @@ from tests.emulator.process import Emulator, emulator
 from tests.local.stub_service import eventually
 
 RESOURCES = read_template(template_path())["Resources"]
-FUNCTIONS = sum(one["Type"] == "AWS::Serverless::Function" for one in RESOURCES.values())
+FUNCTIONS = sum(resource["Type"] == "AWS::Serverless::Function" for resource in RESOURCES.values())
 
 pytestmark = pytest.mark.e2e
 
@@ -58,10 +58,10 @@ class Looked:
 
     def of(self, check: str) -> list[tuple[str, str]]:
         """The level and the text of each row of a check."""
-        return [(one["level"], one["found"]) for one in self.rows if one["check"] == check]
+        return [(row["level"], row["found"]) for row in self.rows if row["check"] == check]
 
     def advice(self, check: str) -> str:
-        return "\n".join(one["advice"] for one in self.rows if one["check"] == check)
+        return "\n".join(row["advice"] for row in self.rows if row["check"] == check)
 
 
 def look(
@@ -131,7 +131,7 @@ def recover(stack: Stack, table: str, *, on: bool) -> None:
 def test_a_healthy_stack_has_no_warning(stack: Stack) -> None:
     looked = look(stack.emulator, "--release", stack.folder, "--drift")
     assert looked.status == 0
-    assert [one for one in looked.rows if one["level"] != "ok"] == []
+    assert [row for row in looked.rows if row["level"] != "ok"] == []
     assert looked.of("version")[0][1].endswith(
         f"; all {FUNCTIONS} functions and 2 layers run its code"
     )
@@ -166,7 +166,8 @@ def other_code(stack: Stack, function: str) -> Iterator[None]:
     client.update_function_code(FunctionName=stack.physical(function), ZipFile=archive.getvalue())
     yield
     parameters = {
-        one["ParameterKey"]: one["ParameterValue"] for one in stack.described()["Parameters"]
+        parameter["ParameterKey"]: parameter["ParameterValue"]
+        for parameter in stack.described()["Parameters"]
     }
     (released,) = stack.folder.glob("functions-*.zip")
     client.update_function_code(
@@ -190,7 +191,7 @@ def test_code_that_was_changed_by_hand_is_named(stack: Stack) -> None:
 def test_another_layer_is_other_code(stack: Stack) -> None:
     client, function = stack.emulator.client("lambda"), stack.physical("FetchArtifact")
     layers = [
-        one["Arn"] for one in client.get_function_configuration(FunctionName=function)["Layers"]
+        layer["Arn"] for layer in client.get_function_configuration(FunctionName=function)["Layers"]
     ]
     client.update_function_configuration(FunctionName=function, Layers=[])
     looked = look(stack.emulator, "--release", stack.folder)
@@ -202,7 +203,7 @@ def test_another_layer_is_other_code(stack: Stack) -> None:
 def test_a_layer_that_is_gone_is_other_code(stack: Stack) -> None:
     client, function = stack.emulator.client("lambda"), stack.physical("SweepExpiredKeys")
     made = client.get_function_configuration(FunctionName=function)
-    layers = [one["Arn"] for one in made["Layers"]]
+    layers = [layer["Arn"] for layer in made["Layers"]]
     (archive,) = stack.folder.glob("jwt-layer-*.zip")
     content = {"ZipFile": archive.read_bytes()}
     other = client.publish_layer_version(LayerName="other", Content=content)
@@ -448,7 +449,7 @@ def test_a_rule_that_is_gone_is_a_problem(stack: Stack) -> None:
     events, rule = stack.emulator.client("events"), stack.physical("SweepArtifacts" * 2)
     schedule = events.describe_rule(Name=rule)["ScheduleExpression"]
     targets = events.list_targets_by_rule(Rule=rule)["Targets"]
-    events.remove_targets(Rule=rule, Ids=[one["Id"] for one in targets])
+    events.remove_targets(Rule=rule, Ids=[target["Id"] for target in targets])
     events.delete_rule(Name=rule)
     looked = look(stack.emulator)
     events.put_rule(Name=rule, ScheduleExpression=schedule)
@@ -599,7 +600,7 @@ def test_the_documented_permissions_suffice_and_none_is_left_over(
         _noting(called),
     )
     looked = look(stack.emulator, "--release", stack.folder, "--drift", environ=environ)
-    assert [one for one in looked.rows if "not checked" in one["found"]] == []
+    assert [row for row in looked.rows if "not checked" in row["found"]] == []
     assert called - {NEVER_DENIED.partition(":")[2]} == ACTIONS.keys()
 
 
@@ -627,12 +628,12 @@ def test_without_any_one_permission_a_note_names_it_and_the_others_are_checked(
             assert looked.status == 1
             assert action in looked.text
             continue
-        notes = {one["check"]: one for one in looked.rows if one["level"] == "note"}
+        notes = {row["check"]: row for row in looked.rows if row["level"] == "note"}
         assert notes, action
         for note in notes.values():
             assert note["found"] == f"not checked: you lack {action}"
             assert note["advice"].startswith(f"allow {action} (docs/operator-cli.md, ")
-        checks = {one["check"] for one in looked.rows}
+        checks = {row["check"] for row in looked.rows}
         assert len(checks) == 11
         assert len(notes) <= 5, action
 

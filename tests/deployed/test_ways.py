@@ -144,7 +144,7 @@ def test_the_wheel_installs_upgrades_and_uninstalls_without_a_checkout(machine: 
             timeout=120,
         ).stdout
     )
-    assert [one["option"] for one in planned["options"]] == ["Tracing"]
+    assert [option["option"] for option in planned["options"]] == ["Tracing"]
     machine.larder("uninstall", "--stack", STACK, "--confirm", STACK)
     assert machine.emulator.client("dynamodb").list_tables()["TableNames"] == []
 

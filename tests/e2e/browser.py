@@ -213,7 +213,7 @@ class Browser:
 
     def heading(self) -> str:
         """The heading of the page, or an empty text if it has none."""
-        shown = [one.text for one in self.driver.find_elements(By.TAG_NAME, "h1")]
+        shown = [element.text for element in self.driver.find_elements(By.TAG_NAME, "h1")]
         return next(filter(None, shown), "")
 
     def wait_for_heading(self, heading: str) -> None:
@@ -278,7 +278,11 @@ class Browser:
 
     def _shown(self, path: str) -> WebElement:
         def found() -> list[WebElement]:
-            return [one for one in self.driver.find_elements(By.XPATH, path) if one.is_displayed()]
+            return [
+                element
+                for element in self.driver.find_elements(By.XPATH, path)
+                if element.is_displayed()
+            ]
 
         self._wait(found, lambda: f"nothing at {path} is shown: {self.text()}")
         (shown,) = found()

@@ -229,7 +229,7 @@ class LocalCloud:
         while last not in (text := self.log_path.read_bytes()[mark:].decode(errors="replace")):
             assert time.monotonic() < deadline, "the log does not show a request that was answered"
             time.sleep(0.05)
-        return [one for one in _requests(text) if one.path != last]
+        return [request for request in _requests(text) if request.path != last]
 
     def larder(self, *arguments: str) -> Any:
         """Run the operator's command and return its output."""

@@ -39,7 +39,7 @@ MOST_BYTES = 1_500_000
 def run_path(api: httpx.Client) -> str:
     """The path of RUN."""
     runs = api.get("/v1/runs", params={"slug": TEAM}).json()["runs"]
-    shown = next(one for one in runs if len(one["topCauses"]) > 1)
+    shown = next(run for run in runs if len(run["topCauses"]) > 1)
     return f"{RUN}?id={shown['id']}&startedAt={shown['startedAt']}"
 
 

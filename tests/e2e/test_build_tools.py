@@ -39,8 +39,8 @@ def test_nx_restores_outputs_of_every_size_byte_for_byte(
     headers = {"Authorization": f"Bearer {local_cloud.token}"}
     url = f"{local_cloud.url}/v1/runs?slug={local_cloud.team}"
     runs = httpx.get(url, headers=headers, trust_env=False).json()
-    assert [(one["built"], one["remoteHits"]) for one in runs["runs"]] == [(0, 4), (4, 0)]
-    assert {(one["package"], one["task"]) for one in runs["figures"]["tasks"]} == {
+    assert [(run["built"], run["remoteHits"]) for run in runs["runs"]] == [(0, 4), (4, 0)]
+    assert {(task["package"], task["task"]) for task in runs["figures"]["tasks"]} == {
         (name, "build") for name in SIZES
     }
 
@@ -69,8 +69,8 @@ def test_older_versions_of_nx_ask_once_for_each_task(
 
     def lookups(mark: int) -> int:
         return sum(
-            one.method == "GET" and one.path.startswith("/v8/artifacts/nx-")
-            for one in local_cloud.requests_since(mark)
+            request.method == "GET" and request.path.startswith("/v8/artifacts/nx-")
+            for request in local_cloud.requests_since(mark)
         )
 
     mark = local_cloud.log_size()

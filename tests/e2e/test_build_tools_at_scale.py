@@ -58,9 +58,9 @@ def test_builds_at_once_and_jobs_one_after_the_other_with_ten_functions(
     headers = {"Authorization": f"Bearer {small_cloud.token}"}
     url = f"{small_cloud.url}/v1/usage?slug={small_cloud.team}"
     nx = next(
-        one
-        for one in httpx.get(url, headers=headers, trust_env=False).json()["tools"]
-        if one["tool"] == "nx"
+        tool
+        for tool in httpx.get(url, headers=headers, trust_env=False).json()["tools"]
+        if tool["tool"] == "nx"
     )
     assert nx["remoteHits"] + nx["remoteMisses"] == 4 * TASKS
     listed = small_cloud.larder(

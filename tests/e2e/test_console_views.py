@@ -186,7 +186,7 @@ def problems_in(page: Browser, looks: Iterable[tuple[int, bool]]) -> list[Any]:
     found: list[Any] = []
     for width, dark in looks:
         page.look(width=width, dark=dark)
-        found.extend([width, dark, *one] for one in problems(page))
+        found.extend([width, dark, *problem] for problem in problems(page))
         if page.run(OVERFLOW) > 0:
             found.append([width, "is wider than the screen"])
     return found
@@ -564,9 +564,9 @@ def test_rules_caches_and_contested_artifacts(
     seed.artifacts(server, made["id"], 3, [("a" * 32, user["id"])])
     table = server.table("LARDER_ARTIFACTS_TABLE")
     first = next(
-        one
-        for one in server.items("LARDER_ARTIFACTS_TABLE")
-        if one["owner"] == made["id"] and "upload_id" in one
+        item
+        for item in server.items("LARDER_ARTIFACTS_TABLE")
+        if item["owner"] == made["id"] and "upload_id" in item
     )
     table.put_item(
         Item=first
@@ -678,9 +678,9 @@ def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: htt
     seed.artifacts(server, made["id"], 1, [("a" * 32, id)])
     table = server.table("LARDER_ARTIFACTS_TABLE")
     (first,) = (
-        one
-        for one in server.items("LARDER_ARTIFACTS_TABLE")
-        if one["owner"] == made["id"] and "upload_id" in one
+        item
+        for item in server.items("LARDER_ARTIFACTS_TABLE")
+        if item["owner"] == made["id"] and "upload_id" in item
     )
     now = round(time.time() * 1000)
     first |= {"created_at": now, "uploaded_at": now, "duration_ms": 77_400, "ci": "GITHUB_ACTIONS"}
@@ -755,7 +755,7 @@ def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: htt
     page.wait_for_text("The rule is added")
     page.press("Close")
     table = server.table("LARDER_TEAMS_TABLE")
-    (stored,) = (one for one in server.items("LARDER_TEAMS_TABLE") if one["sk"].endswith(id))
+    (stored,) = (item for item in server.items("LARDER_TEAMS_TABLE") if item["sk"].endswith(id))
     other = id[:-4] + "0000"
     table.put_item(
         Item=stored
@@ -839,7 +839,7 @@ def test_the_lists_page_through_everything_without_slowing(
         query = f"slug={large_team}&order={order}&limit=100{cursor}"
         reply = api.get(f"/v1/artifacts?{query}").json()
         seconds.append(time.monotonic() - began)
-        found |= {one["hash"] for one in reply["artifacts"]}
+        found |= {artifact["hash"] for artifact in reply["artifacts"]}
         if reply["pagination"]["next"] is None:
             break
         cursor = f"&cursor={reply['pagination']['next']}"

@@ -46,7 +46,9 @@ def test_a_trusted_page_signs_up_and_reads_errors(
             401,
             "INVALID_EMAIL_OR_PASSWORD",
         )
-        asked = [one.status for one in trusting.requests_since(0) if one.method == "OPTIONS"]
+        asked = [
+            request.status for request in trusting.requests_since(0) if request.method == "OPTIONS"
+        ]
         # The browser caches preflights by URL: one for each URL that takes JSON.
         assert asked == [204, 204]
 
@@ -63,5 +65,7 @@ def test_an_untrusted_page_cannot_send_or_read(
         assert sent.type == "error"
         assert page.fetch(f"{auth}/get-session").type == "error"
     assert [
-        one.status for one in trusting.requests_since(0) if one.path.endswith("sign-up/email")
+        request.status
+        for request in trusting.requests_since(0)
+        if request.path.endswith("sign-up/email")
     ] == [403]

@@ -74,7 +74,9 @@ def found(repository: Path, environment: Mapping[str, str], home: Path) -> dict[
     assert environment.get("TURBO_TOKEN", "none of these") not in done.stdout + done.stderr
     # The sample has no package of turbo, and its runs write no summaries by themselves.
     expected = ("unknown-turbo", "summaries-off")
-    return {one["id"]: one for one in report["findings"] if one["id"] not in expected}
+    return {
+        finding["id"]: finding for finding in report["findings"] if finding["id"] not in expected
+    }
 
 
 def test_the_pasted_line_lets_every_artifact_into_the_cache(
@@ -162,7 +164,9 @@ def test_doctor_in_larder_run_finds_what_larder_run_meets(
         text=True,
         timeout=60,
     )
-    findings = [one for one in json.loads(done.stdout)["findings"] if one["id"] == "sidecar"]
+    findings = [
+        finding for finding in json.loads(done.stdout)["findings"] if finding["id"] == "sidecar"
+    ]
     assert done.returncode == len(findings) == bool(found)
     assert findings == [] or findings[0]["found"].startswith(str(found))
 
@@ -214,5 +218,5 @@ def test_turbo_reads_its_settings_where_doctor_does(
         mark = local_cloud.log_size()
         turbo.build(replace(newest, remote_cache=variables), repository)
         # The cloud can log doctor's own request late.
-        asked = {one.path for one in local_cloud.requests_since(mark)} - {"/api/auth/ok"}
+        asked = {request.path for request in local_cloud.requests_since(mark)} - {"/api/auth/ok"}
         assert bool(asked) == asks, (variables.keys(), link)

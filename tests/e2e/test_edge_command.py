@@ -141,7 +141,7 @@ def test_enable_picks_the_flags_with_which_the_edge_works(
     edge.is_in(*([state] if state else []))
     report = edge.succeeds("enable", *QUICK)
     assert (report["enabled"], report["flags"]) == (True, flags)
-    failed = [one["check"] for one in report["probes"] if one["outcome"] == "failed"]
+    failed = [probe["check"] for probe in report["probes"] if probe["outcome"] == "failed"]
     assert [check.split()[0] for check in failed] == ([] if "once" in flags else ["U5"])
     assert edge.known == {report["key"]: flags}
     assert edge.in_use == report["key"]
@@ -292,7 +292,7 @@ def test_smoke_finds_the_edge_and_checks_it(
         text=True,
         timeout=120,
     )
-    checks = {one["check"]: one for one in json.loads(done.stdout)["checks"]}
+    checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
     failed = {name: one["found"] for name, one in checks.items() if one["outcome"] != "passed"}
     assert checks["a large artifact is uploaded straight to S3"]["found"] == "1 MB, by the edge"
     assert failed == lost

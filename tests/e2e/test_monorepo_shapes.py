@@ -233,7 +233,7 @@ def test_every_cached_task_is_restored_and_doctor_finds_no_problem(
         report = json.loads(done.stdout)
         version = {"name": "turbo", "value": shape.version, "where": LOCK_FILES[shape.manager]}
         assert report["settings"][0] == version
-        return done.returncode, tuple(one["id"] for one in report["findings"])
+        return done.returncode, tuple(finding["id"] for finding in report["findings"])
 
     run, wanted = (sys.executable, larder, "run", "--"), shape.tasks - shape.uncached
     off = (*shape.notes, "summaries-off")

@@ -286,8 +286,8 @@ def test_pages_of_other_origins_cannot_consent_for_a_user(
         # JSON needs a CORS preflight, which is refused. Text is sent without one.
         assert page.fetch(address, method="POST", **as_json).type == "error"
         page.fetch(address, method="POST", mode="no-cors", body=body)
-        posts = [one for one in server.requests_since(mark) if one.method == "POST"]
-        assert [one.status for one in posts] == [arrived]
+        posts = [request for request in server.requests_since(mark) if request.method == "POST"]
+        assert [post.status for post in posts] == [arrived]
         page.open(f"http://{neighbour}:{other_port}/?{site}/turborepo/token?{ASKED}")
         page.enter_frame()
         assert CONSENT not in page.text()
@@ -333,7 +333,7 @@ def test_an_invited_user_signs_up_and_joins(
     page.wait_for_heading("Welcome to the team")
     assert f"turbo link --yes --scope {server.team}" in page.text()
     members = server.larder("teams", "members", server.team)
-    assert {(one["email"], one["role"]) for one in members} >= {(email, "DEVELOPER")}
+    assert {(member["email"], member["role"]) for member in members} >= {(email, "DEVELOPER")}
     page.open(invitation)
     page.wait_for_heading("This invitation does not work")
 

@@ -46,7 +46,7 @@ def smoke(url: str, key: str, team: str | None = None) -> dict[str, dict[str, An
         TURBO_TEAM=team or "",
     )
     report = json.loads(done.stdout)
-    failed = {one["check"]: one for one in report["checks"] if one["outcome"] != "passed"}
+    failed = {check["check"]: check for check in report["checks"] if check["outcome"] != "passed"}
     assert done.returncode == (1 if failed else 0), done.stderr
     assert report["failed"] == len(failed)
     assert key not in done.stdout + done.stderr

@@ -82,7 +82,7 @@ def test_jobs_at_once_get_every_hit_with_the_default_limits(
     first, *others = (output_digests(clone) for clone in clones)
     assert first.keys() == names
     assert all(other == first for other in others)
-    statuses = Counter((one.method, one.status) for one in cloud.requests_since(mark))
+    statuses = Counter((request.method, request.status) for request in cloud.requests_since(mark))
     assert statuses["OPTIONS", 204] >= JOBS * len(PACKAGES), statuses
     assert not [status for _, status in statuses if status >= 400], statuses
 
@@ -99,9 +99,9 @@ def test_a_throttled_announcement_costs_the_token_and_so_the_hit(
     assert len(run.remote_hits) < len(ALIKE)
     requests = cloud.requests_since(mark)
     announced = Counter(
-        one.path for one in requests if (one.method, one.status) == ("OPTIONS", 429)
+        request.path for request in requests if (request.method, request.status) == ("OPTIONS", 429)
     )
-    unauthorized = [one for one in requests if one.status == 401]
+    unauthorized = [request for request in requests if request.status == 401]
     # The token is right: it is missing only where both tries of the announcement were refused.
     assert unauthorized
     assert all(announced[one.path] >= 2 for one in unauthorized)
@@ -118,7 +118,9 @@ def test_a_build_succeeds_while_lambda_has_no_function_left(
     for _ in range(20):
         run = turbo.build(client, root)
         assert run.total == len(ALIKE)
-        refused = {one.method for one in cloud.requests_since(mark) if one.status == 503}
+        refused = {
+            request.method for request in cloud.requests_since(mark) if request.status == 503
+        }
         if "OPTIONS" in refused:
             return
         wipe_outputs_and_local_cache(root)

@@ -79,7 +79,7 @@ class Repository:
         for package in (self.root / "packages").iterdir():
             wanted = self.root.with_name(f"{self.root.name}.outputs") / package.name
             assert (package / "dist" / "out.bin").read_bytes() == wanted.read_bytes()
-        assert [one for one in self.temporary.rglob("*") if one.is_file()] == [
+        assert [path for path in self.temporary.rglob("*") if path.is_file()] == [
             self.temporary / "output"
         ]
 

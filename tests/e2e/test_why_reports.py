@@ -24,8 +24,10 @@ from tests.functions.usage.reports import GITHUB
 from tests.functions.usage.test_hostile_reports import HOSTILE, body_of
 from tests.issuer import github_claims, serving
 
-from . import turbo, twelve_tasks
+from . import console, turbo, twelve_tasks
+from .browser import Browser
 from .cloud import COUNTS_AFTER_S, LocalCloud
+from .console import Person
 from .front import Fault, Passing, front
 from .outbox import link_to
 from .test_why import PLAYED, ROWS, VERSIONS, Row, causes
@@ -189,8 +191,8 @@ def test_a_reported_run_has_the_causes_of_its_file(team: Callable[..., Team], na
     row.change(acme.monorepo)
     asked = json.loads(acme.why(*row.tasks, "--json"))
     compared = json.loads(acme.why(*row.tasks, "--against", str(file), "--json"))
-    assert [without_texts(one) for one in asked["causes"]] == [
-        without_texts(one) for one in compared["causes"]
+    assert [without_texts(cause) for cause in asked["causes"]] == [
+        without_texts(cause) for cause in compared["causes"]
     ]
     for part in ("tasks", "changed", "sameHash", "new", "gone"):
         assert asked[part] == compared[part]
@@ -241,7 +243,7 @@ def test_another_baseline(team: Callable[..., Team]) -> None:
     for against in ("main", main["id"]):
         shown = json.loads(acme.why(*TASKS, "--against", against, "--json"))
         assert (shown["baseline"]["id"], shown["baseline"]["chosen"]) == (main["id"], "asked")
-        assert [one["subject"] for one in shown["causes"]] == ["packages/ui/src/a.js"]
+        assert [cause["subject"] for cause in shown["causes"]] == ["packages/ui/src/a.js"]
     for against in ("ci", "last"):
         shown = json.loads(acme.why(*TASKS, "--against", against, "--json"))
         assert shown["baseline"]["id"] == branch["id"]
@@ -263,7 +265,7 @@ def test_two_versions_of_turbo(team: Callable[..., Team], commands: dict[str, Pa
 def test_what_became_of_a_hash(team: Callable[..., Team]) -> None:
     acme = team()
     run = acme.reports("build", **acme.variables)
-    hash = next(one["hash"] for one in run["tasks"] if one["taskId"] == "lib#build")
+    hash = next(task["hash"] for task in run["tasks"] if task["taskId"] == "lib#build")
     shown = acme.why(hash).splitlines()
     assert shown[0].startswith(f"lib#build {hash}: built 1 time (")
     assert shown[3:] == [
@@ -347,7 +349,7 @@ def test_another_signature_key(team: Callable[..., Team]) -> None:
 def test_a_deleted_artifact(team: Callable[..., Team]) -> None:
     acme = team()
     run = acme.reports("build", **acme.variables)
-    hash = next(one["hash"] for one in run["tasks"] if one["taskId"] == "lib#build")
+    hash = next(task["hash"] for task in run["tasks"] if task["taskId"] == "lib#build")
     manage(acme, "DELETE", f"/v1/artifacts/{hash}")
     assert built_again(acme) == f"1 task, deleted on {today()}: lib#build"
 
@@ -673,4 +675,50 @@ def test_without_git_the_causes_are_the_same(team: Callable[..., Team]) -> None:
     acme.reports(API_URL="two")
     (acme.monorepo.root / ".git").rename(acme.monorepo.root / "no-git")
     shown = json.loads(acme.why(*TASKS, "--json"))
-    assert "API_URL" in [one["subject"] for one in shown["causes"]]
+    assert "API_URL" in [cause["subject"] for cause in shown["causes"]]
+
+
+@pytest.mark.thorough
+def test_what_to_fix_is_what_was_broken(
+    team: Callable[..., Team], local_cloud: LocalCloud, page: Browser
+) -> None:
+    """A script that writes into the sources, other line endings on a laptop, a quota that one artifact exceeds, and an
+    update of the lockfile.
+    """
+    acme = team()
+    local_cloud.larder("teams", "set", acme.slug, "--quota", "200kB")
+    time.sleep(COUNTS_AFTER_S)
+    large = {"build": "mkdir -p dist && head -c 300000 /dev/urandom > dist/large"}
+    acme.monorepo.change_json("packages/web/package.json", lambda one: one["scripts"].update(large))
+    acme.monorepo.commit()
+    written, converted = (
+        acme.monorepo.path(f"packages/{name}") for name in ("api/src/build-info.js", "ui/src/a.js")
+    )
+    for lodash in ("4.17.20", "4.17.21"):
+        written.unlink(missing_ok=True)
+        lockfile = json.dumps(twelve_tasks.npm_lockfile(lodash=lodash), indent=2)
+        acme.monorepo.write("package-lock.json", f"{lockfile}\n")
+        acme.monorepo.commit()
+        for ci, ending in (("GITHUB_ACTIONS", b"\n"), ("", b"\r\n"), ("GITHUB_ACTIONS", b"\n")):
+            acme.ci = {"LARDER_CI": ci}
+            written.write_text(f"export const at = {time.time_ns()};\n")
+            converted.write_bytes(
+                converted.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", ending)
+            )
+            shutil.rmtree(acme.monorepo.root / ".turbo" / "cache", ignore_errors=True)
+            acme.reports("build", **acme.variables)
+
+    person = Person()
+    console.sign_up(page, local_cloud, person)
+    local_cloud.larder("teams", "add-member", acme.slug, person.email, "--unverified")
+    page.open(f"{local_cloud.url}/console/t/{acme.slug}/runs")
+    page.wait_for_text("What to fix")
+    findings = page.run("return document.querySelector('.findings').innerText")
+    for finding in (
+        "packages/api/src/build-info.js changed (not in git)",
+        "although the hash was known: the upload was refused",
+        "computers and CI differ: file: packages/ui/src/a.js changed (only its line endings differ)",
+        "lockfile: external dependencies of",
+    ):
+        assert finding in findings
+    assert page.errors() == []

@@ -85,11 +85,15 @@ def install() -> None:
 
         sigv4.request_time_failure = lambda *_, **__: None
     if path := os.environ.get(FAIL_AT):
-        for one in _RESOURCE_HANDLERS.values():
-            if "create" in one:
-                one["create"] = _failing_on_request(one["create"], Path(path))
-            if "update" in one:
-                one["update"] = _failing_by_name(one["update"], Path(path))
+        for resource_handler in _RESOURCE_HANDLERS.values():
+            if "create" in resource_handler:
+                resource_handler["create"] = _failing_on_request(
+                    resource_handler["create"], Path(path)
+                )
+            if "update" in resource_handler:
+                resource_handler["update"] = _failing_by_name(
+                    resource_handler["update"], Path(path)
+                )
 
 
 def _limit_only_routes() -> None:
@@ -172,7 +176,11 @@ def _await_confirmation() -> None:
 
     def pending(parameters: dict[str, Any]) -> list[dict[str, Any]]:
         topic = sns._topics.get(sns._p(parameters, "TopicArn")) or {"subscriptions": []}
-        by_mail = [one for one in topic["subscriptions"] if one["protocol"] == "email"]
+        by_mail = [
+            subscription
+            for subscription in topic["subscriptions"]
+            if subscription["protocol"] == "email"
+        ]
         for one in by_mail:
             if one.get("token") is None and not one.get("was_asked"):
                 one.update(confirmed=False, token=one["endpoint"], was_asked=True)

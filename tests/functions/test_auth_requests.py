@@ -18,11 +18,11 @@ from tests.requests import Reply, Sender
 pytestmark = pytest.mark.usefixtures("aws_in_memory")
 
 OPERATIONS = [
-    one
-    for one in operations()
-    if " /api/auth/" in one and "{proxy+}" not in one and "OPTIONS" not in one
+    operation
+    for operation in operations()
+    if " /api/auth/" in operation and "{proxy+}" not in operation and "OPTIONS" not in operation
 ]
-POSTS = [one for one in OPERATIONS if one.startswith("POST ")]
+POSTS = [operation for operation in OPERATIONS if operation.startswith("POST ")]
 
 SESSION_FIRST = {"POST /api/auth/link-social", "POST /api/auth/unlink-account"}
 """These report a missing session before what is wrong with a field."""

@@ -89,7 +89,7 @@ def test_on_one_machine_the_key_is_in_a_file(file: Path) -> None:
     put_edge_key(KEY)
     assert read_edge_key() == KEY
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert [one.name for one in file.parent.iterdir()] == [file.name]
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
     put_edge_key(None)
     put_edge_key(None)
     assert read_edge_key() is None

@@ -58,7 +58,7 @@ def test_messages_have_no_names_of_http_or_the_command_line() -> None:
 
 
 def test_errors_do_not_know_their_reply() -> None:
-    classes = [one for one in vars(errors).values() if isinstance(one, type)]
+    classes = [var for var in vars(errors).values() if isinstance(var, type)]
     assert LarderError in classes
     for error in classes:
         assert not {"status", "code", "headers"} & vars(error).keys(), error

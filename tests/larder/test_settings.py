@@ -36,9 +36,9 @@ def test_an_empty_variable_stands_for_the_default() -> None:
     assert read_settings({"LARDER_OPTIONS": "retention_days="}).retention_days == 30
 
 
-@pytest.mark.parametrize("option", [one.name for one in fields(Settings)])
+@pytest.mark.parametrize("option", [field.name for field in fields(Settings)])
 def test_an_option_without_its_variable_cannot_be_read(option: str) -> None:
-    rest = {environment_name(one.name): "" for one in fields(Settings) if one.name != option}
+    rest = {environment_name(field.name): "" for field in fields(Settings) if field.name != option}
     with pytest.raises(SettingsError, match=f"^{environment_name(option)} is not set: [A-Z]"):
         getattr(read_settings(rest), option)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from local.child_processes import ChildProcesses
 from local.environment import process_environment
 from local.event_delivery import matches
 from local.request_log import RequestLog
+from local.retry_queue import RetryQueue
 from local.schedules import run_schedules
 from local.template import Function, Schedule
 from local.workers.pool import WorkerPool
@@ -90,3 +92,52 @@ def test_a_function_runs_on_its_schedule_even_after_a_failure(tmp_path: Path) ->
     first = runs()[0]
     assert (first["detail-type"], first["source"]) == ("Scheduled Event", "aws.events")
     assert first["resources"][0].endswith(":rule/EveryHour")
+
+
+def test_files_are_delivered_in_order_past_one_that_waits_and_the_folder_is_read_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{number:03}" for number in range(100)]
+    delivered: list[str] = []
+    reads = 0
+    glob = Path.glob
+
+    def counted(folder: Path, pattern: str) -> Iterator[Path]:
+        nonlocal reads
+        reads += 1
+        return glob(folder, pattern)
+
+    async def run() -> None:
+        release, all_delivered, new_delivered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def deliver(payload: bytes) -> bool:
+            delivered.append(payload.decode())
+            if payload == b"000":
+                await release.wait()
+                new_delivered.set()
+            queue.wake()
+            await asyncio.sleep(0)
+            if len(delivered) == len(names):
+                all_delivered.set()
+            if payload == b"new":
+                release.set()
+            return payload != b"001"
+
+        def add(name: str) -> None:
+            (tmp_path / f"{name}.json").write_text(name)
+            queue.wake()
+
+        queue = RetryQueue(tmp_path, deliver)
+        for name in names:
+            add(name)
+        running = asyncio.create_task(queue.run())
+        await all_delivered.wait()
+        add("new")
+        await new_delivered.wait()
+        running.cancel()
+
+    monkeypatch.setattr(Path, "glob", counted)
+    asyncio.run(asyncio.wait_for(run(), 30))
+    assert delivered == [*names, "new"]
+    assert [path.name for path in (tmp_path / "failed").iterdir()] == ["001.json"]
+    assert reads < len(names) / 2

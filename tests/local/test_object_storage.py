@@ -163,7 +163,7 @@ def test_an_object_from_before_versions_is_the_version_null(tmp_path: Path) -> N
         version = storage.find(BUCKET, "a/b", "null")
         assert version == storage.find(BUCKET, "a/b", None)
         assert storage.head_object(BUCKET, version.stored_name).etag == '"1"'
-        assert [one.key for one in storage.list_objects(BUCKET).contents] == ["a/b"]
+        assert [entry.key for entry in storage.list_objects(BUCKET).contents] == ["a/b"]
 
 
 @pytest.mark.parametrize(

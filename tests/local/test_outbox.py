@@ -98,7 +98,7 @@ def test_an_unknown_address_gets_no_mail(outbox: StubCloud) -> None:
     ask_for_mail(outbox, email="nobody@acme.example")
     log = outbox.data / "logs" / "functions.log"
     assert eventually(lambda: '"outcome":"unknown address"' in log.read_text())
-    assert "nobody@acme.example" not in {one["to"] for one in messages(outbox)}
+    assert "nobody@acme.example" not in {message["to"] for message in messages(outbox)}
 
 
 def test_the_screen_shows_the_pages_url_at_the_start(outbox: StubCloud) -> None:

@@ -168,7 +168,7 @@ def test_with_all_functions_imported_there_is_one_thread_and_no_connection_to_in
     cloud = StubCloud(tmp_path, template=ROOT / "template.yaml")
     try:
         server = cloud.child("local.workers.fork_server")
-        links = [str(one.readlink()) for one in Path(f"/proc/{server}/fd").iterdir()]
+        links = [str(path.readlink()) for path in Path(f"/proc/{server}/fd").iterdir()]
         threads = list(Path(f"/proc/{server}/task").iterdir())
     finally:
         cloud.stop()

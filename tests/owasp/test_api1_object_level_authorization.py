@@ -46,7 +46,7 @@ SAME_REPLY_FOR_UNKNOWN = {"/api/auth/revoke-session"}
 
 def names_something(operation: dict[str, Any]) -> bool:
     """Whether a request can name an object that belongs to a user or team."""
-    parameters = {one["name"] for one in operation.get("parameters", [])}
+    parameters = {parameter["name"] for parameter in operation.get("parameters", [])}
     named = {"hash", "idOrSlug", "uid", "id", "keyId", "teamId", "slug", "token", "team"}
     bodies = str(operation.get("requestBody", {}))
     return bool(parameters & named) or bool(re.search(r"'(keyId|teamId|inviteCode)'", bodies))

@@ -15,10 +15,10 @@ TEMPLATE = load_template(environ={})
 
 def test_unknown_routes_reach_a_function_without_read_permissions() -> None:
     # CORS preflights get the same reply on all paths, and the console is one page for all its views.
-    greedy = [(one.method, one.path) for one in TEMPLATE.routes if "+" in one.path]
+    greedy = [(route.method, route.path) for route in TEMPLATE.routes if "+" in route.path]
     assert greedy == [("OPTIONS", "/api/auth/{proxy+}"), ("GET", "/console/{proxy+}")]
-    assert [one.path for one in TEMPLATE.routes if one.method == "ANY"] == ["$default"]
-    (default,) = (one for one in TEMPLATE.routes if one.path == "$default")
+    assert [route.path for route in TEMPLATE.routes if route.method == "ANY"] == ["$default"]
+    (default,) = (route for route in TEMPLATE.routes if route.path == "$default")
     assert default.function.logical_id == "AnswerUnknown"
     assert grants("AnswerUnknown") == set()
 

@@ -125,7 +125,9 @@ def render(
         titles=" | ".join(title for title, _ in COLUMNS.values()),
         lines="|".join("---" for _ in COLUMNS),
         rows=_lines(rows),
-        deliveries=_lines((f"`{one.function}`", one.how, one.outcome) for one in deliveries),
+        deliveries=_lines(
+            (f"`{delivery.function}`", delivery.how, delivery.outcome) for delivery in deliveries
+        ),
     )
 
 

@@ -148,7 +148,11 @@ def in_target(value: bytes) -> bytes:
 STARTS_A_JOB = "DELETE /v1/artifacts"
 """Left out: its job would delete what the other requests name."""
 
-OF_CACHE = [one for one in operations() if valid(one).for_team and one != STARTS_A_JOB]
+OF_CACHE = [
+    operation
+    for operation in operations()
+    if valid(operation).for_team and operation != STARTS_A_JOB
+]
 
 
 def valid_requests(names: Names) -> st.SearchStrategy[RawRequest]:

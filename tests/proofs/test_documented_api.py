@@ -133,7 +133,9 @@ def test_every_reply_is_as_documented(
         # A preflight for another method than PUT is accepted without a check (docs/decisions/clients.md).
         is_unread = operation_id == "preflight" and response.status_code == 204
         asked = [
-            one for one in CHECKS if one is not checks.negative_data_rejection or not is_unread
+            check
+            for check in CHECKS
+            if check is not checks.negative_data_rejection or not is_unread
         ]
         if response.status_code < 300 and probes["auth"] < AUTH_PROBES and who != "cookie":
             probes["auth"] += 1
@@ -161,7 +163,7 @@ def test_every_reply_is_as_documented(
 def _shares(operation: APIOperation[Any, Any, Any, Any]) -> list[tuple[GenerationMode, int]]:
     """Half of the requests do not follow the document, if it has any rule to break."""
     definition = operation.definition.raw
-    can_break = any(_has_rules(one) for one in definition.get("parameters", []))
+    can_break = any(_has_rules(parameter) for parameter in definition.get("parameters", []))
     if not can_break and not operation.body:
         return [(GenerationMode.POSITIVE, EXAMPLES)]
     return [
@@ -218,7 +220,11 @@ def _properties(case: Case, location: ParameterLocation) -> list[str]:
     definition = case.operation.definition.raw
     if location is not ParameterLocation.BODY:
         place = {"PATH": "path", "QUERY": "query", "HEADER": "header"}[location.name]
-        return [one["name"] for one in definition.get("parameters", []) if one["in"] == place]
+        return [
+            parameter["name"]
+            for parameter in definition.get("parameters", [])
+            if parameter["in"] == place
+        ]
     content = definition["requestBody"]["content"].get(case.media_type, {})
     schema = content.get("schema", {})
     for one in [schema, *schema.get("anyOf", [])]:

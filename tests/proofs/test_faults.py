@@ -34,7 +34,7 @@ SEED = int(os.environ.get("FAULT_SEED") or secrets.randbelow(10**9))
 CELLS_EACH = int(os.environ.get("FAULT_CELLS") or 1)
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 
-SCHEDULED = {one.function.logical_id for one in template().schedules}
+SCHEDULED = {schedule.function.logical_id for schedule in template().schedules}
 
 _SLOW = {"no answer", "no answer, done", "late"}
 """Faults for `make faults`, and for the tests at the end of this module."""
@@ -85,7 +85,9 @@ def names() -> list[str]:
     deployed = template()
     routed = {route.function.logical_id for route in deployed.routes}
     routes = [route.key for route in deployed.routes]
-    return routes + [one.logical_id for one in deployed.functions if one.logical_id not in routed]
+    return routes + [
+        function.logical_id for function in deployed.functions if function.logical_id not in routed
+    ]
 
 
 @pytest.mark.parametrize("name", names())

@@ -178,14 +178,14 @@ def copies(people: People) -> Iterator[tuple[str, aws.Item, Callable[[int], aws.
     yield (
         options.api_keys_table,
         {"key_hash": people.cloud.key.key_hash},
-        lambda n: {"key_hash": f"hash-{n}", "id": f"key-{n}"},
+        lambda n: {"key_hash": f"hash-{n:06}", "id": f"key-{n:06}"},
     )
     yield (
         options.teams_table,
         {"pk": owner, "sk": f"member#{user}"},
         lambda n: {
-            "sk": f"member#user{n}",
-            "user_id": f"user{n}",
+            "sk": f"member#user{n:06}",
+            "user_id": f"user{n:06}",
             "role": Role.MEMBER.value,
             "joined_at": n,
         },
@@ -193,14 +193,14 @@ def copies(people: People) -> Iterator[tuple[str, aws.Item, Callable[[int], aws.
     yield (
         options.teams_table,
         {"pk": owner, "sk": f"member#{user}"},
-        lambda n: {"pk": f"team_other{n}", "role": Role.MEMBER.value},
+        lambda n: {"pk": f"team_other{n:06}", "role": Role.MEMBER.value},
     )
     yield options.usage_table, event, lambda n: {"day": f"{batch}{n:08x}"}
     session = next(IDENTITY.query(equals(pk=user) & begins_with(sk="session#")))
     yield (
         options.identity_table,
         {"pk": user, "sk": session["sk"]},
-        lambda n: {"sk": f"session#{n:064x}", "id": f"session-{n}"},
+        lambda n: {"sk": f"session#{n:064x}", "id": f"session-{n:06}"},
     )
 
 

@@ -35,9 +35,15 @@ pytestmark = pytest.mark.slow
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 6)
 SEED = int(os.environ.get("FUZZ_SEED") or 0)
 
-OPERATIONS = [one for one in operations() if "/teams" in one and one != "GET /v2/teams"]
+OPERATIONS = [
+    operation
+    for operation in operations()
+    if "/teams" in operation and operation != "GET /v2/teams"
+]
 
-FURTHER_BY_LUCK_ONLY = {one for one in OPERATIONS if "{ruleId}" in one or "{keyId}" in one}
+FURTHER_BY_LUCK_ONLY = {
+    operation for operation in OPERATIONS if "{ruleId}" in operation or "{keyId}" in operation
+}
 """The team has no rule and no key."""
 
 MORE: dict[str, dict[str, Any]] = {

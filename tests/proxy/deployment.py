@@ -113,7 +113,7 @@ def deployed() -> Iterator[Deployment]:
                 deployment.tokens.discard(parse_qs(body.decode())["token"][0])
                 self.answer(200)
             elif self.headers.get("authorization") not in {
-                f"Bearer {one}" for one in deployment.tokens
+                f"Bearer {token}" for token in deployment.tokens
             }:
                 self.answer(401)
             else:

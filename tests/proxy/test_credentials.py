@@ -63,7 +63,7 @@ def test_the_token_of_a_long_job_is_renewed_before_it_ends(
         for one in deployment.sent("POST", "/login/oauth/token")
         if b"subject_token" in one.body
     ]
-    assert len(id_tokens) == len({str(one) for one in id_tokens})
+    assert len(id_tokens) == len({str(id_token) for id_token in id_tokens})
 
 
 @pytest.mark.parametrize("days", [-1, 1])

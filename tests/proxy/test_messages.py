@@ -18,7 +18,7 @@ from larder_proxy.messages import Malformed, head, read_head
 from larder_proxy.server import MOST_CONNECTIONS
 from larder_proxy.upstream import _reason
 
-from local.cold_starts.tls import self_signed
+from tools.benchmarks.cold.tls import self_signed
 
 from .deployment import Deployment, Running
 

@@ -244,7 +244,9 @@ class Stack:
                 self.client("iam").detach_role_policy(
                     RoleName=role.name, PolicyArn=_policy_arn(holder)
                 )
-            rest = tuple(one for one in statements if one.grant != permission.grant)
+            rest = tuple(
+                statement for statement in statements if statement.grant != permission.grant
+            )
             self._put(role, holder, rest)
 
     def _hold_again(self, permission: Permission) -> None:

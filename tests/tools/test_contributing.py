@@ -167,7 +167,7 @@ def test_an_endpoint_with_a_body_takes_six_files(copy: Path) -> None:
     (operation,) = json.loads((copy / "docs/openapi.json").read_text())["paths"][
         "/api/auth/api-key/rename"
     ].values()
-    assert [one["name"] for one in operation["parameters"]] == ["id"]
+    assert [parameter["name"] for parameter in operation["parameters"]] == ["id"]
     content = operation["requestBody"]["content"]["application/json"]
     assert content["schema"]["required"] == ["name"]
     assert content["example"] == {"name": "deploy"}

@@ -53,7 +53,7 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     functions = (api + 22_000) * 0.20 / MILLION + milliseconds / 1000 * 0.5 * 0.0000133334
     assert lines["functions"] == pytest.approx(functions)
     reads = 22_000 * 7 + 11_000 * (7 + 4 + 5) + 440 * (5 + 4)
-    writes = 11_000 * (2 + 15 + 15) + 440 * 16
+    writes = 11_000 * (2 + 15 + 15) + 440 * 14
     stored = 11_000 * 30 / (730 / 24)
     tables = reads * 0.125 / MILLION + writes * 0.625 / MILLION + stored * 1_200 / 1e9 * 0.25
     assert lines["tables"] == pytest.approx(tables)
@@ -158,7 +158,7 @@ def test_the_idle_cost_follows_from_the_template(book: Book) -> None:
     assert idle["alarm_metrics"] == sum(len(watched(ALARMS[name])) for name in always)
     template = load_template(environ={})
     assert idle["runs_a_month"] == 730 * len(template.schedules)
-    assert {one.memory_mb for one in template.functions} >= {512}
+    assert {function.memory_mb for function in template.functions} >= {512}
     assert book.uses["each_invocation"]["memory_gb"] == 512 / 1024
     lines = idle_bill(book).lines
     assert (lines["signing secret"], round(lines["alarms"], 2)) == (0.40, 1.00)
@@ -188,7 +188,7 @@ def test_requests_use_known_kinds_of_resources(book: Book) -> None:
         "s3_gets",
         "s3_events",
     }
-    assert {name for one in book.uses["requests"].values() for name in one} == known
+    assert {name for request in book.uses["requests"].values() for name in request} == known
 
 
 def run(command: click.Command, *options: str) -> str:
@@ -259,3 +259,14 @@ def test_several_teams_are_shown_in_columns() -> None:
     shown = run(cost, "--engineers", "7", "--engineers", "70")
     assert re.search(r"idle\s+7 engineers\s+70 engineers", shown)
     assert TEAMS == (5, 50, 500)
+
+
+@pytest.mark.parametrize("what", ["reads", "writes"])
+def test_requests_cost_the_units_that_they_take_of_each_table(what: str) -> None:
+    """tests/proofs/capacity.toml has them, which `make capacity` measures."""
+    file = Path(__file__).parents[1] / "proofs" / "capacity.toml"
+    tables = [
+        units for name, units in tomllib.loads(file.read_text()).items() if name.endswith(what)
+    ]
+    for kind, uses in read_book().uses["requests"].items():
+        assert sum(units.get(kind, 0) for units in tables) == uses.get(what, 0), kind

@@ -20,7 +20,13 @@ from tests.tools.buckets import ACCOUNT, NAME, empty_bucket
 from tools.release.package import ROOT
 
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-OPTIONS = {"KmsKeyArn": "", "RetentionDays": "30", "Alarms": "true", "AlarmTrafficGigabytes": "0"}
+OPTIONS = {
+    "KmsKeyArn": "",
+    "RetentionDays": "30",
+    "RunRetentionDays": "30",
+    "Alarms": "true",
+    "AlarmTrafficGigabytes": "0",
+}
 
 
 @pytest.fixture
@@ -147,7 +153,7 @@ def test_the_commands_keep_what_the_owner_has(bucket: Bucket) -> None:
         {"Prefix": "logs/"},
         {"Days": 7},
     )
-    assert {one["Filter"]["Prefix"] for one in others} == {"artifacts/"}
+    assert {rule["Filter"]["Prefix"] for rule in others} == {"artifacts/", "inputs/"}
 
 
 # The policy -------------------------------------------------------------------------------------
@@ -299,6 +305,16 @@ def test_rules_for_the_whole_bucket_can_delete_what_the_sweep_leaves(ready: Buck
     lifecycle(ready, rule(Expiration={"Days": 365}))
     assert "no lifecycle rule" in refusal(ready)
     lifecycle(ready, rule(ID="old", NoncurrentVersionExpiration={"NoncurrentDays": 60}))
+    check_bucket(ready)
+
+
+def test_a_rule_deletes_the_inputs_of_runs(ready: Bucket) -> None:
+    rules = ready.read("get_bucket_lifecycle_configuration")["Rules"]
+    ready.s3.delete_bucket_lifecycle(Bucket=NAME)
+    lifecycle(ready, *(rule for rule in rules if rule["Filter"]["Prefix"] != "inputs/"))
+    message = refusal(ready)
+    assert "no lifecycle rule deletes all versions under inputs/ after RunRetentionDays" in message
+    obey(ready.s3, message)
     check_bucket(ready)
 
 

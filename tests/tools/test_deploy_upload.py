@@ -94,9 +94,9 @@ def test_each_file_is_sent_once_with_its_checksum_under_the_prefix_of_the_stack(
 ) -> None:
     first, size = sent(release)
     assert size == SIZE
-    keys = {one["Key"] for one in s3.list_objects_v2(Bucket=BUCKET)["Contents"]}
+    keys = {entry["Key"] for entry in s3.list_objects_v2(Bucket=BUCKET)["Contents"]}
     assert KEY in keys
-    assert {one.rpartition("/")[0] for one in keys} == {"larder/larder-prod"}
+    assert {key.rpartition("/")[0] for key in keys} == {"larder/larder-prod"}
     stored = s3.head_object(Bucket=BUCKET, Key=KEY, ChecksumMode="ENABLED")
     assert stored["ChecksumSHA256"] == release.file(ARCHIVE).base64_sha256
     again, size = sent(release)
@@ -108,7 +108,7 @@ def test_another_file_under_a_key_of_the_release_is_refused(
     s3: Any, release: Release, is_plan: bool
 ) -> None:
     sent(release, is_plan=is_plan)
-    for key in [one["Key"] for one in s3.list_objects_v2(Bucket=BUCKET)["Contents"]]:
+    for key in [entry["Key"] for entry in s3.list_objects_v2(Bucket=BUCKET)["Contents"]]:
         planted = s3.put_object(Bucket=BUCKET, Key=key, Body=b"planted", ChecksumAlgorithm="SHA256")
         with pytest.raises(
             click.ClickException, match="is not the file of this release"

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import tarfile
 from pathlib import Path
@@ -267,7 +268,7 @@ def test_the_archives_have_the_release_and_the_module_with_the_release_inside(
     with tarfile.open(module) as archive:
         found = archive.getmembers()
     names = [one.name.removeprefix("larder-terraform-1.2.3/") for one in found]
-    assert [one for one in names if one.startswith("release/")] == [
+    assert [name for name in names if name.startswith("release/")] == [
         f"release/{one}" for one in (DESCRIPTION, CHANGES)
     ]
     assert {(one.mode, one.mtime, one.uid, one.uname) for one in found} == {(0o644, 0, 0, "")}
@@ -297,3 +298,20 @@ def test_a_rehearsal_reads_the_next_section_and_refuses_one_without_the_upgrade(
 def test_the_changelog_can_be_rehearsed() -> None:
     root = Path(__file__).resolve().parents[2]
     assert next_section((root / "docs" / "changelog.md").read_text(), version())
+
+
+RELEASED = {"0.2.0": "d34a3f4ea56dac5a", "0.1.0": "26dcb1b9258880ba"}
+"""A checksum of the words of each released section of the changelog, without the targets of its links."""
+
+
+def test_released_sections_of_the_changelog_stay_as_they_are() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "changelog.md").read_text()
+    released = re.split(r"^## (\d[\w.]*).*\n", text, flags=re.MULTILINE)[1:]
+    words = {
+        name: re.sub(r"\]\([^)]*\)", "]", section).split()
+        for name, section in zip(released[::2], released[1::2], strict=True)
+    }
+    assert {
+        name: hashlib.sha256(" ".join(section).encode()).hexdigest()[:16]
+        for name, section in words.items()
+    } == RELEASED

@@ -25,7 +25,7 @@ needs_terraform = pytest.mark.skipif(
 def test_the_release_is_not_committed_and_each_version_has_it_in_an_archive() -> None:
     assert "deploy/terraform/release/" in (ROOT / ".gitignore").read_text().splitlines()
     jobs = read_workflow(ROOT / ".github" / "workflows" / "release.yml")["jobs"]
-    assert any("dist/*.tar.gz" in one for one in commands(jobs["github"]))
+    assert any("dist/*.tar.gz" in command for command in commands(jobs["github"]))
 
 
 _MIRROR = {name: os.environ[name] for name in ("TF_CLI_CONFIG_FILE",) if name in os.environ}

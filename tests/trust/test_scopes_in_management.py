@@ -46,7 +46,7 @@ def test_a_page_can_end_inside_a_hash(scene: Scene, stored: str, manage: Sender)
     while cursor is not None:
         query = f"limit=1&scope=all{cursor and f'&cursor={cursor}'}"
         page = manage("GET", f"/v1/artifacts?{query}").json
-        seen += [one["scope"] for one in page["artifacts"]]
+        seen += [artifact["scope"] for artifact in page["artifacts"]]
         cursor = page["pagination"]["next"]
     assert seen == ["shared", stored, f"u{scene.cloud.user.id}"]
 
@@ -76,7 +76,7 @@ def test_one_hash_in_all_scopes(scene: Scene, stored: str, manage: Sender) -> No
     while cursor is not None:
         query = f"limit=1&scope=all{cursor and f'&cursor={cursor}'}"
         page = manage("GET", f"/v1/artifacts/abc?{query}").json
-        seen += [(one["hash"], one["scope"]) for one in page["artifacts"]]
+        seen += [(artifact["hash"], artifact["scope"]) for artifact in page["artifacts"]]
         cursor = page["pagination"]["next"]
     scopes = ["shared", stored, f"u{scene.cloud.user.id}"]
     assert seen == [("abc", scope) for scope in scopes]

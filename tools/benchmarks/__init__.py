@@ -8,4 +8,7 @@ memory.py         the memory of the local server while it stores and returns lar
 figures.py        ratios and percentiles from the measurements
 report.py         the page of the documentation
 peers/            the packages from npm, in the versions of the lock file
+
+cold/             `make bench-cold`: cold starts of every built function
+deployed/         `make bench-deployed`: restores over a model of the network and of AWS
 """

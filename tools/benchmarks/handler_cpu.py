@@ -33,6 +33,9 @@ from tests.requests import Context
 
 Event = dict[str, Any]
 
+LIMIT = 1.0
+"""The highest ratio that is accepted. tests/proofs/test_handler_cpu.py checks it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

@@ -100,10 +100,10 @@ def layer_on(data: Path) -> Iterator[dict[str, str]]:
     """The layer in this process, on the stores of the local cloud in the folder `data`. Yields its variables."""
     described = json.loads((data / "cloud.json").read_text())
     before = dict(os.environ)
-    # As in Lambda: variables of this machine would send the calls by boto3.
+    # As in Lambda: elsewhere, and with variables of this machine, the layer calls AWS by boto3.
     for name in aws.ONLY_BOTO3_KNOWS:
         os.environ.pop(name, None)
-    os.environ.update(described["environment"])
+    os.environ.update(described["environment"], AWS_LAMBDA_FUNCTION_NAME="benchmark")
     forget()
     try:
         yield described["environment"]

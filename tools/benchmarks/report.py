@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from tools.benchmarks.figures import Compared, Life, SameRole
-from tools.benchmarks.handler_cpu import HandlerCpu
+from tools.benchmarks.handler_cpu import LIMIT, HandlerCpu
 from tools.benchmarks.servers import ACCOUNTS_PEER, CACHE_PEER
 
 
@@ -64,7 +64,7 @@ to install.
 
 The CPU time of one warm call of a handler, divided by what botocore takes for its calls to AWS alone. AWS's replies
 come from memory. Handlers make the calls without botocore ([decision](decisions/aws-client.md)). Presigning a URL
-counts only for the handler. The limit is 1.
+counts only for the handler. {cpu_limit}
 
 {cpu}
 
@@ -79,6 +79,7 @@ def page(run: Run) -> str:
         servers=_servers(run.rows),
         same_role=_same_role(run.same_role),
         cpu=_cpu(run.cpu),
+        cpu_limit=_cpu_limit(run.cpu),
         rounds=run.rounds,
         environment=", ".join(f"{name} {value}" for name, value in run.environment.items()),
         versions=", ".join(f"{name} {version}" for name, version in run.versions.items()),
@@ -146,6 +147,12 @@ def _cpu(figures: Sequence[HandlerCpu]) -> str:
         for figure in figures
     ]
     return _table(("request", "x calls", "ms", "AWS calls"), rows, numbers=slice(1, 3))
+
+
+def _cpu_limit(figures: Sequence[HandlerCpu]) -> str:
+    over = ", ".join(figure.name for figure in figures if figure.ratio > LIMIT)
+    outcome = f"These requests are over it: {over}." if over else "Every request keeps it."
+    return f"The limit is {LIMIT:.0f}. {outcome}"
 
 
 def _range(least: float, most: float) -> str:

@@ -1,1 +1,1 @@
-"""`make deploy`: check the account, show what changes, run `sam deploy`, and protect the stack."""
+"""`make deploy`: check the account, show what changes, deploy by `larder install`, and protect the stack."""

@@ -11,20 +11,16 @@ from tools.generate import events
 from tools.openapi import Undocumented, files
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROLOGUE = (
-    "from tools.generate import "
-    "access, commands, deployer, edge, endpoints, functions, options, versions, why"
-)
+PROLOGUE = "from tools.generate import access, commands, edge, endpoints, functions, options, versions, why"
 MARKERS = "<<<cog >>> <<<end>>>"
 """Not cog's defaults, because some lines of the template end with `]]]`."""
 STALE = "stale: run `make generate` and commit the changes"
 
 
 def marked_files(root: Path) -> list[Path]:
-    """The template, the deployer's, and the pages of docs/ and scripts of the console that have generated parts."""
-    templates = [root / "template.yaml", root / "deploy" / "deployer" / "template.yaml"]
+    """The template, and the pages of docs/ and scripts of the console that have generated parts."""
     scripts = sorted((root / "layers/larder/src/larder/web/html/console").glob("*.js"))
-    pages = [*templates, *sorted((root / "docs").glob("*.md")), *scripts]
+    pages = [root / "template.yaml", *sorted((root / "docs").glob("*.md")), *scripts]
     return [page for page in pages if "<<<cog " in page.read_text()]
 
 

@@ -49,11 +49,11 @@ def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Co
 def _usage(path: str, command: click.Command) -> str:
     """The command with its arguments, and with the options that it requires."""
     words = [path]
-    for one in command.params:
-        if isinstance(one, click.Argument):
-            words.append(str(one.metavar or one.name).upper())
-        elif one.required:
-            words.append(f"{one.opts[0]} {_placeholder(cast(click.Option, one))}")
+    for param in command.params:
+        if isinstance(param, click.Argument):
+            words.append(str(param.metavar or param.name).upper())
+        elif param.required:
+            words.append(f"{param.opts[0]} {_placeholder(cast(click.Option, param))}")
     return " ".join(words)
 
 

@@ -43,7 +43,11 @@ def _operations() -> Iterator[tuple[str, str, Schema]]:
 
 
 def _query(operation: Schema) -> str:
-    names = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query"]
+    names = [
+        parameter["name"]
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] == "query"
+    ]
     return f"`?{'&'.join(f'{name}=' for name in names)}`" if names else ""
 
 

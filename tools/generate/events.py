@@ -97,8 +97,8 @@ def stale() -> list[str]:
 def texts() -> dict[str, str]:
     """Every file of events/, by name."""
     return {
-        f"{one.module}.json": json.dumps(_event(one), indent=2, ensure_ascii=False) + "\n"
-        for one in functions()
+        f"{function.module}.json": json.dumps(_event(function), indent=2, ensure_ascii=False) + "\n"
+        for function in functions()
     }
 
 

@@ -175,7 +175,7 @@ def _declared(handler: ast.FunctionDef) -> Iterator[tuple[str, str]]:
         if isinstance(decorator, ast.Call) and ast.unparse(decorator.func).startswith("app."):
             verb = ast.unparse(decorator.func).removeprefix("app.")
             path, *_ = (ast.literal_eval(one) for one in decorator.args)
-            named = {one.arg: ast.literal_eval(one.value) for one in decorator.keywords}
+            named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in decorator.keywords}
             yield named["method"] if verb == "route" else verb.upper(), _path(path)
 
 

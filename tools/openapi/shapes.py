@@ -54,9 +54,9 @@ class Components:
             return {"type": "string", "enum": [str(member) for member in hint]}
         origin, arguments = get_origin(hint), get_args(hint)
         if origin in (Union, UnionType):
-            return union(self.schema_of(one) for one in arguments)
+            return union(self.schema_of(argument) for argument in arguments)
         if origin is Literal:
-            return union({**_TYPES[type(one)], "const": one} for one in arguments)
+            return union({**_TYPES[type(argument)], "const": argument} for argument in arguments)
         if origin is list:
             return {"type": "array", "items": self.schema_of(arguments[0])}
         if origin is dict:

@@ -17,9 +17,9 @@ def bill_of_materials(root: Path, version: str, *, seed: str) -> dict[str, Any]:
     """The same for the same commit: the serial number follows from `seed`, and the time is the commit's."""
     components: dict[str, dict[str, Any]] = {}
     for arguments in _LAYERS:
-        for one in _exported(root, arguments)["components"]:
-            if one["name"] != "larder":
-                components[one["bom-ref"]] = one
+        for component in _exported(root, arguments)["components"]:
+            if component["name"] != "larder":
+                components[component["bom-ref"]] = component
     libraries = json.loads((root / "tools" / "console" / "package.json").read_text())
     for name, pinned in libraries["dependencies"].items():
         purl = f"pkg:npm/{name}@{pinned}"

@@ -1,17 +1,14 @@
 """What a release changes in a stack of the release before, in the words of `larder plan`.
 
-tests/upgrades/types/<version>.json has the resources of a release by type. This module writes it, run by
-`make record-release`.
+tests/upgrades/types/<version>.json has the resources of a release by type (record_types.py).
 """
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from larder_cli.deploy.changes import ResourceChange, in_words
 from larder_cli.deploy.release import version_key
-from tools.generate.text import json_lines
 
 
 def types_of(template: dict[str, Any]) -> dict[str, list[str]]:
@@ -37,16 +34,3 @@ def changes_since(root: Path, template: dict[str, Any], version: str) -> str:
     changes = [ResourceChange("Add", one, new[one]) for one in sorted(new.keys() - old.keys())]
     changes += [ResourceChange("Remove", one, old[one]) for one in sorted(old.keys() - new.keys())]
     return "\n".join([f"Since {before}:", *(f"  {line}" for line in in_words(changes))]) + "\n"
-
-
-def main() -> int:
-    from tools.release.package import ROOT, plain_template, version
-
-    types = types_of(plain_template(ROOT / "template.yaml"))
-    path = ROOT / "tests" / "upgrades" / "types" / f"{version()}.json"
-    path.write_text(json_lines(types, depth=1))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -13,9 +13,9 @@ _NOTHING = object()
 def without_absent_types(template: dict[str, Any]) -> dict[str, Any]:
     """The template without the types of `_ABSENT`. Conditions that need them count as false."""
     false = {
-        str(one["Condition"])
-        for one in template["Resources"].values()
-        if one["Type"].startswith(_ABSENT)
+        str(resource["Condition"])
+        for resource in template["Resources"].values()
+        if resource["Type"].startswith(_ABSENT)
     }
     while more := {
         name

@@ -74,7 +74,7 @@ def package(built: Path, folder: Path) -> None:
     template = (built / TEMPLATE).read_text()
     names = _names(template)
     functions = [one for one, name in names.items() if name == FUNCTIONS]
-    sums = {_folder_sum(built / one) for one in functions}
+    sums = {_folder_sum(built / function) for function in functions}
     if len(sums) != 1:
         raise Unbuilt(f"the functions have {len(sums)} different zips: run `make build` again")
     shutil.rmtree(folder, ignore_errors=True)
@@ -158,19 +158,19 @@ def _names(template: str) -> dict[str, str]:
     """The archive of each folder of the build: `LarderLayer` is in `layer`, `JwtLayer` in `jwt-layer`."""
     folders = (found["folder"] for found in _URI.finditer(template))
     return {
-        one: FUNCTIONS
-        if not one.endswith("Layer")
+        folder: FUNCTIONS
+        if not folder.endswith("Layer")
         else LAYER
-        if one == CODE_LAYER
-        else f"{one.removesuffix('Layer').lower()}-{LAYER}"
-        for one in folders
+        if folder == CODE_LAYER
+        else f"{folder.removesuffix('Layer').lower()}-{LAYER}"
+        for folder in folders
     }
 
 
 def _for_deploying(settings: str) -> str:
     """The settings without those of `sam validate` and `sam build`, which have already run."""
     sections = re.split(r"\n(?=\[)", settings)
-    return "\n".join(one for one in sections if not _BUILD_SECTION.match(one))
+    return "\n".join(section for section in sections if not _BUILD_SECTION.match(section))
 
 
 def _environments(settings: str) -> dict[str, dict[str, str]]:

@@ -48,7 +48,7 @@ def plain(template: dict[str, Any]) -> dict[str, Any]:
     template.setdefault("Conditions", {})
     for properties in (
         template.get("Globals", {}).get("Function", {}),
-        *(one.get("Properties", {}) for one in template["Resources"].values()),
+        *(resource.get("Properties", {}) for resource in template["Resources"].values()),
     ):
         for name in ("CodeUri", "ContentUri"):
             if isinstance(archive := properties.get(name), str):

@@ -91,7 +91,7 @@ def _pyproject() -> str:
 
 
 def _listed(values: list[Any]) -> str:
-    return "[" + ", ".join(f'"{one}"' for one in values) + "]"
+    return "[" + ", ".join(f'"{value}"' for value in values) + "]"
 
 
 def main() -> int:

@@ -162,7 +162,7 @@ def test_the_notice_of_a_new_address_looks_nobody_up(cloud: Cloud, mailbox: Mail
     with unreachable("dynamodb", "GetItem"):
         (message,) = mailbox.deliver()
     assert message.to == "left@acme.example"
-    assert "e***@new.example on 2026-11-22 00:47 UTC" in message.text
+    assert "e***@new.example on 2026-11-22 00:47 UTC. It was confirmed with a link" in message.text
 
 
 def test_the_notice_of_a_new_address_says_when_the_operator_changed_it(mailbox: Mailbox) -> None:

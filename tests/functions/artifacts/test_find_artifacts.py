@@ -157,7 +157,7 @@ def test_a_search_reads_a_limited_number_of_artifacts(cloud: Cloud, manage: Send
     assert len([call for call in calls.made if call.operation == "Query"]) == SEARCH_PAGES
     assert (first["artifacts"], first["pagination"]["read"]) == ([], MOST_READ)
     second = asking.asking(cursor=first["pagination"]["next"])("GET", "/v1/artifacts").json
-    assert [one["hash"] for one in second["artifacts"]] == ["b"]
+    assert [artifact["hash"] for artifact in second["artifacts"]] == ["b"]
 
 
 def test_artifacts_of_an_older_version_enter_the_order_at_the_daily_check(
@@ -202,5 +202,5 @@ def test_a_cursor_outside_of_the_time_only_sets_the_position(
     period = {"from": str(to_ms(NOW - HOUR)), "until": str(to_ms(NOW + HOUR))}
     reply = manage.asking(order="uploaded", cursor=cursor, **period)("GET", "/v1/artifacts")
     assert reply.status == 200
-    hashes = [one["hash"] for one in reply.json["artifacts"]]
+    hashes = [artifact["hash"] for artifact in reply.json["artifacts"]]
     assert hashes == ([] if place == "0" else ["a"])

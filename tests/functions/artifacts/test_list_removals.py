@@ -134,7 +134,7 @@ def test_everything_of_a_team(
     assert left(cloud.team.id) == []
     assert {one["all"] for one in listed(manage)} == {True}
     page = read_entries(cloud.team.id, limit=10, now=clock.now())
-    done, asked = (one for one in page.entries if one.action.value.startswith("removal_"))
+    done, asked = (entry for entry in page.entries if entry.action.value.startswith("removal_"))
     assert (asked.subject, done.subject, done.artifacts) == ("all", "all", 2)
 
 
@@ -182,7 +182,7 @@ def test_the_list_has_pages(manage: Sender) -> None:
     asking = manage.asking(limit="2")
     while True:
         page = asking("GET", REMOVALS).json
-        seen += [one["writer"] for one in page["removals"]]
+        seen += [removal["writer"] for removal in page["removals"]]
         if page["pagination"]["next"] is None:
             break
         asking = manage.asking(limit="2", cursor=page["pagination"]["next"])

@@ -11,7 +11,7 @@ def test_the_page_shows_the_commands_to_paste(environment: pytest.MonkeyPatch) -
     for line in ("turbo login", "turbo link", "turbo run build", "TURBO_TOKEN="):
         assert line in text
     # The script fills in the address of the page.
-    assert len([one for one in page.elements if "data-home" in one.attributes]) == 4
+    assert len([element for element in page.elements if "data-home" in element.attributes]) == 4
 
 
 def test_the_page_answers_links_from_mail(environment: pytest.MonkeyPatch) -> None:

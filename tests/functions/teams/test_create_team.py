@@ -35,7 +35,9 @@ def test_the_creator_owns_the_team(ada: Person) -> None:
     team = find_team("web")
     assert team is not None
     assert reply.json == {"id": team.id, "slug": "web", "name": "Web platform"}
-    assert [(one.user_id, one.role) for one in list_members(team.id)] == [(ada.user.id, Role.OWNER)]
+    assert [(member.user_id, member.role) for member in list_members(team.id)] == [
+        (ada.user.id, Role.OWNER)
+    ]
     assert (team.created_by, team.created_at) == (ada.user.id, team.updated_at)
     assert ada.send("GET", "/v2/teams/web").json["membership"]["role"] == "OWNER"
 
@@ -51,7 +53,7 @@ def test_new_teams_are_protected_from_the_start_by_option(ada: Person, option: S
     assert team is not None
     assert [one["protected"] for one in shown.values()] == [False, True]
     assert shown["safe"]["trustedFrom"] == to_ms(team.created_at)
-    actions = [one.action for one in read_entries(team.id, limit=9, now=clock.now()).entries]
+    actions = [entry.action for entry in read_entries(team.id, limit=9, now=clock.now()).entries]
     assert sorted(actions) == ["protection_set", "team_created"]
 
 

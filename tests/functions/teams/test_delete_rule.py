@@ -15,5 +15,5 @@ def test_a_rule_is_deleted_once(cloud: Cloud, ada: Person) -> None:
     assert [outcome(reply) for reply in replies] == [(200, "")] + [(404, "rule_not_found")] * 2
     assert list_rules(cloud.team.id) == [other]
     entries = read_entries(cloud.team.id, limit=10, now=clock.now()).entries
-    removed = [(one.subject, one.name) for one in entries if one.action == "rule_removed"]
+    removed = [(entry.subject, entry.name) for entry in entries if entry.action == "rule_removed"]
     assert removed == [(rule.id, rule.name)]

@@ -51,8 +51,8 @@ def accept(person: Person, token: str) -> tuple[int, str]:
 
 def open_ones(cloud: Cloud) -> list[tuple[str, Role]]:
     return [
-        (one.email, one.role)
-        for one in invitations.open_invitations(cloud.team.id, now=clock.now())
+        (invitation.email, invitation.role)
+        for invitation in invitations.open_invitations(cloud.team.id, now=clock.now())
     ]
 
 
@@ -86,7 +86,7 @@ def test_a_list_returns_the_first_invitation_and_all_of_them(
 ) -> None:
     answer = invite(ada, [BOB, {"email": "eve@acme.example"}]).json
     assert answer["email"] == "bob@acme.example"
-    assert [(one["email"], one["role"]) for one in answer["invitations"]] == [
+    assert [(invitation["email"], invitation["role"]) for invitation in answer["invitations"]] == [
         ("bob@acme.example", "DEVELOPER"), ("eve@acme.example", "VIEWER"),
     ]  # fmt: skip
     assert {message.to for message in mailbox.deliver()} == {"bob@acme.example", "eve@acme.example"}

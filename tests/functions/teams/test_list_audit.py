@@ -68,7 +68,7 @@ def test_the_list_has_pages_newest_first(cloud: Cloud, owner: Person, query: str
     while True:
         page = audit(owner, f"limit=2{before}&{query}")
         assert page["pagination"]["count"] == len(page["entries"]) <= 2
-        seen += [one["subject"] for one in page["entries"]]
+        seen += [entry["subject"] for entry in page["entries"]]
         if page["pagination"]["next"] is None:
             break
         before = f"&before={page['pagination']['next']}"
@@ -168,7 +168,7 @@ def test_deleted_things_keep_their_names(cloud: Cloud, owner: Person, mailbox: M
     (invited,) = audit(owner, "action=member_invited")["entries"]
     assert owner.send("DELETE", f"/v1/teams/acme/members/{invited['subject']}").status == 200
     entries = reversed(audit(owner)["entries"])
-    shown = {one["action"]: (one["subject"], one["subjectName"]) for one in entries}
+    shown = {entry["action"]: (entry["subject"], entry["subjectName"]) for entry in entries}
     assert shown["rule_added"] == shown["rule_removed"] == (rule["id"], rule["name"])
     assert shown["key_created"] == shown["key_deleted"] == (key, "deploy")
     name = (invited["subject"], "bob@acme.example")

@@ -157,7 +157,7 @@ class TestOpenInvitations:
     def test_roles_that_manage_members_see_invitations(self, cloud: Cloud, role: Role) -> None:
         invited(cloud, "eve", "zoe")
         answer = ask(joined(cloud, role)).json
-        seen = [one["email"] for one in answer["emailInviteCodes"]]
+        seen = [invite_code["email"] for invite_code in answer["emailInviteCodes"]]
         assert seen == (["eve@b.example", "zoe@b.example"] if role.manages_members else [])
 
     def test_an_invitation_with_every_field_that_clients_require(
@@ -178,7 +178,9 @@ class TestOpenInvitations:
     def test_expired_invitations_are_not_listed(self, cloud: Cloud, ada: Person) -> None:
         invited(cloud, "eve", at=clock.now() - LIFETIME)
         invited(cloud, "zoe", at=clock.now() - LIFETIME + timedelta(minutes=1))
-        assert [one["email"] for one in ask(ada).json["emailInviteCodes"]] == ["zoe@b.example"]
+        assert [invite_code["email"] for invite_code in ask(ada).json["emailInviteCodes"]] == [
+            "zoe@b.example"
+        ]
 
     def test_invitations_are_only_on_the_first_page(self, cloud: Cloud, ada: Person) -> None:
         joined(cloud, Role.MEMBER)

@@ -64,7 +64,9 @@ def test_what_a_new_dependency_brings_belongs_to_the_dependency() -> None:
     old = task_record("ui#lint", "u1")
     new = task_record("ui#lint", "u2", "lib#build")
     new["resolvedTaskDefinition"] = old["resolvedTaskDefinition"] | {"dependsOn": ["lib#build"]}
-    causes = {one.subject: one for one in compare(summary(LIB, old), summary(lib, new)).causes}
+    causes = {
+        cause.subject: cause for cause in compare(summary(LIB, old), summary(lib, new)).causes
+    }
     assert causes["dependsOn"].values == ("+lib#build",)
     assert causes["dependsOn"].direct == ("ui#lint",)
     assert (causes["dependsOn"].alone, causes["packages/lib/src/a.js"].tasks) == (1, 1)
@@ -116,7 +118,7 @@ def test_the_commit_is_named_if_it_is_that_of_all_files() -> None:
     old = LIB["inputs"] | {"b.js": "1" * 40}
     base, run = summary(LIB | {"inputs": old}), summary(LIB | {"hash": "l2", "inputs": CHANGED})
     files = {"packages/lib/src/a.js": FileHint(commit="9f2c1d0")}
-    commits = {one.how: one.commit for one in compare(base, run, Hints(files=files)).causes}
+    commits = {cause.how: cause.commit for cause in compare(base, run, Hints(files=files)).causes}
     assert commits == {"changed": "9f2c1d0", "removed": None}
 
 
@@ -266,7 +268,7 @@ def test_what_turbo_does_not_hash_is_a_note() -> None:
     new = old | {"environmentVariables": variables(passed=("TOKEN=2",))}
     new["resolvedTaskDefinition"] = LIB["resolvedTaskDefinition"] | {"cache": False}
     comparison = compare(summary(old), summary(new))
-    assert [(one.note, one.subject) for one in comparison.notes] == [
+    assert [(note.note, note.subject) for note in comparison.notes] == [
         ("not_cached", ""),
         ("not_hashed", "cache"),
         ("passed_variable", "TOKEN"),
@@ -298,7 +300,7 @@ def test_global_causes_come_first_and_then_the_expensive_ones() -> None:
     )
     base = summary(LIB, task_record("api#build", "a1"))
     run = summary(*tasks, shared={"files": {"tsconfig.json": "1"}})
-    subjects = [one.subject for one in compare(base, run).causes]
+    subjects = [cause.subject for cause in compare(base, run).causes]
     assert subjects == ["tsconfig.json", "packages/api/src/a.js", "packages/lib/src/a.js"]
 
 
@@ -315,7 +317,7 @@ def test_the_time_grows_with_the_size_of_the_summaries() -> None:
     wide = [task_record(name, "1", inputs=files) for name in names]
     others = [one | {"hash": "2", "inputs": dict.fromkeys(files, "2" * 40)} for one in wide]
     ratio, comparison = time_of(wide, others)
-    assert sum(len(one.more) + 1 for one in comparison.causes) == 334 * 40
+    assert sum(len(cause.more) + 1 for cause in comparison.causes) == 334 * 40
     assert ratio < 50
 
     names = [f"p{number}#build" for number in range(2_000)]

@@ -98,8 +98,8 @@ def reported(run: Summary, hints: Hints | None = None) -> Summary:
 @given(base=_runs(), run=_runs())
 def test_a_report_has_the_causes_of_the_file(base: Summary, run: Summary) -> None:
     files, reports = compare(base, run), compare(reported(base), reported(run))
-    assert [_without_texts(one) for one in reports.causes] == [
-        _without_texts(one) for one in files.causes
+    assert [_without_texts(cause) for cause in reports.causes] == [
+        _without_texts(cause) for cause in files.causes
     ]
     for name in ("changed", "restored", "new", "gone", "same_hash"):
         assert getattr(reports, name) == getattr(files, name)
@@ -157,7 +157,9 @@ def test_a_list_that_is_too_long_is_one_digest() -> None:
     first, second = document_of(base)["files"]
     assert first["files"] == {"a.js": "1" * 12}
     assert list(second["files"]) == [""]
-    changed = [one | {"hash": "2", "inputs": {**one["inputs"], "a.js": "3" * 40}} for one in tasks]
+    changed = [
+        task | {"hash": "2", "inputs": {**task["inputs"], "a.js": "3" * 40}} for task in tasks
+    ]
     subjects = [one.subject for one in compare(reported(base), reported(summary(*changed))).causes]
     assert subjects == ["packages/lib/a.js", "packages/web/"]
     short = summary(tasks[0], tasks[1] | {"hash": "2", "inputs": few})

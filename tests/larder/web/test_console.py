@@ -126,12 +126,12 @@ def test_the_product_name_is_escaped(environment: pytest.MonkeyPatch, option: Se
     option("product_name", name)
     page = opened("/console")
     assert len(page.all("script")) == 1
-    (frame,) = (one for one in page.elements if one.id == "console")
+    (frame,) = (element for element in page.elements if element.id == "console")
     assert frame.attributes["data-product"] == name
 
 
 def test_every_option_of_the_frame_is_read(page: Page) -> None:
-    (frame,) = (one for one in page.elements if one.id == "console")
+    (frame,) = (element for element in page.elements if element.id == "console")
     script = "".join(path.read_text() for path in OURS)
     for attribute in frame.attributes:
         if attribute != "id":

@@ -94,7 +94,9 @@ def injected(function: Callable[..., Any]) -> Iterator[tuple[Any, Callable[..., 
 
 
 def test_signatures_name_the_types_that_dependencies_return() -> None:
-    modules = {one.handler.rpartition(".")[0] for one in load_template(environ={}).functions}
+    modules = {
+        function.handler.rpartition(".")[0] for function in load_template(environ={}).functions
+    }
     apps = [app for name in modules if (app := getattr(import_module(name), "app", None))]
     found = [
         one

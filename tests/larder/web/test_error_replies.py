@@ -9,19 +9,23 @@ from larder.web.replies.errors import REPLIES, better_auth_error, code_of, heade
 
 
 def subclasses(error: type[LarderError]) -> set[type[LarderError]]:
-    return {one for direct in error.__subclasses__() for one in {direct, *subclasses(direct)}}
+    return {
+        subclass for direct in error.__subclasses__() for subclass in {direct, *subclasses(direct)}
+    }
 
 
 def test_every_error_is_in_the_table() -> None:
     known = {
-        one
+        var
         for module in (errors, web_errors)
-        for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, LarderError)
+        for var in vars(module).values()
+        if isinstance(var, type) and issubclass(var, LarderError)
     }
     assert REPLIES.keys() == known - {LarderError}
     # Tests define some of their own.
-    ours = {one for one in subclasses(LarderError) if one.__module__.startswith("larder")}
+    ours = {
+        subclass for subclass in subclasses(LarderError) if subclass.__module__.startswith("larder")
+    }
     assert REPLIES.keys() == ours
 
 

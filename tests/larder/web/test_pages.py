@@ -170,7 +170,7 @@ def test_every_form_has_a_button_and_an_announced_place_for_errors(page: Page) -
 
 def test_one_section_is_visible_and_each_starts_with_its_heading(page: Page) -> None:
     sections = page.all("section")
-    assert len([one for one in sections if "hidden" not in one.attributes]) == 1
+    assert len([section for section in sections if "hidden" not in section.attributes]) == 1
     assert len(page.all("h1")) == len(sections)
     assert all("section" in heading.inside for heading in page.all("h1"))
 

@@ -98,7 +98,7 @@ def morning(restorers: list[Restorer], *, say: Say) -> list[Morning]:
                 one.restore(DIRECT)
         model.set(path, STARTS)
         with ThreadPoolExecutor(len(restorers)) as threads:
-            restored = [threads.submit(one.restore, way) for one in restorers]
+            restored = [threads.submit(restorer.restore, way) for restorer in restorers]
             seconds = [one.result().seconds for one in restored]
         starts = model.requests().get("starts", 0)
         found.append(Morning(way, statistics.median(seconds), max(seconds), starts))

@@ -1,4 +1,4 @@
-"""`larder artifacts`: the artifacts of a team or a user, and the log of deletions."""
+"""`larder artifacts`: the artifacts of a team or a user, and the audit."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict

@@ -24,7 +24,11 @@ _OPTIONS = (
         type=click.Choice(_CACHING),
         help="Whether the cache can be used. disabled and paused reject reads and writes.",
     ),
-    click.option("--block", type=click.Choice(_BLOCKS), help="Reject all requests with 402."),
+    click.option(
+        "--block",
+        type=click.Choice(_BLOCKS),
+        help="Reject most requests with 402 (docs/teams.md#blocks).",
+    ),
     click.option(
         "--reason",
         metavar="TEXT",

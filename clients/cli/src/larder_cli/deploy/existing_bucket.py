@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ import click
 from botocore.exceptions import ClientError
 
 PREFIX = "artifacts/"
+_INPUTS = "inputs/"
+"""The inputs of runs, which only a lifecycle rule deletes."""
 _OLD_NAMES = {None: "us-east-1", "EU": "eu-west-1"}
 """Locations that are not the name of their region."""
 _BLOCKED = dict.fromkeys(
@@ -113,7 +115,7 @@ def _problems(bucket: Bucket, options: Mapping[str, str]) -> Iterator[Problem]:
     yield from _events(bucket)
     yield from _encryption(bucket, options["KmsKeyArn"])
     yield from _tls(bucket)
-    yield from _lifecycle(bucket, int(options["RetentionDays"]))
+    yield from _lifecycle(bucket, int(options["RetentionDays"]), int(options["RunRetentionDays"]))
     if options["Alarms"] == "true" and options["AlarmTrafficGigabytes"] != "0":
         yield from _metrics(bucket)
 
@@ -233,8 +235,10 @@ def _refuses_http(statement: Mapping[str, Any], arn: str) -> bool:
     )
 
 
-def _lifecycle(bucket: Bucket, days: int) -> Iterator[Problem]:
-    """The bucket may not delete or archive artifacts too early, and has to delete what the hourly sweep leaves."""
+def _lifecycle(bucket: Bucket, days: int, run_days: int) -> Iterator[Problem]:
+    """The bucket may not delete or archive artifacts too early, and has to delete what the hourly sweep leaves and the
+    inputs of runs.
+    """
     reply = bucket.read("get_bucket_lifecycle_configuration", "NoSuchLifecycleConfiguration")
     rules = [_with_filter(rule) for rule in reply.get("Rules", [])]
     filtered = {"Status": "Enabled", "Filter": {"Prefix": PREFIX}}
@@ -245,6 +249,13 @@ def _lifecycle(bucket: Bucket, days: int) -> Iterator[Problem]:
             "Expiration": {"Days": days},
             "NoncurrentVersionExpiration": {"NoncurrentDays": days},
             "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+        },
+        {
+            "ID": "larder-inputs",
+            "Status": "Enabled",
+            "Filter": {"Prefix": _INPUTS},
+            "Expiration": {"Days": run_days},
+            "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
         },
         {
             "ID": "larder-delete-markers",
@@ -262,13 +273,16 @@ def _lifecycle(bucket: Bucket, days: int) -> Iterator[Problem]:
                 f"Limit it to objects outside {PREFIX}, or to a later time, in the output of",
                 bucket.command("get-bucket-lifecycle-configuration"),
             )
-    lasting = [rule for rule in rules if _has_all_artifacts(rule) and rule not in harmful]
-    expiring = any("Days" in rule.get("Expiration", {}) for rule in lasting)
-    if expiring and any("NoncurrentVersionExpiration" in rule for rule in lasting):
+    lasting = [rule for rule in rules if rule not in harmful]
+    if not _deletes_all(lasting, PREFIX):
+        missing = f"under {PREFIX} after RetentionDays ({days}) or more"
+    elif not _deletes_all(rules, _INPUTS):
+        missing = f"under {_INPUTS} after RunRetentionDays ({run_days})"
+    else:
         return
     size = reply.get("TransitionDefaultMinimumObjectSize")
     yield Problem(
-        f"no lifecycle rule deletes all versions under {PREFIX} after RetentionDays ({days}) or more",
+        f"no lifecycle rule deletes all versions {missing}",
         bucket.command(
             "put-bucket-lifecycle-configuration",
             lifecycle_configuration={"Rules": [*others, *recommended]},
@@ -291,10 +305,17 @@ def _conditions(rule: Rule) -> dict[str, Any]:
     return dict(given.get("And", given))
 
 
-def _has_all_artifacts(rule: Rule) -> bool:
+def _deletes_all(rules: Sequence[Rule], prefix: str) -> bool:
+    """Whether rules delete all current and all noncurrent versions under a prefix."""
+    applied = [rule for rule in rules if _has_all(rule, prefix)]
+    expiring = any("Days" in rule.get("Expiration", {}) for rule in applied)
+    return expiring and any("NoncurrentVersionExpiration" in rule for rule in applied)
+
+
+def _has_all(rule: Rule, prefix: str) -> bool:
     conditions = _conditions(rule)
-    prefix = conditions.pop("Prefix", "")
-    return rule["Status"] == "Enabled" and not conditions and PREFIX.startswith(prefix)
+    start = conditions.pop("Prefix", "")
+    return rule["Status"] == "Enabled" and not conditions and prefix.startswith(start)
 
 
 def _loses_artifacts(rule: Rule, days: int) -> bool:

@@ -49,6 +49,21 @@ class _Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Notice(_Job):
+    """A job whose recipient is found by id."""
+
+    email: str = ""
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TeamNotice(_Notice):
+    """A notice to an owner of a team."""
+
+    team_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyEmail(_Job):
     """Send a link that verifies the address. It redirects to `callback_url`; empty for Larder's own page.
 
@@ -131,91 +146,73 @@ class EmailWasChanged(_Job):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderLinked(_Job):
-    """Notify the user, found by `user_id`, that an account at the identity provider `provider` can now sign in."""
+class ProviderLinked(_Notice):
+    """Notify the user that an account at the identity provider `provider` can now sign in."""
 
     kind = "provider_linked"
-    email: str = ""
-    user_id: str
     provider: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyNeverExpires(_Job):
-    """Notify the user, found by `user_id`, of a key that was created or changed so that it never expires.
+class KeyNeverExpires(_Notice):
+    """Notify the user of a key that was created or changed so that it never expires.
 
     `key_start` are its first characters after the prefix, empty if they are not stored.
     """
 
     kind = "key_never_expires"
-    email: str = ""
-    user_id: str
     key_id: str
     key_start: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessEnds(_Job):
-    """Warn a managed user, found by `user_id`, that sessions and keys end soon. The next sign-in moves the end."""
+class AccessEnds(_Notice):
+    """Warn a managed user that sessions and keys end soon. The next sign-in moves the end."""
 
     kind = "access_ends"
-    email: str = ""
-    user_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RulePinned(_Job):
-    """Notify an owner of a team, found by `user_id`, that a rule got the ids of its repository from the first token."""
+class RulePinned(_TeamNotice):
+    """Notify an owner that a rule got the ids of its repository from the first token."""
 
     kind = "rule_pinned"
-    email: str = ""
-    user_id: str
-    team_id: str
     rule_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TeamProtected(_Job):
-    """Notify an owner, found by `user_id`, that the team is protected, or with `ended` that it no longer is.
+class TeamProtected(_TeamNotice):
+    """Notify an owner that the team is protected, or with `ended` that it no longer is.
 
     The first key or rule that the team trusts protects it, or the operator, who can also end it.
     """
 
     kind = "team_protected"
-    email: str = ""
-    user_id: str
-    team_id: str
     ended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrustGiven(_Job):
-    """Notify an owner, found by `user_id`, of a new rule or of a new trusted key of the team: the other id is empty.
+class TrustGiven(_TeamNotice):
+    """Notify an owner of a new rule or of a new trusted key of the team: the other id is empty.
 
     `made_by` is the id of the user who made it, empty for the operator.
     """
 
     kind = "trust_given"
-    email: str = ""
-    user_id: str
-    team_id: str
     rule_id: str = ""
     key_id: str = ""
     made_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MakerLeft(_Job):
-    """Notify an owner, found by `user_id`, of the rules and trusted keys of someone who can no longer make them.
+class MakerLeft(_TeamNotice):
+    """Notify an owner of the rules and trusted keys of someone who can no longer make them.
 
     `maker` is their address. They have left the team, are no longer an owner or admin, or have lost all access. `known`
     are the team's keys whose secret they know, and `ending` says when some of these end, in milliseconds.
     """
 
     kind = "maker_left"
-    email: str = ""
-    user_id: str
-    team_id: str
     maker: str
     rules: list[str]
     keys: list[str]

@@ -1,11 +1,10 @@
 """Make the links for account email, and send them or call the integrator's functions with them."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -39,7 +38,7 @@ from larder.hashing import hash_key
 from larder.invitations import service as invitations
 from larder.mail import service as mail
 from larder.mail import templates
-from larder.mail.models import Message
+from larder.mail.templates import masked
 from larder.metrics import count
 from larder.rate_limits.models import MAIL_IN_A_DAY, MAIL_IN_AN_HOUR
 from larder.rate_limits.service import take
@@ -50,6 +49,9 @@ _VERIFIED_PAGE = "/verified"
 """Larder's own page, for links without a callback URL."""
 
 _UNREQUESTED = (VerifyEmail, SignUpAgain, ChangeEmail, InviteToTeam)
+
+TeamNotice = RulePinned | TeamProtected | TrustGiven | MakerLeft
+Notice = ProviderLinked | KeyNeverExpires | TeamNotice
 
 
 class Outcome(StrEnum):
@@ -96,33 +98,24 @@ def deliver(job: EmailJob, *, now: datetime) -> Delivery:
 
 def _deliver(job: EmailJob, now: datetime) -> Delivery:
     match job:
-        case ConfirmEmailChange():
-            return _send_confirmation_link(job, now)
-        case ChangeEmail():
-            return _send_change_link(job, now)
-        case InviteToTeam():
-            return _send_invitation(job, now)
-        case ProviderLinked():
-            return _notify_of_provider(job, now)
-        case KeyNeverExpires():
-            return _notify_of_key(job, now)
-        case AccessEnds():
-            return _warn_of_end(job, now)
-        case RulePinned():
-            return _notify_of_rule(job, now)
-        case TeamProtected():
-            return _notify_of_protection(job, now)
-        case TrustGiven():
-            return _notify_of_trust(job, now)
-        case MakerLeft():
-            return _notify_of_departure(job, now)
-        case EmailWasChanged():
-            return _notify_previous_address(job, now)
-        case _:
+        case VerifyEmail() | ResetPassword() | SignUpAgain() | PasswordWasReset():
             user = service.find_user_by_email(job.email)
             if user is None:
                 return Delivery(outcome=Outcome.UNKNOWN_ADDRESS)
             return _deliver_to(user, job, now)
+        case ConfirmEmailChange() | ChangeEmail():
+            return _send_change_link(job, now)
+        case InviteToTeam():
+            return _send_invitation(job, now)
+        case AccessEnds():
+            return _warn_of_end(job, now)
+        case EmailWasChanged():
+            return _notify_previous_address(job, now)
+        case _:
+            return _notify(job, now)
+
+
+# Links ------------------------------------------------------------------------------------------
 
 
 def _deliver_to(
@@ -130,62 +123,26 @@ def _deliver_to(
 ) -> Delivery:
     match job:
         case VerifyEmail():
-            return _send_verification_link(user, job, now)
+            if user.proven or (user.email_verified and not job.by_user):
+                return Delivery(outcome=Outcome.VERIFIED_ALREADY, user_id=user.id)
+            _count(job, user.email, now)
+            token = link_tokens.issue_verification_token(user, now=now)
+            return _send_token("verify_email", user, token, job, now)
         case ResetPassword():
             return _send_reset_link(user, job, now)
         case SignUpAgain():
             _count(job, user.email, now)
-            return _send(templates.sign_up_again, user, job.mail_context.base_url, now)
+            return _send("sign_up_again", user, job.mail_context.base_url, now)
         case PasswordWasReset():
             return _notify_of_reset(user, job, now)
 
 
-def _send_verification_link(user: User, job: VerifyEmail, now: datetime) -> Delivery:
-    if user.proven or (user.email_verified and not job.by_user):
-        return Delivery(outcome=Outcome.VERIFIED_ALREADY, user_id=user.id)
-    _count(job, user.email, now)
-    token = link_tokens.issue_verification_token(user, now=now)
-    return _send_token(templates.verify_email, user, token, job, now)
-
-
-def _send_confirmation_link(job: ConfirmEmailChange, now: datetime) -> Delivery:
-    """Send a link to the current address. A thief of a session cannot read the user's mail."""
-    user = _user_who_changes(job, job.new_email)
-    if isinstance(user, Delivery):
-        return user
-    if user.email != job.email:
-        return Delivery(outcome=Outcome.OTHER_ADDRESS, user_id=user.id)
-    _count(job, user.email, now)
-    token = link_tokens.issue_confirmation_token(
-        user, new_email=job.new_email, callback_url=job.callback_url, now=now
-    )
-    url = _verification_url(token, job, now)
-    if own := hook("send_verification_email"):
-        data = {
-            "user": user_json(user),
-            "newEmail": job.new_email,
-            "url": url,
-            "token": token,
-        }
-        return _call(own, data, user, job.mail_context.request)
-    template = partial(templates.confirm_email_change, new_email=job.new_email)
-    return _send(template, user, url, now)
-
-
-def _send_change_link(job: ChangeEmail, now: datetime) -> Delivery:
-    """Send a link to the new address, because only its owner can confirm it."""
-    user = _user_who_changes(job, job.email)
-    if isinstance(user, Delivery):
-        return user
-    new_email = parse_address(job.email)
-    _count(job, new_email, now)
-    token = link_tokens.issue_verification_token(user, new_email=new_email, now=now)
-    return _send_token(templates.change_email, replace(user, email=new_email), token, job, now)
-
-
-def _user_who_changes(job: ChangeEmail | ConfirmEmailChange, new_email: str) -> User | Delivery:
-    """The user whose address can change to `new_email`, or why nothing is sent."""
+def _send_change_link(job: ChangeEmail | ConfirmEmailChange, now: datetime) -> Delivery:
+    """Send a link to the new address, because only its owner can confirm it. With ConfirmEmailChange, first send one to
+    the current address: a thief of a session cannot read the user's mail.
+    """
     user = service.find_user(job.user_id)
+    new_email = job.new_email if isinstance(job, ConfirmEmailChange) else parse_address(job.email)
     if user is None:
         return Delivery(outcome=Outcome.UNKNOWN_USER)
     if job.credentials != link_tokens.credentials_of(user):
@@ -193,41 +150,49 @@ def _user_who_changes(job: ChangeEmail | ConfirmEmailChange, new_email: str) -> 
         return Delivery(outcome=Outcome.OTHER_CREDENTIALS, user_id=user.id)
     if service.find_user_by_email(new_email) is not None:
         return Delivery(outcome=Outcome.TAKEN_ADDRESS, user_id=user.id)
-    return user
+    if isinstance(job, ChangeEmail):
+        _count(job, new_email, now)
+        token = link_tokens.issue_verification_token(user, new_email=new_email, now=now)
+        return _send_token("change_email", replace(user, email=new_email), token, job, now)
+    if user.email != job.email:
+        return Delivery(outcome=Outcome.OTHER_ADDRESS, user_id=user.id)
+    _count(job, user.email, now)
+    token = link_tokens.issue_confirmation_token(
+        user, new_email=new_email, callback_url=job.callback_url, now=now
+    )
+    return _send_token("confirm_email_change", user, token, job, now, new_email=new_email)
 
 
 def _send_token(
-    template: Callable[..., Message],
+    text: str,
     user: User,
     token: str,
-    job: VerifyEmail | ChangeEmail,
+    job: VerifyEmail | ChangeEmail | ConfirmEmailChange,
     now: datetime,
+    new_email: str = "",
 ) -> Delivery:
-    url = _verification_url(token, job, now)
-    if own := hook("send_verification_email"):
-        return _hand_over(own, user, url, token, job.mail_context.request)
-    return _send(template, user, url, now)
-
-
-def _verification_url(
-    token: str, job: VerifyEmail | ChangeEmail | ConfirmEmailChange, now: datetime
-) -> str:
     callback = _callback(job.callback_url, _VERIFIED_PAGE, now)
-    return f"{job.mail_context.base_url}/api/auth/verify-email?token={token}&{callback}"
+    url = f"{job.mail_context.base_url}/api/auth/verify-email?token={token}&{callback}"
+    if own := hook("send_verification_email"):
+        changed = {"newEmail": new_email} if new_email else {}
+        data = {"user": user_json(user), **changed, "url": url, "token": token}
+        return _call(own, data, user, job.mail_context.request)
+    return _send(text, user, url, now, new=masked(new_email))
 
 
 def _send_reset_link(user: User, job: ResetPassword, now: datetime) -> Delivery:
     _count(job, user.email, now)
     if provider := service.managing_provider(user):
         # A password would not work.
-        template = partial(templates.sign_in_with_provider, provider=provider.name)
-        return _send(template, user, f"{job.mail_context.base_url}/sign-in", now)
+        url = f"{job.mail_context.base_url}/sign-in"
+        return _send("sign_in_with_provider", user, url, now, provider=provider.name)
     token = password_resets.issue_reset_token(user, now=now)
     callback = _callback(job.callback_url, "", now)
     url = f"{job.mail_context.base_url}/api/auth/reset-password/{token}?{callback}"
     if own := hook("send_reset_password"):
-        return _hand_over(own, user, url, token, job.mail_context.request)
-    return _send(templates.reset_password, user, url, now)
+        data = {"user": user_json(user), "url": url, "token": token}
+        return _call(own, data, user, job.mail_context.request)
+    return _send("reset_password", user, url, now)
 
 
 def _send_invitation(job: InviteToTeam, now: datetime) -> Delivery:
@@ -248,10 +213,10 @@ def _send_invitation(job: InviteToTeam, now: datetime) -> Delivery:
             "role": invitation.role.value,
         }
         return _call(own, data, None, job.mail_context.request)
-    message = templates.team_invitation(
-        to=invitation.email, product=settings().product_name, url=url, team=team.slug
-    )
-    return Delivery(outcome=Outcome.SENT, message_id=mail.send(message, now=now))
+    return _send("team_invitation", invitation.email, url, now, team=team.slug)
+
+
+# Notices ----------------------------------------------------------------------------------------
 
 
 def _notify_of_reset(user: User, job: PasswordWasReset, now: datetime) -> Delivery:
@@ -259,52 +224,44 @@ def _notify_of_reset(user: User, job: PasswordWasReset, now: datetime) -> Delive
     _count(job, user.email, now)
     if own := hook("on_password_reset"):
         return _call(own, {"user": user_json(user)}, user, job.mail_context.request)
-    template = partial(
-        templates.password_was_reset,
-        sessions_ended=job.sessions_ended,
-        keys_deleted=job.keys_deleted,
-    )
-    return _send(template, user, job.mail_context.base_url, now)
+    sessions = "Browsers that were signed in to the account stay signed in."
+    if job.sessions_ended:
+        sessions = "All browsers that were signed in to the account have been signed out."
+    keys = "The API keys of the account still work. Delete any that you do not recognize."
+    if job.keys_deleted:
+        keys = (
+            "The API keys of the account were deleted, because no one who used it had confirmed before that they "
+            "receive mail at this address. Create new ones."
+        )
+    url = job.mail_context.base_url
+    return _send("password_reset", user, url, now, sessions=sessions, keys=keys)
 
 
 def _notify_previous_address(job: EmailWasChanged, now: datetime) -> Delivery:
     """Notify the previous address. No user is looked up by it: another user may have the address by now."""
     _count(job, job.email, now)
-    message = templates.email_was_changed(
-        to=job.email,
-        product=settings().product_name,
-        url=job.mail_context.base_url,
-        new_email=job.new_email,
-        changed_at=from_ms(job.changed_at_ms),
-        by_operator=job.by_operator,
-        by_provider=job.by_provider,
+    product = settings().product_name
+    how = "It was confirmed with a link that we sent to the new address."
+    if_not_you = (
+        "If it was not you, someone else is using your account, and you cannot recover it yourself. "
+        f"Contact the operator of {product} immediately."
     )
-    message_id = mail.send(message, now=now)
-    return Delivery(outcome=Outcome.SENT, user_id=job.user_id, message_id=message_id)
-
-
-def _notify_of_provider(job: ProviderLinked, now: datetime) -> Delivery:
-    """A thief of a session can link an account of their own. An unverified address may be another person's."""
-    user = service.find_user(job.user_id)
-    if user is None:
-        return Delivery(outcome=Outcome.UNKNOWN_USER)
-    if not user.email_verified:
-        return Delivery(outcome=Outcome.UNVERIFIED_ADDRESS, user_id=user.id)
-    _count(job, user.email, now)
-    template = partial(templates.provider_linked, provider=job.provider)
-    return _send(template, user, job.mail_context.base_url, now)
-
-
-def _notify_of_key(job: KeyNeverExpires, now: datetime) -> Delivery:
-    """A thief of a session can create a key that outlives it. An unverified address may be another person's."""
-    user = service.find_user(job.user_id)
-    if user is None:
-        return Delivery(outcome=Outcome.UNKNOWN_USER)
-    if not user.email_verified:
-        return Delivery(outcome=Outcome.UNVERIFIED_ADDRESS, user_id=user.id)
-    _count(job, user.email, now)
-    template = partial(templates.key_never_expires, key_id=job.key_id, key_start=job.key_start)
-    return _send(template, user, job.mail_context.base_url, now)
+    if job.by_provider:
+        how = f"{job.by_provider}, which you sign in with, has this address for you now."
+    if job.by_operator:
+        how = f"The operator of {product} changed it."
+        if_not_you = "If you did not expect this, contact the operator."
+    sent = _send(
+        "email_changed",
+        job.email,
+        job.mail_context.base_url,
+        now,
+        new=masked(job.new_email),
+        when=f"{from_ms(job.changed_at_ms).astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+        how=how,
+        if_not_you=if_not_you,
+    )
+    return replace(sent, user_id=job.user_id)
 
 
 def _warn_of_end(job: AccessEnds, now: datetime) -> Delivery:
@@ -321,65 +278,68 @@ def _warn_of_end(job: AccessEnds, now: datetime) -> Delivery:
     ):
         return Delivery(outcome=Outcome.ACCESS_GOES_ON, user_id=user.id)
     _count(job, user.email, now)
-    template = partial(templates.access_ends, provider=provider.name, ends_at=user.access_until)
-    return _send(template, user, f"{settings().base_url or provider.origin}/sign-in", now)
+    ends_at = f"{user.access_until.astimezone(UTC):%d %B %Y at %H:%M} UTC"
+    url = f"{settings().base_url or provider.origin}/sign-in"
+    return _send("access_ends", user, url, now, provider=provider.name, ends_at=ends_at)
 
 
-def _notify_of_rule(job: RulePinned, now: datetime) -> Delivery:
-    """The first job of the repository has decided which ids the rule accepts, so an owner should check them."""
-    template = partial(templates.rule_pinned, rule_id=job.rule_id)
-    return _notify_owner(job, template, now, view="protection")
+def _notify(job: Notice, now: datetime) -> Delivery:
+    """Notify a user of what a thief of a session could have done, or an owner of what decides what the team restores.
 
-
-def _notify_of_protection(job: TeamProtected, now: datetime) -> Delivery:
-    """An admin or the operator may have done it. From then on, the builds of others share less, or too much."""
-    template = templates.team_unprotected if job.ended else templates.team_protected
-    return _notify_owner(job, template, now)
-
-
-def _notify_of_trust(job: TrustGiven, now: datetime) -> Delivery:
-    """A thief of a session, or an admin, can name a credential that stays when they are gone."""
-    maker = service.find_user(job.made_by) if job.made_by else None
-    template = partial(
-        templates.trust_given,
-        maker="the operator" if not job.made_by else maker.email if maker else "a deleted user",
-        rule_id=job.rule_id,
-        key_id=job.key_id,
-    )
-    return _notify_owner(job, template, now, view="protection" if job.rule_id else "keys")
-
-
-def _notify_of_departure(job: MakerLeft, now: datetime) -> Delivery:
-    template = partial(
-        templates.maker_left,
-        maker=job.maker,
-        rules=job.rules,
-        keys=job.keys,
-        known=job.known,
-        ending={key_id: from_ms(end) for key_id, end in job.ending.items()},
-    )
-    return _notify_owner(job, template, now, view="keys" if job.known else "protection")
-
-
-def _notify_owner(
-    job: RulePinned | TeamProtected | TrustGiven | MakerLeft,
-    template: Callable[..., Message],
-    now: datetime,
-    *,
-    view: str | None = None,
-) -> Delivery:
-    """Send the owner an email that leads to a view of the team in the console, or to the service's address."""
-    user, team = service.find_user(job.user_id), find_team(job.team_id)
-    if user is None or team is None:
+    An unverified address may be another person's. Notices about a team lead to a view of it in the console.
+    """
+    user = service.find_user(job.user_id)
+    team = find_team(job.team_id) if isinstance(job, TeamNotice) else None
+    if user is None or (isinstance(job, TeamNotice) and team is None):
         return Delivery(outcome=Outcome.UNKNOWN_USER)
     if not user.email_verified:
         return Delivery(outcome=Outcome.UNVERIFIED_ADDRESS, user_id=user.id)
     _count(job, user.email, now)
-    template = partial(template, team=team.slug)
-    url = job.mail_context.base_url
-    if view is not None:
-        url += f"/console/t/{team.slug}/{view}"
-    return _send(template, user, url, now)
+    text, view, values = _notice(job)
+    slug = team.slug if team else ""
+    url = job.mail_context.base_url + (f"/console/t/{slug}/{view}" if view else "")
+    return _send(text, user, url, now, team=slug, **values)
+
+
+def _notice(job: Notice) -> tuple[str, str, dict[str, str]]:
+    """The text, the view of the team, and the values of the text."""
+    match job:
+        case ProviderLinked():
+            return job.kind, "", {"provider": job.provider}
+        case KeyNeverExpires():
+            start = job.key_start and f" and it begins with {job.key_start} after its prefix"
+            return job.kind, "", {"which": f"{job.key_id}{start}"}
+        case RulePinned():
+            return job.kind, "protection", {"rule": job.rule_id}
+        case TeamProtected():
+            return "team_unprotected" if job.ended else job.kind, "", {}
+        case TrustGiven(rule_id=rule):
+            maker = service.find_user(job.made_by) if job.made_by else None
+            name = "the operator" if not job.made_by else maker.email if maker else "a deleted user"
+            what = "rule for CI jobs" if rule else "trusted API key"
+            which = f"rule {rule} for CI jobs" if rule else f"trusted API key {job.key_id}"
+            view = "protection" if rule else "keys"
+            return job.kind, view, {"what": what, "which": which, "maker": name}
+        case MakerLeft():
+            values = {"maker": job.maker, "left": " ".join(_left_behind(job))}
+            view = "keys" if job.known else "protection"
+            return job.kind, view, {**values, "view": "keys" if job.known else "rules"}
+
+
+def _left_behind(job: MakerLeft) -> Iterator[str]:
+    if job.rules:
+        yield f"They added the rules {', '.join(job.rules)}, which still give tokens to CI jobs."
+    if job.keys:
+        yield f"Their trusted API keys no longer work: {', '.join(job.keys)}."
+    if job.known:
+        yield f"They know these API keys of the team: {', '.join(job.known)}. Rotate them."
+    days = {key_id: f"{from_ms(end):%-d %B %Y}" for key_id, end in job.ending.items()}
+    for day in sorted(set(days.values())):
+        ids = ", ".join(key_id for key_id in days if days[key_id] == day)
+        yield f"{ids} will end on {day} unless an owner or admin rotates it before."
+
+
+# Sending ----------------------------------------------------------------------------------------
 
 
 def _count(job: EmailJob, recipient: str, now: datetime) -> None:
@@ -396,37 +356,31 @@ def _count(job: EmailJob, recipient: str, now: datetime) -> None:
         take(f"mail-by-day#{counted}", MAIL_IN_A_DAY, now=now)
 
 
-def _send(template: Callable[..., Message], user: User, url: str, now: datetime) -> Delivery:
-    message = template(to=user.email, product=settings().product_name, url=url)
-    message_id = mail.send(message, now=now)
-    return Delivery(outcome=Outcome.SENT, user_id=user.id, message_id=message_id)
-
-
-def _hand_over(
-    own: Hook, user: User, url: str, token: str, request: RequestDescription
-) -> Delivery:
-    return _call(own, {"user": user_json(user), "url": url, "token": token}, user, request)
+def _send(text: str, recipient: User | str, url: str, now: datetime, **values: str) -> Delivery:
+    """Send a text of larder.mail.templates to a user, or to an address."""
+    to, user_id = (
+        (recipient, None) if isinstance(recipient, str) else (recipient.email, recipient.id)
+    )
+    message = templates.message(text, to=to, product=settings().product_name, url=url, **values)
+    return Delivery(outcome=Outcome.SENT, user_id=user_id, message_id=mail.send(message, now=now))
 
 
 def _call(
     own: Hook, data: dict[str, Any], user: User | None, request: RequestDescription
 ) -> Delivery:
-    try:
-        own(data=data, request=_described(request))
-    except Exception as error:  # noqa: BLE001 - any error: its message must not reach the log
-        *_, last = traceback.extract_tb(error.__traceback__)
-        where = f"{last.filename}:{last.lineno} in {last.name}"
-        raise IntegratorFailed(f"{own.name}: {type(error).__name__} at {where}") from None
-    return Delivery(outcome=Outcome.HANDED_OVER, user_id=None if user is None else user.id)
-
-
-def _described(request: RequestDescription) -> dict[str, Any]:
-    return {
+    described = {
         "method": request.method,
         "path": request.path,
         "ipAddress": request.ip_address,
         "userAgent": request.user_agent,
     }
+    try:
+        own(data=data, request=described)
+    except Exception as error:  # noqa: BLE001 - any error: its message must not reach the log
+        *_, last = traceback.extract_tb(error.__traceback__)
+        where = f"{last.filename}:{last.lineno} in {last.name}"
+        raise IntegratorFailed(f"{own.name}: {type(error).__name__} at {where}") from None
+    return Delivery(outcome=Outcome.HANDED_OVER, user_id=None if user is None else user.id)
 
 
 def _callback(url: str, default: str, now: datetime) -> str:

@@ -1,6 +1,7 @@
 """Identity providers: find them, and what the operator does with them.
 
-Functions only read providers here. `larder.sso.discovery` reads the configuration of a provider, for the command alone.
+Functions read providers here, and note sign-ins and failures. `larder.sso.discovery` reads the configuration of a
+provider, for the command alone.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Protection of teams: only trusted credentials write what everyone in the team reads (docs/protection.md).
 
-A team that has named no trusted credential is not protected, and has one scope. Naming the first one protects the team
-in the same transaction, unless the caller declines that.
+A team that is not protected has one scope. Naming the first trusted credential protects the team in the same
+transaction, unless the caller declines that. The operator, the team, and the option `ProtectNewTeams` can also do it.
 """
 
 from dataclasses import dataclass, replace

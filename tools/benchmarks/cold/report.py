@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from local.cold_starts.figures import Figures
+from tools.benchmarks.cold.figures import Figures
 
 _HEADINGS = (
     "function",
@@ -26,7 +26,7 @@ _HEADINGS = (
 )
 _ON_PAGE = (0, 1, 5, 6, 8, 10)
 """The columns of the page. It also has the replies that are no success. The screen has all."""
-_FUNCTIONS = Path(__file__).resolve().parents[2] / "functions"
+_FUNCTIONS = Path(__file__).resolve().parents[3] / "functions"
 _IN_FULL = "artifacts"
 """The folder of functions/ whose functions have a row each on the page: builds wait for most of them."""
 _PAGE = """\

@@ -35,7 +35,7 @@ from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata
 from larder.teams.models import Team
 from larder.teams.teams import create_team
 
-EVENTS = Path(__file__).resolve().parents[2] / "events"
+EVENTS = Path(__file__).resolve().parents[3] / "events"
 PASSWORD = "correct horse battery staple"  # noqa: S105 - only for the samples
 BODY = b"the artifact of the samples"
 HASH = ArtifactHash("08e4547d5347b63f")

@@ -6,6 +6,7 @@ its neighbours, and each is compared with the bare functions just before and aft
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import json
@@ -16,15 +17,12 @@ import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from local.child_processes import ChildProcesses
 from local.cloudformation import TemplateError
-from local.cold_starts.figures import Life, figures
-from local.cold_starts.report import Run, as_json, as_page, as_table
-from local.cold_starts.tls import TlsFront
 from local.data_folder import DataFolder, open_data_folder
 from local.environment import (
     LOCAL_DEFAULTS,
@@ -44,6 +42,9 @@ from local.services import RunningService, ServiceFailed
 from local.stores import describe_stores
 from local.template import Function, Template, load_template, template_path
 from local.workers.pool import WorkerPool
+from tools.benchmarks.cold.figures import Life, figures
+from tools.benchmarks.cold.report import Run, as_json, as_page, as_table
+from tools.benchmarks.cold.tls import TlsFront
 
 BARE, NOTHING = "bare_client", "do_nothing"
 
@@ -57,18 +58,7 @@ _EXPIRY_S = 3600
 _STOP_TIMEOUT_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The options of `python -m local bench-cold`. Empty `functions` means all; `page` is a file to write."""
-
-    functions: tuple[str, ...]
-    rounds: int
-    warm_calls: int
-    json: bool
-    page: Path | None
-
-
-def bench_cold(options: Options) -> int:
+def bench_cold(options: argparse.Namespace) -> int:
     """Measure and print the results. Returns the exit status: 1 if a function failed."""
     try:
         build = open_build(template_path())
@@ -83,14 +73,14 @@ def bench_cold(options: Options) -> int:
         return 130
     rows = figures(lives, bare=BARE)
     made = Run(rows, options.rounds, options.warm_calls, build.versions())
-    if options.page:
-        options.page.write_text(as_page(made), encoding="utf-8")
+    if options.write:
+        options.write.write_text(as_page(made), encoding="utf-8")
     print(as_json(made) if options.json else as_table(made))
     return 1 if any(row.failed for row in rows) else 0
 
 
 def _chosen(template: Template, names: Sequence[str]) -> list[Function]:
-    functions = {_module(one): one for one in template.functions}
+    functions = {_module(function): function for function in template.functions}
     unknown = sorted(set(names) - functions.keys())
     if unknown:
         raise TemplateError(f"no function is named {', '.join(unknown)}")
@@ -98,7 +88,7 @@ def _chosen(template: Template, names: Sequence[str]) -> list[Function]:
 
 
 async def _measure(
-    options: Options, build: Build, template: Template, chosen: Sequence[Function]
+    options: argparse.Namespace, build: Build, template: Template, chosen: Sequence[Function]
 ) -> list[Life]:
     turns = list(_turns(chosen, _baselines(template.functions[0]), options.rounds))
     with tempfile.TemporaryDirectory(prefix="larder-bench-") as temporary:
@@ -183,7 +173,7 @@ class _Bench:
     async def _events(self, function: Function, calls: int) -> tuple[list[bytes], str]:
         if function.code_folder == _BASELINES:
             return [b"{}"] * calls, ""
-        maker = Function("Samples", "local.cold_starts.samples.handler", Path(), 60, 512)
+        maker = Function("Samples", "tools.benchmarks.cold.samples.handler", Path(), 60, 512)
         request = json.dumps({"module": _module(function), "calls": calls}).encode("ascii")
         made = json.loads(await self._samples.invoke(maker, request, str(uuid.uuid4())))
         return [json.dumps(event).encode("utf-8") for event in made["events"]], made["operator"]
@@ -210,7 +200,9 @@ async def _bench(
         s3_url=url(_LOOPBACK, stores[1].port),
         edge={},
     )
-    running = [RunningService(one, children, process_environment(cloud), screen) for one in stores]
+    running = [
+        RunningService(store, children, process_environment(cloud), screen) for store in stores
+    ]
     log = folder.log("functions")
     samples = WorkerPool(
         children, [], function_environment(cloud), size=1, log=log, report=screen.note

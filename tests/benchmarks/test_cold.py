@@ -3,10 +3,10 @@
 import json
 from dataclasses import replace
 
-from local.cold_starts.figures import Figures, Life, Ratios, figures
-from local.cold_starts.report import Run, as_json, as_page, as_table
-from local.cold_starts.samples import EVENTS, make_sample_user, replacements
 from tests.catalogue import NAMES
+from tools.benchmarks.cold.figures import Figures, Life, Ratios, figures
+from tools.benchmarks.cold.report import Run, as_json, as_page, as_table
+from tools.benchmarks.cold.samples import EVENTS, make_sample_user, replacements
 
 
 def life(function: str, init_ms: float = 100.0, **more: object) -> Life:
@@ -27,7 +27,7 @@ def life(function: str, init_ms: float = 100.0, **more: object) -> Life:
 
 
 def row(lives: list[Life], function: str) -> Figures:
-    (found,) = (one for one in figures(lives, bare="bare") if one.function == function)
+    (found,) = (figure for figure in figures(lives, bare="bare") if figure.function == function)
     return found
 
 
