@@ -12,10 +12,9 @@ from typing import Any
 
 from larder.accounts import service as accounts
 from larder.accounts.models import User
-from larder.api_keys import service as api_keys
-from larder.api_keys.changes import NewKey
+from larder.api_keys import keys as api_keys
 from larder.api_keys.models import ApiKey
-from larder.api_keys.rules import fit_name
+from larder.api_keys.properties import NewKey, fit_name
 from larder.api_keys.verification import stored_form
 from larder.settings import SettingsError, environment_name, settings
 from larder.teams import teams

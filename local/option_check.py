@@ -14,8 +14,8 @@ from typing import Any
 
 from larder.accounts.sign_in import allowed_domains
 from larder.addresses import parse_address
-from larder.api_keys.rules import check_permissions, check_prefix
-from larder.api_keys.schema import attribute_names
+from larder.api_keys.properties import check_permissions, check_prefix
+from larder.api_keys.repository import attribute_names
 from larder.errors import InvalidEmail, InvalidPrefixLength, InvalidValue
 from larder.extensions import HOOKS, hook
 from larder.settings import (

@@ -25,8 +25,8 @@ from time_machine import escape_hatch
 
 from larder import aws, clock
 from larder.accounts.service import create_user
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.instance import restart
 from larder.settings import environment_name, region, settings
 from larder.teams.members import add_member

@@ -8,8 +8,8 @@ from larder.accounts.models import User
 from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee
 from larder.teams.members import add_member

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from larder.api_keys.orphans import GRACE
+from larder.api_keys.ownership import GRACE
 from larder.artifacts.models import HELD_BODY_BYTES
 from larder.issuers import fetching
 from larder.issuers.keys import TRIED_AGAIN_AFTER

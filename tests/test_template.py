@@ -17,7 +17,7 @@ from unittest.mock import ANY
 import pytest
 
 from larder.accounts.sign_in import allowed_domains
-from larder.api_keys.rules import check_prefix
+from larder.api_keys.properties import check_prefix
 from larder.errors import InvalidValue
 from larder.rate_limits.models import BY_PATH
 from larder.settings import PACKED, Settings, SettingsError, environment_name, unpacked

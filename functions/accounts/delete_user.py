@@ -2,7 +2,7 @@ from typing import Annotated, Literal, TypedDict
 
 from larder import clock
 from larder.accounts import sign_in
-from larder.api_keys.service import delete_keys_of
+from larder.api_keys.keys import delete_keys_of
 from larder.teams.members import leave_teams
 from larder.trust.makers import notify_of_user
 from larder.web.app import better_auth_api, lambda_handler

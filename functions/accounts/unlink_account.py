@@ -3,7 +3,7 @@ from typing import Annotated
 from larder import clock
 from larder.accounts import linking
 from larder.accounts.linking import UnlinkRequest
-from larder.api_keys.service import delete_keys_of_member
+from larder.api_keys.keys import delete_keys_of_member
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.accounts import account_to_unlink
 from larder.web.powertools.resolver import Depends

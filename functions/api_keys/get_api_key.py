@@ -1,7 +1,7 @@
 from typing import Annotated
 
 from larder import clock
-from larder.api_keys import manage, service
+from larder.api_keys import keys, self_service
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import SignedIn
@@ -17,8 +17,8 @@ def get_api_key(
     named: Annotated[NamedKey, Depends(queried_key)], principal: SignedIn
 ) -> JsonResponse[ApiKeyJson]:
     """Get one of the caller's keys, or one that their team owns, without the secret."""
-    key = manage.get_key(principal, named.key_id, of_team=named.of_team)
-    service.delete_expired_keys_if_due(now=clock.now())
+    key = self_service.get_key(principal, named.key_id, of_team=named.of_team)
+    keys.delete_expired_keys_if_due(now=clock.now())
     return json_response(api_key_json(key))
 
 

@@ -1,7 +1,7 @@
 from typing import Annotated
 
 from larder import clock
-from larder.api_keys import manage, service
+from larder.api_keys import keys, self_service
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.session import SignedIn
@@ -20,10 +20,10 @@ def list_api_keys(
 
     If there are more, `Link` has the URL of the next page.
     """
-    page = manage.page_of_own_keys(
+    page = self_service.page_of_own_keys(
         principal, asked.organization, limit=asked.limit, offset=asked.offset
     )
-    service.delete_expired_keys_if_due(now=clock.now())
+    keys.delete_expired_keys_if_due(now=clock.now())
     records = that_fit([api_key_json(key) for key in page.keys])
     has_more = page.has_more or len(records) < len(page.keys)
     following = asked.offset + len(records) if has_more else None

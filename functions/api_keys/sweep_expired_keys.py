@@ -3,14 +3,14 @@
 from typing import Any
 
 from larder import clock
-from larder.api_keys import service
+from larder.api_keys import keys
 from larder.web.log import logged, logger
 from larder.web.powertools.context import LambdaContext
 
 
 def sweep_expired_keys() -> int:
     """Delete expired keys. They are already refused."""
-    return service.delete_expired_keys(now=clock.now())
+    return keys.delete_expired_keys(now=clock.now())
 
 
 @logged

@@ -1,7 +1,7 @@
 from typing import Annotated
 
 from larder import clock
-from larder.api_keys import manage, service
+from larder.api_keys import keys, self_service
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.bodies.api_keys import SentUpdate, sent_update
@@ -25,7 +25,7 @@ def update_api_key(
 ) -> JsonResponse[ApiKeyJson]:
     """Change the fields that the body names, of one of the caller's keys or one that their team owns."""
     now = clock.now()
-    key = manage.update_key(
+    key = self_service.update_key(
         principal,
         sent.key_id,
         sent.changes,
@@ -37,7 +37,7 @@ def update_api_key(
     audit("key_changed", principal.actor, owner=key.holder_id, subject=key.id)
     if sent.changes.expires_in_s is None:
         notify_if_never_expires(key, principal, mail_context)
-    service.delete_expired_keys_if_due(now=now)
+    keys.delete_expired_keys_if_due(now=now)
     return json_response(api_key_json(key))
 
 

@@ -1,7 +1,7 @@
 from typing import Annotated
 
 from larder import clock
-from larder.api_keys import service
+from larder.api_keys import keys
 from larder.api_keys.verification import verify_presented
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.bodies.api_keys import KeyToVerify, verify_body
@@ -21,7 +21,7 @@ def verify_api_key(
     verification = verify_presented(
         sent.key_hash, sent.permissions, of_team=sent.of_team, now=now, with_metadata=True
     )
-    service.delete_expired_keys_if_due(now=now)
+    keys.delete_expired_keys_if_due(now=now)
     return json_response(verification_json(verification))
 
 

@@ -1,4 +1,4 @@
-from larder.api_keys import service
+from larder.api_keys import keys
 from larder.errors import TeamNotFound
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.audit_log import audit
@@ -14,7 +14,7 @@ def delete_team_key(
     principal: MemberManager, id_or_slug: str, key_id: str
 ) -> JsonResponse[DeletedKeyJson]:
     """Delete an API key that is bound to the team, from the next request on."""
-    service.delete_team_key(principal.team.id, key_id, actor=principal.actor)
+    keys.delete_team_key(principal.team.id, key_id, actor=principal.actor)
     audit("key_deleted", principal.actor, owner=principal.team.id, subject=key_id)
     return json_response({"id": key_id})
 

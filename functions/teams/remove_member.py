@@ -1,5 +1,5 @@
 from larder import clock
-from larder.api_keys.service import delete_keys_of_member
+from larder.api_keys.keys import delete_keys_of_member
 from larder.errors import TeamNotFound
 from larder.invitations import service
 from larder.trust.makers import notify_of_member

@@ -11,8 +11,8 @@ import time_machine
 from larder import aws, clock
 from larder.accounts.service import create_user
 from larder.api_keys import repository
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.settings import settings
 from larder.teams.members import add_member, remove_member
 from larder.teams.models import Role

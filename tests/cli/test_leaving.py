@@ -19,8 +19,8 @@ from larder.accounts.models import User
 from larder.accounts.service import create_user, find_user
 from larder.accounts.sessions import start_session
 from larder.actor import Actor
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, find_key, rotate_key
+from larder.api_keys.keys import create_key, find_key, rotate_key
+from larder.api_keys.properties import NewKey
 from larder.sso import service
 from larder.sso.memberships import changes_at_sign_in, map_group
 from larder.tables import commit

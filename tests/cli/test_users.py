@@ -23,8 +23,8 @@ from larder.accounts.service import (
     read_account,
 )
 from larder.accounts.sessions import find_session, start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, list_keys
+from larder.api_keys.keys import create_key, list_keys
+from larder.api_keys.properties import NewKey
 from larder.errors import (
     InvalidEmailOrPassword,
     InvalidLinkToken,
@@ -292,7 +292,7 @@ def test_an_interrupted_delete_says_what_may_remain(
         raise TryAgain
 
     with monkeypatch.context() as patched:
-        patched.setattr("larder.api_keys.service.delete_keys_of", silent)
+        patched.setattr("larder.api_keys.keys.delete_keys_of", silent)
         refusal = larder.refusal("users", "delete", "bob@acme.example", "--yes")
     assert refusal.startswith("bob@acme.example is deleted and their sessions have ended, but keys")
     assert "AWS did not answer in time" in refusal

@@ -16,9 +16,9 @@ from larder.accounts.models import User
 from larder.accounts.service import create_user, read_account
 from larder.accounts.sessions import revoke_sessions, start_session
 from larder.api_keys import repository as key_store
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key, prepare_key, revoke_key, store_key
 from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, Permissions
-from larder.api_keys.service import create_key, prepare_key, revoke_key, store_key
+from larder.api_keys.properties import NewKey
 from larder.hashing import random_id
 from larder.teams.members import add_member, remove_member
 from larder.teams.models import Block, CachingStatus, Role

@@ -10,8 +10,8 @@ from larder.accounts.models import User
 from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.service import create_user, find_user_by_email
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, find_key, list_keys, rotate_key
+from larder.api_keys.keys import create_key, find_key, list_keys, rotate_key
+from larder.api_keys.properties import NewKey
 from larder.audit.models import Action
 from larder.audit.service import read_entries
 from larder.invitations import service as invitations

@@ -9,9 +9,9 @@ from larder.accounts.access import suspend_user
 from larder.accounts.models import User
 from larder.accounts.password_resets import issue_reset_token, reset_password
 from larder.accounts.service import create_user, delete_user, find_user
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key, find_key
 from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS
-from larder.api_keys.service import create_key, find_key
+from larder.api_keys.properties import NewKey
 from larder.teams.members import add_member, remove_member
 from larder.teams.models import Role
 from larder.teams.teams import delete_team

@@ -7,8 +7,8 @@ import pytest
 
 from larder import clock
 from larder.api_keys import repository
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, list_keys
+from larder.api_keys.keys import create_key, list_keys
+from larder.api_keys.properties import NewKey
 from larder.turbo_login.service import Grant, create_token
 from tests.conftest import SetOption
 from tests.requests import Cloud, Reply, Sender, browser_of

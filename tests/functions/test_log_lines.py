@@ -12,7 +12,7 @@ from larder import clock
 from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.service import find_user
 from larder.accounts.sessions import list_sessions, start_session
-from larder.api_keys.service import list_keys
+from larder.api_keys.keys import list_keys
 from local.template import Function, load_template
 from tests.catalogue import CALLBACK, NAMES
 from tests.functions.test_sample_events import arrive, run, sample

@@ -13,9 +13,9 @@ import pytest
 
 from larder import aws, clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key, find_key
 from larder.api_keys.models import ApiKey
-from larder.api_keys.service import create_key, find_key
+from larder.api_keys.properties import NewKey
 from larder.instance import restart
 from larder.settings import settings
 from larder.signing import sign

@@ -9,8 +9,8 @@ import pytest
 
 from larder import clock
 from larder.accounts.service import create_user, delete_user, deleted_users
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.artifacts import publish, sweep
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry

@@ -10,9 +10,9 @@ from larder.accounts import repository as accounts
 from larder.accounts.service import read_account
 from larder.accounts.sessions import revoke_sessions, start_session
 from larder.api_keys import repository as key_store
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key, find_key
 from larder.api_keys.models import RateLimit
-from larder.api_keys.service import create_key, find_key
+from larder.api_keys.properties import NewKey
 from larder.teams.models import Block
 from larder.teams.state import change_state
 from tests.requests import Cloud, Sender

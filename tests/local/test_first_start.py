@@ -15,9 +15,8 @@ import time_machine
 
 from larder import extensions
 from larder.accounts.service import create_user
-from larder.api_keys.changes import NewKey
-from larder.api_keys.rules import check_name, check_prefix
-from larder.api_keys.service import create_key, list_keys
+from larder.api_keys.keys import create_key, list_keys
+from larder.api_keys.properties import NewKey, check_name, check_prefix
 from larder.settings import Settings, environment_name
 from larder.teams.teams import find_team
 from larder.web.gateway import HEADER

@@ -11,9 +11,9 @@ from larder import aws, clock
 from larder.accounts.models import User
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key
 from larder.api_keys.models import Permissions
-from larder.api_keys.service import create_key
+from larder.api_keys.properties import NewKey
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee
 from larder.settings import settings

@@ -10,7 +10,7 @@ import pytest
 
 from larder import clock
 from larder.accounts.service import find_user, find_user_by_email
-from larder.api_keys.service import list_keys
+from larder.api_keys.keys import list_keys
 from larder.teams.members import list_members
 from larder.teams.models import Role
 from larder.teams.teams import find_team

@@ -10,8 +10,8 @@ from larder import clock
 from larder.accounts.models import User
 from larder.accounts.service import find_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.teams.members import add_member, list_members
 from larder.teams.models import Role
 from larder.teams.teams import find_team

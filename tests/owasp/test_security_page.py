@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from larder.api_keys.service import find_key, revoke_key
+from larder.api_keys.keys import find_key, revoke_key
 from tests.conftest import SetOption
 from tests.owasp.conftest import Person
 

@@ -11,8 +11,8 @@ import pytest
 
 from larder import clock
 from larder.accounts.service import create_user
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.settings import region
 from larder.teams.teams import create_team
 from tests.e2e import cloud as local_clouds

@@ -10,9 +10,9 @@ from functools import partial
 
 from larder import clock
 from larder.accounts.service import delete_user
+from larder.api_keys import keys
 from larder.api_keys import repository as key_store
-from larder.api_keys import service as keys
-from larder.api_keys.changes import NewKey
+from larder.api_keys.properties import NewKey
 from larder.artifacts.repository import index
 from larder.teams import teams
 from larder.teams.members import role_of

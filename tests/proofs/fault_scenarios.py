@@ -30,10 +30,10 @@ from larder.accounts.models import User
 from larder.accounts.service import create_user, find_user, find_user_by_email, read_account
 from larder.accounts.sessions import find_session
 from larder.accounts.sign_in import SignIn, sign_in
+from larder.api_keys import keys
 from larder.api_keys import repository as key_store
-from larder.api_keys import service as keys
-from larder.api_keys.changes import NewKey
 from larder.api_keys.models import TRUST, ApiKey, RateLimit, Refill
+from larder.api_keys.properties import NewKey
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.removals import ask_removal
 from larder.artifacts.repository import index

@@ -28,9 +28,9 @@ from larder import aws, clock, deadline
 from larder.accounts.models import User
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key
 from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS, ApiKey
-from larder.api_keys.service import create_key
+from larder.api_keys.properties import NewKey
 from larder.aws import boto, wire
 from larder.aws.connections import Connection
 from larder.errors import TryAgain

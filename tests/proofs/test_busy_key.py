@@ -15,9 +15,9 @@ from typing import Any
 import time_machine
 
 from larder import aws, clock
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key
 from larder.api_keys.models import RateLimit
-from larder.api_keys.service import create_key
+from larder.api_keys.properties import NewKey
 from larder.api_keys.verification import NOTED_AGAIN_AFTER
 from larder.settings import settings
 from tests.faults import refusing

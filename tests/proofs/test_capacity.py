@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from larder import aws, clock
-from larder.api_keys.service import delete_expired_keys
+from larder.api_keys.keys import delete_expired_keys
 from larder.artifacts.sweep import SweepReport, sweep
 from larder.settings import settings
 from tests.catalogue import valid

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from larder import clock
-from larder.api_keys.service import list_keys
+from larder.api_keys.keys import list_keys
 from larder.errors import IdTokenSpent, RuleExists, RuleLimitReached, RuleNotFound
 from larder.trust import rules
 from larder.trust.exchange import exchange

@@ -18,8 +18,8 @@ import pytest
 from larder import aws, clock
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.conditions import begins_with, equals
 from larder.hashing import random_id
 from larder.settings import settings

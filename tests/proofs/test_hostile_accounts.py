@@ -23,8 +23,8 @@ from larder.accounts.models import User
 from larder.accounts.repository import list_provider_accounts
 from larder.accounts.service import check_credentials, create_user, find_user, find_user_by_email
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, list_keys
+from larder.api_keys.keys import create_key, list_keys
+from larder.api_keys.properties import NewKey
 from larder.hashing import random_id
 from larder.signing import sign
 from tests.catalogue import Names, operations, valid

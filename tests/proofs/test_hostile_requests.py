@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from larder import clock
 from larder import settings as options
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.artifacts.models import HASH_PATTERN, UPLOAD_ID_PATTERN
 from larder.settings import s3_endpoint
 from larder.teams.members import add_member

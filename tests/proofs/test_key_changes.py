@@ -8,11 +8,11 @@ from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.service import read_account
 from larder.api_keys import repository
-from larder.api_keys.changes import KeyChanges, NewKey
-from larder.api_keys.manage import grant_key, update_key
+from larder.api_keys.keys import find_key, list_keys
 from larder.api_keys.models import UNREAD, ApiKey
+from larder.api_keys.properties import KeyChanges, NewKey
 from larder.api_keys.repository import API_KEYS
-from larder.api_keys.service import find_key, list_keys
+from larder.api_keys.self_service import grant_key, update_key
 from larder.api_keys.verification import verify
 from larder.errors import InvalidValue, KeyNotFound
 from larder.tables import commit
@@ -38,7 +38,7 @@ def test_parallel_changes_and_uses_do_not_overwrite_each_other(
     ada = by_session(new_team.user.id)
     operator = by_session("A" * 32, is_operator=True)
     new = NewKey(user_id=new_team.user.id, remaining=100)
-    key, _ = grant_key(operator, new, now=clock.now())
+    key, *_ = grant_key(operator, new, now=clock.now())
 
     def use() -> bool:
         return verify(key.key_hash, READ, now=clock.now()).valid
@@ -66,7 +66,7 @@ def test_parallel_changes_keep_metadata_and_key_together(
     """Some set it, some delete it, and some change another field, which moves what version 0.1.0 stored."""
     ada = by_session(new_team.user.id)
     new = NewKey(user_id=new_team.user.id, metadata="first")
-    key, _ = grant_key(ada, new, now=clock.now())
+    key, *_ = grant_key(ada, new, now=clock.now())
     if from_0_1_0:
         in_key = {"metadata": '"first"', "has_metadata": None}
         commit(API_KEYS.update(key.key_hash, set=in_key), API_KEYS.delete(metadata_of(key)))
@@ -107,7 +107,7 @@ def test_no_metadata_is_left_of_a_deleted_key(
     overlap: Overlap, deletions: int, new_team: Cloud
 ) -> None:
     ada = by_session(new_team.user.id)
-    key, _ = grant_key(ada, NewKey(user_id=new_team.user.id), now=clock.now())
+    key, *_ = grant_key(ada, NewKey(user_id=new_team.user.id), now=clock.now())
 
     def annotate() -> bool:
         try:

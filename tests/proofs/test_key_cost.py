@@ -20,10 +20,10 @@ import pytest
 
 from larder import aws, clock
 from larder.api_keys import repository
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key
 from larder.api_keys.models import ApiKey, Permissions, RateLimit, Refill, Refusal
+from larder.api_keys.properties import NewKey
 from larder.api_keys.repository import API_KEYS
-from larder.api_keys.service import create_key
 from larder.api_keys.verification import verify
 from larder.hashing import hash_key
 from larder.tables import commit

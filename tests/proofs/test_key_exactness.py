@@ -20,11 +20,11 @@ import pytest
 
 from larder import aws, clock
 from larder.api_keys import repository
-from larder.api_keys.changes import KeyChanges, NewKey
-from larder.api_keys.manage import update_key
+from larder.api_keys.keys import create_key, find_key, revoke_key, rotate_key
 from larder.api_keys.models import ApiKey, RateLimit, Refill, Refusal, Verification
 from larder.api_keys.principals import Principal
-from larder.api_keys.service import create_key, find_key, revoke_key, rotate_key
+from larder.api_keys.properties import KeyChanges, NewKey
+from larder.api_keys.self_service import update_key
 from larder.api_keys.verification import verify
 from larder.hashing import hash_key
 from larder.settings import settings

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from larder import clock
-from larder.api_keys.service import list_keys
+from larder.api_keys.keys import list_keys
 from larder.errors import InvalidLoginCode
 from larder.turbo_login import service as turbo_login
 from larder.turbo_login.service import Grant

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from larder import clock
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key
 from larder.api_keys.models import TRUST
-from larder.api_keys.service import create_key
+from larder.api_keys.properties import NewKey
 from larder.teams.protection import ProtectionChange, change_protection
 from larder.trust.exchange import exchange
 from larder.trust.models import ExchangeRequest, NewRule, Rule, RuleChange

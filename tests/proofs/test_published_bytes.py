@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from larder import clock
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, revoke_key
+from larder.api_keys.keys import create_key, revoke_key
+from larder.api_keys.properties import NewKey
 from larder.artifacts.models import Totals
 from larder.artifacts.repository.totals import read_totals
 from tests.direct_uploads import PREFLIGHT

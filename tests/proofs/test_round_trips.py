@@ -15,9 +15,9 @@ import pytest
 
 from larder import aws, clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key, revoke_key
 from larder.api_keys.models import TRUST
-from larder.api_keys.service import create_key, revoke_key
+from larder.api_keys.properties import NewKey
 from larder.artifacts.models import (
     Artifact,
     ArtifactHash,

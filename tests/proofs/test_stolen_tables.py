@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from larder import aws, clock
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key, revoke_key, rotate_key
 from larder.api_keys.models import RateLimit, Refill
-from larder.api_keys.service import create_key, revoke_key, rotate_key
+from larder.api_keys.properties import NewKey
 from larder.api_keys.verification import verify
 from larder.hashing import hash_key
 from local.template import load_template

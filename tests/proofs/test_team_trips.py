@@ -7,8 +7,8 @@ import pytest
 
 from larder import clock
 from larder.accounts.service import create_user
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
 from larder.teams import teams

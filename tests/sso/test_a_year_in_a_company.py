@@ -19,8 +19,8 @@ from larder import clock
 from larder.accounts import access
 from larder.accounts.models import User
 from larder.accounts.service import create_user, find_user, find_user_by_email
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.sso import service
 from larder.sso.models import Mode
 from larder.teams.members import add_member, remove_member

@@ -13,8 +13,8 @@ from larder.accounts import access
 from larder.accounts.models import ProfileChange, User
 from larder.accounts.service import create_user, find_user, update_profile
 from larder.accounts.sessions import extend_session, find_session, is_fresh, start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.instance import restart
 from larder.sso.models import Mode
 from larder.teams.members import add_member

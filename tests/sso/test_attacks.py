@@ -19,8 +19,8 @@ from jwt.utils import base64url_encode
 from larder import clock
 from larder.accounts.service import create_user, find_user_by_email
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.conditions import exists
 from larder.sso import service
 from larder.sso.models import IdentityProvider, Mode, VerifiedBy

@@ -11,8 +11,8 @@ from larder import clock
 from larder.accounts.models import User
 from larder.accounts.service import create_user, find_user_by_email
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, find_key
+from larder.api_keys.keys import create_key, find_key
+from larder.api_keys.properties import NewKey
 from larder.audit.service import read_entries
 from larder.errors import InvalidValue, MembershipManaged
 from larder.sso import memberships as managed

@@ -10,9 +10,9 @@ import time_machine
 
 from larder import aws, clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key
 from larder.api_keys.models import TRUST
-from larder.api_keys.service import create_key
+from larder.api_keys.properties import NewKey
 from larder.settings import settings
 from larder.teams.models import Protection
 from larder.teams.protection import ProtectionChange, change_protection

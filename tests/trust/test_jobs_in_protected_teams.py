@@ -8,7 +8,7 @@ import pytest
 from larder import clock
 from larder.accounts.access import suspend_user
 from larder.accounts.service import create_user
-from larder.api_keys.changes import NewKey
+from larder.api_keys.properties import NewKey
 from larder.artifacts.rebuild_index import rebuild_index
 from larder.audit.service import read_entries
 from larder.teams.members import add_member, remove_member

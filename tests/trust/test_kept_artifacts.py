@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.api_keys.changes import NewKey
 from larder.api_keys.models import REPLACE, TRUST
+from larder.api_keys.properties import NewKey
 from larder.artifacts.sweep import sweep
 from larder.audit.service import read_entries
 from larder.teams.models import Overwrites, Unsigned

@@ -12,9 +12,9 @@ from typing import Any
 
 from larder import clock
 from larder.accounts.service import create_user
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key
 from larder.api_keys.models import TRUST, RateLimit, Refill
-from larder.api_keys.service import create_key
+from larder.api_keys.properties import NewKey
 from larder.clock import to_ms
 from larder.settings import settings
 from larder.teams import teams

@@ -13,8 +13,8 @@ from pathlib import Path
 from larder import aws, clock
 from larder.accounts.service import create_user
 from larder.actor import Actor
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, CacheRequest
 from larder.artifacts.uploads import store
 from larder.teams.teams import create_team

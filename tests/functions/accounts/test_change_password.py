@@ -8,8 +8,8 @@ from larder import clock
 from larder.accounts.models import User
 from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.service import check_credentials
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, list_keys
+from larder.api_keys.keys import create_key, list_keys
+from larder.api_keys.properties import NewKey
 from larder.api_keys.verification import verify
 from tests.faults import answering, error
 from tests.functions.accounts.conftest import PASSWORD

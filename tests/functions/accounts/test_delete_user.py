@@ -7,8 +7,8 @@ from larder import clock
 from larder.accounts.models import User
 from larder.accounts.service import create_user, find_user, find_user_by_email
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, list_keys
+from larder.api_keys.keys import create_key, list_keys
+from larder.api_keys.properties import NewKey
 from larder.teams.members import add_member, remove_member, role_of
 from larder.teams.models import Role
 from larder.teams.teams import create_team

@@ -7,8 +7,8 @@ from larder import clock
 from larder.accounts.models import User
 from larder.accounts.service import change_account
 from larder.accounts.sessions import find_session, start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.clock import to_iso
 from larder.teams.members import add_member
 from larder.teams.models import MAX_LISTED, Role

@@ -17,8 +17,8 @@ from larder.accounts.service import (
     users_with_ending_keys,
 )
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, list_keys
+from larder.api_keys.keys import create_key, list_keys
+from larder.api_keys.properties import NewKey
 from larder.errors import InvalidEmailOrPassword
 from larder.hashing import hash_key
 from larder.tables import IDENTITY, commit

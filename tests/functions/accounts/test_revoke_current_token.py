@@ -2,8 +2,8 @@
 
 from larder import clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, find_key
+from larder.api_keys.keys import create_key, find_key
+from larder.api_keys.properties import NewKey
 from tests.requests import Cloud, Sender
 
 CURRENT = "/v3/user/tokens/current"

@@ -8,8 +8,8 @@ from larder import aws, clock
 from larder.accounts.repository import list_sessions
 from larder.accounts.service import create_user, delete_user, deleted_users
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, list_keys
+from larder.api_keys.keys import create_key, list_keys
+from larder.api_keys.properties import NewKey
 from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
 from larder.teams.members import role_of

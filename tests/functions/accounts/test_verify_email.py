@@ -23,8 +23,8 @@ from larder.accounts.service import (
     find_user_by_email,
 )
 from larder.accounts.sessions import revoke_sessions, start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.signing import encode_token, sign
 from tests.conftest import SetOption
 from tests.faults import unreachable

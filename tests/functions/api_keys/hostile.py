@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from larder.api_keys.rules import MAX_METADATA_DEPTH, MAX_METADATA_LENGTH
+from larder.api_keys.properties import MAX_METADATA_DEPTH, MAX_METADATA_LENGTH
 
 NESTED: Any = "x"
 for _ in range(MAX_METADATA_DEPTH + 1):

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from larder import clock
+from larder.api_keys.keys import find_key
 from larder.api_keys.models import ApiKey
-from larder.api_keys.service import find_key
 from larder.audit.service import read_entries
 from larder.hashing import hash_key
 from larder.teams.models import Role

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key, find_key
 from larder.api_keys.models import Refusal
-from larder.api_keys.service import create_key, find_key
+from larder.api_keys.properties import NewKey
 from larder.api_keys.verification import verify
 from tests.conftest import SetOption
 from tests.functions.api_keys.people import API, refused

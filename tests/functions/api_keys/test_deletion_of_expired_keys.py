@@ -9,9 +9,9 @@ import pytest
 from larder import clock
 from larder.accounts.service import create_user
 from larder.api_keys import repository
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key, delete_expired_keys
 from larder.api_keys.models import ApiKey
-from larder.api_keys.service import create_key, delete_expired_keys
+from larder.api_keys.properties import NewKey
 from larder.instance import restart
 from tests.faults import unreachable
 from tests.functions.api_keys.people import API

@@ -5,7 +5,7 @@ import pytest
 from larder import clock
 from larder.accounts.service import create_user
 from larder.api_keys import repository as key_store
-from larder.api_keys.service import find_key
+from larder.api_keys.keys import find_key
 from larder.audit.service import tokens
 from larder.errors import Unauthenticated
 from larder.hashing import random_id

@@ -3,8 +3,8 @@
 import pytest
 
 from larder import clock
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from tests.functions.api_keys.people import API, refused
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Reply, Sender

@@ -14,11 +14,11 @@ from larder import aws, clock, deletions
 from larder.accounts.email_jobs import TrustGiven
 from larder.accounts.service import delete_user
 from larder.accounts.sessions import revoke_sessions, start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.manage import grant_key, managed_team
+from larder.api_keys.keys import create_key, delete_keys_of, find_key
 from larder.api_keys.models import OWN_ACTIONS, ApiKey, RateLimit
 from larder.api_keys.principals import Principal
-from larder.api_keys.service import create_key, delete_keys_of, find_key
+from larder.api_keys.properties import NewKey
+from larder.api_keys.self_service import grant_key, managed_team
 from larder.audit.models import Action
 from larder.audit.service import read_entries
 from larder.errors import InvalidValue, TryAgain

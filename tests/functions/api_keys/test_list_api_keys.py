@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, list_keys
+from larder.api_keys.keys import create_key, list_keys
+from larder.api_keys.properties import NewKey
 from tests.conftest import SetOption
 from tests.functions.api_keys.people import API, refused
 from tests.proofs.aws_calls import counted

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from larder import clock
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.api_keys.repository import get
-from larder.api_keys.service import create_key
 from tests.requests import Cloud, invoke
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key, find_key, revoke_key
 from larder.api_keys.models import ApiKey, Refill, Refusal
-from larder.api_keys.service import create_key, find_key, revoke_key
+from larder.api_keys.properties import NewKey
 from larder.api_keys.verification import stored_form, verify
 from larder.teams.members import add_member, remove_member
 from larder.teams.models import Role

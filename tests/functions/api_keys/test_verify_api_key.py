@@ -11,10 +11,10 @@ from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.service import create_user, read_account
 from larder.api_keys import repository
-from larder.api_keys.changes import KeyChanges, NewKey
-from larder.api_keys.manage import update_key
+from larder.api_keys.keys import create_key
 from larder.api_keys.models import RateLimit, Refill
-from larder.api_keys.service import create_key
+from larder.api_keys.properties import KeyChanges, NewKey
+from larder.api_keys.self_service import update_key
 from larder.hashing import hash_key
 from larder.instance import restart
 from tests.conftest import Clock, SetOption

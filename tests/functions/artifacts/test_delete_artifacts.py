@@ -8,8 +8,8 @@ import pytest
 from larder import clock
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.artifacts import sweep
 from larder.artifacts.models import (
     Totals,

@@ -12,8 +12,8 @@ import pytest
 import time_machine
 
 from larder import aws, clock
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.repository.index import read_entry
 from larder.instance import restart

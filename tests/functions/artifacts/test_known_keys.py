@@ -19,12 +19,12 @@ from larder import clock, instance
 from larder.accounts.models import User
 from larder.accounts.service import create_user, delete_user
 from larder.accounts.sessions import revoke_sessions, start_session
-from larder.api_keys.changes import KeyChanges, NewKey
-from larder.api_keys.manage import update_key
+from larder.api_keys.keys import create_key, revoke_key, rotate_key
 from larder.api_keys.models import ApiKey
 from larder.api_keys.principals import Principal
+from larder.api_keys.properties import KeyChanges, NewKey
 from larder.api_keys.repository import API_KEYS
-from larder.api_keys.service import create_key, revoke_key, rotate_key
+from larder.api_keys.self_service import update_key
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.repository.index import read_entry

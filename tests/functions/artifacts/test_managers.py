@@ -8,9 +8,9 @@ from larder import clock
 from larder.accounts.models import User
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key
 from larder.api_keys.models import Permissions
-from larder.api_keys.service import create_key
+from larder.api_keys.properties import NewKey
 from larder.hashing import random_id
 from larder.teams.members import add_member
 from larder.teams.models import Role

@@ -5,8 +5,8 @@ from io import StringIO
 import pytest
 
 from larder import clock
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals

@@ -8,8 +8,8 @@ import pytest
 import time_machine
 
 from larder import aws, clock
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.settings import settings
 from larder.tables import USAGE, commit
 from larder.usage.models import MAX_EVENTS_PER_HOUR, Figures

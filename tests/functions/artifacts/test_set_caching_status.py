@@ -8,8 +8,8 @@ from larder import clock
 from larder.accounts.models import User
 from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.settings import settings
 from larder.teams.members import add_member
 from larder.teams.models import Block, CachingStatus, OwnerState, Role

@@ -7,11 +7,11 @@ import pytest
 
 from larder import clock
 from larder.api_keys import repository
-from larder.api_keys.changes import KeyChanges, NewKey
-from larder.api_keys.manage import update_key
+from larder.api_keys.keys import create_key, revoke_key
 from larder.api_keys.models import ApiKey, RateLimit
 from larder.api_keys.principals import Principal
-from larder.api_keys.service import create_key, revoke_key
+from larder.api_keys.properties import KeyChanges, NewKey
+from larder.api_keys.self_service import update_key
 from larder.instance import restart
 from tests.conftest import Clock
 from tests.faults import refusing, unreachable

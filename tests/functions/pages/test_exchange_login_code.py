@@ -19,7 +19,7 @@ from larder.accounts.service import (
     with_password,
 )
 from larder.accounts.sessions import revoke_sessions, start_session
-from larder.api_keys.service import delete_expired_keys, list_keys
+from larder.api_keys.keys import delete_expired_keys, list_keys
 from larder.hashing import hash_key
 from larder.settings import settings
 from larder.teams.members import add_member, remove_member

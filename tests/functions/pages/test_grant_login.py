@@ -10,8 +10,8 @@ from larder import clock
 from larder.accounts.models import User
 from larder.accounts.service import create_user
 from larder.accounts.sessions import revoke_sessions, start_session
+from larder.api_keys.keys import list_keys
 from larder.api_keys.models import ApiKey
-from larder.api_keys.service import list_keys
 from larder.hashing import hash_key
 from larder.teams.members import add_member
 from larder.teams.models import Role

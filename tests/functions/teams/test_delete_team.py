@@ -3,8 +3,8 @@
 import pytest
 
 from larder import clock
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.errors import InvitationNotFound, MissingRole, TeamNotFound
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee

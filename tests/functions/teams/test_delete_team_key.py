@@ -3,8 +3,8 @@
 import pytest
 
 from larder import clock
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, find_key
+from larder.api_keys.keys import create_key, find_key
+from larder.api_keys.properties import NewKey
 from larder.teams.members import add_member
 from larder.teams.models import Role
 from tests.faults import unreachable

@@ -9,9 +9,9 @@ import time_machine
 
 from larder import clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key, find_key, list_keys
 from larder.api_keys.models import ARTIFACT_ACTIONS
-from larder.api_keys.service import create_key, find_key, list_keys
+from larder.api_keys.properties import NewKey
 from larder.teams.members import role_of
 from larder.teams.models import Role
 from larder.trust.rules import find_rule

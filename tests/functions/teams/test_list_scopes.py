@@ -8,7 +8,7 @@ import pytest
 import time_machine
 
 from larder import clock
-from larder.api_keys.changes import NewKey
+from larder.api_keys.properties import NewKey
 from larder.artifacts import sweep
 from larder.artifacts.removals import delete_owner_data
 from larder.clock import to_ms

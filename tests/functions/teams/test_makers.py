@@ -6,8 +6,8 @@ import pytest
 
 from larder import clock
 from larder.accounts.models import User
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.teams.models import Role
 from tests.functions.teams.people import Person, joined
 from tests.functions.teams.rules import IDS, RULES, made

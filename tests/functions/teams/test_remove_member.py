@@ -3,7 +3,7 @@
 import pytest
 
 from larder import clock
-from larder.api_keys.service import list_keys
+from larder.api_keys.keys import list_keys
 from larder.errors import MissingRole, TeamNotFound
 from larder.invitations import service as invitations
 from larder.invitations.models import LIFETIME, Invitation, Invitee

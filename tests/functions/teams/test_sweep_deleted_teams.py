@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from larder import aws, clock
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key, list_keys
+from larder.api_keys.keys import create_key, list_keys
+from larder.api_keys.properties import NewKey
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee
 from larder.settings import settings

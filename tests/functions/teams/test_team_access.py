@@ -11,9 +11,9 @@ import pytest
 
 from larder import clock
 from larder.accounts.sessions import revoke_sessions, start_session
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key, find_key
 from larder.api_keys.models import Permissions
-from larder.api_keys.service import create_key, find_key
+from larder.api_keys.properties import NewKey
 from larder.teams.members import list_members
 from larder.teams.models import Block, CachingStatus, Role
 from larder.teams.state import change_state

@@ -7,8 +7,8 @@ import pytest
 
 from larder import clock
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.clock import to_ms
 from larder.why.models import Outcome, Run
 from larder.why.records import ComparisonJson

@@ -12,8 +12,8 @@ import pytest
 
 from larder import clock
 from larder.actor import Actor
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.clock import to_ms
 from larder.why import repository
 from larder.why.models import Outcome, Run, RunTask, kept, names_of, totals_of

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.api_keys.changes import NewKey
-from larder.api_keys.service import create_key
+from larder.api_keys.keys import create_key
+from larder.api_keys.properties import NewKey
 from larder.clock import to_ms
 from larder.conditions import equals
 from larder.rate_limits.reports import ALL_SHARE, OWNERS_SHARE

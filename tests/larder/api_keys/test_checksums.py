@@ -6,11 +6,10 @@ from types import ModuleType
 import pytest
 
 from larder.api_keys import repository
-from larder.api_keys.changes import NewKey
-from larder.api_keys.checksums import Checksum, check, with_checksum
+from larder.api_keys.keys import prepare_key
 from larder.api_keys.models import ApiKey
-from larder.api_keys.service import prepare_key
-from larder.api_keys.verification import verify_presented
+from larder.api_keys.properties import NewKey
+from larder.api_keys.verification import Checksum, checksum_of, verify_presented, with_checksum
 from larder.clock import now
 from larder.hashing import hash_key, random_letters
 from tests.conftest import SetOption
@@ -40,20 +39,20 @@ def test_a_checksum_begins_with_a_digit_that_keys_of_0_1_0_do_not_have() -> None
 def test_one_wrong_character_is_found(option: SetOption, length: str) -> None:
     option("default_key_length", length)
     raw = with_checksum("ci_" + random_letters(int(length) - 6))
-    assert check(raw) is Checksum.RIGHT
+    assert checksum_of(raw) is Checksum.RIGHT
     for place in (0, 3, 40, len(raw) - 7, len(raw) - 1):
         other = "b" if raw[place] != "b" else "c"
-        assert check(raw[:place] + other + raw[place + 1 :]) is Checksum.WRONG
+        assert checksum_of(raw[:place] + other + raw[place + 1 :]) is Checksum.WRONG
 
 
 def test_a_key_from_the_deployments_own_function_can_have_any_form(
     option: SetOption, integrator: ModuleType
 ) -> None:
     raw = random_letters(58) + "000000"
-    assert check(raw) is Checksum.WRONG
+    assert checksum_of(raw) is Checksum.WRONG
     integrator.generate_key = lambda length, prefix: raw  # type: ignore[attr-defined]
     option("extensions", "integrator")
-    assert check(raw) is Checksum.MISSING
+    assert checksum_of(raw) is Checksum.MISSING
 
 
 def test_a_made_up_key_costs_no_write(cloud: Cloud) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.api_keys.changes import KeyChanges, NewKey
-from larder.api_keys.manage import grant_key, update_key
+from larder.api_keys.keys import create_key, list_keys
 from larder.api_keys.models import ApiKey, Permissions, RateLimit
 from larder.api_keys.principals import Principal
-from larder.api_keys.service import create_key, list_keys
+from larder.api_keys.properties import KeyChanges, NewKey
+from larder.api_keys.self_service import grant_key, update_key
 from larder.errors import NotATeamMember, PermissionNotHeld
 from larder.teams.teams import create_team
 from tests.principals import by_session

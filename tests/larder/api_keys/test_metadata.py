@@ -10,11 +10,7 @@ import pytest
 
 from larder import aws, clock
 from larder.api_keys import repository
-from larder.api_keys.changes import KeyChanges, NewKey
-from larder.api_keys.manage import get_key, update_key
-from larder.api_keys.models import UNREAD, ApiKey, RateLimit, Refusal
-from larder.api_keys.repository import API_KEYS
-from larder.api_keys.service import (
+from larder.api_keys.keys import (
     create_key,
     delete_expired_keys,
     delete_keys_created_until,
@@ -26,6 +22,10 @@ from larder.api_keys.service import (
     revoke_key,
     rotate_key,
 )
+from larder.api_keys.models import UNREAD, ApiKey, RateLimit, Refusal
+from larder.api_keys.properties import KeyChanges, NewKey
+from larder.api_keys.repository import API_KEYS
+from larder.api_keys.self_service import get_key, update_key
 from larder.api_keys.verification import verify
 from larder.settings import settings
 from larder.tables import Item, commit

@@ -14,10 +14,10 @@ import pytest
 from larder import aws, clock, extensions
 from larder.accounts.sessions import start_session
 from larder.api_keys import repository
-from larder.api_keys.changes import KeyChanges, NewKey
-from larder.api_keys.manage import update_key
+from larder.api_keys.keys import create_key, list_keys, rotate_key
 from larder.api_keys.models import ApiKey, RateLimit, Refill, Refusal
-from larder.api_keys.service import create_key, list_keys, rotate_key
+from larder.api_keys.properties import KeyChanges, NewKey
+from larder.api_keys.self_service import update_key
 from larder.api_keys.verification import stored_form, verify, verify_presented
 from larder.errors import InvalidValue
 from larder.settings import SettingsError, settings
@@ -415,6 +415,7 @@ def test_schema_applies_to_every_operation_on_a_key(cloud: Cloud, option: SetOpt
         ('{"name": ""}', "a name that no other has"),
         ('{"name": "prefix"}', "a name that no other has"),
         ('{"name": "refill_at"}', "a name that no other has"),
+        ('{"name": "orphaned_at"}', "a name that no other has"),
         ('{"name": "x", "start": "x"}', "a name that no other has"),
     ],
 )

@@ -11,10 +11,7 @@ from larder.accounts.models import User
 from larder.accounts.password_resets import issue_reset_token, reset_password
 from larder.accounts.service import create_user, delete_user
 from larder.api_keys import repository
-from larder.api_keys.changes import NewKey
-from larder.api_keys.models import ApiKey, Permissions, scope_of_user
-from larder.api_keys.ownership import adopt_key, rotate_to_team
-from larder.api_keys.service import (
+from larder.api_keys.keys import (
     create_key,
     delete_keys_of,
     delete_keys_of_member,
@@ -24,6 +21,9 @@ from larder.api_keys.service import (
     rotate_key,
     store_key,
 )
+from larder.api_keys.models import ApiKey, Permissions, scope_of_user
+from larder.api_keys.ownership import adopt_key, rotate_to_team
+from larder.api_keys.properties import NewKey
 from larder.audit.models import Action
 from larder.audit.service import read_entries
 from larder.errors import InvalidValue, KeyLimitReached

@@ -7,9 +7,9 @@ import pytest
 
 from larder import clock
 from larder.api_keys import repository
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key, find_key, list_keys, rotate_key
 from larder.api_keys.models import RateLimit, Refill, Refusal
-from larder.api_keys.service import create_key, find_key, list_keys, rotate_key
+from larder.api_keys.properties import NewKey
 from larder.api_keys.verification import verify
 from larder.errors import InvalidValue
 from larder.hashing import hash_key

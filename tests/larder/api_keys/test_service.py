@@ -8,10 +8,9 @@ from larder import clock
 from larder.accounts import repository as accounts
 from larder.accounts.service import read_account
 from larder.api_keys import repository
-from larder.api_keys.changes import NewKey
-from larder.api_keys.checksums import Checksum, check
-from larder.api_keys.service import create_key, list_keys, revoke_key
-from larder.api_keys.verification import verify_key
+from larder.api_keys.keys import create_key, list_keys, revoke_key
+from larder.api_keys.properties import NewKey
+from larder.api_keys.verification import Checksum, checksum_of, verify_key
 from larder.errors import InvalidValue, ReadOnly, Unauthenticated
 from larder.hashing import hash_key
 from tests.faults import answering, error, just_before
@@ -25,7 +24,7 @@ def test_a_key_is_a_prefix_58_letters_and_a_checksum(cloud: Cloud) -> None:
     key, raw = create_key(NewKey(user_id=cloud.user.id, prefix="larder_"), now=clock.now())
     assert raw.startswith("larder_")
     assert raw.removeprefix("larder_")[:58].isalpha()
-    assert check(raw) is Checksum.RIGHT
+    assert checksum_of(raw) is Checksum.RIGHT
     assert len(raw) == len("larder_") + 64
     assert (key.start, key.prefix) == (raw[:13], "larder_")
 

@@ -13,16 +13,16 @@ import pytest
 
 from larder import clock
 from larder.api_keys import repository
-from larder.api_keys.changes import KeyChanges, NewKey
-from larder.api_keys.manage import delete_key, update_key
-from larder.api_keys.models import ApiKey, RateLimit, Refill, Refusal, Verification
-from larder.api_keys.service import (
+from larder.api_keys.keys import (
     create_key,
     delete_expired_keys,
     delete_expired_keys_if_due,
     find_key,
     revoke_key,
 )
+from larder.api_keys.models import ApiKey, RateLimit, Refill, Refusal, Verification
+from larder.api_keys.properties import KeyChanges, NewKey
+from larder.api_keys.self_service import delete_key, update_key
 from larder.api_keys.verification import verify
 from larder.errors import InvalidValue, KeyNotFound, TryAgain
 from larder.hashing import hash_key

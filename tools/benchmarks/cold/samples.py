@@ -27,9 +27,9 @@ from larder.accounts.passwords import hash_password
 from larder.accounts.service import new_account
 from larder.accounts.sessions import start_session
 from larder.actor import Actor
-from larder.api_keys.changes import NewKey
+from larder.api_keys.keys import create_key
 from larder.api_keys.models import ApiKey
-from larder.api_keys.service import create_key
+from larder.api_keys.properties import NewKey
 from larder.artifacts import uploads
 from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, CacheRequest
 from larder.teams.models import Team

@@ -10,7 +10,7 @@ import click
 from larder import clock
 from larder.teams.models import SHARED_SCOPE
 from larder_cli.commands import CommandGroup, examples, json_option
-from larder_cli.output import Record, echo, print_record, print_table
+from larder_cli.output import Record, echo, fields, print_record, print_table
 from larder_cli.owners import OWNER, Owner, require_owner
 from larder_cli.quantities import moment
 from larder_cli.teams import require_team
@@ -30,16 +30,10 @@ def _record(artifact: "Artifact") -> Record:
     metadata, writer = artifact.metadata, artifact.writer
     return {
         "hash": artifact.upload.hash,
-        "size_bytes": artifact.size_bytes,
-        "created_at": artifact.created_at,
+        **fields(artifact, "size_bytes", "created_at"),
         "expires_at": expires_at(artifact),
         "last_used_at": artifact.last_used_at,
-        "duration_ms": metadata.duration_ms,
-        "tag": metadata.tag,
-        "sha": metadata.sha,
-        "dirty_hash": metadata.dirty_hash,
-        "ci": metadata.ci,
-        "interactive": metadata.interactive,
+        **fields(metadata, "duration_ms", "tag", "sha", "dirty_hash", "ci", "interactive"),
         "writer": None if writer is None else writer.credential_id,
         "user_id": None if writer is None else writer.holder_id,
     }
@@ -252,7 +246,7 @@ def writer(team: str, id: str, as_json: bool) -> None:
 
     This is a run of a CI job, or an API key.
     """
-    from larder.api_keys.service import find_key
+    from larder.api_keys.keys import find_key
     from larder.audit.service import tokens
 
     found = require_team(team)
@@ -564,14 +558,10 @@ def _newest(owner: str, limit: int, actions: Collection["Action"]) -> list[Recor
             member = page.users.get(entry.subject) if entry.action in ABOUT_USERS else None
             records.append(
                 {
-                    "at": entry.at,
-                    "action": entry.action.value,
-                    "subject": entry.subject,
+                    **fields(entry, "at", "action", "subject"),
                     "name": entry.name or (member.name if member else None),
                     "successor": entry.details.get("successor"),
-                    "role": entry.role,
-                    "artifacts": entry.artifacts,
-                    "size_bytes": entry.size_bytes,
+                    **fields(entry, "role", "artifacts", "size_bytes"),
                     "by": known.email if known else id or credential_id or "operator",
                     "user_id": id,
                     "credential_id": credential_id,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from larder import clock
-from larder.api_keys.changes import NewKey
 from larder.api_keys.models import CACHE_ACTIONS, OWN_ACTIONS, TRUST, ApiKey, RateLimit, Refill
+from larder.api_keys.properties import NewKey
 from larder.errors import InvalidValue
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.mail_context import notify, operator_mail_context
-from larder_cli.output import Record, echo, print_json, print_record, print_table
+from larder_cli.output import Record, echo, fields, print_json, print_record, print_table
 from larder_cli.quantities import (
     json_value,
     period,
@@ -38,6 +38,11 @@ _OPTIONS = {
 }
 """The fields of a key whose command-line options have another name."""
 
+_LINES = {"refill_amount": "refill", "rate_limit_enabled": "rate_limit"}
+"""The lines for people that show more than the field of the record does."""
+
+_IN_OTHER_LINES = {"refill_interval_ms", "rate_limit_max", "rate_limit_window_ms"}
+
 
 def _record(key: ApiKey, team_slug: str | None, knowers: "Sequence[Knower]" = ()) -> Record:
     """Every field of a key, for JSON. A rate limit that is off has null fields.
@@ -46,19 +51,12 @@ def _record(key: ApiKey, team_slug: str | None, knowers: "Sequence[Knower]" = ()
     """
     limit = key.rate_limit if key.rate_limit.enabled else None
     return {
-        "id": key.id,
-        "name": key.name,
-        "start": key.start,
-        "prefix": key.prefix,
+        **fields(key, "id", "name", "start", "prefix"),
         "owner": "team" if key.owned_by_team else "user" if key.has_user else "rule",
         "user_id": key.user_id if key.has_user else None,
-        "rule_id": key.rule_id,
-        "team_id": key.team_id,
+        **fields(key, "rule_id", "team_id"),
         "team": team_slug,
-        "enabled": key.enabled,
-        "permissions": key.permissions,
-        "metadata": key.metadata,
-        "remaining": key.remaining,
+        **fields(key, "enabled", "permissions", "metadata", "remaining"),
         "refill_amount": key.refill.amount if key.refill else None,
         "refill_interval_ms": key.refill.interval_ms if key.refill else None,
         "last_refill_at": key.last_refill_at,
@@ -66,41 +64,42 @@ def _record(key: ApiKey, team_slug: str | None, knowers: "Sequence[Knower]" = ()
         "rate_limit_max": limit.max_requests if limit else None,
         "rate_limit_window_ms": limit.window_ms if limit else None,
         "window_ends_at": key.window_ends_at if limit else None,
-        "request_count": key.request_count,
-        "expires_at": key.expires_at,
-        "created_at": key.created_at,
-        "updated_at": key.updated_at,
+        **fields(key, "request_count", "expires_at", "created_at", "updated_at"),
         "last_request_at": key.last_request,
         "made_by": key.made_by,
-        "known_to": [
-            {"user_id": one.user_id, "name": one.name, "left_at": one.left_at} for one in knowers
-        ],
+        "known_to": [fields(knower, "user_id", "name", "left_at") for knower in knowers],
     }
 
 
-def _summary(
-    key: ApiKey, team_slug: str | None, knowers: "Sequence[Knower]" = ()
-) -> dict[str, object]:
-    """The same fields for people: one line per limit, and periods such as `1d`."""
-    summary: dict[str, object] = {}
-    for name, value in _record(key, team_slug, knowers).items():
-        match name:
-            case "metadata" if value is not None:
-                summary[name] = json.dumps(value, ensure_ascii=False)
-            case "refill_amount":
-                summary["refill"] = key.refill and _every(key.refill.amount, key.refill.interval_ms)
-            case "rate_limit_enabled":
-                limit = key.rate_limit
-                summary["rate_limit"] = (
-                    _every(limit.max_requests, limit.window_ms) if limit.enabled else None
-                )
-            case "known_to":
-                summary[name] = ", ".join(map(_who, knowers)) or None
-            case "refill_interval_ms" | "rate_limit_max" | "rate_limit_window_ms":
-                pass
-            case _:
-                summary[name] = value
-    return summary
+def _shown(
+    key: ApiKey, team_slug: str | None, knowers: "Sequence[Knower]" = (), *, as_json: bool
+) -> Record:
+    """The record for JSON or, for people, with one line per limit and periods such as `1d`."""
+    record = _record(key, team_slug, knowers)
+    if as_json:
+        return record
+    refill, limit = key.refill, key.rate_limit
+    lines: dict[str, object] = {
+        "metadata": None if key.metadata is None else json.dumps(key.metadata, ensure_ascii=False),
+        "refill_amount": refill and _every(refill.amount, refill.interval_ms),
+        "rate_limit_enabled": _every(limit.max_requests, limit.window_ms)
+        if limit.enabled
+        else None,
+        "known_to": ", ".join(map(_who, knowers)) or None,
+    }
+    return {
+        _LINES.get(name, name): lines.get(name, value)
+        for name, value in record.items()
+        if name not in _IN_OTHER_LINES
+    }
+
+
+def _print_new(raw: str, record: Record, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"key": raw, **record})
+        return
+    print_record(record, as_json=False)
+    echo("The key, shown only now:", raw)
 
 
 def _every(count: int, duration_ms: int) -> str:
@@ -193,7 +192,7 @@ def _refill(remaining: int | None, amount: int | None, interval_ms: int | None) 
 
 
 def _rate_limit(max_requests: int | None, window_ms: int | None) -> RateLimit | None:
-    from larder.api_keys.service import default_rate_limit
+    from larder.api_keys.keys import default_rate_limit
 
     if max_requests is None:
         if window_ms is not None:
@@ -222,14 +221,9 @@ def _warn_of_unknown(key: ApiKey) -> None:
 
 
 def _default_resources(user_id: str) -> Collection[str]:
-    from larder.api_keys.service import default_permissions
+    from larder.api_keys.keys import default_permissions
 
     return tuple(default_permissions(user_id, None))
-
-
-def _print_raw(raw: str) -> None:
-    echo("The key, shown only now:")
-    echo(raw)
 
 
 @click.group(
@@ -384,7 +378,7 @@ def create(
 ) -> None:
     """Create a key and print it. The key is shown only once."""
     from larder.accounts.team_notices import notify_owners_of_key
-    from larder.api_keys import service
+    from larder.api_keys.keys import create_key
     from larder.teams.protection import NO_TRUST, confirm, first_trust
 
     if owned_by_team and (team is None or user is not None):
@@ -430,18 +424,14 @@ def create(
         rate_limit=rate_limit,
     )
     try:
-        key, raw = service.create_key(new, trust=trust, now=clock.now())
+        key, raw = create_key(new, trust=trust, now=clock.now())
         confirm(trust)
     except InvalidValue as refused:
         option = _OPTIONS.get(refused.field, f"--{refused.field}")
         raise click.ClickException(f"{option}: {refused.rule}") from refused
     _warn_of_unknown(key)
     slug = None if bound_to is None else bound_to.slug
-    if as_json:
-        print_json({"key": raw, **_record(key, slug)})
-    else:
-        print_record(_summary(key, slug), as_json=False)
-        _print_raw(raw)
+    _print_new(raw, _shown(key, slug, as_json=as_json), as_json=as_json)
     # Only now, because this is the only copy of the key.
     if slug is not None:
         note_protection(slug, trust, "larder keys create")
@@ -467,25 +457,27 @@ def list_(user: str | None, team: str | None, as_json: bool) -> None:
     `start` shows how each key begins; Larder does not show complete keys. The list of a team says which former members
     still know a key.
     """
-    from larder.api_keys import service
+    from larder.api_keys.keys import list_keys
 
     if (user is None) == (team is None):
         raise click.UsageError("give either --user or --team, the owner of the keys")
     if user is not None:
         owner = require_user(user)
-        found = service.list_keys(owner.id)
+        found = list_keys(owner.id)
         empty = f"{owner.email} has no keys: `larder keys create --user {owner.email}` makes one"
     else:
         owning = require_team(team or "")
-        found = service.list_keys(owning.id)
+        found = list_keys(owning.id)
         empty = (
             f"{owning.slug} owns no keys: `larder keys create --team {owning.slug} --owned-by-team`"
             " makes one"
         )
     slugs, known = _team_slugs(found), _knowers(found)
-    describe = _record if as_json else _summary
     print_table(
-        [describe(key, slugs.get(key.team_id or ""), known[key.id]) for key in found],
+        [
+            _shown(key, slugs.get(key.team_id or ""), known[key.id], as_json=as_json)
+            for key in found
+        ],
         (
             *("id", "name", "start", "team", "permissions", "enabled"),
             *("remaining", "rate_limit", "expires_at", "last_request_at"),
@@ -504,14 +496,13 @@ def list_(user: str | None, team: str | None, as_json: bool) -> None:
 @json_option
 def show(key_id: str, as_json: bool) -> None:
     """Show the key with the id KEY_ID, with all its limits. Larder does not show the key itself."""
-    from larder.api_keys import service
+    from larder.api_keys.keys import find_key
 
-    key = service.find_key(key_id)
+    key = find_key(key_id)
     if key is None:
         raise _no_such_key(key_id)
     known = _knowers([key])[key.id]
-    describe = _record if as_json else _summary
-    print_record(describe(key, _team_slug(key), known), as_json=as_json)
+    print_record(_shown(key, _team_slug(key), known, as_json=as_json), as_json=as_json)
     if not as_json:
         _warn_of_former_members(key, known)
 
@@ -549,24 +540,21 @@ def rotate(key_id: str, overlap: int, to_team: bool, as_json: bool) -> None:
     Prints the new key. It is shown only once. It has the same owner, name, team, permissions and limits. Its lifetime
     starts again.
     """
-    from larder.api_keys import service
+    from larder.api_keys.keys import find_key, rotate_key
     from larder.api_keys.ownership import rotate_to_team
 
     now = clock.now()
-    change = rotate_to_team if to_team else service.rotate_key
+    change = rotate_to_team if to_team else rotate_key
     made = change(key_id, overlap_s=overlap, now=now)
     if made is None:
         raise _no_such_key(key_id)
     key, raw = made
     # Its own expiry may come before the end of the overlap.
-    old = service.find_key(key_id)
+    old = find_key(key_id)
     old_ends_at = now if old is None else old.expires_at
     old_record = {"old_id": key_id, "old_expires_at": old_ends_at}
-    if as_json:
-        print_json({"key": raw, **_record(key, _team_slug(key)), **old_record})
-        return
-    print_record({**_summary(key, _team_slug(key)), **old_record}, as_json=False)
-    _print_raw(raw)
+    shown = {**_shown(key, _team_slug(key), as_json=as_json), **old_record}
+    _print_new(raw, shown, as_json=as_json)
 
 
 @keys.command("adopt", epilog=examples("larder keys adopt 3QbT..."))
@@ -584,8 +572,8 @@ def adopt(key_id: str, as_json: bool) -> None:
     key = adopt_key(key_id, now=clock.now())
     if key is None:
         raise _no_such_key(key_id)
-    describe = _record if as_json else _summary
-    print_record(describe(key, _team_slug(key), _knowers([key])[key.id]), as_json=as_json)
+    shown = _shown(key, _team_slug(key), _knowers([key])[key.id], as_json=as_json)
+    print_record(shown, as_json=as_json)
 
 
 @keys.command("delete-expired", epilog=examples("larder keys delete-expired"))
@@ -595,9 +583,9 @@ def delete_expired(as_json: bool) -> None:
 
     Larder rejects expired keys at once, and deletes them every hour.
     """
-    from larder.api_keys import service
+    from larder.api_keys.keys import delete_expired_keys
 
-    print_record({"deleted": service.delete_expired_keys(now=clock.now())}, as_json=as_json)
+    print_record({"deleted": delete_expired_keys(now=clock.now())}, as_json=as_json)
 
 
 @keys.command("revoke", epilog=examples("larder keys revoke 3QbT..."))
@@ -605,9 +593,9 @@ def delete_expired(as_json: bool) -> None:
 @json_option
 def revoke(key_id: str, as_json: bool) -> None:
     """Delete the key with the id KEY_ID. Larder rejects it from the next request on."""
-    from larder.api_keys import service
+    from larder.api_keys.keys import find_key, revoke_key
 
-    key = service.find_key(key_id)
-    if key is None or not service.revoke_key(key):
+    key = find_key(key_id)
+    if key is None or not revoke_key(key):
         raise _no_such_key(key_id)
     print_record({"id": key_id, "revoked": True}, as_json=as_json)

@@ -42,6 +42,11 @@ class Bar:
     width: int = 24
 
 
+def fields(source: object, *names: str) -> dict[str, object]:
+    """Attributes of an object, for a record that shows them under their names."""
+    return {name: getattr(source, name) for name in names}
+
+
 def echo(*lines: str, err: bool = False) -> None:
     """Print lines of text, with control characters replaced. With `err`, on standard error."""
     for line in lines:

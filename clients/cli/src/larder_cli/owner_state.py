@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from larder.teams.models import Block, CachingStatus, OwnerState
-from larder_cli.output import Record
+from larder_cli.output import Record, fields
 from larder_cli.quantities import size_bytes
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def state_record(owner: str, state: OwnerState) -> Record:
 
     totals = read_totals(owner)
     return {
-        "caching": state.caching.value,
-        "quota_bytes": state.quota_bytes,
+        **fields(state, "caching", "quota_bytes"),
         "status": caching_status(state, totals).value,
         # Next to the status, because clients of a blocked owner get 402 instead of it.
         **block_record(state),
@@ -121,10 +120,7 @@ def state_record(owner: str, state: OwnerState) -> Record:
 
 def block_record(state: OwnerState) -> Record:
     """The block and the message for blocked users. Both are None without a block."""
-    return {
-        "block": None if state.block is None else state.block.value,
-        "block_reason": state.block_reason,
-    }
+    return fields(state, "block", "block_reason")
 
 
 def stored_record(totals: "Totals") -> Record:

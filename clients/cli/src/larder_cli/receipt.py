@@ -85,7 +85,7 @@ def _print_receipt(
 
 def _rotated(team: str, traces: "Traces") -> Iterator[Record]:
     """Replace the keys of the team that the user knows. A warning names one that cannot be replaced."""
-    from larder.api_keys.service import rotate_key
+    from larder.api_keys.keys import rotate_key
     from larder.errors import LarderError
 
     for key, _ in traces.known_keys:

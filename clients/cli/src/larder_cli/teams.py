@@ -12,7 +12,7 @@ from larder.teams.models import People, Role, RunInputs
 from larder.teams.teams import TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.mail_context import notify, operator_mail_context
-from larder_cli.output import Record, echo, print_record, print_table
+from larder_cli.output import Record, echo, fields, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
     change_state,
@@ -79,33 +79,19 @@ def _meant(unknown: str) -> str:
 
 
 def _record(team: "Team") -> Record:
-    return {
-        "id": team.id,
-        "slug": team.slug,
-        "name": team.name,
-        "former_slugs": list(team.former_slugs),
-        "created_at": team.created_at,
-    }
+    return fields(team, "id", "slug", "name", "former_slugs", "created_at")
 
 
 def _list_record(team: "Team", totals: "Totals") -> Record:
     return {
         **_record(team),
-        "caching": team.state.caching.value,
-        "block": None if team.state.block is None else team.state.block.value,
-        "quota_bytes": team.state.quota_bytes,
+        **fields(team.state, "caching", "block", "quota_bytes"),
         **stored_record(totals),
     }
 
 
 def _invitation_record(invitation: "Invitation") -> Record:
-    return {
-        "id": invitation.id,
-        "email": invitation.email,
-        "role": invitation.role.value,
-        "created_at": invitation.created_at,
-        "expires_at": invitation.expires_at,
-    }
+    return fields(invitation, "id", "email", "role", "created_at", "expires_at")
 
 
 @contextmanager
@@ -416,7 +402,7 @@ def remove_member(team: str, email: str, rotate_known: bool, as_json: bool) -> N
 
     Lists the keys of the team that the user knows and the rules that they added, and mails them to the owners.
     """
-    from larder.api_keys.service import delete_keys_of_member
+    from larder.api_keys.keys import delete_keys_of_member
     from larder.teams import members
     from larder.trust.makers import notify_of_member, traces_in
 

@@ -12,6 +12,7 @@ from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import (
     Record,
     echo,
+    fields,
     print_indented,
     print_json,
     print_line,
@@ -66,7 +67,7 @@ _TERMS = (
     ),
     click.option(
         "--protected-ref/--any-ref",
-        "protected",
+        "requires_protected_ref",
         default=None,
         help="Whether the CI must say that the ref is protected.",
     ),
@@ -77,6 +78,7 @@ _TERMS = (
     ),
     click.option(
         "--lifetime",
+        "lifetime_s",
         metavar="TIME",
         type=seconds,
         help="How long a token is valid, such as 30m: from 5 minutes to 6 hours.",
@@ -92,9 +94,9 @@ class _Terms(TypedDict):
     events: tuple[str, ...]
     replace_events: tuple[str, ...]
     claims: tuple[str, ...]
-    protected: bool | None
+    requires_protected_ref: bool | None
     others: str | None
-    lifetime: int | None
+    lifetime_s: int | None
 
 
 def _with_terms(command: F) -> F:
@@ -109,15 +111,11 @@ def _properties(terms: _Terms) -> dict[str, Any]:
     from larder.trust.models import Others
 
     others = terms["others"]
+    given = {name: None if value == () else value for name, value in terms.items()}
     return {
-        "name": terms["name"],
-        "refs": terms["refs"] or None,
-        "events": terms["events"] or None,
-        "replace_events": terms["replace_events"] or None,
-        "requires_protected_ref": terms["protected"],
+        **given,
         "claims": _pairs("--claim", terms["claims"]) or None,
         "others": None if others is None else Others(others),
-        "lifetime_s": terms["lifetime"],
     }
 
 
@@ -146,24 +144,15 @@ def _made_by(maker: "Maker | None") -> str:
 def _record(rule: "Rule", maker: "Maker | None", now: "datetime") -> Record:
     trusted = rule.trusted
     return {
-        "id": rule.id,
-        "name": rule.name,
-        "provider": rule.provider,
-        "issuer": rule.issuer,
+        **fields(rule, "id", "name", "provider", "issuer"),
         "audience": rule.audience or _origin(),
-        "repository": rule.repository,
-        "pinned": dict(rule.pinned),
+        **fields(rule, "repository", "pinned"),
         "state": rule.status(now).value,
         "pending_until_at": rule.pending_until,
-        "refs": list(trusted.refs),
-        "events": list(trusted.events),
-        "replace_events": list(trusted.replace_events),
+        **fields(trusted, "refs", "events", "replace_events"),
         "protected_ref": trusted.requires_protected_ref,
-        "claims": {name: list(values) for name, values in trusted.claims.items()},
-        "others": rule.others.value,
-        "scope_claim": rule.scope_claim,
-        "lifetime_s": rule.lifetime_s,
-        "last_exchange_at": rule.last_exchange_at,
+        "claims": trusted.claims,
+        **fields(rule, "others", "scope_claim", "lifetime_s", "last_exchange_at"),
         "made_by": _made_by(maker),
         "created_at": rule.created_at,
     }

@@ -12,7 +12,7 @@ from larder.errors import EmailUnchanged, NotSignedIn, SoleTeamOwner, TryAgain
 from larder_cli.commands import CommandGroup, examples, json_option
 from larder_cli.failures import explanation
 from larder_cli.mail_context import notify, operator_mail_context
-from larder_cli.output import Record, echo, print_record, print_table
+from larder_cli.output import Record, echo, fields, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
     change_state,
@@ -62,12 +62,7 @@ def require_proven_user(email: str, *, instead: str, unverified: bool) -> "User"
 
 def _record(user: "User") -> Record:
     return {
-        "id": user.id,
-        "email": user.email,
-        "name": user.name,
-        "email_verified": user.email_verified,
-        "proven": user.proven,
-        "created_at": user.created_at,
+        **fields(user, "id", "email", "name", "email_verified", "proven", "created_at"),
         "access_until_at": user.access_until,
         "suspended_at": user.suspended_at,
     }
@@ -237,7 +232,7 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
     """
     from larder.accounts import service, sign_in
     from larder.addresses import canonical
-    from larder.api_keys.service import delete_keys_of
+    from larder.api_keys.keys import delete_keys_of
     from larder.sso.service import provider_of_address
     from larder.teams.members import leave_teams
     from larder.trust.makers import notify_of_user
@@ -327,8 +322,7 @@ def resume(email: str, as_json: bool) -> None:
 
 def _access_record(user: "User") -> Record:
     return {
-        "id": user.id,
-        "email": user.email,
+        **fields(user, "id", "email"),
         "access_until_at": user.access_until,
         "suspended_at": user.suspended_at,
     }

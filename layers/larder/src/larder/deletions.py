@@ -5,13 +5,13 @@ from datetime import datetime
 
 from larder.accounts import service as accounts
 from larder.accounts.email_jobs import MailContext
-from larder.api_keys import orphans
-from larder.api_keys.service import (
+from larder.api_keys.keys import (
     delete_keys_created_until,
     delete_keys_of,
     delete_keys_of_member,
     delete_keys_of_team,
 )
+from larder.api_keys.ownership import made_keys, settle_orphans
 from larder.artifacts.removals import UPLOADS_ARE_OVER_AFTER, delete_owner_data
 from larder.errors import TryAgain
 from larder.invitations import service as invitations
@@ -63,14 +63,14 @@ def end_given_memberships(*, now: datetime, has_time: Callable[[], bool]) -> Non
 
 
 def settle_keys(*, now: datetime, has_time: Callable[[], bool]) -> None:
-    """Let the keys of teams end whose makers have left or lost the role or all access (`api_keys.orphans`)."""
+    """Let the keys of teams end whose makers have left or lost the role or all access (`api_keys.ownership`)."""
     for user_id, team_ids, version in members.changes_to_settle():
         if not has_time():
             return
         for team_id in team_ids:
-            keys = orphans.made_keys(team_id)
+            keys = made_keys(team_id)
             makers = accounts.find_users([key.made_by for key in keys if key.made_by])
-            orphans.settle(team_id, keys, makers, now=now)
+            settle_orphans(team_id, keys, makers, now=now)
         members.finish_settling(user_id, version)
 
 

@@ -13,10 +13,10 @@ from larder import clock, extensions
 from larder.accounts import repository as accounts
 from larder.accounts.service import create_user, read_account
 from larder.accounts.sessions import start_session
-from larder.api_keys.changes import KeyChanges, NewKey
-from larder.api_keys.manage import update_key
+from larder.api_keys.keys import create_key, find_key
 from larder.api_keys.models import RateLimit, Refill
-from larder.api_keys.service import create_key, find_key
+from larder.api_keys.properties import KeyChanges, NewKey
+from larder.api_keys.self_service import update_key
 from larder.signing import sign
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.principals.session import (

@@ -10,7 +10,7 @@ import click
 from larder import clock
 from larder.settings import settings
 from larder_cli.commands import CommandGroup, examples, json_option
-from larder_cli.output import Record, echo, print_json, print_record, print_table
+from larder_cli.output import Record, echo, fields, print_json, print_record, print_table
 from larder_cli.sso import groups, people
 from larder_cli.sso import settings as given_settings
 from larder_cli.sso.settings import (
@@ -35,31 +35,13 @@ _DOMAINS = "A domain of email addresses, in its ASCII form, such as acme.com. Re
 
 def _record(provider: "IdentityProvider") -> Record:
     return {
-        "id": provider.id,
-        "name": provider.name,
-        "issuer": provider.issuer,
-        "client_id": provider.client_id,
+        **fields(provider, "id", "name", "issuer", "client_id"),
         "redirect_uri": redirect_uri(provider.id),
-        "mode": provider.mode.value,
-        "domains": list(provider.domains),
-        "exceptions": list(provider.exceptions),
-        "verified_by": provider.verified_by.value,
-        "scopes": list(provider.scopes),
-        "email_claim": provider.email_claim,
-        "groups_claim": provider.groups_claim,
-        "required_claims": {
-            name: list(values) for name, values in provider.required_claims.items()
-        },
-        "hidden": provider.hidden,
-        "signs_up": provider.signs_up,
-        "sends_auth_time": provider.sends_auth_time,
-        "session_hours": provider.session_hours,
-        "keys_days": provider.keys_days,
+        **fields(provider, "mode", "domains", "exceptions", "verified_by", "scopes"),
+        **fields(provider, "email_claim", "groups_claim", "required_claims", "hidden", "signs_up"),
+        **fields(provider, "sends_auth_time", "session_hours", "keys_days"),
         "former_secret_until": provider.former_until,
-        "version": provider.version,
-        "created_at": provider.created_at,
-        "last_sign_in_at": provider.last_sign_in_at,
-        "last_failure": provider.last_failure,
+        **fields(provider, "version", "created_at", "last_sign_in_at", "last_failure"),
         **given_settings.addresses(provider.endpoints),
     }
 

@@ -241,7 +241,7 @@ def unlink(id: str, email: str, rotate_known: bool, as_json: bool) -> None:
     gave. Other memberships and keys stay: revoke those that the new person must not have, or delete the user instead.
     """
     from larder.accounts.linking import unlink_for_operator
-    from larder.api_keys.service import delete_keys_of_member
+    from larder.api_keys.keys import delete_keys_of_member
     from larder.trust.makers import notify_of_member, traces_in, traces_of
     from larder_cli.users import require_user
 

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
+
+from larder.records import Name
 
 CREDENTIAL_PROVIDER: Final = "credential"
 """The `providerId` of accounts that sign in with an address and a password."""
@@ -32,7 +34,7 @@ class User:
     managed user. Users of version 0.2.0 have none until their next sign-in; the domain of their address says it.
     """
 
-    id: str
+    id: Annotated[str, Name("user_id", "id")]
     email: str
     name: str
     image: str | None = None
@@ -42,7 +44,7 @@ class User:
     updated_at: datetime
     session_generation: int = 0
     password_version: int = 0
-    keys_from: int = 0
+    keys_from: Annotated[int, Name(absent=0)] = 0
     access_until: datetime | None = None
     managed_by: str | None = None
     suspended_at: datetime | None = None
@@ -57,7 +59,7 @@ class User:
 class Credential:
     """The account record with the provider `credential`: the hash of a user's password."""
 
-    password_hash: str
+    password_hash: Annotated[str, Name("password")]
     created_at: datetime
     updated_at: datetime
 
@@ -88,7 +90,7 @@ class Session:
     user_id: str
     created_at: datetime
     updated_at: datetime
-    expires_at: datetime
+    expires_at: Annotated[datetime, Name("ends_at", "expiresAt")]
     generation: int
     remembered: bool
     ip_address: str | None
@@ -109,7 +111,7 @@ class ProviderAccount:
     user_id: str
     provider_id: str
     issuer: str
-    subject: str
+    subject: Annotated[str, Name("account_id")]
     address: str | None
     created_at: datetime
     updated_at: datetime
@@ -126,7 +128,7 @@ class ResetToken:
     user_id: str
     password_version: int
     address: str | None
-    expires_at: datetime
+    expires_at: Annotated[datetime, Name("ends_at")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ from larder.accounts.sessions import new_session
 from larder.accounts.sign_in import check_sign_up_policy
 from larder.actor import Actor, by_provider
 from larder.addresses import canonical
-from larder.api_keys.service import delete_keys_of_member
+from larder.api_keys.keys import delete_keys_of_member
 from larder.audit import repository as audit
 from larder.audit.models import Action
 from larder.audit.service import audited, make_entry

@@ -1,17 +1,4 @@
-"""The identity table.
-
-| pk | sk | holds |
-|---|---|---|
-| `email#<canonical address>` | `user` | the user, found by address |
-| `email#<canonical address>` | `account#credential` | the account of a user who has a password: its hash |
-| user id | `user` | the same user, found by id, so that a session look-up needs only this item and the session |
-| user id | `account#<provider>` | the user's account at an identity provider |
-| `sso-subject#<SHA-256 of issuer, NUL and subject>` | `account` | the user and the id of that account |
-| user id | `session#<token hash>` | a session |
-| `session#<token hash>` | `session` | the user of a session; has no effect without the session's own item |
-| `reset#<token hash>` | `reset` | the user whose password a reset link can change |
-| `ending-keys` | user id | a note that a reset has to delete the user's keys: `since`, the time of the reset |
-| `ending-access` | user id | a note of the end of the access: `access_until`, `warn_at`, and `warned` after the mail |
+"""The users, accounts and sessions in the identity table (docs/data-model.md#identitytable-pk-sk).
 
 The items of a user and their account never differ: one transaction writes them, on condition of the user's version.
 Version 0.1.0 stored the hash in the user found by address. It is read from there, and the user's next change moves it.
@@ -38,6 +25,7 @@ from larder.addresses import canonical
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import Condition, begins_with, equals, exists, missing
 from larder.instance import Remembered
+from larder.records import Form
 from larder.sso.models import Domain
 from larder.sso.repository import domain_key, parse_domain
 from larder.tables import (
@@ -60,6 +48,12 @@ _SUBJECT = "account"
 _SESSION = "session#"
 _ENDING_KEYS = "ending-keys"
 _ENDING_ACCESS = "ending-access"
+
+_USERS = Form(User, apart=("proven",))
+_CREDENTIAL = Form(Credential)
+_SESSIONS = Form(Session, apart=("user_id", "token_hash"))
+_PROVIDER_ACCOUNTS = Form(ProviderAccount, apart=("user_id", "provider_id"))
+_RESET_TOKENS = Form(ResetToken)
 
 _holders: Remembered[str, str] = Remembered(1000)
 """User ids by token hash, of sessions that this instance has seen. They only select the items to read."""
@@ -482,12 +476,7 @@ def find_reset_token(token_hash: str) -> ResetToken | None:
     item = IDENTITY.get(f"reset#{token_hash}", "reset")
     if item is None:
         return None
-    return ResetToken(
-        user_id=item["user_id"],
-        password_version=item["password_version"],
-        address=item.get("address"),
-        expires_at=from_ms(item["ends_at"]),
-    )
+    return _RESET_TOKENS.record(item)
 
 
 def _by_email(email: str) -> str:
@@ -496,23 +485,7 @@ def _by_email(email: str) -> str:
 
 def _user_items(user: User) -> tuple[Item, Item]:
     """The user's item by address, and the one by id."""
-    record = {
-        "user_id": user.id,
-        "email": user.email,
-        "name": user.name,
-        "image": user.image,
-        "email_verified": user.email_verified,
-        "proven": user.proven,
-        "created_at": to_ms(user.created_at),
-        "updated_at": to_ms(user.updated_at),
-        "session_generation": user.session_generation,
-        "password_version": user.password_version,
-        "keys_from": user.keys_from or None,
-        "access_until": _ms(user.access_until),
-        "managed_by": user.managed_by,
-        "suspended_at": _ms(user.suspended_at),
-        "version": user.version,
-    }
+    record = {**_USERS.item(user), "proven": user.proven}
     by_email = {"pk": _by_email(user.email), "sk": _USER, **record}
     return by_email, {"pk": user.id, "sk": _USER, **record}
 
@@ -527,10 +500,8 @@ def _put_credential(account: Account) -> list[Write]:
         "sk": _ACCOUNT,
         "provider_id": CREDENTIAL_PROVIDER,
         "user_id": user.id,
-        "password": credential.password_hash,
         "password_version": user.password_version,
-        "created_at": to_ms(credential.created_at),
-        "updated_at": to_ms(credential.updated_at),
+        **_CREDENTIAL.item(credential),
     }
     return [IDENTITY.put(item)]
 
@@ -539,20 +510,10 @@ def _account(user_item: Item, credential_item: Item | None) -> Account:
     user = _user(user_item)
     if "password" in user_item:
         # Version 0.1.0 wrote this item. It does not know account items, so an existing one is older.
-        credential = Credential(
-            password_hash=user_item["password"],
-            created_at=user.created_at,
-            updated_at=user.updated_at,
-        )
-        return Account(user=user, credential=credential)
+        return Account(user=user, credential=_CREDENTIAL.record(user_item))
     if credential_item is None or not _is_current(credential_item, user):
         return Account(user=user, credential=None)
-    credential = Credential(
-        password_hash=credential_item["password"],
-        created_at=from_ms(credential_item["created_at"]),
-        updated_at=from_ms(credential_item["updated_at"]),
-    )
-    return Account(user=user, credential=credential)
+    return Account(user=user, credential=_CREDENTIAL.record(credential_item))
 
 
 def _is_current(credential_item: Item, user: User) -> bool:
@@ -566,24 +527,8 @@ def _is_current(credential_item: Item, user: User) -> bool:
 
 
 def _user(item: Item) -> User:
-    return User(
-        id=item["user_id"],
-        email=item["email"],
-        name=item["name"],
-        image=item.get("image"),
-        email_verified=item["email_verified"],
-        # Version 0.1.0 did not store it.
-        proven=item.get("proven", False),
-        created_at=from_ms(item["created_at"]),
-        updated_at=from_ms(item["updated_at"]),
-        session_generation=item["session_generation"],
-        password_version=item["password_version"],
-        keys_from=item.get("keys_from", 0),
-        access_until=_moment(item, "access_until"),
-        managed_by=item.get("managed_by"),
-        suspended_at=_moment(item, "suspended_at"),
-        version=item["version"],
-    )
+    # Version 0.1.0 did not store `proven`.
+    return _USERS.record(item, proven=item.get("proven", False))
 
 
 def _subject_pk(issuer: str, subject: str) -> str:
@@ -598,31 +543,12 @@ def _link_key(account: ProviderAccount) -> tuple[str, str]:
 
 def _provider_account_item(account: ProviderAccount) -> Item:
     pk, sk = _link_key(account)
-    return {
-        "pk": pk,
-        "sk": sk,
-        "id": account.id,
-        "issuer": account.issuer,
-        "account_id": account.subject,
-        "address": account.address,
-        "created_at": to_ms(account.created_at),
-        "updated_at": to_ms(account.updated_at),
-        "version": account.version,
-    }
+    return {"pk": pk, "sk": sk, **_PROVIDER_ACCOUNTS.item(account)}
 
 
 def _provider_account(item: Item) -> ProviderAccount:
-    return ProviderAccount(
-        id=item["id"],
-        user_id=item["pk"],
-        provider_id=item["sk"].removeprefix(_PROVIDER_ACCOUNT),
-        issuer=item["issuer"],
-        subject=item["account_id"],
-        address=item.get("address"),
-        created_at=from_ms(item["created_at"]),
-        updated_at=from_ms(item["updated_at"]),
-        version=item["version"],
-    )
+    provider_id = item["sk"].removeprefix(_PROVIDER_ACCOUNT)
+    return _PROVIDER_ACCOUNTS.record(item, user_id=item["pk"], provider_id=provider_id)
 
 
 def _session_items(session: Session) -> tuple[Item, Item]:
@@ -631,17 +557,8 @@ def _session_items(session: Session) -> tuple[Item, Item]:
     record = {
         "pk": session.user_id,
         "sk": _SESSION + session.token_hash,
-        "id": session.id,
-        "created_at": to_ms(session.created_at),
-        "updated_at": to_ms(session.updated_at),
-        "ends_at": to_ms(session.expires_at),
         "expires_at": expires_at,
-        "generation": session.generation,
-        "remembered": session.remembered,
-        "ip_address": session.ip_address,
-        "user_agent": session.user_agent,
-        "provider": session.provider,
-        "authenticated_at": _ms(session.authenticated_at),
+        **_SESSIONS.item(session),
     }
     holder = {
         "pk": _SESSION + session.token_hash,
@@ -653,28 +570,7 @@ def _session_items(session: Session) -> tuple[Item, Item]:
 
 
 def _session(item: Item) -> Session:
-    return Session(
-        id=item["id"],
-        token_hash=item["sk"].removeprefix(_SESSION),
-        user_id=item["pk"],
-        created_at=from_ms(item["created_at"]),
-        updated_at=from_ms(item["updated_at"]),
-        expires_at=from_ms(item["ends_at"]),
-        generation=item["generation"],
-        remembered=item["remembered"],
-        ip_address=item.get("ip_address"),
-        user_agent=item.get("user_agent"),
-        provider=item.get("provider"),
-        authenticated_at=_moment(item, "authenticated_at"),
-    )
-
-
-def _ms(moment: datetime | None) -> int | None:
-    return None if moment is None else to_ms(moment)
-
-
-def _moment(item: Item, name: str) -> datetime | None:
-    return from_ms(item[name]) if name in item else None
+    return _SESSIONS.record(item, token_hash=item["sk"].removeprefix(_SESSION), user_id=item["pk"])
 
 
 def _at_version(user: User) -> Condition:

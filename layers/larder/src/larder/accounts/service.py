@@ -288,7 +288,7 @@ def change_password(
 def delete_ended_keys(user_id: str) -> None:
     """Delete the keys of a user whose keys have ended. What this does not delete, the hourly sweep does."""
     # Few requests need it, and sign-in starts faster without the modules of keys.
-    from larder.api_keys.service import delete_keys_of
+    from larder.api_keys.keys import delete_keys_of
 
     with suppress(TryAgain):
         delete_keys_of(user_id)

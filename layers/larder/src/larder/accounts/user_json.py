@@ -3,7 +3,8 @@
 from typing import TypedDict
 
 from larder.accounts.models import User
-from larder.clock import IsoTime, to_iso
+from larder.clock import IsoTime
+from larder.records import shaped
 
 
 class UserJson(TypedDict):
@@ -17,12 +18,4 @@ class UserJson(TypedDict):
 
 
 def user_json(user: User) -> UserJson:
-    return {
-        "id": user.id,
-        "email": user.email,
-        "name": user.name,
-        "image": user.image,
-        "emailVerified": user.email_verified,
-        "createdAt": to_iso(user.created_at),
-        "updatedAt": to_iso(user.updated_at),
-    }
+    return shaped(UserJson, user)

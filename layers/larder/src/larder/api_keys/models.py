@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from larder.clock import to_ms
 from larder.errors import Unauthenticated
+from larder.records import Name
 from larder.teams.models import SHARED_SCOPE, Role, is_team_id
 
 Permissions = Mapping[str, tuple[str, ...]]
@@ -33,6 +34,11 @@ NEVER_OF_A_TEAM = ("teams", TRUST)
 OWN_ACTIONS: Permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS}
 """Every permission that Larder itself checks. Other resources belong to the deployment."""
 
+
+VERCELS_OWN = "vca_"
+"""The prefix of Vercel's tokens. turbo would send a token with this prefix to Vercel for an exchange
+(docs/clients/turbo.md#status-codes).
+"""
 
 MAX_NUMBER = 10**12
 """The upper bound of every number of a key: thirty years in milliseconds."""
@@ -64,17 +70,17 @@ UNREAD: Literal[Unread.UNREAD] = Unread.UNREAD
 class RateLimit:
     """At most `max_requests` verifications in a window of `window_ms`, counted while `enabled`."""
 
-    enabled: bool
-    window_ms: int
-    max_requests: int
+    enabled: Annotated[bool, Name("rate_limit_enabled")]
+    window_ms: Annotated[int, Name("rate_limit_window", "rateLimitTimeWindow")]
+    max_requests: Annotated[int, Name("rate_limit_max")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refill:
     """Adds `amount` to the allowance every `interval_ms`, at the first use after it is due."""
 
-    interval_ms: int
-    amount: int
+    interval_ms: Annotated[int, Name("refill_interval")]
+    amount: Annotated[int, Name("refill_amount")]
 
     def due_after(self, moment: datetime) -> datetime:
         """When a refill is due whose interval begins at `moment`."""
@@ -96,7 +102,7 @@ class ApiKey:
     A team's own key acts with the role `role_cap`. `made_by` is the user who made it, None for the operator. `known_to`
     are the users who have seen the secret.
 
-    A key that its maker left behind (`orphans`) has `orphaned_at`, when its grace began. `expires_at` is then the end
+    A key that its maker left behind (`ownership`) has `orphaned_at`, when its grace began. `expires_at` is then the end
     of the grace, and `ordinary_end` the expiry that the key had.
 
     `scope` is set if it does not follow from the id: the own scope of the key's user, of the key that it replaced or of
@@ -105,32 +111,32 @@ class ApiKey:
 
     id: str
     key_hash: str
-    holder_id: str
+    holder_id: Annotated[str, Name("user_id", "referenceId")]
     team_id: str | None
-    name: str | None
+    name: str | None = None
     start: str | None
     prefix: str | None
-    enabled: bool
+    enabled: bool = True
     permissions: Permissions
-    metadata: Any
-    remaining: int | None
-    refill: Refill | None
-    refill_due_at: datetime | None
-    last_refill_at: datetime | None
+    metadata: Any = None
+    remaining: int | None = None
+    refill: Refill | None = None
+    refill_due_at: datetime | None = None
+    last_refill_at: datetime | None = None
     rate_limit: RateLimit
-    request_count: int
+    request_count: int = 0
     window_ends_at: datetime
     expires_at: datetime | None
     created_at: datetime
     updated_at: datetime
-    last_request: datetime | None
-    password_version: int = 0
+    last_request: datetime | None = None
+    password_version: Annotated[int, Name(absent=0)] = 0
     scope: str | None = None
     rule_id: str | None = None
     rule_version: int | None = None
     run: Mapping[str, str] | None = None
     made_by: str | None = None
-    known_to: tuple[str, ...] = ()
+    known_to: Annotated[tuple[str, ...], Name(absent=())] = ()
     role_cap: Role | None = None
     orphaned_at: datetime | None = None
     ordinary_end: datetime | None = None
@@ -220,11 +226,12 @@ class LoginCode:
     """
 
     code_hash: str
-    user_id: str
-    team_id: str
+    # Not `user_id`, because the index `by_user` must contain only keys.
+    user_id: Annotated[str, Name("login_user")]
+    team_id: Annotated[str, Name("login_team")]
     expires_at: datetime
-    password_version: int | None
-    session_generation: int | None
+    password_version: Annotated[int | None, Name("login_password_version")]
+    session_generation: Annotated[int | None, Name("login_session_generation")]
 
 
 class KeyPage(NamedTuple):

@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from larder.actor import Actor
-from larder.api_keys.ended import (
+from larder.api_keys.models import ARTIFACT_ACTIONS, REPLACE, ApiKey, scope_of_user
+from larder.api_keys.validity import (
     ended_with_membership,
     ended_with_rule,
     ended_with_team,
     ended_with_user,
 )
-from larder.api_keys.models import ARTIFACT_ACTIONS, REPLACE, ApiKey, scope_of_user
 from larder.errors import NotATeamMember, Unauthenticated
 from larder.teams.models import Membership, TeamMembership
 

@@ -7,14 +7,17 @@ Three attributes exist so that the same write verifies every key. `has_allowance
 decreases below 0 for unlimited keys. `refill_at` is when the next refill is due (`NEVER` without one). `window_ends_at`
 is when the window of the rate limit ends.
 
-A deployment can rename attributes of a key. `API_KEYS` translates them; this module uses the default names.
+A deployment can rename attributes of a key, for other programs that read the table, but not keys of the table and of
+its indexes, because the template fixes them. `API_KEYS` translates the names; this module uses the default ones.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from larder.api_keys.models import (
@@ -24,10 +27,7 @@ from larder.api_keys.models import (
     KeysOfHolder,
     LoginCode,
     Permissions,
-    RateLimit,
-    Refill,
 )
-from larder.api_keys.schema import attribute_names
 from larder.clock import from_ms, to_ms
 from larder.concurrency import attempts, in_parallel, map_concurrently
 from larder.conditions import (
@@ -45,7 +45,8 @@ from larder.conditions import (
 )
 from larder.errors import Contention, KeyLimitReached, TryAgain
 from larder.instance import Remembered
-from larder.settings import settings
+from larder.records import Form
+from larder.settings import SettingsError, environment_name, settings
 from larder.tables import (
     IDENTITY,
     TEAMS,
@@ -61,7 +62,49 @@ from larder.tables import (
     in_batches,
     read_together,
 )
-from larder.teams.models import Role
+
+_OPTION = "api_key_schema"
+_KEY = Form(ApiKey, apart=("team_id", "metadata", "remaining", "refill_due_at"))
+_CODE = Form(LoginCode, apart=("code_hash",))
+
+_RENAMABLE = (
+    *("name", "start", "prefix", "refillInterval", "refillAmount", "lastRefillAt", "enabled"),
+    *("rateLimitEnabled", "rateLimitTimeWindow", "rateLimitMax", "requestCount", "remaining"),
+    *("lastRequest", "updatedAt", "permissions", "metadata"),
+)
+_NAMES = {**_KEY.names, "remaining": "remaining", "metadata": "metadata"}
+_ATTRIBUTES = {field: _NAMES[field] for field in _RENAMABLE}
+"""Fields of the record whose attributes can be renamed, and the default names of these attributes."""
+
+_FIXED = {*_NAMES.values()} - {*_ATTRIBUTES.values()} | {
+    *("team_id", "rule_team", "has_metadata", "has_allowance", "refill_at", "expiring", "owned_by"),
+    *("not_before", "uses"),
+}
+
+
+def attribute_names() -> Mapping[str, str]:
+    """The renamed attributes: the default name of each, and its name in this deployment."""
+    return _parse(settings().api_key_schema)
+
+
+@cache
+def _parse(option: str) -> Mapping[str, str]:
+    def error(rule: str) -> SettingsError:
+        return SettingsError(f"{environment_name(_OPTION)} {rule}")
+
+    try:
+        renamed = json.loads(option)
+    except ValueError:
+        raise error("must be JSON") from None
+    if not isinstance(renamed, dict) or not all(isinstance(name, str) for name in renamed.values()):
+        raise error("must map fields of the record to names of attributes")
+    if unknown := sorted(renamed.keys() - _ATTRIBUTES.keys()):
+        raise error(f"cannot rename {', '.join(unknown)}; it can {', '.join(_ATTRIBUTES)}")
+    names = [renamed.get(field, attribute) for field, attribute in _ATTRIBUTES.items()]
+    if "" in names or len({*names, *_FIXED}) < len(names) + len(_FIXED):
+        raise error("must give each attribute a name that no other has")
+    return MappingProxyType({_ATTRIBUTES[field]: name for field, name in renamed.items()})
+
 
 API_KEYS = Table(lambda: settings().api_keys_table, "key_hash", renamed=attribute_names)
 _BESIDE_KEYS = Table(API_KEYS.name, "key_hash")
@@ -99,93 +142,35 @@ EXPIRING = "expiring"
 
 def _attributes(key: ApiKey) -> Item:
     """The attributes of the item. None values are not stored."""
+    of_rule = key.rule_id is not None
     return {
-        "key_hash": key.key_hash,
-        "id": key.id,
-        "user_id": key.holder_id,
-        "team_id": key.team_id if key.rule_id is None else None,
+        **_KEY.item(key),
+        "team_id": None if of_rule else key.team_id,
         # Not `team_id`, because the index `by_team` lists keys for people, and a team can have thousands of tokens.
-        "rule_team": key.team_id if key.rule_id is not None else None,
-        "name": key.name,
-        "start": key.start,
-        "prefix": key.prefix,
-        "enabled": key.enabled,
-        "permissions": {resource: list(actions) for resource, actions in key.permissions.items()},
+        "rule_team": key.team_id if of_rule else None,
         "has_metadata": None if key.metadata is None else True,
         "has_allowance": key.remaining is not None,
         "remaining": key.remaining or 0,
-        "refill_amount": key.refill.amount if key.refill else None,
-        "refill_interval": key.refill.interval_ms if key.refill else None,
         "refill_at": NEVER if key.refill_due_at is None else to_ms(key.refill_due_at),
-        "last_refill_at": None if key.last_refill_at is None else to_ms(key.last_refill_at),
-        "rate_limit_enabled": key.rate_limit.enabled,
-        "rate_limit_window": key.rate_limit.window_ms,
-        "rate_limit_max": key.rate_limit.max_requests,
-        "request_count": key.request_count,
-        "window_ends_at": to_ms(key.window_ends_at),
-        "expires_at": None if key.expires_at is None else to_ms(key.expires_at),
         "expiring": None if key.expires_at is None else EXPIRING,
-        "created_at": to_ms(key.created_at),
-        "updated_at": to_ms(key.updated_at),
-        "last_request": None if key.last_request is None else to_ms(key.last_request),
-        "password_version": key.password_version or None,
-        "scope": key.scope,
-        "rule_id": key.rule_id,
-        "rule_version": key.rule_version,
-        "run": key.run,
         "owned_by": _TEAM if key.owned_by_team else None,
-        "made_by": key.made_by,
-        "known_to": list(key.known_to) or None,
-        "role_cap": None if key.role_cap is None else key.role_cap.value,
-        "orphaned_at": None if key.orphaned_at is None else to_ms(key.orphaned_at),
-        "ordinary_end": None if key.ordinary_end is None else to_ms(key.ordinary_end),
     }
 
 
-def _from_item(item: Item) -> ApiKey:
-    def moment(name: str) -> datetime | None:
-        return from_ms(item[name]) if name in item else None
+def _changes(old: ApiKey, new: ApiKey) -> Item:
+    """The attributes that differ, with their new values."""
+    before = _attributes(old)
+    return {name: value for name, value in _attributes(new).items() if value != before[name]}
 
-    refill = None
-    if "refill_amount" in item:
-        refill = Refill(interval_ms=item["refill_interval"], amount=item["refill_amount"])
+
+def _from_item(item: Item) -> ApiKey:
     refill_at = item["refill_at"]
-    return ApiKey(
-        id=item["id"],
-        key_hash=item["key_hash"],
-        holder_id=item["user_id"],
+    return _KEY.record(
+        item,
         team_id=item.get("rule_team", item.get("team_id")),
-        name=item.get("name"),
-        start=item.get("start"),
-        prefix=item.get("prefix"),
-        enabled=item["enabled"],
-        permissions={name: tuple(actions) for name, actions in item["permissions"].items()},
         metadata=_metadata_in(item),
         remaining=item["remaining"] if item["has_allowance"] else None,
-        refill=refill,
         refill_due_at=None if refill_at == NEVER else from_ms(refill_at),
-        last_refill_at=moment("last_refill_at"),
-        rate_limit=RateLimit(
-            enabled=item["rate_limit_enabled"],
-            window_ms=item["rate_limit_window"],
-            max_requests=item["rate_limit_max"],
-        ),
-        request_count=item["request_count"],
-        window_ends_at=from_ms(item["window_ends_at"]),
-        expires_at=moment("expires_at"),
-        created_at=from_ms(item["created_at"]),
-        updated_at=from_ms(item["updated_at"]),
-        last_request=moment("last_request"),
-        password_version=item.get("password_version", 0),
-        scope=item.get("scope"),
-        rule_id=item.get("rule_id"),
-        rule_version=item.get("rule_version"),
-        run=item.get("run"),
-        made_by=item.get("made_by"),
-        known_to=tuple(item.get("known_to", ())),
-        role_cap=Role(item["role_cap"]) if "role_cap" in item else None,
-        orphaned_at=moment("orphaned_at"),
-        ordinary_end=moment("ordinary_end"),
     )
 
 
@@ -249,8 +234,6 @@ def adopt(old: ApiKey, new: ApiKey, *also: Write, now: datetime) -> bool:
     The transaction moves the key from the set of its user to that of the team, so that no deletion of the user's keys
     finds it. Raises KeyLimitReached.
     """
-    before, after = _attributes(old), _attributes(new)
-    changes = {name: value for name, value in after.items() if value != before[name]}
     of_user = keys_of(old.user_id)
     item = _KEYS_OF + old.user_id
     at_version = _at_version(of_user.version)
@@ -260,7 +243,7 @@ def adopt(old: ApiKey, new: ApiKey, *also: Write, now: datetime) -> bool:
         left = _BESIDE_KEYS.update(
             item, discard={"hashes": {old.key_hash}}, add={"version": 1}, when=at_version
         )
-    update = API_KEYS.update(old.key_hash, set=changes, when=_unchanged(old))
+    update = API_KEYS.update(old.key_hash, set=_changes(old, new), when=_unchanged(old))
     return _commit_counted(new, update, left, _team_exists(new.holder_id), *also, now=now)
 
 
@@ -428,31 +411,13 @@ def _at_version(version: int | None) -> Condition:
 
 def add_login_code(code: LoginCode) -> None:
     """Store a login code. It is in the index `by_expiry`, so that it is deleted with expired keys."""
-    item = {
-        "key_hash": _LOGIN_CODE + code.code_hash,
-        # Not `user_id`, because the index `by_user` must contain only keys.
-        "login_user": code.user_id,
-        "login_team": code.team_id,
-        "login_password_version": code.password_version,
-        "login_session_generation": code.session_generation,
-        "expires_at": to_ms(code.expires_at),
-        "expiring": EXPIRING,
-    }
+    item = {"key_hash": _LOGIN_CODE + code.code_hash, **_CODE.item(code), "expiring": EXPIRING}
     commit(_BESIDE_KEYS.put(item))
 
 
 def find_login_code(code_hash: str) -> LoginCode | None:
     item = _BESIDE_KEYS.get(_LOGIN_CODE + code_hash)
-    if item is None:
-        return None
-    return LoginCode(
-        code_hash=code_hash,
-        user_id=item["login_user"],
-        team_id=item["login_team"],
-        expires_at=from_ms(item["expires_at"]),
-        password_version=item.get("login_password_version"),
-        session_generation=item.get("login_session_generation"),
-    )
+    return None if item is None else _CODE.record(item, code_hash=code_hash)
 
 
 def use(
@@ -526,18 +491,17 @@ def change(old: ApiKey, new: ApiKey, *also: Write) -> ApiKey | None:
     changed, or if the refill changes and a use has just refilled the key, because the time of the next refill depends
     on the last one.
     """
-    before, after = _attributes(old), _attributes(new)
-    changes = {name: value for name, value in after.items() if value != before[name]}
+    before, changes = _attributes(old), _changes(old, new)
     if "has_allowance" in changes:
         # Without an allowance, the stored number has decreased below 0, so it must be written too.
-        changes["remaining"] = after["remaining"]
+        changes["remaining"] = new.remaining or 0
     when = equals(id=old.id)
     if "refill_at" in changes:
         when &= equals(refill_at=before["refill_at"])
     writes = list(also)
     in_key = old.metadata is not None and old.metadata is not UNREAD
     if in_key or new.metadata != old.metadata:
-        changes |= {"metadata": None, "has_metadata": after["has_metadata"]}
+        changes |= {"metadata": None, "has_metadata": None if new.metadata is None else True}
         writes.append(_set_metadata(new))
     if in_key:
         # Each change gives the key another time.
@@ -550,9 +514,8 @@ def change(old: ApiKey, new: ApiKey, *also: Write) -> ApiKey | None:
 
 def change_if_same(old: ApiKey, new: ApiKey) -> bool:
     """Write the attributes that differ. False if the key has changed since it was read."""
-    before, after = _attributes(old), _attributes(new)
-    changes = {name: value for name, value in after.items() if value != before[name]}
-    return commit(API_KEYS.update(old.key_hash, set=changes, when=_unchanged(old)))
+    update = API_KEYS.update(old.key_hash, set=_changes(old, new), when=_unchanged(old))
+    return commit(update)
 
 
 def ending(key: ApiKey, expires_at: datetime, *, now: datetime) -> Write:

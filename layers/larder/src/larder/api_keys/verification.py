@@ -1,38 +1,77 @@
 """Verify the keys of requests.
 
-Every request with a key imports this module. `service` has what else is done with keys.
+Every request with a key imports this module. `keys` has what else is done with keys.
+
+The last six characters of a key are a checksum, by which made-up keys are refused without a look-up: the CRC-32 of the
+rest, in base 62, as in GitHub's tokens. The first of them is always a digit from 0 to 4, because 62 to the power of 5
+is more than a fifth of 2 to the power of 32. What is random in a key are letters only. So a key of version 0.1.0, which
+has no checksum, never looks like one with a wrong checksum.
 """
 
 import re
+import string
 from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from larder.api_keys import repository
-from larder.api_keys.checksums import Checksum, check
-from larder.api_keys.ended import ended_with_membership, ended_with_team, ended_with_user
-from larder.api_keys.known import KnownCredential, known_credentials
-from larder.api_keys.models import ApiKey, Permissions, Refusal, Verification
+from larder.api_keys.credential_cache import KnownCredential, known_credentials
+from larder.api_keys.models import VERCELS_OWN, ApiKey, Permissions, Refusal, Verification
+from larder.api_keys.validity import ended_with_membership, ended_with_team, ended_with_user
 from larder.clock import to_ms
 from larder.concurrency import attempts, in_parallel, submit
 from larder.deadline import at_end_of_request, one_try
-from larder.errors import (
-    MissingPermission,
-    RateLimited,
-    ReadOnly,
-    TryAgain,
-    Unauthenticated,
-)
+from larder.errors import MissingPermission, RateLimited, ReadOnly, TryAgain, Unauthenticated
 from larder.extensions import RequestContext, hook
-from larder.hashing import hash_key
+from larder.hashing import hash_key, random_letters
 from larder.settings import settings
 from larder.teams.state import membership_of, reading_membership
 
 if TYPE_CHECKING:
     from larder.tables import Read
+
+
+CHECKSUM_LENGTH = 6
+
+_DIGITS = string.digits + string.ascii_letters
+_END_OF_KEY = re.compile(r"[A-Za-z]+[0-4][A-Za-z0-9]{5}")
+
+
+class Checksum(Enum):
+    RIGHT = "right"
+    WRONG = "wrong"
+    MISSING = "missing"
+    """The key is from version 0.1.0 or from the deployment's own function, or made up."""
+
+
+def with_checksum(text: str) -> str:
+    return text + _checksum(text)
+
+
+def checksum_of(raw: str) -> Checksum:
+    """What the checksum of a presented key says about it."""
+    if raw[-CHECKSUM_LENGTH:] == _checksum(raw[:-CHECKSUM_LENGTH]):
+        return Checksum.RIGHT
+    options = settings()
+    # Keys from the deployment's own function can have any form.
+    is_ours = hook("generate_key") is None and _END_OF_KEY.fullmatch(
+        raw[-options.default_key_length :]
+    )
+    return Checksum.WRONG if is_ours else Checksum.MISSING
+
+
+def _checksum(text: str) -> str:
+    rest, digits = crc32(text.encode()), ""
+    for _ in range(CHECKSUM_LENGTH):
+        rest, digit = divmod(rest, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return digits
+
 
 NOTED_AGAIN_AFTER = timedelta(minutes=1)
 """Record the last use of a key that the cache only reads again only after this time."""
@@ -49,6 +88,21 @@ _INVALID = Verification(key=None, refusal=Refusal.INVALID)
 TOKEN = re.compile(r"[\x21-\x7e]{64,256}")
 
 
+def generate(prefix: str) -> tuple[str, str]:
+    """A new key and its stored form."""
+    length, generator = settings().default_key_length, hook("generate_key")
+    if generator is None:
+        raw = with_checksum(prefix + random_letters(length - CHECKSUM_LENGTH))
+        return raw, stored_form(raw)
+    raw = generator(length=length, prefix=prefix)
+    if not isinstance(raw, str) or not TOKEN.fullmatch(raw) or raw.startswith(VERCELS_OWN):
+        raise generator.refused(
+            "must return 64 to 256 printable ASCII characters without spaces "
+            f"that do not begin with {VERCELS_OWN}"
+        )
+    return raw, stored_form(raw)
+
+
 def stored_form(raw: str) -> str:
     """What the table stores for a key: its hash, or the key itself if hashing is disabled."""
     return raw if settings().disable_key_hashing else hash_key(raw)
@@ -62,7 +116,7 @@ def presented_form(raw: str, ctx: RequestContext) -> str | None:
     """
     if not TOKEN.fullmatch(raw):
         return None
-    if check(raw) is Checksum.WRONG:
+    if checksum_of(raw) is Checksum.WRONG:
         return None
     validator = hook("validate_key")
     if validator is not None and not validator(key=raw, ctx=ctx):
@@ -80,7 +134,7 @@ def verify_presented(
 ) -> Verification:
     """Verify the key of a request to `/api/auth`, given in its stored form. None is invalid, without a look-up.
 
-    A key that has ended (`ended.py`) is invalid. With `of_team`, only a team's own key is valid, or, if it is False,
+    A key that has ended (`validity`) is invalid. With `of_team`, only a team's own key is valid, or, if it is False,
     only one of a user. `with_metadata` also reads the metadata of a valid key.
 
     Only a key with an allowance or a rate limit takes a write. What an instance remembers of a key selects the items to

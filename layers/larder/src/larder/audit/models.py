@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
 from larder.actor import Actor
+from larder.records import Name
 
 
 class Action(StrEnum):
@@ -133,7 +135,7 @@ class Entry:
     size_bytes: int = 0
     name: str | None = None
     role: str | None = None
-    details: Mapping[str, str] = field(default_factory=dict)
+    details: Annotated[Mapping[str, str], Name(absent={})] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from larder.actor import Actor
-from larder.audit.models import Action, Entry, Page
-from larder.clock import from_ms, to_epoch_seconds, to_ms
+from larder.audit.models import Entry, Page
+from larder.clock import to_epoch_seconds
 from larder.conditions import equals
+from larder.records import Form
 from larder.settings import settings
 from larder.tables import AUDIT, Item, Write, commit
+
+_ENTRY = Form(Entry, apart=("actor",))
 
 
 def add(entry: Entry) -> None:
@@ -36,37 +39,16 @@ def put(entry: Entry) -> Write:
     """The write that stores the entry, for the transaction of the recorded action."""
     kept = timedelta(days=settings().audit_retention_days)
     item = {
-        "owner": entry.owner,
-        "id": entry.id,
-        "at": to_ms(entry.at),
-        "action": entry.action.value,
-        "subject": entry.subject,
+        **_ENTRY.item(entry),
         "user_id": entry.actor.holder_id if entry.actor else None,
         "credential_id": entry.actor.credential_id if entry.actor else None,
-        "artifacts": entry.artifacts,
-        "size_bytes": entry.size_bytes,
-        "name": entry.name,
-        "role": entry.role,
-        "details": dict(entry.details) or None,
         "expires_at": to_epoch_seconds(entry.at + kept),
     }
     return AUDIT.put(item)
 
 
 def _entry(item: Item) -> Entry:
-    return Entry(
-        id=item["id"],
-        owner=item["owner"],
-        at=from_ms(item["at"]),
-        action=Action(item["action"]),
-        subject=item["subject"],
-        actor=_actor(item),
-        artifacts=item["artifacts"],
-        size_bytes=item["size_bytes"],
-        name=item.get("name"),
-        role=item.get("role"),
-        details=item.get("details", {}),
-    )
+    return _ENTRY.record(item, actor=_actor(item))
 
 
 def _actor(item: Item) -> Actor | None:

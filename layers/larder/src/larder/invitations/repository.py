@@ -1,10 +1,4 @@
-"""Invitations, stored in the table of teams.
-
-| pk | sk | holds |
-|---|---|---|
-| `team_...` | `invitation#<canonical address>` | the invited address, the member who invited it, and the role |
-| `invitation#<SHA-256 of token>` | `invitation` | the invitation of a token; has no effect once that is deleted |
-| `invited#<canonical address>` | `team_...` | that the team invites the address: sign-up asks with one read |
+"""Invitations, stored in the table of teams (docs/data-model.md#teamstable-pk-sk).
 
 An address has at most one invitation to a team: a new one replaces it. The team's item counts all invitations ever
 made. A write is conditional on the count that was read, so that parallel requests cannot exceed the limit. One
@@ -14,15 +8,17 @@ transaction writes or deletes an invitation and its `invited#` item. All items h
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from larder.clock import from_ms, to_epoch_seconds, to_ms
+from larder.clock import to_epoch_seconds
 from larder.conditions import begins_with, equals, exists, missing
 from larder.invitations.models import Invitation
+from larder.records import Form
 from larder.tables import TEAMS, Item, Write, commit
 from larder.teams.models import Member, Role
 from larder.teams.repository import has_role, joining, role_checks
 
 _INVITATION = "invitation#"
 _INVITED = "invited#"
+_FORM = Form(Invitation, apart=("team_id", "address"))
 
 
 def stored(team_id: str) -> list[Invitation]:
@@ -135,23 +131,12 @@ def _items(invitation: Invitation) -> tuple[Item, Item]:
     record = {
         "pk": invitation.team_id,
         "sk": _INVITATION + invitation.address,
-        "id": invitation.id,
-        "email": invitation.email,
-        "role": invitation.role.value,
-        "invited_by": invitation.invited_by,
-        "created_at": to_ms(invitation.created_at),
         "expires_at": expires_at,
+        **_FORM.item(invitation),
     }
     return record, pointer
 
 
 def _invitation(item: Item) -> Invitation:
-    return Invitation(
-        id=item["id"],
-        team_id=item["pk"],
-        email=item["email"],
-        address=item["sk"].removeprefix(_INVITATION),
-        role=Role(item["role"]),
-        invited_by=item.get("invited_by"),
-        created_at=from_ms(item["created_at"]),
-    )
+    address = item["sk"].removeprefix(_INVITATION)
+    return _FORM.record(item, team_id=item["pk"], address=address)

@@ -1,13 +1,5 @@
-"""The items of company sign-in in the identity table.
-
-| pk | sk | holds |
-|---|---|---|
-| `sso-providers` | id | a provider, with its settings. One query lists all of them |
-| `sso#<id>` | `keys` | the key set of a provider, and the address that it came from |
-| `sso-domain#<domain>` | `domain` | the provider that has the domain, its mode, and the exceptions in the domain |
-| `sso-state#<SHA-256 of state>` | `used` | that a sign-in has spent the state |
-
-In the table of teams, `sso#<id>`, `team_...` holds the roles in a team that a provider gives.
+"""The items of company sign-in in the identity table, and the roles that providers give in the table of teams
+(docs/data-model.md#identitytable-pk-sk).
 
 One transaction writes a provider and its domains, so that a domain never belongs to two providers, and its mode is
 always that of the provider.
@@ -15,9 +7,8 @@ always that of the provider.
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import (
@@ -30,15 +21,19 @@ from larder.conditions import (
     not_equals,
 )
 from larder.issuers.models import Jwk, KeySet
-from larder.sso.models import Domain, Endpoints, IdentityProvider, Mode, TeamMapping, VerifiedBy
+from larder.records import Form
+from larder.sso.models import Domain, Endpoints, IdentityProvider, Mode, TeamMapping
 from larder.tables import IDENTITY, TEAMS, Item, Key, Write, commit, failed_writes
-from larder.teams.models import Role
 
 _PROVIDERS = "sso-providers"
 _DOMAIN = "domain"
 _KEYS = "keys"
 _USED = "used"
 _MAPPINGS = "sso#"
+
+_PROVIDER = Form(IdentityProvider, apart=("id", "endpoints"))
+_ENDPOINTS = Form(Endpoints)
+_MAPPING = Form(TeamMapping, apart=("provider_id", "team_id"))
 
 _STATE_KEPT = timedelta(minutes=15)
 """Longer than a state is valid, with its sign-in and the difference of clocks."""
@@ -271,89 +266,17 @@ _NOT_SETTINGS = {"secret", "former_secret", "former_until", "last_sign_in_at", "
 
 
 def _item(provider: IdentityProvider) -> Item:
-    def ms(moment: datetime | None) -> int | None:
-        return None if moment is None else to_ms(moment)
-
-    item: dict[str, Any] = {
+    endpoints = _ENDPOINTS.item(provider.endpoints).items()
+    return {
         "pk": _PROVIDERS,
         "sk": provider.id,
-        "name": provider.name,
-        "issuer": provider.issuer,
-        "client_id": provider.client_id,
-        "origin": provider.origin,
-        "secret": provider.secret,
-        "former_secret": provider.former_secret,
-        "former_until": ms(provider.former_until),
-        "endpoints": {
-            name: value for name, value in asdict(provider.endpoints).items() if value is not None
-        },
-        "domains": list(provider.domains),
-        "mode": provider.mode.value,
-        "exceptions": list(provider.exceptions),
-        "verified_by": provider.verified_by.value,
-        "scopes": list(provider.scopes),
-        "email_claim": provider.email_claim,
-        "groups_claim": provider.groups_claim,
-        "required_claims": {
-            name: list(values) for name, values in provider.required_claims.items()
-        },
-        "hidden": provider.hidden,
-        "signs_up": provider.signs_up,
-        "sends_auth_time": provider.sends_auth_time,
-        "session_hours": provider.session_hours,
-        "keys_days": provider.keys_days,
-        "version": provider.version,
-        "created_at": to_ms(provider.created_at),
-        "updated_at": to_ms(provider.updated_at),
-        "last_sign_in_at": ms(provider.last_sign_in_at),
-        "last_failure": provider.last_failure,
+        **_PROVIDER.item(provider),
+        "endpoints": {name: value for name, value in endpoints if value is not None},
     }
-    item["endpoints"]["algorithms"] = list(provider.endpoints.algorithms)
-    return item
 
 
 def _provider(item: Item) -> IdentityProvider:
-    def moment(name: str) -> datetime | None:
-        return from_ms(item[name]) if name in item else None
-
-    pinned = item["endpoints"]
-    return IdentityProvider(
-        id=item["sk"],
-        name=item["name"],
-        issuer=item["issuer"],
-        client_id=item["client_id"],
-        origin=item["origin"],
-        secret=item.get("secret"),
-        former_secret=item.get("former_secret"),
-        former_until=moment("former_until"),
-        endpoints=Endpoints(
-            authorization=pinned["authorization"],
-            token=pinned["token"],
-            jwks=pinned["jwks"],
-            userinfo=pinned.get("userinfo"),
-            sends_issuer=pinned["sends_issuer"],
-            authentication=pinned["authentication"],
-            algorithms=tuple(pinned["algorithms"]),
-        ),
-        domains=tuple(item["domains"]),
-        mode=Mode(item["mode"]),
-        exceptions=tuple(item["exceptions"]),
-        verified_by=VerifiedBy(item["verified_by"]),
-        scopes=tuple(item["scopes"]),
-        email_claim=item.get("email_claim"),
-        groups_claim=item.get("groups_claim"),
-        required_claims={name: tuple(values) for name, values in item["required_claims"].items()},
-        hidden=item["hidden"],
-        signs_up=item["signs_up"],
-        sends_auth_time=item["sends_auth_time"],
-        session_hours=item["session_hours"],
-        keys_days=item["keys_days"],
-        version=item["version"],
-        created_at=from_ms(item["created_at"]),
-        updated_at=from_ms(item["updated_at"]),
-        last_sign_in_at=moment("last_sign_in_at"),
-        last_failure=item.get("last_failure"),
-    )
+    return _PROVIDER.record(item, id=item["sk"], endpoints=_ENDPOINTS.record(item["endpoints"]))
 
 
 def list_mappings(provider_id: str) -> list[TeamMapping]:
@@ -372,9 +295,7 @@ def put_mapping(old: TeamMapping | None, new: TeamMapping) -> bool:
     item = {
         "pk": _MAPPINGS + new.provider_id,
         "sk": new.team_id,
-        "groups": {group: role.value for group, role in new.groups.items()},
-        "everyone": None if new.everyone is None else new.everyone.value,
-        "version": new.version + 1,
+        **_MAPPING.item(replace(new, version=new.version + 1)),
     }
     same = missing("pk") if old is None else equals(version=old.version)
     return commit(TEAMS.put(item, when=same), TEAMS.check(new.team_id, "team", when=exists("pk")))
@@ -385,11 +306,4 @@ def delete_mapping(mapping: TeamMapping) -> None:
 
 
 def _mapping(item: Item) -> TeamMapping:
-    everyone = item.get("everyone")
-    return TeamMapping(
-        provider_id=item["pk"].removeprefix(_MAPPINGS),
-        team_id=item["sk"],
-        groups={group: Role(role) for group, role in item["groups"].items()},
-        everyone=None if everyone is None else Role(everyone),
-        version=item["version"],
-    )
+    return _MAPPING.record(item, provider_id=item["pk"].removeprefix(_MAPPINGS), team_id=item["sk"])

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from larder.actor import RULE_ID_PREFIX
 from larder.clock import EPOCH
+from larder.records import Name
 
 TEAM_ID_PREFIX = "team_"
 """turbo only sends a team id that begins with this (docs/clients/turbo.md#teams)."""
@@ -236,7 +237,7 @@ class Member:
     role: Role
     joined_at: datetime
     managed_by: str | None = None
-    group: str | None = None
+    group: Annotated[str | None, Name("managed_group")] = None
 
 
 class RuleState(NamedTuple):

@@ -1,17 +1,4 @@
-"""The table of teams.
-
-| pk | sk | holds |
-|---|---|---|
-| `team_...` | `team` | the team: slugs, name, how many owners it has, caching status, quota, block, protection |
-| `team_...` | `member#<user id>` | a member's role |
-| `team_...` | `left#<user id>` | when a former member left |
-| `team_...` | `rule#<rule id>`, `rules` | a rule for tokens of CI jobs, and how many there are (`larder.trust`) |
-| `slug#<slug>` | `slug` | the team that the slug leads to, as its current or a former slug; or led to, if `retired` |
-| user id | `personal` | caching status, quota and block of a user without a team |
-| user id | `made` | the teams that the user has created over HTTP |
-| `deleted` | `team_...` | a deleted team that may have data left |
-| `changed` | user id | the teams that the user has left or got another role in: the sweep settles their keys |
-| `given` | `<provider>#<user id>` | until when the memberships last that a provider has given to the user |
+"""The table of teams (docs/data-model.md#teamstable-pk-sk).
 
 A write that adds or removes an owner changes the team's count of owners in the same transaction. The count protects the
 last owner: if two owners leave at the same time, one of the transactions fails. A team's slugs are claimed and retired
@@ -36,6 +23,7 @@ from larder.conditions import (
     missing,
     one_of,
 )
+from larder.records import Form
 from larder.settings import settings
 from larder.tables import IDENTITY, TEAMS, Item, Key, Read, Table, Write, batch_get, commit
 from larder.teams.models import (
@@ -69,6 +57,7 @@ RULE = "rule#"
 """Before the id of a rule."""
 
 _DELETED = "deleted"
+_MEMBERS = Form(Member)
 
 
 def membership_keys(owner: str, holder_id: str) -> dict[Table, list[Key]]:
@@ -93,7 +82,7 @@ def _team_keys(team_id: str, holder_id: str) -> list[Key]:
 def parse_membership(found: Mapping[Table, Sequence[Item]]) -> Membership:
     by_kind = {item["sk"].partition("#")[0]: item for item in found[TEAMS]}
     team = _team(by_kind["team"]) if "team" in by_kind else None
-    member = _member(by_kind["member"]) if "member" in by_kind else None
+    member = _MEMBERS.record(by_kind["member"]) if "member" in by_kind else None
     user = next(map(_user_state, found.get(IDENTITY, ())), None)
     state = team.state if team else _personal_state(by_kind.get("personal", {}), user)
     rule = _rule_state(by_kind["rule"]) if "rule" in by_kind else None
@@ -169,7 +158,9 @@ def add_team(
             "halvings": (made.earlier if made else 0) or None,
             **({} if protection.on is None else _protection_item(protection)),
         },
-        _member_item(team.id, owner_user_id, Role.OWNER, team.created_at),
+        _member_item(
+            team.id, Member(user_id=owner_user_id, role=Role.OWNER, joined_at=team.created_at)
+        ),
     ]
     free = missing("pk")
     writes = [TEAMS.put(item, when=free) for item in items]
@@ -300,7 +291,7 @@ def read_places_of(
             invitations_made=team.get("invitations_made", 0),
             roles={} if member is None else {user_id: Role(member["role"])},
         )
-        places[team_id] = place, None if member is None else _member(member)
+        places[team_id] = place, None if member is None else _MEMBERS.record(member)
     return places
 
 
@@ -322,9 +313,11 @@ def joining(
 
     `managed_by` is the id of the identity provider that gives the membership, by its `group`.
     """
-    member = _member_item(team_id, user_id, role, now)
-    member |= {"managed_by": managed_by, _GROUP: group}
-    return [TEAMS.put(member, when=missing("pk")), _count(team_id, None, role)]
+    member = Member(user_id=user_id, role=role, joined_at=now, managed_by=managed_by, group=group)
+    return [
+        TEAMS.put(_member_item(team_id, member), when=missing("pk")),
+        _count(team_id, None, role),
+    ]
 
 
 def change_role(
@@ -494,7 +487,7 @@ def rules_made_by(team_id: str, user_id: str) -> list[str]:
 def list_members(team_id: str) -> list[Member]:
     """All members of the team, by user id."""
     found = TEAMS.query(equals(pk=team_id) & begins_with(sk=_MEMBER))
-    return [_member(item) for item in found]
+    return [_MEMBERS.record(item) for item in found]
 
 
 def page_of_members(
@@ -522,7 +515,7 @@ def page_of_members(
             break
         found.append(item)
     stored = TEAMS.get_many([(team_id, item["sk"]) for item in found])
-    by_key = {item["sk"]: _member(item) for item in stored}
+    by_key = {item["sk"]: _MEMBERS.record(item) for item in stored}
     return [by_key[item["sk"]] for item in found if item["sk"] in by_key], following
 
 
@@ -584,14 +577,8 @@ def _slug_item(slug: str, team_id: str) -> Item:
     return {"pk": f"slug#{slug}", "sk": "slug", "team_id": team_id}
 
 
-def _member_item(team_id: str, user_id: str, role: Role, joined_at: datetime) -> Item:
-    return {
-        "pk": team_id,
-        "sk": _MEMBER + user_id,
-        "user_id": user_id,
-        "role": role.value,
-        "joined_at": to_ms(joined_at),
-    }
+def _member_item(team_id: str, member: Member) -> Item:
+    return {"pk": team_id, "sk": _MEMBER + member.user_id, **_MEMBERS.item(member)}
 
 
 def _team(item: Item) -> Team:
@@ -612,16 +599,6 @@ def _team(item: Item) -> Team:
 
 def _rule_state(item: Item) -> RuleState:
     return RuleState(enabled=item["enabled"], version=item["version"])
-
-
-def _member(item: Item) -> Member:
-    return Member(
-        user_id=item["user_id"],
-        role=Role(item["role"]),
-        joined_at=from_ms(item["joined_at"]),
-        managed_by=item.get("managed_by"),
-        group=item.get(_GROUP),
-    )
 
 
 def _state(item: Item, default_quota_bytes: int | None) -> OwnerState:

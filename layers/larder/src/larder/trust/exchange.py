@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from larder.actor import Actor
 from larder.api_keys import repository as keys
-from larder.api_keys.service import make_token
+from larder.api_keys.keys import make_token
 from larder.audit.models import Action
 from larder.audit.service import audited, issued
 from larder.clock import from_ms

@@ -6,8 +6,8 @@ from datetime import datetime
 from larder.accounts.linking import list_accounts
 from larder.accounts.models import ProviderAccount, Session, User
 from larder.accounts.sessions import list_sessions
+from larder.api_keys.keys import list_keys
 from larder.api_keys.models import ApiKey
-from larder.api_keys.service import list_keys
 from larder.teams.members import list_memberships
 from larder.teams.models import TeamMembership
 from larder.trust.makers import Traces, traces_in

@@ -11,9 +11,9 @@ from larder.accounts.email_jobs import MailContext
 from larder.accounts.models import User
 from larder.accounts.service import find_user, find_users
 from larder.accounts.team_notices import notify_owners_of_departure
+from larder.api_keys.keys import trusted_keys_of
 from larder.api_keys.models import ApiKey
-from larder.api_keys.orphans import grace_end, known_keys
-from larder.api_keys.service import trusted_keys_of
+from larder.api_keys.ownership import grace_end, known_keys
 from larder.errors import TryAgain
 from larder.teams.members import roles_in, rules_made_by, teams_of
 from larder.teams.models import OPERATOR, Role

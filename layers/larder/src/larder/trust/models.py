@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from larder.api_keys.models import ApiKey
+from larder.records import Name
 from larder.teams.models import Team
 
 Claims = Mapping[str, Any]
@@ -46,7 +47,7 @@ class Trusted:
 
     refs: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
-    requires_protected_ref: bool = False
+    requires_protected_ref: Annotated[bool, Name(json="requireProtectedRef")] = False
     claims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     replace_events: tuple[str, ...] = ()
 

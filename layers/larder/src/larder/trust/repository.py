@@ -1,10 +1,4 @@
-"""The items of rules in the table of teams, and the transaction of an exchange.
-
-| pk | sk | holds |
-|---|---|---|
-| `team_...` | `rule#<rule id>` | a rule. Requests with its tokens read `enabled` and `version` |
-| `team_...` | `rules` | `count` of the rules; `version`, which rises when one is added, or changed in what it decides |
-"""
+"""Rules in the table of teams (docs/data-model.md#teamstable-pk-sk), and the transaction of an exchange."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,15 +6,17 @@ from typing import Any
 
 from larder.api_keys import repository as keys
 from larder.api_keys.models import ApiKey
-from larder.clock import from_ms, to_ms
+from larder.clock import to_ms
 from larder.conditions import Condition, above, begins_with, below, equals, exists, missing
 from larder.issuers import repository as issuers
+from larder.records import Form
 from larder.tables import TEAMS, Item, Write, commit, failed_writes
 from larder.teams.models import Member
 from larder.teams.repository import RULE, role_checks
-from larder.trust.models import Others, Rule, Trusted
+from larder.trust.models import Rule
 
 _ALL = "rules"
+_RULE = Form(Rule, apart=("id", "team_id"))
 
 
 def add(
@@ -58,8 +54,8 @@ def change(
 
     Also False if `rules_version` is given and is no longer that of the team's rules.
     """
-    changes = _item(new)
-    del changes["pk"], changes["sk"], changes["last_exchange_at"]
+    changes = _RULE.item(new)
+    del changes["last_exchange_at"]
     update = TEAMS.update(old.team_id, RULE + old.id, set=changes, when=_is_as_read(old))
     if rules_version is not None:
         also = (
@@ -123,65 +119,9 @@ def _have(version: int) -> Condition:
     return equals(version=version) if version else missing("version")
 
 
-def _item(rule: Rule) -> dict[str, Any]:
-    def moment(time: datetime | None) -> int | None:
-        return None if time is None else to_ms(time)
-
-    return {
-        "pk": rule.team_id,
-        "sk": RULE + rule.id,
-        "name": rule.name,
-        "provider": rule.provider,
-        "issuer": rule.issuer,
-        "audience": rule.audience,
-        "pinned": dict(rule.pinned),
-        "repository": rule.repository,
-        "refs": list(rule.trusted.refs),
-        "events": list(rule.trusted.events),
-        "requires_protected_ref": rule.trusted.requires_protected_ref,
-        "claims": {name: list(values) for name, values in rule.trusted.claims.items()},
-        "replace_events": list(rule.trusted.replace_events),
-        "others": rule.others.value,
-        "scope_claim": rule.scope_claim,
-        "lifetime_s": rule.lifetime_s,
-        "enabled": rule.enabled,
-        "version": rule.version,
-        "created_at": to_ms(rule.created_at),
-        "updated_at": to_ms(rule.updated_at),
-        "pending_until": moment(rule.pending_until),
-        "last_exchange_at": moment(rule.last_exchange_at),
-        "created_by": rule.created_by,
-    }
+def _item(rule: Rule) -> Item:
+    return {"pk": rule.team_id, "sk": RULE + rule.id, **_RULE.item(rule)}
 
 
 def _rule(item: Item) -> Rule:
-    def moment(name: str) -> datetime | None:
-        return from_ms(item[name]) if name in item else None
-
-    return Rule(
-        id=item["sk"].removeprefix(RULE),
-        team_id=item["pk"],
-        name=item["name"],
-        provider=item["provider"],
-        issuer=item["issuer"],
-        audience=item.get("audience"),
-        pinned=item["pinned"],
-        repository=item.get("repository"),
-        trusted=Trusted(
-            refs=tuple(item["refs"]),
-            events=tuple(item["events"]),
-            requires_protected_ref=item["requires_protected_ref"],
-            claims={name: tuple(values) for name, values in item["claims"].items()},
-            replace_events=tuple(item["replace_events"]),
-        ),
-        others=Others(item["others"]),
-        scope_claim=item.get("scope_claim"),
-        lifetime_s=item.get("lifetime_s"),
-        enabled=item["enabled"],
-        version=item["version"],
-        created_at=from_ms(item["created_at"]),
-        updated_at=from_ms(item["updated_at"]),
-        pending_until=moment("pending_until"),
-        last_exchange_at=moment("last_exchange_at"),
-        created_by=item.get("created_by"),
-    )
+    return _RULE.record(item, id=item["sk"].removeprefix(RULE), team_id=item["pk"])

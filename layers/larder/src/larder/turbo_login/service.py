@@ -15,12 +15,12 @@ from datetime import datetime, timedelta
 
 from larder.accounts.models import User
 from larder.actor import CODE, Actor
-from larder.api_keys import audited, repository
-from larder.api_keys.changes import NewKey
-from larder.api_keys.grants import artifact_actions, within
+from larder.api_keys import repository
+from larder.api_keys.keys import audit_entries, prepare_key, store_key
 from larder.api_keys.models import CACHE_ACTIONS, ApiKey, LoginCode, scope_of_user
-from larder.api_keys.rules import fit_name
-from larder.api_keys.service import prepare_key, store_key
+from larder.api_keys.properties import NewKey, fit_name
+from larder.api_keys.self_service import artifact_actions, within
+from larder.audit.models import Action
 from larder.errors import InvalidLoginCode
 from larder.hashing import hash_key, random_id
 from larder.settings import settings
@@ -116,7 +116,7 @@ def exchange_code(code: str, client_name: str, *, now: datetime) -> tuple[ApiKey
         raise InvalidLoginCode
     key, raw = _prepare(found.user_id, _name_of(client_name), found.team_id, now)
     key = replace(key, password_version=found.password_version or 0)
-    entries = audited.created(key, Actor(CODE, key.user_id))
+    entries = audit_entries(Action.KEY_CREATED, key, Actor(CODE, key.user_id))
     if not repository.add(key, *entries, spending=found):
         # Another request has just used the code, or the user was deleted, changed the password or ended the sessions.
         raise InvalidLoginCode

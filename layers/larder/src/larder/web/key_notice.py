@@ -9,11 +9,12 @@ from larder.errors import TryAgain
 from larder.web.principals.session import UserPrincipal
 
 
-def notify_if_trusted(key: ApiKey, principal: UserPrincipal, mail_context: MailContext) -> None:
-    """Have the owners of the team notified of a new key that writes what everyone reads."""
+def notify_of_new_key(key: ApiKey, principal: UserPrincipal, mail_context: MailContext) -> None:
+    """Have the owners of the team notified of a key that writes what everyone reads, and send the other notice."""
     if key.may_trust:
         user_id = key.user_id if key.has_user else None
         notify_owners_of_key(key.id, user_id, key.team_id, principal.user_id, mail_context)
+    notify_if_never_expires(key, principal, mail_context)
 
 
 def notify_if_never_expires(

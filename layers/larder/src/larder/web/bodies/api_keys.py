@@ -11,13 +11,12 @@ from pydantic import (
     StringConstraints,
 )
 
-from larder.api_keys import manage
-from larder.api_keys.changes import UNSET, KeyChanges, NewKey, Rotation, Unset
+from larder.api_keys import self_service
+from larder.api_keys.keys import default_rate_limit
 from larder.api_keys.models import Permissions, RateLimit, Refill
-from larder.api_keys.rules import MAX_WORD_LENGTH
-from larder.api_keys.service import default_rate_limit
+from larder.api_keys.properties import MAX_WORD_LENGTH, UNSET, KeyChanges, NewKey, Rotation, Unset
 from larder.api_keys.verification import presented_form
-from larder.teams.models import TeamMembership
+from larder.teams.models import Member
 from larder.teams.slugs import parse_team_id
 from larder.web.bodies import better_auth
 from larder.web.bodies.model import BodyModel
@@ -141,6 +140,20 @@ class KeyToVerify:
 
 
 @dataclass(frozen=True, slots=True)
+class SentKey:
+    """A key to create. `by` is the member who makes one that the team owns.
+
+    `protect` is whether the first key with `artifacts: trust` of a team protects it, and `rotation` the key that the
+    new one replaces.
+    """
+
+    new: NewKey
+    by: Member | None
+    protect: bool
+    rotation: Rotation | None
+
+
+@dataclass(frozen=True, slots=True)
 class SentUpdate:
     """`of_team` is whether the key is one that a team owns."""
 
@@ -190,27 +203,17 @@ def _update_body(request: Request) -> _Update:
 
 
 # Body before principal: a bad body is 400 without a session too (docs/clients/better-auth.md#order-of-checks).
-def owning_team(
-    body: Annotated[_Create, Depends(_create_body)], principal: KeyMaker
-) -> TeamMembership | None:
-    """`{"organizationId"?}`: the team that owns the key, and the principal's place in it. None for a key of a user.
+def sent_key(body: Annotated[_Create, Depends(_create_body)], principal: KeyMaker) -> SentKey:
+    """The new key.
 
-    Raises SessionRequired, NotInOrganization, CannotManageTeamKeys.
+    Raises SessionRequired, NotInOrganization, CannotManageTeamKeys, ServerOnlyProperty, KeyForAnother, InvalidRequest.
     """
-    if not body.organizationId:
-        return None
-    return manage.managed_team(principal, body.organizationId)
-
-
-def new_key(
-    body: Annotated[_Create, Depends(_create_body)],
-    principal: KeyMaker,
-    owner: Annotated[TeamMembership | None, Depends(owning_team)],
-) -> NewKey:
-    """The new key's properties. Raises ServerOnlyProperty, KeyForAnother, InvalidRequest."""
+    owner = None
+    if body.organizationId:
+        owner = self_service.managed_team(principal, body.organizationId)
     _check_server_only(body, principal)
     user_id = principal.user.id if body.userId is None else body.userId
-    return NewKey(
+    new = NewKey(
         user_id=user_id if owner is None else None,
         team_id=body.teamId if owner is None else owner.team.id,
         made_by=None if owner is None else principal.user.id,
@@ -223,18 +226,10 @@ def new_key(
         refill=_refill(body),
         rate_limit=_rate_limit(body),
     )
-
-
-def key_protects_team(body: Annotated[_Create, Depends(_create_body)]) -> bool:
-    """`{"protect"?}`: whether the first key with `artifacts: trust` of a team protects it."""
-    return body.protect
-
-
-def key_to_replace(body: Annotated[_Create, Depends(_create_body)]) -> Rotation | None:
-    """`{"replaces"?, "overlap"?}`: the key that the new one replaces."""
-    if body.replaces is None:
-        return None
-    return Rotation(key_id=body.replaces, overlap_s=body.overlap)
+    rotation = None
+    if body.replaces is not None:
+        rotation = Rotation(key_id=body.replaces, overlap_s=body.overlap)
+    return SentKey(new, None if owner is None else owner.member, body.protect, rotation)
 
 
 def sent_update(body: Annotated[_Update, Depends(_update_body)], principal: KeyMaker) -> SentUpdate:

@@ -61,7 +61,7 @@ def revoke_credential(principal: Principal) -> None:
     credential = principal.credential
     # Imported here, because only one function revokes a credential.
     if isinstance(credential, ApiKey):
-        from larder.api_keys.service import revoke_key
+        from larder.api_keys.keys import revoke_key
 
         revoke_key(credential, actor=principal.actor)
         return

@@ -14,7 +14,12 @@ from functools import partial
 from typing import NamedTuple
 
 from larder import clock
-from larder.api_keys.known import KnownOwner, forget_owner, known_credentials, remember_owner
+from larder.api_keys.credential_cache import (
+    KnownOwner,
+    forget_owner,
+    known_credentials,
+    remember_owner,
+)
 from larder.api_keys.models import CACHE_ACTIONS, ApiKey, Permissions
 from larder.api_keys.principals import Principal, own_scope
 from larder.api_keys.verification import (

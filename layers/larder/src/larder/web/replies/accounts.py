@@ -5,7 +5,8 @@ from typing import TypedDict
 
 from larder.accounts.models import CREDENTIAL_PROVIDER, Credential, ProviderAccount, Session
 from larder.accounts.user_json import UserJson
-from larder.clock import IsoTime, to_iso
+from larder.clock import IsoTime
+from larder.records import shaped
 from larder.web.principals.session import UserPrincipal
 
 
@@ -53,16 +54,7 @@ class AccountJson(TypedDict):
 
 
 def session_json(session: Session, token: str) -> SessionJson:
-    return {
-        "id": session.id,
-        "token": token,
-        "userId": session.user_id,
-        "expiresAt": to_iso(session.expires_at),
-        "createdAt": to_iso(session.created_at),
-        "updatedAt": to_iso(session.updated_at),
-        "ipAddress": session.ip_address,
-        "userAgent": session.user_agent,
-    }
+    return shaped(SessionJson, session, token=token)
 
 
 def sessions_json(sessions: Iterable[Session], principal: UserPrincipal) -> list[SessionJson]:
@@ -84,26 +76,17 @@ def accounts_json(
 
 def _password_json(user_id: str, credential: Credential) -> AccountJson:
     """Without the password's hash. A user has one password, so the user's id is also the account's."""
-    return {
-        "id": user_id,
-        "accountId": user_id,
-        "providerId": CREDENTIAL_PROVIDER,
-        "issuer": f"local:{CREDENTIAL_PROVIDER}",
-        "userId": user_id,
-        "createdAt": to_iso(credential.created_at),
-        "updatedAt": to_iso(credential.updated_at),
-        "scopes": [],
-    }
+    return shaped(
+        AccountJson,
+        credential,
+        id=user_id,
+        accountId=user_id,
+        providerId=CREDENTIAL_PROVIDER,
+        issuer=f"local:{CREDENTIAL_PROVIDER}",
+        userId=user_id,
+        scopes=[],
+    )
 
 
 def _account_json(account: ProviderAccount) -> AccountJson:
-    return {
-        "id": account.id,
-        "accountId": account.subject,
-        "providerId": account.provider_id,
-        "issuer": account.issuer,
-        "userId": account.user_id,
-        "createdAt": to_iso(account.created_at),
-        "updatedAt": to_iso(account.updated_at),
-        "scopes": [],
-    }
+    return shaped(AccountJson, account, scopes=[])

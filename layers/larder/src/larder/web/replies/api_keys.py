@@ -4,7 +4,8 @@ import json
 from typing import Any, Literal, NotRequired, TypedDict
 
 from larder.api_keys.models import ApiKey, Refusal, Verification
-from larder.clock import IsoTime, to_iso
+from larder.clock import IsoTime
+from larder.records import shaped
 
 _MESSAGES = {
     Refusal.INVALID: "Invalid API key.",
@@ -120,29 +121,11 @@ def created_key_json(
 
 
 def api_key_json(key: ApiKey) -> ApiKeyJson:
-    return {
-        "id": key.id,
-        "name": key.name,
-        "start": key.start,
-        "prefix": key.prefix,
-        "userId": key.user_id if key.has_user else None,
-        "referenceId": key.holder_id,
-        "configId": "team" if key.owned_by_team else "default",
-        "teamId": key.team_id,
-        "refillInterval": key.refill.interval_ms if key.refill else None,
-        "refillAmount": key.refill.amount if key.refill else None,
-        "lastRefillAt": to_iso(key.last_refill_at),
+    return shaped(
+        ApiKeyJson,
+        key,
+        userId=key.user_id if key.has_user else None,
+        configId="team" if key.owned_by_team else "default",
         # The next use of a key without uses left deletes it.
-        "enabled": key.enabled and not key.is_used_up,
-        "rateLimitEnabled": key.rate_limit.enabled,
-        "rateLimitTimeWindow": key.rate_limit.window_ms,
-        "rateLimitMax": key.rate_limit.max_requests,
-        "requestCount": key.request_count,
-        "remaining": key.remaining,
-        "lastRequest": to_iso(key.last_request),
-        "expiresAt": to_iso(key.expires_at),
-        "createdAt": to_iso(key.created_at),
-        "updatedAt": to_iso(key.updated_at),
-        "permissions": {resource: list(actions) for resource, actions in key.permissions.items()},
-        "metadata": key.metadata,
-    }
+        enabled=key.enabled and not key.is_used_up,
+    )

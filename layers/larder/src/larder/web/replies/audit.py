@@ -6,7 +6,8 @@ from larder.accounts.activity import Activity
 from larder.accounts.models import User
 from larder.actor import Actor
 from larder.audit.models import ABOUT_USERS, Action, Entry
-from larder.clock import Milliseconds, to_ms
+from larder.clock import Milliseconds
+from larder.records import shaped
 
 
 class AuditActorJson(TypedDict):
@@ -61,18 +62,13 @@ def audit_json(activity: Activity) -> AuditJson:
 
 def _entry_json(entry: Entry, activity: Activity) -> AuditEntryJson:
     subject = activity.users.get(entry.subject) if entry.action in ABOUT_USERS else None
-    return {
-        "id": entry.id,
-        "at": to_ms(entry.at),
-        "action": entry.action,
-        "subject": entry.subject,
-        "subjectName": entry.name or _name(subject),
-        "successor": entry.details.get("successor"),
-        "actor": None if entry.actor is None else _actor_json(entry.actor, activity),
-        "role": entry.role,
-        "artifacts": entry.artifacts,
-        "sizeBytes": entry.size_bytes,
-    }
+    return shaped(
+        AuditEntryJson,
+        entry,
+        subjectName=entry.name or _name(subject),
+        successor=entry.details.get("successor"),
+        actor=None if entry.actor is None else _actor_json(entry.actor, activity),
+    )
 
 
 def _actor_json(actor: Actor, activity: Activity) -> AuditActorJson:

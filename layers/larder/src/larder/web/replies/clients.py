@@ -6,7 +6,8 @@ from typing import Literal, NotRequired, TypedDict
 from larder.accounts.models import User
 from larder.api_keys.models import ApiKey
 from larder.api_keys.principals import Principal
-from larder.clock import IsoTime, Milliseconds, to_iso, to_ms
+from larder.clock import IsoTime, Milliseconds, to_ms
+from larder.records import shaped
 from larder.teams.models import CachingStatus, Role, RunInputs, TeamMembership
 
 
@@ -95,32 +96,22 @@ def username(email: str) -> str:
 
 
 def client_user_json(user: User) -> ClientUserJson:
-    return {
-        "id": user.id,
-        "username": username(user.email),
-        "email": user.email,
-        "name": user.name,
-    }
+    return shaped(ClientUserJson, user, username=username(user.email))
 
 
 def team_json(membership: TeamMembership) -> TeamJson:
     team, member = membership.team, membership.member
     joined_at = to_ms(member.joined_at)
-    return {
-        "id": team.id,
-        "slug": team.slug,
-        "name": team.name,
-        "createdAt": to_ms(team.created_at),
-        "created": to_iso(team.created_at),
-        "updatedAt": to_ms(team.updated_at),
-        "creatorId": team.created_by,
-        "avatar": None,
-        "description": None,
-        "stagingPrefix": "",
-        "formerSlugs": list(team.former_slugs),
-        "remoteCaching": {"enabled": team.state.caching is CachingStatus.ENABLED},
-        "runInputs": team.run_inputs,
-        "membership": {
+    return shaped(
+        TeamJson,
+        team,
+        created=team.created_at,
+        creatorId=team.created_by,
+        avatar=None,
+        description=None,
+        stagingPrefix="",
+        remoteCaching={"enabled": team.state.caching is CachingStatus.ENABLED},
+        membership={
             "uid": member.user_id,
             "teamId": team.id,
             "role": membership.role,
@@ -128,7 +119,7 @@ def team_json(membership: TeamMembership) -> TeamJson:
             "createdAt": joined_at,
             "created": joined_at,
         },
-    }
+    )
 
 
 def teams_json(memberships: Sequence[TeamMembership], following: str | None) -> TeamsJson:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 from larder.accounts.team_invitations import InvitationPreview
-from larder.clock import Milliseconds, to_ms
+from larder.clock import Milliseconds
 from larder.invitations.models import Invitation
+from larder.records import shaped
 from larder.teams.models import Role
 from larder.web.replies.clients import username
 
@@ -55,25 +56,17 @@ def invitations_json(invitations: Sequence[Invitation]) -> InvitationsJson:
 
 
 def _invited_json(invitation: Invitation) -> InvitedJson:
-    return {
-        "uid": invitation.id,
-        "username": username(invitation.email),
-        "email": invitation.email,
-        "role": invitation.role,
-        "confirmed": False,
-        "createdAt": to_ms(invitation.created_at),
-        "expiresAt": to_ms(invitation.expires_at),
-    }
+    return shaped(
+        InvitedJson,
+        invitation,
+        uid=invitation.id,
+        username=username(invitation.email),
+        confirmed=False,
+    )
 
 
 def preview_json(preview: InvitationPreview) -> InvitationPreviewJson:
-    return {
-        "slug": preview.slug,
-        "role": preview.role,
-        "invitedBy": preview.invited_by,
-        "expiresAt": to_ms(preview.expires_at),
-        "provider": _provider_json(preview),
-    }
+    return shaped(InvitationPreviewJson, preview, provider=_provider_json(preview))
 
 
 def _provider_json(preview: InvitationPreview) -> InvitedProviderJson | None:

@@ -6,6 +6,7 @@ from larder.accounts.models import User
 from larder.accounts.team_members import MembersPage
 from larder.clock import Milliseconds, to_ms
 from larder.invitations.models import Invitation
+from larder.records import shaped
 from larder.teams.models import Member, Role
 from larder.web.replies.clients import username
 
@@ -95,11 +96,4 @@ def _member_json(member: Member, user: User) -> MemberJson:
 
 
 def _invitation_json(invitation: Invitation) -> InvitationJson:
-    return {
-        "id": invitation.id,
-        "email": invitation.email,
-        "role": invitation.role,
-        "isDSyncUser": False,
-        "createdAt": to_ms(invitation.created_at),
-        "expiresAt": to_ms(invitation.expires_at),
-    }
+    return shaped(InvitationJson, invitation, isDSyncUser=False)

@@ -3,7 +3,8 @@
 from datetime import datetime
 from typing import Literal, TypedDict
 
-from larder.clock import Milliseconds, to_ms
+from larder.clock import Milliseconds
+from larder.records import shaped
 from larder.teams.models import Role
 from larder.trust.makers import Maker, Makers
 from larder.trust.models import CiToken, Explanation, Others, Rule, RuleStatus
@@ -119,34 +120,14 @@ class CiTokenJson(TypedDict):
 
 
 def rule_json(rule: Rule, makers: Makers, now: datetime) -> RuleJson:
-    trusted = rule.trusted
-    return {
-        "id": rule.id,
-        "name": rule.name,
-        "provider": rule.provider,
-        "issuer": rule.issuer,
-        "audience": rule.audience,
-        "repository": rule.repository,
-        "pinned": dict(rule.pinned),
-        "state": rule.status(now),
-        "pendingUntil": _ms(rule.pending_until),
-        "trusted": {
-            "refs": list(trusted.refs),
-            "events": list(trusted.events),
-            "requireProtectedRef": trusted.requires_protected_ref,
-            "claims": {name: list(values) for name, values in trusted.claims.items()},
-            "replaceEvents": list(trusted.replace_events),
-        },
-        "others": rule.others,
-        "scopeClaim": rule.scope_claim,
-        "lifetimeSeconds": rule.lifetime_s,
-        "enabled": rule.enabled,
-        "version": rule.version,
-        "createdBy": _maker_json(makers.get(rule.created_by or "")),
-        "createdAt": to_ms(rule.created_at),
-        "updatedAt": to_ms(rule.updated_at),
-        "lastExchangeAt": _ms(rule.last_exchange_at),
-    }
+    return shaped(
+        RuleJson,
+        rule,
+        state=rule.status(now),
+        trusted=shaped(TrustedJson, rule.trusted),
+        lifetimeSeconds=rule.lifetime_s,
+        createdBy=_maker_json(makers.get(rule.created_by or "")),
+    )
 
 
 def created_rule_json(
@@ -191,7 +172,3 @@ def ci_token_json(token: CiToken, token_type: str) -> CiTokenJson:
             "name": token.match.scope_name,
         },
     }
-
-
-def _ms(moment: datetime | None) -> Milliseconds | None:
-    return None if moment is None else to_ms(moment)

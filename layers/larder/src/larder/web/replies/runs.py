@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import Literal, NotRequired, TypedDict
 
 from larder.clock import Milliseconds, to_iso_date, to_ms
+from larder.records import shaped
 from larder.usage.models import Period
 from larder.web.replies.artifacts import WriterJson
 from larder.web.replies.usage import PeriodJson
@@ -267,23 +268,8 @@ def history_json(history: History, stored: Container[str]) -> TaskHistoryJson:
     return {
         "complete": history.complete,
         "hashes": [
-            {
-                "package": figures.package,
-                "task": figures.task,
-                "hash": figures.hash,
-                "firstAt": to_ms(figures.first_at),
-                "lastAt": to_ms(figures.last_at),
-                "built": figures.built,
-                "hits": figures.hits,
-                "builtMs": figures.built_ms,
-                "branches": figures.branches,
-                "shas": figures.shas,
-                "ci": figures.cis,
-                "stored": figures.hash in stored,
-                "cause": figures.cause,
-                "reason": figures.reason,
-            }
-            for figures in history.hashes
+            shaped(TaskHashJson, one, ci=one.cis, stored=one.hash in stored)
+            for one in history.hashes
         ],
     }
 
@@ -391,22 +377,8 @@ def _run_json(run: Run, reader: Reader) -> RunJson:
     }
 
 
-def _cause_json(cause: CauseFigures) -> CauseFiguresJson:
-    return {
-        "kind": cause.kind,
-        "subject": cause.subject,
-        "task": cause.task,
-        "how": cause.how,
-        "more": cause.more,
-        "class": cause.class_,
-        "hint": cause.hint,
-        "advice": cause.advice,
-        "runs": cause.runs,
-        "tasks": cause.tasks,
-        "buildMs": cause.build_ms,
-        "atSameCommit": cause.at_same_commit,
-        "outsideCi": cause.outside_ci,
-    }
+def _cause_json(one: CauseFigures) -> CauseFiguresJson:
+    return shaped(CauseFiguresJson, one, **{"class": one.class_})
 
 
 def _again_json(again: BuiltAgain) -> BuiltAgainJson:
@@ -420,35 +392,20 @@ def _again_json(again: BuiltAgain) -> BuiltAgainJson:
 
 
 def _totals_json(totals: Totals) -> RunTotalsJson:
-    return {
-        "tasks": totals.tasks,
-        "localHits": totals.local_hits,
-        "remoteHits": totals.remote_hits,
-        "built": totals.built,
-        "failed": totals.failed,
-        "builtMs": totals.built_ms,
-        "timeSavedMs": totals.saved_ms,
-    }
+    return shaped(RunTotalsJson, totals, timeSavedMs=totals.saved_ms)
 
 
-def _task_json(task: TaskFigures, repeats: Repeats) -> TaskJson:
-    return {
-        "package": task.package,
-        "task": task.task,
-        "runs": task.runs,
-        "localHits": task.local_hits,
-        "remoteHits": task.remote_hits,
-        "built": task.built,
-        "failed": task.failed,
-        "builtMs": task.built_ms,
-        "longestMs": task.longest_ms,
-        "timeSavedMs": task.saved_ms,
-        "hashes": repeats.hashes,
-        "repeated": repeats.repeated,
-        "repeatedMs": repeats.repeated_ms,
-        "drift": repeats.drift,
-        "driftMs": repeats.drift_ms,
-    }
+def _task_json(one: TaskFigures, repeats: Repeats) -> TaskJson:
+    return shaped(
+        TaskJson,
+        one,
+        timeSavedMs=one.saved_ms,
+        hashes=repeats.hashes,
+        repeated=repeats.repeated,
+        repeatedMs=repeats.repeated_ms,
+        drift=repeats.drift,
+        driftMs=repeats.drift_ms,
+    )
 
 
 def _ms(moment: datetime | None) -> Milliseconds | None:

@@ -3,7 +3,8 @@
 from typing import TypedDict
 
 from larder.artifacts.records import OwnScope, ScopeKind
-from larder.clock import Milliseconds, to_ms
+from larder.clock import Milliseconds
+from larder.records import shaped
 from larder.trust.scopes import ScopePage
 
 
@@ -50,13 +51,4 @@ def scopes_json(page: ScopePage) -> ScopesJson:
 
 
 def _scope_json(scope: OwnScope) -> ScopeJson:
-    return {
-        "id": scope.id,
-        "kind": scope.kind,
-        "name": scope.name,
-        "userId": scope.user_id,
-        "lastUploadAt": None if scope.last_upload_at is None else to_ms(scope.last_upload_at),
-        "size": scope.size_bytes,
-        "artifacts": scope.artifacts,
-        "countedAt": None if scope.counted_at is None else to_ms(scope.counted_at),
-    }
+    return shaped(ScopeJson, scope, size=scope.size_bytes)

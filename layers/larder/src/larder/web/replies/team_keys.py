@@ -5,7 +5,8 @@ from typing import Literal, TypedDict
 
 from larder.accounts.team_members import Knower
 from larder.api_keys.models import ApiKey, KeyPage
-from larder.clock import Milliseconds, to_ms
+from larder.clock import Milliseconds
+from larder.records import shaped
 
 
 class KnowerJson(TypedDict):
@@ -66,23 +67,15 @@ def team_keys_json(page: KeyPage, end: int, knowers: Mapping[str, Knower]) -> Te
 
 
 def _knower_json(knower: Knower) -> KnowerJson:
-    left_at = None if knower.left_at is None else to_ms(knower.left_at)
-    return {"uid": knower.user_id, "name": knower.name, "leftAt": left_at}
+    return shaped(KnowerJson, knower, uid=knower.user_id)
 
 
 def _bound_key_json(key: ApiKey, knowers: Mapping[str, Knower]) -> BoundKeyJson:
-    return {
-        "id": key.id,
-        "owner": "team" if key.owned_by_team else "user",
-        "uid": key.user_id if key.has_user else None,
-        "madeBy": key.made_by,
-        "knownTo": [_knower_json(knowers[user_id]) for user_id in key.known_to],
-        "name": key.name,
-        "start": key.start,
-        "prefix": key.prefix,
-        "enabled": key.enabled,
-        "permissions": {resource: list(actions) for resource, actions in key.permissions.items()},
-        "createdAt": to_ms(key.created_at),
-        "expiresAt": None if key.expires_at is None else to_ms(key.expires_at),
-        "lastUsedAt": None if key.last_request is None else to_ms(key.last_request),
-    }
+    return shaped(
+        BoundKeyJson,
+        key,
+        owner="team" if key.owned_by_team else "user",
+        uid=key.user_id if key.has_user else None,
+        knownTo=[_knower_json(knowers[user_id]) for user_id in key.known_to],
+        lastUsedAt=key.last_request,
+    )

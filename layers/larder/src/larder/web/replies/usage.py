@@ -5,6 +5,7 @@ from typing import TypedDict
 
 from larder.artifacts.expiry import may_hold_hidden
 from larder.clock import IsoDate, to_iso_date
+from larder.records import shaped
 from larder.teams.models import Block, CachingStatus
 from larder.usage.models import Day, Figures, Period, Usage, UsageByKey, without_parts
 from larder.web.principals.prefetch import CachePrincipal
@@ -161,15 +162,4 @@ def _total_json(day: Day) -> TotalJson:
 
 
 def _figures_json(figures: Figures) -> FiguresJson:
-    return {
-        "events": figures.events,
-        "interactiveEvents": figures.interactive_events,
-        "hits": figures.hits,
-        "misses": figures.misses,
-        "localHits": figures.local_hits,
-        "localMisses": figures.local_misses,
-        "remoteHits": figures.remote_hits,
-        "remoteMisses": figures.remote_misses,
-        "timeSavedMs": figures.time_saved_ms,
-        "untimedHits": figures.untimed_hits,
-    }
+    return shaped(FiguresJson, figures)

@@ -3,7 +3,12 @@
 import pytest
 
 from larder import instance
-from larder.api_keys.known import KnownOwner, forget_owner, known_credentials, remember_owner
+from larder.api_keys.credential_cache import (
+    KnownOwner,
+    forget_owner,
+    known_credentials,
+    remember_owner,
+)
 
 KEY = "hash"
 

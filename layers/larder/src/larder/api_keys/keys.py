@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 from larder.actor import Actor
 from larder.api_keys import repository
-from larder.api_keys.changes import NewKey
-from larder.api_keys.checksums import CHECKSUM_LENGTH, with_checksum
 from larder.api_keys.models import (
     NEVER_OF_A_TEAM,
     ApiKey,
@@ -22,27 +20,15 @@ from larder.api_keys.models import (
     role_cap_of,
     scope_of_user,
 )
-from larder.api_keys.rules import (
-    VERCELS_OWN,
-    check_expires_in,
-    check_limits,
-    check_metadata,
-    check_name,
-    check_permissions,
-    check_prefix,
-    check_team_permissions,
-)
-from larder.api_keys.verification import TOKEN, stored_form
+from larder.api_keys.properties import NewKey, check_new
+from larder.api_keys.verification import generate
+from larder.audit.models import Action
+from larder.audit.service import audited
 from larder.concurrency import attempts, map_concurrently
 from larder.deadline import short_deadline
-from larder.errors import (
-    InvalidValue,
-    KeyNotFound,
-    NotSignedIn,
-    TryAgain,
-)
+from larder.errors import InvalidValue, KeyNotFound, NotSignedIn, TryAgain
 from larder.extensions import RequestContext, hook
-from larder.hashing import is_random_id, random_id, random_letters
+from larder.hashing import is_random_id, random_id
 from larder.settings import SettingsError, environment_name, settings
 from larder.teams.protection import NO_TRUST, FirstTrust
 
@@ -50,6 +36,7 @@ if TYPE_CHECKING:
     # Builds use keys, and start faster without the account modules.
     from larder.accounts.models import User
     from larder.tables import Write
+
 
 CLEAN_UP_SECONDS = 10
 """The least time between two automatic deletions of expired keys (docs/clients/better-auth.md#allowance-and-refill)."""
@@ -83,50 +70,34 @@ def prepare_key(
     """
     options = settings()
     prefix = options.default_key_prefix or None if new.prefix is None else new.prefix
-    check_name(new.name)
-    check_prefix(prefix)
-    if new.expires_in_s is not None:
-        check_expires_in(new.expires_in_s)
-    check_metadata(new.metadata)
     permissions = new.permissions
     if permissions is None:
         permissions = default_permissions(new.user_id or new.made_by or "", ctx)
         if new.user_id is None:
             permissions = {on: do for on, do in permissions.items() if on not in NEVER_OF_A_TEAM}
-    check_permissions(permissions)
-    if new.user_id is None:
-        check_team_permissions(permissions)
-    expires_in_s = new.expires_in_s or options.default_key_expires_in_seconds or None
     rate_limit = new.rate_limit or default_rate_limit()
-    check_limits(new.remaining, new.refill, rate_limit)
-    raw = _generate(prefix or "")
-    key = ApiKey(
-        id=random_id(),
-        key_hash=stored_form(raw),
+    check_new(new, prefix=prefix, permissions=permissions, rate_limit=rate_limit)
+    expires_in_s = new.expires_in_s or options.default_key_expires_in_seconds or None
+    key, raw = _make(
+        prefix,
         holder_id=new.user_id or new.team_id or "",
         team_id=new.team_id,
-        name=new.name,
-        start=_start(raw, prefix or "") if options.store_key_start else None,
-        prefix=prefix,
-        enabled=True,
         permissions=permissions,
+        rate_limit=rate_limit,
+        expires_at=None if expires_in_s is None else now + timedelta(seconds=expires_in_s),
+        now=now,
+    )
+    return replace(
+        key,
+        name=new.name,
         metadata=new.metadata,
         remaining=new.remaining,
         refill=new.refill,
         refill_due_at=None if new.refill is None else new.refill.due_after(now),
-        last_refill_at=None,
-        rate_limit=rate_limit,
-        request_count=0,
-        window_ends_at=now + timedelta(milliseconds=rate_limit.window_ms),
-        expires_at=None if expires_in_s is None else now + timedelta(seconds=expires_in_s),
-        created_at=now,
-        updated_at=now,
-        last_request=None,
         made_by=new.made_by,
         known_to=() if new.made_by is None else (new.made_by,),
         role_cap=role_cap_of(permissions) if new.user_id is None else None,
-    )
-    return key, raw
+    ), raw
 
 
 def make_token(
@@ -145,34 +116,43 @@ def make_token(
 
     No option for the keys of users applies to it, except for the generator and for what is stored of a key.
     """
-    raw = _generate(prefix)
-    limit = replace(default_rate_limit(), enabled=False)
-    key = ApiKey(
-        id=random_id(),
-        key_hash=stored_form(raw),
+    key, raw = _make(
+        prefix,
         holder_id=rule_id,
         team_id=team_id,
-        name=None,
-        start=_start(raw, prefix) if settings().store_key_start else None,
-        prefix=prefix,
-        enabled=True,
         permissions={"artifacts": actions},
-        metadata=None,
-        remaining=None,
-        refill=None,
-        refill_due_at=None,
-        last_refill_at=None,
-        rate_limit=limit,
-        request_count=0,
-        window_ends_at=now + timedelta(milliseconds=limit.window_ms),
+        rate_limit=replace(default_rate_limit(), enabled=False),
+        expires_at=expires_at,
+        now=now,
+    )
+    return replace(key, scope=scope, rule_id=rule_id, rule_version=rule_version, run=run), raw
+
+
+def _make(
+    prefix: str | None,
+    *,
+    holder_id: str,
+    team_id: str | None,
+    permissions: Permissions,
+    rate_limit: RateLimit,
+    expires_at: datetime | None,
+    now: datetime,
+) -> tuple[ApiKey, str]:
+    """A key that nobody has used. Returns the record and the secret key."""
+    raw, key_hash = generate(prefix or "")
+    key = ApiKey(
+        id=random_id(),
+        key_hash=key_hash,
+        holder_id=holder_id,
+        team_id=team_id,
+        start=_start(raw, prefix or "") if settings().store_key_start else None,
+        prefix=prefix,
+        permissions=permissions,
+        rate_limit=rate_limit,
+        window_ends_at=now + timedelta(milliseconds=rate_limit.window_ms),
         expires_at=expires_at,
         created_at=now,
         updated_at=now,
-        last_request=None,
-        scope=scope,
-        rule_id=rule_id,
-        rule_version=rule_version,
-        run=run,
     )
     return key, raw
 
@@ -198,12 +178,11 @@ def store_key(
     TryAgain if it has changed, or if one of `also`, other writes of the transaction, fails. `trust` is what the key
     does to its team. Raises KeyLimitReached.
     """
-    from larder.api_keys import audited
-
     generation = None if maker is None else maker.session_generation
-    entries = (
-        audited.created(key, actor) if replaces is None else audited.rotated(replaces, key, actor)
-    )
+    if replaces is None:
+        entries = audit_entries(Action.KEY_CREATED, key, actor)
+    else:
+        entries = audit_entries(Action.KEY_ROTATED, replaces, actor, successor=key.id)
     writes = (*entries, *ending, *trust.writes, *also)
     store = partial(
         repository.add,
@@ -285,9 +264,7 @@ def find_key(key_id: str) -> ApiKey | None:
 
 def revoke_key(key: ApiKey, *, actor: Actor | None = None) -> bool:
     """Delete a key; no verification succeeds afterwards. False if it is deleted already, as by its last use."""
-    from larder.api_keys import audited
-
-    return repository.delete(key.key_hash, *audited.deleted(key, actor))
+    return repository.delete(key.key_hash, *audit_entries(Action.KEY_DELETED, key, actor))
 
 
 def revoke_ci_token(key_hash: str | None) -> ApiKey | None:
@@ -394,7 +371,7 @@ def delete_keys_created_until(user_id: str, moment: datetime) -> None:
 def delete_keys_of_member(team_id: str, user_id: str) -> None:
     """Delete the keys that a former member bound to the team.
 
-    They have ended anyway, even if the user joins again (`ended.py`). So a failure is not raised: the member has been
+    They have ended anyway, even if the user joins again (`validity`). So a failure is not raised: the member has been
     removed.
     """
     with suppress(TryAgain):
@@ -431,19 +408,6 @@ def delete_expired_keys(*, now: datetime) -> int:
     return deleted
 
 
-def _generate(prefix: str) -> str:
-    length, generator = settings().default_key_length, hook("generate_key")
-    if generator is None:
-        return with_checksum(prefix + random_letters(length - CHECKSUM_LENGTH))
-    raw = generator(length=length, prefix=prefix)
-    if not isinstance(raw, str) or not TOKEN.fullmatch(raw) or raw.startswith(VERCELS_OWN):
-        raise generator.refused(
-            "must return 64 to 256 printable ASCII characters without spaces "
-            f"that do not begin with {VERCELS_OWN}"
-        )
-    return raw
-
-
 def _start(raw: str, prefix: str) -> str:
     """The first characters of a key, to show in lists. The prefix is added, because many keys share it."""
     shown = settings().key_start_length
@@ -459,3 +423,15 @@ def default_permissions(user_id: str, ctx: RequestContext | None) -> Permissions
         else own(user_id=user_id, ctx=ctx)
     )
     return {str(resource): tuple(map(str, actions)) for resource, actions in defaults.items()}
+
+
+def audit_entries(
+    action: Action, key: ApiKey, actor: Actor | None, **details: str
+) -> "list[Write]":
+    """One for the user of the key, if it has one, and one for its team, so that each of them finds it."""
+    of_user = [key.user_id] if key.has_user else []
+    owners = of_user if key.team_id is None else [*of_user, key.team_id]
+    return [
+        audited(owner, action, key.id, actor, name=key.name or key.start, details=details)
+        for owner in owners
+    ]

@@ -1,4 +1,4 @@
-"""Validation of an API key's properties: the bounds from the deployment's options, and fixed ones.
+"""Properties that callers give to a new key or change, and their bounds: the deployment's options, and fixed ones.
 
 Every `check_` function raises InvalidValue, or the subclass with the code that clients expect
 (docs/clients/better-auth.md#error-codes).
@@ -7,11 +7,14 @@ Every `check_` function raises InvalidValue, or the subclass with the code that 
 import json
 import math
 import re
-from typing import Any
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal
 
 from larder.api_keys.models import (
     MAX_NUMBER,
     NEVER_OF_A_TEAM,
+    VERCELS_OWN,
     Permissions,
     RateLimit,
     Refill,
@@ -31,6 +34,66 @@ from larder.errors import (
 from larder.names import CONTROL
 from larder.settings import settings
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewKey:
+    """Properties of a new key. With a `team_id` it acts for that team only, else for its user and all of their teams.
+
+    Without a `user_id`, the team owns it. `made_by` is the user who makes such a key, None for the operator.
+
+    With `remaining`, its number of uses is limited. For a prefix, lifetime, permissions or rate limit of None, the
+    deployment's option applies.
+    """
+
+    user_id: str | None
+    team_id: str | None = None
+    made_by: str | None = None
+    name: str | None = None
+    prefix: str | None = None
+    expires_in_s: int | None = None
+    permissions: Permissions | None = None
+    metadata: Any = None
+    remaining: int | None = None
+    refill: Refill | None = None
+    rate_limit: RateLimit | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotation:
+    """The id of the key that a new key replaces, and for how many seconds it still works."""
+
+    key_id: str
+    overlap_s: int
+
+
+class Unset(Enum):
+    """Distinguishes a property that does not change from one that is set to None."""
+
+    UNSET = "unset"
+
+
+UNSET: Literal[Unset.UNSET] = Unset.UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyChanges:
+    """Changes to a key. A property that is not given stays.
+
+    For metadata, expiry, allowance and refill, None removes the property, and UNSET leaves it.
+    """
+
+    name: str | None = None
+    enabled: bool | None = None
+    permissions: Permissions | None = None
+    metadata: Any = UNSET
+    expires_in_s: int | Unset | None = UNSET
+    remaining: int | Unset | None = UNSET
+    refill: Refill | Unset | None = UNSET
+    rate_limit_enabled: bool | None = None
+    rate_limit_window_ms: int | None = None
+    rate_limit_max: int | None = None
+
+
 MAX_METADATA_LENGTH = 10_000
 """In characters of JSON. Replies with many keys have to fit into Lambda's 6 MB."""
 
@@ -38,11 +101,6 @@ MAX_METADATA_DEPTH = 20
 
 MAX_GRANTED = 100
 """The most resources that one key may have, and the most actions over all resources."""
-
-VERCELS_OWN = "vca_"
-"""The prefix of Vercel's tokens. turbo would send a token with this prefix to Vercel for an exchange
-(docs/clients/turbo.md#status-codes).
-"""
 
 MAX_PERMISSIONS_LENGTH = 10_000
 """In characters of JSON, as for metadata."""
@@ -53,6 +111,21 @@ MAX_WORD_LENGTH = 128
 _PREFIX = re.compile(r"[a-zA-Z0-9_.:~-]*")
 _PROTOTYPES = frozenset({"__proto__", "constructor", "prototype"})
 """Names that can change the prototype when a JavaScript program copies an object (prototype pollution)."""
+
+
+def check_new(
+    new: NewKey, *, prefix: str | None, permissions: Permissions, rate_limit: RateLimit
+) -> None:
+    """Check a new key, with the prefix, permissions and rate limit that it gets."""
+    check_name(new.name)
+    check_prefix(prefix)
+    if new.expires_in_s is not None:
+        check_expires_in(new.expires_in_s)
+    check_metadata(new.metadata)
+    check_permissions(permissions)
+    if new.user_id is None:
+        check_team_permissions(permissions)
+    check_limits(new.remaining, new.refill, rate_limit)
 
 
 def check_name(name: str | None) -> None:

@@ -2,19 +2,43 @@
 
 `of_team` says whether a request is about keys that teams own. Only owners and admins manage them, and only with a
 session: such a key outlives the keys of the user who made it.
+
+Users grant to a key only permissions that they hold themselves.
 """
 
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from larder.api_keys import audited, repository
-from larder.api_keys.changes import KeyChanges, NewKey, Rotation, Unset
-from larder.api_keys.grants import check_grant, check_reach, held, raised, within
-from larder.api_keys.models import TRUST, ApiKey, KeyPage, Permissions, Refill, role_cap_of
+from larder.api_keys import repository
+from larder.api_keys.keys import (
+    MILLISECOND,
+    audit_entries,
+    default_permissions,
+    end_after,
+    page_of_keys,
+    prepare_key,
+    revoke_key,
+    store_key,
+)
+from larder.api_keys.models import (
+    ARTIFACT_ACTIONS,
+    CACHE_ACTIONS,
+    TEAM_ACTIONS,
+    TRUST,
+    ApiKey,
+    KeyPage,
+    Permissions,
+    Refill,
+    role_cap_of,
+)
 from larder.api_keys.principals import Principal
-from larder.api_keys.rules import (
+from larder.api_keys.properties import (
+    KeyChanges,
+    NewKey,
+    Rotation,
+    Unset,
     check_expires_in,
     check_limits,
     check_metadata,
@@ -22,21 +46,16 @@ from larder.api_keys.rules import (
     check_permissions,
     check_team_permissions,
 )
-from larder.api_keys.service import (
-    MILLISECOND,
-    end_after,
-    page_of_keys,
-    prepare_key,
-    revoke_key,
-    store_key,
-)
+from larder.audit.models import Action
 from larder.concurrency import attempts
 from larder.errors import (
     CannotManageTeamKeys,
     InvalidValue,
     KeyNotFound,
+    NotATeamMember,
     NotInOrganization,
     NoValuesToUpdate,
+    PermissionNotHeld,
     SessionNotFresh,
     SessionRequired,
     TeamNotFound,
@@ -44,11 +63,12 @@ from larder.errors import (
 )
 from larder.extensions import RequestContext
 from larder.teams import members, protection
-from larder.teams.models import Member, TeamMembership
-from larder.teams.protection import NO_TRUST, FirstTrust
+from larder.teams.models import Member, Role, TeamMembership
+from larder.teams.protection import NO_TRUST
 
 if TYPE_CHECKING:
     from larder.tables import Write
+
 
 _ID = re.compile(r"[A-Za-z0-9]{32}")
 _TRUST_IS_FOR_NEW = (
@@ -85,27 +105,36 @@ def page_of_own_keys(
     return page_of_keys(team.id, limit=limit, offset=offset)
 
 
+class GrantedKey(NamedTuple):
+    """A new key, and its secret, which cannot be read again. `protects_team`: it is the first that its team trusts."""
+
+    key: ApiKey
+    raw: str
+    protects_team: bool
+
+
 def grant_key(
     principal: Principal,
     new: NewKey,
     *,
     by: Member | None = None,
-    trust: FirstTrust = NO_TRUST,
+    protect: bool = True,
     rotation: Rotation | None = None,
     fresh: bool = False,
     ctx: RequestContext | None = None,
     now: datetime,
-) -> tuple[ApiKey, str]:
-    """Create a key. Returns the record and the secret key, which cannot be read again.
+) -> GrantedKey:
+    """Create a key.
 
     With `rotation`, it replaces another key of the same user and team, which then ends. One transaction does both. A
     key that a team owns can also replace the key of a user that is bound to the team, and then gets its metadata too,
     if `new` has none. `by` is the member who makes a key that the team owns.
 
     Without `permissions`, the key gets the deployment's default, limited to what the principal holds. `ctx` is the
-    request, for functions of the integrator. `trust` is what `first_trust` says of the key. `fresh` is whether the user
-    has signed in recently, which a key with more than the cache needs requires. Raises InvalidValue, PermissionNotHeld,
-    NotATeamMember, SessionNotFresh, SessionRequired, KeyLimitReached, KeyNotFound, TryAgain.
+    request, for functions of the integrator. `protect` is whether the first key that its team trusts protects the team.
+    `fresh` is whether the user has signed in recently, which a key with more than the cache needs requires. Raises
+    InvalidValue, PermissionNotHeld, NotATeamMember, SessionNotFresh, SessionRequired, KeyLimitReached, KeyNotFound,
+    TryAgain.
     """
     if new.user_id is not None and not _ID.fullmatch(new.user_id):
         raise InvalidValue("user_id", "there is no such user")
@@ -121,6 +150,9 @@ def grant_key(
     old = None if rotation is None else _replaced(principal, rotation, key)
     if old is not None and old.has_user and key.owned_by_team and key.metadata is None:
         key = replace(key, metadata=repository.with_metadata(old).metadata)
+    trust = NO_TRUST
+    if new.team_id is not None and TRUST in (new.permissions or {}).get("artifacts", ()):
+        trust = protection.first_trust(new.team_id, protect=protect, actor=principal.actor)
     stored = store_key(
         key,
         maker=maker,
@@ -131,7 +163,7 @@ def grant_key(
         also=_still_managed(principal, key, by),
     )
     protection.confirm(trust)
-    return stored, raw
+    return GrantedKey(stored, raw, trust.protects)
 
 
 def _held_for(principal: Principal, key: ApiKey, ctx: RequestContext | None) -> Permissions | None:
@@ -171,14 +203,6 @@ def _replaced(principal: Principal, rotation: Rotation, new: ApiKey) -> ApiKey:
     if (old.user_id, old.team_id) != (new.user_id, new.team_id):
         raise InvalidValue("replaces", "must be a key of the same user and team as the new one")
     return old
-
-
-def first_trust(principal: Principal, new: NewKey, *, protect: bool) -> FirstTrust:
-    """What the new key does to its team if it is the first one that the team trusts (`teams.protection`)."""
-    team_id = new.team_id or principal.bound_to
-    if team_id is None or TRUST not in (new.permissions or {}).get("artifacts", ()):
-        return NO_TRUST
-    return protection.first_trust(team_id, protect=protect, actor=principal.actor)
 
 
 def get_key(principal: Principal, key_id: str, *, of_team: bool = False) -> ApiKey:
@@ -244,7 +268,8 @@ def update_key(
         if changes.permissions is not None or principal.key is not None:
             check_grant(principal, changed, _held_for(principal, key, ctx))
         _check_fresh(principal, key, changed, fresh)
-        stored = repository.change(key, changed, *audited.changed(key, principal.actor))
+        entries = audit_entries(Action.KEY_CHANGED, key, principal.actor)
+        stored = repository.change(key, changed, *entries)
         if stored is not None:
             return repository.with_metadata(stored)
         # The key was deleted, a use has just refilled it, or another request has moved its metadata.
@@ -323,3 +348,122 @@ def _with_refill(key: ApiKey, refill: Refill | None, now: datetime) -> ApiKey:
     elif key.refill is None or refill.interval_ms != key.refill.interval_ms:
         due_at = refill.due_after(now)
     return replace(key, refill=refill, refill_due_at=due_at)
+
+
+def held(
+    principal: Principal, *, user_id: str, team_id: str | None, ctx: RequestContext | None
+) -> Permissions | None:
+    """The permissions that the principal may give to a key of this user and team. None means any.
+
+    `team_id` is None for a key that is not bound to a team. `ctx` is the request.
+
+    - `artifacts` follows from the user's role in the team. A key without a team may have all actions, because each
+      request with it also checks the role.
+    - `teams` may be given to any key. It allows what the user's role in each team allows.
+    - Other resources belong to the deployment. A user holds what the option for default permissions gives.
+
+    If the principal has a key, the result is limited to that key's permissions. Operators may give any
+    permission, but the user must still be a member of the team. Raises NotATeamMember.
+    """
+    actions = artifact_actions(user_id, team_id)
+    if principal.is_operator:
+        return None
+    defaults = default_permissions(user_id, ctx)
+    holds = {**defaults, "artifacts": actions, "teams": TEAM_ACTIONS}
+    return holds if principal.key is None else within(holds, principal.key.permissions)
+
+
+def artifact_actions(user_id: str, team_id: str | None) -> tuple[str, ...]:
+    """The `artifacts` actions that a key of this user may have, bound to this team or to no team.
+
+    Raises NotATeamMember.
+    """
+    if team_id is None:
+        return ARTIFACT_ACTIONS
+    role = members.role_of(team_id, user_id)
+    if role is None:
+        raise NotATeamMember
+    return actions_of(role)
+
+
+def actions_of(role: Role) -> tuple[str, ...]:
+    """The `artifacts` actions that a key of a team may have, made by a member with this role."""
+    if role.manages_artifacts:
+        return ARTIFACT_ACTIONS
+    return CACHE_ACTIONS if role.writes_cache else ("read",)
+
+
+def raised(before: ApiKey | None, after: ApiKey) -> bool:
+    """Whether a key gets more than the cache needs, or keeps it for longer. `before` is None for a new key.
+
+    That are all actions on artifacts but reading and writing, and on rules. What only weakens the key does not count.
+    """
+    has = _lasting(after)
+    if not has:
+        return False
+    if before is None or not has <= _lasting(before) or (after.enabled and not before.enabled):
+        return True
+    if (after.remaining, after.refill, after.rate_limit) != (
+        before.remaining,
+        before.refill,
+        before.rate_limit,
+    ):
+        return True
+    return before.expires_at is not None and (
+        after.expires_at is None or after.expires_at > before.expires_at
+    )
+
+
+def _lasting(key: ApiKey) -> set[tuple[str, str]]:
+    artifacts = set(key.permissions.get("artifacts", ())) - {*CACHE_ACTIONS}
+    rules = key.permissions.get(TRUST, ())
+    return {*(("artifacts", one) for one in artifacts), *((TRUST, one) for one in rules)}
+
+
+def within(permissions: Permissions, limits: Permissions) -> Permissions:
+    """The permissions that both `permissions` and `limits` contain."""
+    both = {
+        resource: tuple(action for action in actions if action in limits.get(resource, ()))
+        for resource, actions in permissions.items()
+    }
+    return {resource: actions for resource, actions in both.items() if actions}
+
+
+def check_grant(principal: Principal, key: ApiKey, holds: Permissions | None) -> None:
+    """Check that the principal, who holds `holds`, may create this key, or change it to this.
+
+    Raises PermissionNotHeld, NotATeamMember.
+    """
+    for resource, actions in key.permissions.items():
+        allowed = actions if holds is None else holds.get(resource, ())
+        if missing := [action for action in actions if action not in allowed]:
+            raise PermissionNotHeld(
+                f"You do not hold {resource}: {', '.join(missing)}, so you cannot manage a key that has it."
+            )
+    if principal.key is not None:
+        _check_key_grant(principal.key, key)
+
+
+def check_reach(principal: Principal, key: ApiKey) -> None:
+    """Check that the principal may change or delete this key as it is. Raises PermissionNotHeld, NotATeamMember.
+
+    A key reaches itself and the keys that it could have created, so that a plain key cannot end a trusted one.
+    """
+    used = principal.key
+    if used is not None and used.id != key.id:
+        check_grant(principal, key, used.permissions)
+
+
+def _check_key_grant(used: ApiKey, key: ApiKey) -> None:
+    """A key made with another key has the same team, does not expire later, and has no uses that are not counted."""
+    if used.team_id not in (None, key.team_id):
+        raise NotATeamMember
+    if used.is_counted:
+        raise PermissionNotHeld(
+            "A key whose uses are counted cannot create, change or delete keys."
+        )
+    ends_at = used.expires_at
+    if ends_at is not None and (key.expires_at is None or key.expires_at > ends_at):
+        raise PermissionNotHeld(
+            "A key cannot create, change or delete a key that expires later than itself."
+        )
