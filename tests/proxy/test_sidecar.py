@@ -321,6 +321,17 @@ def test_a_full_disk_is_no_room(
     assert running.lines[0].startswith("no room in TMPDIR (")
 
 
+def test_busy_answers_to_uploads_without_room_do_not_turn_the_cache_off(
+    tool: httpx.Client, deployment: Deployment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """These uploads have no second try."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    deployment.failing["PUT"] = [(503, "unavailable")] * 5
+    for _ in range(6):
+        tool.put("/gradle/ab", content=b"x" * 100_000)
+    assert tool.get("/gradle/ab").content == b"x" * 100_000
+
+
 @pytest.mark.parametrize("sizes", [(30_000, 70_000), (100_000,), (30_000, 100_000, 100_000)])
 @pytest.mark.parametrize("written", range(0, 250_000, 50_000))
 def test_a_body_for_which_the_disk_has_no_room_is_whole(

@@ -63,7 +63,8 @@ class Prefetch:
         with self._freed:
             if hash in self._unconfirmed:
                 confirmed, self._unconfirmed = [*self._unconfirmed], {}
-        self.expect([one for one in confirmed if one != hash])
+        if confirmed:
+            self.expect([one for one in confirmed if one != hash])
         return self._memory.take(hash)
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ _MOST_JSON = 20_000_000
 _AGAIN_SECONDS = 0.01
 MOST_CONNECTIONS = 256
 HEAD_SECONDS, IDLE_SECONDS = 5, 300
-"""How long a connection may take for a head: the first time, and after it had the token."""
+"""How long a connection without the token may take for a head, and how long one with it may be silent."""
 
 _DATE = "%a, %d %b %Y %H:%M:%S GMT"
 _REASONS = {200: "OK", 201: "Created", 202: "Accepted", 207: "Multi-Status", 404: "Not Found"}
@@ -151,12 +151,11 @@ class Handler(socketserver.StreamRequestHandler):
             "PROPFIND": self.do_propfind,
             "MKCOL": self.do_mkcol,
         }
-        self.is_last = is_known = False
+        self.is_last = self.is_known = False
         while not self.is_last:
             self.server.wait(self.connection)
-            limit(self.connection, IDLE_SECONDS)
-            seconds = IDLE_SECONDS if is_known else HEAD_SECONDS
-            self._raw.until = time.monotonic() + seconds
+            if not self.is_known:
+                self._raw.until = time.monotonic() + HEAD_SECONDS
             try:
                 line, self.headers = read_head(self.rfile)
                 if not line:
@@ -166,8 +165,8 @@ class Handler(socketserver.StreamRequestHandler):
             except (Malformed, ValueError):
                 self._refuse(400)
                 return
-            is_known = self._has_token()
-            if is_known:
+            self.is_known = self._has_token()
+            if self.is_known:
                 # Others may have to go at any time, also while they send a body.
                 self.server.wait(self.connection, is_over=True)
                 self._raw.until = math.inf
@@ -384,7 +383,7 @@ class Handler(socketserver.StreamRequestHandler):
         hosts = (f"{HOST}:{self.server.port}", f"localhost:{self.server.port}")
         if self.headers.get("host") not in hosts or self.headers.get("origin") is not None:
             status, text = 403, "larder proxy answers programs of this computer only.\n"
-        elif not self._has_token():
+        elif not self.is_known:
             status, text = 401, "The token of larder proxy is wrong. `larder proxy env` shows it.\n"
         else:
             return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import parse_qsl
 
 from larder_proxy.clients import Client, Entry
@@ -36,6 +37,7 @@ def find_entry(path: str, query: str, team: str) -> Entry | None:
     return Entry(TURBO, match[1], query=other_team(query, team)) if match else None
 
 
+@lru_cache
 def other_team(query: str, team: str) -> str:
     """The query of turbo if it names another team than the sidecar, else `""`."""
     named = dict(parse_qsl(query))

@@ -270,6 +270,9 @@ class Upstream:
             attempt += 1
             seconds = _wait(reply, attempt)
             if body is not None and not body.is_whole:
+                if reply is not None and reply.status in _REFUSED:
+                    # Busy. Without a second try, this is no sign that nobody answers.
+                    return reply
                 break
             if attempt >= tries or time.monotonic() + seconds > until:
                 break
