@@ -273,7 +273,7 @@ def test_chunks_have_no_other_length() -> None:
 def test_an_address_without_a_host_is_not_this_computer() -> None:
     with closing(Pool({})) as pool:
         for url in ("", "/path", "http:///path"):
-            with pytest.raises(OSError, match="no host"):
+            with pytest.raises(ValueError, match="no address"):
                 pool.request("GET", url, {})
 
 

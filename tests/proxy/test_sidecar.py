@@ -456,8 +456,8 @@ def test_a_late_answer_gives_its_room_back(
     deployment: Deployment,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    late = [one._replace(seconds=0) if one.name == "ccache" else one for one in CLIENTS]
-    monkeypatch.setattr("larder_proxy.clients.CLIENTS", late)
+    (ccache,) = [one for one in CLIENTS if one.name == "ccache"]
+    monkeypatch.setattr(ccache, "seconds", 0)
     deployment.artifacts = {"ccache-abcdef0123": b"x" * 200_000, "gradle-ab": b"x" * 200_000}
     assert tool.get("/ccache/ab/cdef0123").status_code == 404
     assert tool.get("/gradle/ab").status_code == 200

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import queue
 import threading
 import time
 import zlib
-from collections import Counter
-from collections.abc import Mapping
-from typing import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
 
 from larder_proxy import turbo
 from larder_proxy.clients import Entry
@@ -73,7 +71,7 @@ class Cache:
         self.saved_ms: dict[str, int] = {}
         """How long the tasks of hits took when they were built, by hash. Without those of unknown times."""
         self._lock = threading.Lock()
-        self._queue: queue.Queue[Entry | None] = queue.Queue()
+        self._queue: deque[Entry] = deque()
         self._events: list[dict[str, object]] = []
         self._sending: list[threading.Thread] = []
         self._session = ""
@@ -163,16 +161,13 @@ class Cache:
             ms = round((time.monotonic() - missed_at) * 1_000)
             headers = {_DURATION: str(ms), **headers}
         if self.memory.upload(entry.key, Upload(body, headers)):
-            self._queue.put(entry)
             with self._lock:
+                self._queue.append(entry)
                 is_more = self._uploaders < UPLOADERS
                 self._uploaders += is_more
             if is_more and in_background(self._upload_each) is None:
-                with self._lock:
-                    self._uploaders -= 1
-                    is_alone = not self._uploaders
-                if is_alone:
-                    self._upload(self._queue.get())
+                # The tool waits.
+                self._upload_each()
         return True
 
     def store_through(
@@ -196,13 +191,18 @@ class Cache:
             self.counts.add(stored=1, stored_bytes=size)
 
     def _upload_each(self) -> None:
-        for entry in iter(self._queue.get, None):
+        while True:
+            with self._lock:
+                if not self._queue:
+                    self._uploaders -= 1
+                    return
+                entry = self._queue.popleft()
             self._upload(entry)
 
-    def _upload(self, entry: Entry | None) -> None:
+    def _upload(self, entry: Entry) -> None:
         """Upload an entry, and what replaces it meanwhile."""
-        upload = entry and self.memory.uploading(entry.key)
-        while entry is not None and upload is not None:
+        upload = self.memory.uploading(entry.key)
+        while upload is not None:
             try:
                 reason = self._upstream.store(entry.hash, upload.body, upload.headers, entry.query)
             except OSError as error:
@@ -226,8 +226,6 @@ class Cache:
         is_done = not self.is_uploading
         if not is_done:
             self.counts.drop("no time left", self.memory.uploads)
-        for _ in range(self._uploaders):
-            self._queue.put(None)
         self._send_events()
         with self._lock:
             sending = list(self._sending)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from enum import Enum
-from typing import NamedTuple
 
 from larder_proxy.spool import Body
 from larder_proxy.transfers import Kept
@@ -30,11 +29,11 @@ class State(Enum):
     UPLOADING = "uploading"
 
 
-class Upload(NamedTuple):
+class Upload:
     """A body on its way to Larder, and the headers that describe it."""
 
-    body: Body
-    headers: dict[str, str]
+    def __init__(self, body: Body, headers: dict[str, str]) -> None:
+        self.body, self.headers = body, headers
 
 
 class _Entry:
@@ -188,7 +187,7 @@ class Memory:
             one.missed_at = None
             if is_fetching:
                 one.fetched.notify_all()
-        for old in (held, former and former.body):
+        for old in (held, former.body if former is not None else None):
             if old is not None:
                 old.close()
         return former is None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
+from collections.abc import Callable
 from functools import partial
-from typing import Callable
 
 from larder_proxy.memory import Memory
 from larder_proxy.places import FIRST, NEAR, in_background

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from urllib.parse import parse_qsl
 
 from larder_proxy.clients import Client, Entry
 from larder_proxy.listener import TEAM_OF_THE_TOKEN
@@ -40,9 +39,11 @@ def find_entry(path: str, query: str, team: str) -> Entry | None:
 @lru_cache
 def other_team(query: str, team: str) -> str:
     """The query of turbo if it names another team than the sidecar, else `""`."""
-    named = dict(parse_qsl(query))
-    is_own = named == dict(parse_qsl(team)) or named == {"slug": TEAM_OF_THE_TOKEN}
-    return "" if not query or is_own else query
+    if query in ("", team, f"slug={TEAM_OF_THE_TOKEN}"):
+        return ""
+    from urllib.parse import parse_qsl
+
+    return "" if sorted(parse_qsl(query)) == sorted(parse_qsl(team)) else query
 
 
 def is_passed(method: str, path: str) -> bool:
