@@ -176,7 +176,7 @@ def test_a_rule_that_lets_others_read_refuses_what_a_pull_request_stores(
     }
     counts, said = workspace.build(larder, job(local_cloud, tmp_path, "readers", server, **pull))
     assert (counts.hits, counts.stored) == (0, 0)
-    assert said.count("the token cannot store") == 1
+    assert said.count("the token cannot store: nothing is uploaded") == 1
     assert workspace.build(larder, job(local_cloud, tmp_path, "readers", server))[0] == (0, 2, 2, 0)
     built = workspace.digests()
     counts, _ = workspace.build(larder, job(local_cloud, tmp_path, "readers", server, **pull))
