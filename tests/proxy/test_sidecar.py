@@ -307,6 +307,21 @@ def test_an_upload_without_room_goes_through_while_the_tool_waits(
     ]
 
 
+@pytest.mark.parametrize("running", [10], indirect=True)
+def test_an_upload_without_room_does_not_pass_an_older_one_of_its_entry(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    """The older one would replace it later."""
+    deployment.failing["PUT"], deployment.retry_after = [(503, "x")], "2"
+    tool.put("/gradle/ab", content=b"older")
+    while not deployment.sent("PUT"):
+        time.sleep(0.01)
+    tool.put("/gradle/ab", content=b"newer" * 20_000)
+    running.uploaded()
+    assert deployment.artifacts == {"gradle-ab": b"older"}
+    assert running.sidecar.cache.counts.not_stored == {"no room for more entries": 1}
+
+
 def test_a_full_disk_is_no_room(
     tool: httpx.Client,
     running: Running,

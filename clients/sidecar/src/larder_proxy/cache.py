@@ -175,7 +175,11 @@ class Cache:
     ) -> bool:
         """Upload a body that has no room while the tool waits. False if that is not possible, or fails."""
         self._upstream.say_once("room", f"{full}: the build waits for uploads")
-        if size is None or entry.digest is not None:
+        older = self.memory.uploading(entry.key)
+        if older is not None:
+            # It would replace this one later.
+            older.body.close()
+        if size is None or entry.digest is not None or older is not None:
             self.counts.drop(str(full))
             return False
         self.memory.forget(entry.key)
