@@ -17,29 +17,10 @@ MOST_FILES = 100
 _DRY_SECONDS = 60
 _OWN_FOLDERS = (".turbo/cache", "node_modules/.cache/turbo")
 """Of turbo 2, and of turbo 1."""
-_OTHER_COMMANDS = {
-    "bin",
-    "boundaries",
-    "clone",
-    "completion",
-    "config",
-    "daemon",
-    "devtools",
-    "docs",
-    "gen",
-    "generate",
-    "info",
-    "link",
-    "login",
-    "logout",
-    "ls",
-    "prune",
-    "query",
-    "scan",
-    "telemetry",
-    "unlink",
-    "watch",
-}
+_OTHER_COMMANDS = (
+    "bin boundaries clone completion config daemon devtools docs gen generate info link login logout ls prune query "
+    "scan telemetry unlink watch"
+)
 
 
 class LastRun:
@@ -120,7 +101,11 @@ def dry_run(build: list[str], environment: Mapping[str, str], folder: str) -> li
     arguments = build[at + 1 :]
     end = arguments.index("--") if "--" in arguments else len(arguments)
     words = [one for one in arguments[:end] if not one.startswith("-")]
-    if not words or words[0] in _OTHER_COMMANDS or any("--dry" in one for one in arguments[:end]):
+    if (
+        not words
+        or words[0] in _OTHER_COMMANDS.split()
+        or any("--dry" in one for one in arguments[:end])
+    ):
         return None
     own = build[at] if at == 0 else None
     for above in folders_above(folder):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 DEFAULT = "turbo's default"
 OPTION = "--api"
-ACCEPTED = "larder accept"
 _LOGIN = "turbo login"
 OF_THE_REPOSITORY = ".turbo/config.json"
 _NAMED_BY_THE_USER = (OPTION, "TURBO_API", _LOGIN)
