@@ -19,7 +19,7 @@ class Address:
             raise ValueError("this is no address")
         scheme, self.user, host, port, path, query = match.groups("")
         self.scheme, self.host = scheme.lower(), host.strip("[]").lower()
-        self.port = int(port or (443 if self.scheme == "https" else 80))
+        self.port = int(port or 0) or (443 if self.scheme == "https" else 80)
         self.name = f"{host}:{port}" if port else host
         """The host as the address names it, with its port."""
         self.origin = f"{self.scheme}://{self.name}"
