@@ -11,7 +11,7 @@ _ADDRESS = re.compile(
 
 
 class Address:
-    """`target` is what a request names. Raises ValueError for what is no address."""
+    """`target` is what a request names. Raises ValueError for any other text."""
 
     def __init__(self, url: str) -> None:
         match = _ADDRESS.fullmatch(url)
