@@ -97,16 +97,15 @@ ROWS = {
 
 
 class _Outcomes:
+    """The outcomes of each test by its id. pytest's processes do not see this plugin, so it also lists them before."""
+
     def __init__(self) -> None:
+        self.chosen: list[str] = []
         self.of: dict[str, set[str]] = defaultdict(set)
 
-    def pytest_collection_modifyitems(
-        self, config: pytest.Config, items: list[pytest.Item]
-    ) -> None:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         wanted = tuple(one for tests in ROWS.values() for one in tests)
-        chosen = [item for item in items if item.nodeid.startswith(wanted)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-        items[:] = chosen
+        self.chosen = [item.nodeid for item in items if item.nodeid.startswith(wanted)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or not report.passed:
@@ -125,7 +124,8 @@ class _Outcomes:
 def main() -> int:
     outcomes = _Outcomes()
     files = sorted({one.partition("::")[0] for tests in ROWS.values() for one in tests})
-    status = pytest.main(["-q", *files, *sys.argv[1:]], plugins=[outcomes])
+    pytest.main(["-qq", "--collect-only", *files], plugins=[outcomes])
+    status = pytest.main(["-q", *outcomes.chosen, *sys.argv[1:]], plugins=[outcomes])
     lines = [f"| {name} | {outcomes.row(tests)} |" for name, tests in ROWS.items()]
     print("\n".join(["| Arrangement | Tests |", "| :-- | :-- |", *lines]))
     return int(status or any(line.endswith("| no test |") for line in lines))

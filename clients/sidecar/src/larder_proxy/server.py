@@ -34,6 +34,8 @@ _COLLECTION = (
 )
 _MOST_JSON = 20_000_000
 _AGAIN_SECONDS = 0.01
+SOON_SECONDS = 0.5
+"""A tool sends a request as soon as it has a connection, and its build may fail if the connection ends before."""
 MOST_CONNECTIONS = 256
 HEAD_SECONDS, IDLE_SECONDS = 5, 300
 """How long a connection without the token may take for a head, and how long one with it may be silent."""
@@ -53,7 +55,7 @@ class Server:
         self.cache, self.spool, self.team = cache, spool, team
         self._lock = threading.Lock()
         self._open, self._most = 0, min(most, MOST_CONNECTIONS)
-        self._waiting: dict[socket.socket, None] = {}
+        self._waiting: dict[socket.socket, float] = {}
         self._is_stopped = False
 
     def serve(self) -> None:
@@ -84,10 +86,10 @@ class Server:
             self._open -= 1
 
     def _end_oldest(self) -> None:
-        """Close the connection that has waited for a request for the longest time."""
+        """Close the connection that has waited for a request for the longest time, unless that is about to come."""
         with self._lock:
-            oldest = next(iter(self._waiting), None)
-            if oldest is not None:
+            oldest, since = next(iter(self._waiting.items()), (None, 0.0))
+            if oldest is not None and time.monotonic() - since > SOON_SECONDS:
                 del self._waiting[oldest]
                 with suppress(OSError):
                     oldest.shutdown(socket.SHUT_RDWR)
@@ -98,7 +100,7 @@ class Server:
         with self._lock:
             self._waiting.pop(connection, None)
             if not is_over:
-                self._waiting[connection] = None
+                self._waiting[connection] = time.monotonic()
 
     @property
     def is_crowded(self) -> bool:
