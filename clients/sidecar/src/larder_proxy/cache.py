@@ -141,7 +141,12 @@ class Cache:
 
     def miss(self, entry: Entry, asked_at: float) -> None:
         """Count a miss. `asked_at` is the time (time.monotonic) of the lookup."""
-        if self.memory.miss(entry.key, asked_at) and entry.is_lookup:
+        if self.memory.miss(entry.key, asked_at):
+            self.count_miss(entry)
+
+    def count_miss(self, entry: Entry) -> None:
+        """Count a miss that is not remembered, such as a download that was cut while the tool read it."""
+        if entry.is_lookup:
             self.counts.add(misses=1)
             self._note("MISS", entry)
 

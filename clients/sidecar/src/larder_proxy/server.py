@@ -244,6 +244,7 @@ class Handler:
         if sent == found.size:
             self.server.cache.hit(entry, found.headers)
         else:
+            self.server.cache.count_miss(entry)
             self.is_last = True
 
     def _miss(self, entry: Entry, started: float) -> None:
