@@ -191,12 +191,16 @@ def test_a_download_that_stays_cut_is_a_miss(
 
 
 def test_a_large_entry_streams_to_tools_that_wait_for_the_first_byte(
-    tool: httpx.Client, deployment: Deployment
+    tool: httpx.Client, running: Running, deployment: Deployment
 ) -> None:
     path = f"/gradle/{'a' * 32}"
     content = b"y" * 20_000_000
     deployment.artifacts[f"gradle-{'a' * 32}"] = content
     assert tool.get(path).content == content
+    deployment.cuts = 10
+    with pytest.raises(httpx.RemoteProtocolError):
+        tool.get(path)
+    assert (running.sidecar.cache.counts.hits, running.sidecar.cache.counts.misses) == (1, 1)
 
 
 def test_blobs_have_the_bytes_of_their_name(
