@@ -33,6 +33,10 @@ fuzz: $(READY) ## run many hostile requests: FUZZ_EXAMPLES=1000 to the handlers,
 console-proof: $(READY) ## page through 100,000 artifacts in the console's lists, and draw a year of data (about five minutes; needs chromium, node, npm and Java 17)
 	@ENGINE=dynamodb-local CONSOLE_ARTIFACTS=100000 .venv/bin/python -m pytest -s -n 0 -o faulthandler_timeout=0 tests/e2e/test_console_views.py -k "year_of_data or without_slowing" $(ARGS)
 
+.PHONY: sidecar-proof
+sidecar-proof: $(READY) $(COMPILERS) ## run `larder run` with real tools in every arrangement, and print a table (about 20 minutes; needs node, npm and gcc; more rows with root, faketime, gradle, bazel, cargo)
+	@.venv/bin/python -m tests.e2e.sidecar_table -n $(WORKERS) -o faulthandler_timeout=0 $(ARGS)
+
 .PHONY: sam-local
 sam-local: $(READY) $(SAM) ## run every event of events/ with `sam local invoke` on the build and a running `make serve` (needs Docker): ARGS="get_status" DATA=.larder
 	@.venv/bin/python -m tools.sam_local "$(DATA)" $(ARGS)

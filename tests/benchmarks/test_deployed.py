@@ -57,23 +57,24 @@ def _seconds(model: Model, start: int | None) -> float:
     return reply.elapsed.total_seconds()
 
 
-def restores(ours: float, container: float) -> Restores:
+def restores(ours: float, container: float, *, is_half: bool = False) -> Restores:
     seconds = {way: [ours] for way in SMALL} | {PEER_CONTAINER: [container], PEER_FUNCTION: [1.0]}
-    return Restores(
-        300, "small", "CI", False, seconds, dict.fromkeys(SMALL, 300) | {PEER_FUNCTION: 291}
-    )
+    restored = dict.fromkeys(SMALL, 300) | {PEER_FUNCTION: 291}
+    return Restores(300, "small", "CI", False, is_half, seconds, restored)
 
 
 def test_the_page_says_which_goals_are_met_and_who_did_not_restore_all() -> None:
     assert restores(0.8, 1.0).ratio(DIRECT, PEER_CONTAINER) == 0.8
     results = Results(
-        [restores(0.5, 1.0)],
+        [restores(0.5, 1.0), restores(0.6, 1.0, is_half=True)],
         checked=[Compared("far", 1.0, 1.2)],
         sizes=[Size(512, 380, 1.1)],
         morning=[Morning(DIRECT, 2.0, 3.0, 40)],
     )
     met = page(results, {}, rounds=(1, 0), seconds=60)
     assert "| small, direct, CI | peer, container | 0.50 | 0.65 | yes |" in met
+    assert "half a processor | peer, container | 0.60 | 0.5 | no |" in met
+    assert "| 300 small, CI | 0.60 | 0.60 (1.00) | 1.00 (0.60) |" in met
     assert "| real server, far | model, apart by | 0.20 | 0.15 | no |" in met
     assert "1.00, 291 restored" in met
     assert "| 512 MB | 380 ms | 1.10 s | $0.04 |" in met

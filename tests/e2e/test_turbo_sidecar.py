@@ -149,7 +149,7 @@ def test_a_build_succeeds_with_a_key_that_cannot_store(
     fresh_monorepo: Callable[..., Path],
     short_monorepo: Path,
 ) -> None:
-    token, said = "larder_" + "x" * 64, "Larder refuses the token (401)"
+    token, said = "larder_" + "x" * 64, "Larder: no cache: Larder refuses the token (401)\n"
     if permissions:
         team = ("--owned-by-team", "--team", local_cloud.team, "--name", "reader")
         created = local_cloud.larder("keys", "create", *team, "--permissions", permissions)

@@ -119,23 +119,10 @@ def _run(client: Client, monorepo: Path, *flags: str) -> subprocess.CompletedPro
 
 
 def _turbo(client: Client, monorepo: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """turbo gets only PATH from the caller's environment, so that it detects no CI and no configuration of a user."""
     return subprocess.run(
         [str(client.command), *arguments],
         cwd=monorepo,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(client.home),
-            "DO_NOT_TRACK": "1",
-            "TURBO_TELEMETRY_DISABLED": "1",
-            "TURBO_NO_UPDATE_NOTIFIER": "1",
-            "TURBO_REMOTE_CACHE_SIGNATURE_KEY": client.signature_key,
-            # Long, so that large artifacts do not become misses on a busy machine.
-            "TURBO_REMOTE_CACHE_TIMEOUT": "240",
-            "TURBO_REMOTE_CACHE_UPLOAD_TIMEOUT": "240",
-            **client.remote_cache,
-            **client.ci,
-        },
+        env=client.environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -156,6 +143,23 @@ class Client:
     preflight: bool = False
     signature_key: str = SIGNATURE_KEY
     ci: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Only PATH is from the caller's environment, so that turbo detects no CI and no configuration of a user."""
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "DO_NOT_TRACK": "1",
+            "TURBO_TELEMETRY_DISABLED": "1",
+            "TURBO_NO_UPDATE_NOTIFIER": "1",
+            "TURBO_REMOTE_CACHE_SIGNATURE_KEY": self.signature_key,
+            # Long, so that large artifacts do not become misses on a busy machine.
+            "TURBO_REMOTE_CACHE_TIMEOUT": "240",
+            "TURBO_REMOTE_CACHE_UPLOAD_TIMEOUT": "240",
+            **self.remote_cache,
+            **self.ci,
+        }
 
 
 @dataclass(frozen=True)

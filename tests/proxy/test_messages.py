@@ -8,7 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -84,6 +84,29 @@ def test_strangers_neither_stop_nor_swell_the_sidecar(
             # Nothing, as the time for a head is over, 400 for one that is too long, or 403.
             assert one.recv(100)[:12] in (b"", b"HTTP/1.1 400", b"HTTP/1.1 403")
         one.close()
+
+
+def test_a_tool_with_many_connections_gets_all_answers(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nx opens one for each task, and ends the build if one of them ends before its answer."""
+    monkeypatch.setattr("larder_proxy.server.SOON_SECONDS", 60)
+    listener = running.sidecar.listener
+    request = (
+        f"GET /gradle/ab HTTP/1.1\r\nHost: 127.0.0.1:{listener.port}\r\n"
+        f"Authorization: Bearer {listener.token}\r\n\r\n"
+    )
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", listener.port)))
+            for _ in range(MOST_CONNECTIONS + 40)
+        ]
+        # Several of the sidecar's looks for a connection to end.
+        time.sleep(0.2)
+        for one in opened:
+            one.sendall(request.encode())
+        for one in opened:
+            assert one.recv(1_000).startswith(b"HTTP/1.1 404")
 
 
 def test_a_tool_waits_while_the_system_has_no_thread(
@@ -273,7 +296,7 @@ def test_chunks_have_no_other_length() -> None:
 def test_an_address_without_a_host_is_not_this_computer() -> None:
     with closing(Pool({})) as pool:
         for url in ("", "/path", "http:///path"):
-            with pytest.raises(OSError, match="no host"):
+            with pytest.raises(ValueError, match="no address"):
                 pool.request("GET", url, {})
 
 

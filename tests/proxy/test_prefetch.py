@@ -223,23 +223,23 @@ def test_what_a_tool_waits_for_goes_first() -> None:
 def test_the_last_run_is_a_private_file_of_folder_team_and_command(tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path)}
     build = ["turbo", "run", "build"]
-    last = LastRun(environment, TARGET, tmp_path, build)
+    last = LastRun(environment, TARGET, str(tmp_path), build)
     assert last.read() == ([], FIRST)
     last.write(["b", "a", "b"], 40)
     assert last.read() == (["b", "a"], 40)
     (file,) = (tmp_path / ".cache" / "larder" / "turbo").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
     for other in (
-        LastRun(environment, Target(TARGET.url, team="other"), tmp_path, build),
-        LastRun(environment, TARGET, tmp_path / "x", build),
-        LastRun(environment, TARGET, tmp_path, [*build, "test"]),
+        LastRun(environment, Target(TARGET.url, team="other"), str(tmp_path), build),
+        LastRun(environment, TARGET, str(tmp_path / "x"), build),
+        LastRun(environment, TARGET, str(tmp_path), [*build, "test"]),
     ):
         assert other.read() == ([], FIRST)
     for damaged in ("damaged", "[]", '{"hashes": ["a"]}'):
         file.write_text(damaged)
         assert last.read() == ([], FIRST)
     for number in range(MOST_FILES + 5):
-        LastRun(environment, TARGET, tmp_path, [str(number)]).write(["a"], FIRST)
+        LastRun(environment, TARGET, str(tmp_path), [str(number)]).write(["a"], FIRST)
     assert len(list(file.parent.iterdir())) == MOST_FILES
 
 
@@ -248,26 +248,26 @@ def test_a_fresh_clone_has_no_own_artifacts(tmp_path: Path) -> None:
     folder = root / "packages" / "web"
     folder.mkdir(parents=True)
     # Without a repository, nobody knows where turbo keeps them.
-    assert may_have_own_artifacts(build, {}, folder)
+    assert may_have_own_artifacts(build, {}, str(folder))
     (root / ".git").mkdir()
     (root / "turbo.json").write_text("{}")
-    assert not may_have_own_artifacts(build, {}, folder)
-    assert may_have_own_artifacts([*build, "--cache-dir=/elsewhere"], {}, folder)
-    assert may_have_own_artifacts(build, {"TURBO_CACHE_DIR": "/elsewhere"}, folder)
+    assert not may_have_own_artifacts(build, {}, str(folder))
+    assert may_have_own_artifacts([*build, "--cache-dir=/elsewhere"], {}, str(folder))
+    assert may_have_own_artifacts(build, {"TURBO_CACHE_DIR": "/elsewhere"}, str(folder))
     for own in (".turbo/cache", "node_modules/.cache/turbo"):
         (root / own).mkdir(parents=True)
         # turbo makes it as soon as it starts.
-        assert not may_have_own_artifacts(build, {}, folder)
+        assert not may_have_own_artifacts(build, {}, str(folder))
         artifact = root / own / "08e4547d5347b63f.tar.zst"
         artifact.touch()
-        assert may_have_own_artifacts(build, {}, folder)
+        assert may_have_own_artifacts(build, {}, str(folder))
         artifact.unlink()
     (root / "turbo.json").write_text('{"cacheDir": "elsewhere"}')
-    assert may_have_own_artifacts(build, {}, folder)
+    assert may_have_own_artifacts(build, {}, str(folder))
     (root / "turbo.json").unlink()
     (root / ".git").rmdir()
     (root / ".git").write_text("gitdir: /first/.git/worktrees/clone")
-    assert may_have_own_artifacts(build, {}, folder)
+    assert may_have_own_artifacts(build, {}, str(folder))
 
 
 def test_a_dry_run_is_of_turbo_run_only(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_a_dry_run_is_of_turbo_run_only(tmp_path: Path) -> None:
         "make": None,
     }
     for command, wanted in commands.items():
-        found = dry_run(command.split(), environment, tmp_path / "packages")
+        found = dry_run(command.split(), environment, str(tmp_path / "packages"))
         assert found == (None if wanted is None else [own, *wanted.split()]), command
 
 
@@ -304,15 +304,15 @@ def test_files_of_another_user_in_a_folder_above_are_not_used(tmp_path: Path) ->
     build, environment = ["npx", "turbo", "build"], {"PATH": "/bin", "HOME": str(clone)}
 
     assert Settings(str(clone), environment).api == "https://mallory.example"
-    assert dry_run(build, environment, clone) is not None
+    assert dry_run(build, environment, str(clone)) is not None
     os.chown(settings, 1, 1)
     os.chown(program, 1, 1)
-    assert dry_run(build, environment, clone) is None
+    assert dry_run(build, environment, str(clone)) is None
     assert Settings(str(clone), environment).api is None
     # A container of root has the files of the one who started it.
     os.chown(clone, 1, 1)
     assert Settings(str(clone), environment).api == "https://mallory.example"
-    assert dry_run(build, environment, clone) is not None
+    assert dry_run(build, environment, str(clone)) is not None
 
 
 def test_a_dry_run_names_what_turbo_lacks_and_gets_no_token(tmp_path: Path) -> None:
@@ -324,6 +324,6 @@ def test_a_dry_run_names_what_turbo_lacks_and_gets_no_token(tmp_path: Path) -> N
     program.chmod(0o755)
     secret = {"TURBO_TOKEN": "secret", "LARDER_TOKEN": "secret"}
     environment = {"PATH": "/usr/bin:/bin", "TURBO_TEAM": "acme", **secret}
-    assert listed([str(program)], environment, tmp_path) == ["b"]
-    assert listed(["/bin/false"], environment, tmp_path) == []
-    assert listed(["/not/there"], environment, tmp_path) == []
+    assert listed([str(program)], environment, str(tmp_path)) == ["b"]
+    assert listed(["/bin/false"], environment, str(tmp_path)) == []
+    assert listed(["/not/there"], environment, str(tmp_path)) == []

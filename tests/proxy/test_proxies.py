@@ -2,9 +2,9 @@
 
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
 
 import pytest
+from larder_proxy.address import Address
 from larder_proxy.connections import Pool
 from larder_proxy.proxies import proxy_for
 from larder_proxy.spool import Body
@@ -16,8 +16,8 @@ from .deployment import KEY, Deployment
 PROXY = "http://proxy.corp:3128"
 
 
-def address(scheme: str, host: str) -> SplitResult:
-    return urlsplit(f"{scheme}://{f'[{host}]' if ':' in host else host}/v8/artifacts")
+def address(scheme: str, host: str) -> Address:
+    return Address(f"{scheme}://{f'[{host}]' if ':' in host else host}/v8/artifacts")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_a_run_of_nx(tmp_path: Path) -> None:
         nx_task("b", "local-cache-hit"),
         nx_task("c", "cache-miss", 1),
     )
-    (report,) = new_reports(tmp_path, {}, 0, [])
+    (report,) = new_reports(str(tmp_path), {}, 0, [])
     times = {"startTime": AT_MS, "endTime": AT_MS + 765}
     assert report["execution"] == {**times, "exitCode": 1}
     assert [(one["package"], one["task"], one["cache"]) for one in report["tasks"]] == [
@@ -88,7 +88,7 @@ def test_a_run_of_moon(tmp_path: Path) -> None:
         moon_action("d:build", "passed"),
         moon_action("e:build", "skipped", startedAt=None, finishedAt=None),
     )
-    (report,) = new_reports(tmp_path, {}, 0, [])
+    (report,) = new_reports(str(tmp_path), {}, 0, [])
     times = {"startTime": AT_MS, "endTime": AT_MS + 765}
     assert report["client"] == "moon"
     assert report["execution"] == {**times, "exitCode": 1}
@@ -116,7 +116,7 @@ def test_a_run_of_turbo_has_only_what_larder_reads(tmp_path: Path) -> None:
     ran = {**times, "command": "secret"}
     scm = {"sha": "a", "branch": None}
     file.write_text(json.dumps({**document, "execution": ran, "scm": scm, "tasks": [task]}))
-    (report,) = new_reports(tmp_path, {}, 0, [])
+    (report,) = new_reports(str(tmp_path), {}, 0, [])
     assert report == {
         "id": "x", "turboVersion": "2.11.11", "execution": times, "scm": {"sha": "a"},
         "tasks": [{
@@ -130,20 +130,20 @@ def test_a_build_in_a_folder_of_the_repository_is_reported(tmp_path: Path) -> No
     folder = tmp_path / "packages" / "web"
     folder.mkdir(parents=True)
     write_nx(tmp_path, nx_task("a", "cache-miss"))
-    assert len(new_reports(folder, {}, 0, [])) == 1
+    assert len(new_reports(str(folder), {}, 0, [])) == 1
     elsewhere = tmp_path.parent
     for build in (["turbo", "--cwd", str(folder)], ["turbo", f"--cwd={tmp_path.name}"]):
-        assert len(new_reports(elsewhere, {}, 0, build)) == 1
-    assert new_reports(elsewhere, {}, 0, ["turbo"]) == []
+        assert len(new_reports(str(elsewhere), {}, 0, build)) == 1
+    assert new_reports(str(elsewhere), {}, 0, ["turbo"]) == []
 
 
 def test_only_new_and_whole_files_are_reported(tmp_path: Path) -> None:
     file = write_nx(tmp_path, nx_task("a", "cache-miss"))
-    assert new_reports(tmp_path, {}, time.time() + 60, []) == []
+    assert new_reports(str(tmp_path), {}, time.time() + 60, []) == []
     for damaged in ("{", "[]", "{}", '{"run": {}, "tasks": [1]}', "[" * 200_000):
         file.write_text(damaged)
-        assert new_reports(tmp_path, {}, 0, []) == []
-    assert new_reports(tmp_path / "not-there", {}, 0, []) == []
+        assert new_reports(str(tmp_path), {}, 0, []) == []
+    assert new_reports(str(tmp_path / "not-there"), {}, 0, []) == []
 
 
 def test_files_of_turbo_without_hashes_and_those_that_are_gone_are_left_out(tmp_path: Path) -> None:
@@ -153,4 +153,4 @@ def test_files_of_turbo_without_hashes_and_those_that_are_gone_are_left_out(tmp_
     task = {"package": "web", "task": "build", "cache": {}}
     run = {"id": "r", "execution": {}, "tasks": [task]}
     (runs / "no-hash.json").write_text(json.dumps(run))
-    assert new_reports(tmp_path, {}, 0, []) == []
+    assert new_reports(str(tmp_path), {}, 0, []) == []

@@ -191,12 +191,16 @@ def test_a_download_that_stays_cut_is_a_miss(
 
 
 def test_a_large_entry_streams_to_tools_that_wait_for_the_first_byte(
-    tool: httpx.Client, deployment: Deployment
+    tool: httpx.Client, running: Running, deployment: Deployment
 ) -> None:
     path = f"/gradle/{'a' * 32}"
     content = b"y" * 20_000_000
     deployment.artifacts[f"gradle-{'a' * 32}"] = content
     assert tool.get(path).content == content
+    deployment.cuts = 10
+    with pytest.raises(httpx.RemoteProtocolError):
+        tool.get(path)
+    assert (running.sidecar.cache.counts.hits, running.sidecar.cache.counts.misses) == (1, 1)
 
 
 def test_blobs_have_the_bytes_of_their_name(
@@ -307,6 +311,21 @@ def test_an_upload_without_room_goes_through_while_the_tool_waits(
     ]
 
 
+@pytest.mark.parametrize("running", [10], indirect=True)
+def test_an_upload_without_room_does_not_pass_an_older_one_of_its_entry(
+    tool: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    """The older one would replace it later."""
+    deployment.failing["PUT"], deployment.retry_after = [(503, "x")], "2"
+    tool.put("/gradle/ab", content=b"older")
+    while not deployment.sent("PUT"):
+        time.sleep(0.01)
+    tool.put("/gradle/ab", content=b"newer" * 20_000)
+    running.uploaded()
+    assert deployment.artifacts == {"gradle-ab": b"older"}
+    assert running.sidecar.cache.counts.not_stored == {"no room for more entries": 1}
+
+
 def test_a_full_disk_is_no_room(
     tool: httpx.Client,
     running: Running,
@@ -319,6 +338,17 @@ def test_a_full_disk_is_no_room(
     assert tool.get("/gradle/ab").content == b"x" * 100_000
     assert len(running.lines) == 1
     assert running.lines[0].startswith("no room in TMPDIR (")
+
+
+def test_busy_answers_to_uploads_without_room_do_not_turn_the_cache_off(
+    tool: httpx.Client, deployment: Deployment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """These uploads have no second try."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    deployment.failing["PUT"] = [(503, "unavailable")] * 5
+    for _ in range(6):
+        tool.put("/gradle/ab", content=b"x" * 100_000)
+    assert tool.get("/gradle/ab").content == b"x" * 100_000
 
 
 @pytest.mark.parametrize("sizes", [(30_000, 70_000), (100_000,), (30_000, 100_000, 100_000)])
@@ -445,8 +475,8 @@ def test_a_late_answer_gives_its_room_back(
     deployment: Deployment,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    late = [one._replace(seconds=0) if one.name == "ccache" else one for one in CLIENTS]
-    monkeypatch.setattr("larder_proxy.clients.CLIENTS", late)
+    (ccache,) = [one for one in CLIENTS if one.name == "ccache"]
+    monkeypatch.setattr(ccache, "seconds", 0)
     deployment.artifacts = {"ccache-abcdef0123": b"x" * 200_000, "gradle-ab": b"x" * 200_000}
     assert tool.get("/ccache/ab/cdef0123").status_code == 404
     assert tool.get("/gradle/ab").status_code == 200

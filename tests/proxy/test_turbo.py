@@ -112,8 +112,8 @@ def test_the_status_is_asked_for_as_soon_as_turbo_starts(
     if is_failing:
         deployment.failing["GET"] = [(500, "internal")] * 2
     environment = variables(deployment, tmp_path)
-    running.sidecar.expect(["make", "build"], environment, tmp_path)
-    running.sidecar.expect([str(program), "run", "build"], environment, tmp_path)
+    running.sidecar.expect(["make", "build"], environment, str(tmp_path))
+    running.sidecar.expect([str(program), "run", "build"], environment, str(tmp_path))
     running.until(lambda: len(deployment.sent("GET")) == 1 + is_failing)
     status = "enabled" if is_failing else "over_limit"
     assert turbo.get("/v8/artifacts/status?slug=acme").json() == {"status": status}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from tools.benchmarks.deployed.restorer import (
@@ -16,6 +17,7 @@ from tools.benchmarks.deployed.restorer import (
     PREFLIGHT,
     SIDECAR,
     Restorer,
+    half_a_processor,
 )
 from tools.benchmarks.paths import CI, FAR, LAPTOP, Latencies
 from tools.benchmarks.paths import Path as Route
@@ -24,6 +26,8 @@ _PEERS = (PEER_FUNCTION, PEER_CONTAINER)
 SMALL = (OWN, DIRECT, PREFLIGHT, SIDECAR, *_PEERS)
 MIXED = (OWN, DIRECT, PREFLIGHT, EDGE, SIDECAR, *_PEERS)
 AFTER_IDLE = (DIRECT, PREFLIGHT, SIDECAR, *_PEERS)
+HALF = (DIRECT, SIDECAR, PEER_CONTAINER)
+"""Of half a processor."""
 PATHS = (CI, LAPTOP, FAR)
 WARM = Latencies()
 
@@ -42,11 +46,14 @@ class Restores:
     mix: str
     path: str
     after_idle: bool
+    is_half: bool
     seconds: Mapping[str, Sequence[float]]
     restored: Mapping[str, int]
 
     @property
     def ways(self) -> tuple[str, ...]:
+        if self.is_half:
+            return HALF
         if self.after_idle:
             return AFTER_IDLE
         return SMALL if self.mix == "small" else MIXED
@@ -67,17 +74,22 @@ class Restores:
 
 
 def measure(restorer: Restorer, *, rounds: int, say: Say) -> list[Restores]:
-    """Restores of one repository: warm over each path and, of small artifacts, after idle over the first two."""
-    is_small = restorer.mix == "small"
-    cases = [(path, False) for path in PATHS] + [(path, True) for path in PATHS[:2] if is_small]
-    return [_case(restorer, path, is_idle, rounds, say) for path, is_idle in cases]
+    """Restores of one repository: warm over each path and, of small artifacts, after idle and with half a processor."""
+    cases = [(path, False, False) for path in PATHS]
+    if restorer.mix == "small":
+        cases += [(CI, True, False), (LAPTOP, True, False), (CI, False, True)]
+    return [_case(restorer, *case, rounds, say) for case in cases]
 
 
-def _case(restorer: Restorer, path: Route, after_idle: bool, rounds: int, say: Say) -> Restores:
+def _case(
+    restorer: Restorer, path: Route, after_idle: bool, is_half: bool, rounds: int, say: Say
+) -> Restores:
     seconds: dict[str, list[float]] = defaultdict(list)
     restored: dict[str, int] = {}
     latencies = STARTS if after_idle else WARM
-    case = Restores(restorer.packages, restorer.mix, path.name, after_idle, seconds, restored)
+    case = Restores(
+        restorer.packages, restorer.mix, path.name, after_idle, is_half, seconds, restored
+    )
     for number in range(rounds):
         for way in case.ways:
             if way == PEER_FUNCTION and restorer.mix == "mixed" and number > 0:
@@ -86,11 +98,13 @@ def _case(restorer: Restorer, path: Route, after_idle: bool, rounds: int, say: S
             if way == OWN:
                 restorer.fill()
             restorer.model.set(path, latencies, seed=number)
-            took = restorer.restore(way)
+            with half_a_processor() if is_half else nullcontext():
+                took = restorer.restore(way)
             seconds[way].append(took.seconds)
             restored[way] = min(took.packages, restored.get(way, took.packages))
+    kind = ", after idle" * after_idle + ", half a processor" * is_half
     say(
-        f"{restorer.packages} {restorer.mix}, {path.name}{', after idle' * after_idle}: "
+        f"{restorer.packages} {restorer.mix}, {path.name}{kind}: "
         + ", ".join(f"{way} {case.median(way):.2f}" for way in case.ways)
     )
     return case

@@ -15,7 +15,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
-from larder_proxy.connections import LIMITS, Pool
+from larder_proxy.connections import Limits, Pool
 
 TIMEOUT_S = 30.0
 """The gateway's own limit."""
@@ -173,7 +173,7 @@ class _Connection(HTTPConnection):
 @lru_cache(maxsize=4)
 def _pool(environment: frozenset[tuple[str, str]], timeout_s: float) -> Pool:
     """One for each environment, because reading the certificates takes 20 ms."""
-    return Pool(dict(environment), LIMITS._replace(connect=timeout_s))
+    return Pool(dict(environment), Limits(connect=timeout_s))
 
 
 def _target(address: SplitResult) -> str:

@@ -8,6 +8,7 @@ listener.py     where the tools find a sidecar
 spool.py        bodies on their way
 messages.py     HTTP/1.1, as tools and Larder speak it
 connections.py  kept connections, and the certificates of companies
+address.py      the parts of an address
 proxies.py      which requests take a proxy
 tls.py          TLS inside the TLS of a proxy
 upstream.py     the requests to Larder and its storage, with retries

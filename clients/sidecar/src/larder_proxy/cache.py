@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import queue
 import threading
 import time
 import zlib
-from collections import Counter
-from collections.abc import Mapping
-from typing import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
 
 from larder_proxy import turbo
 from larder_proxy.clients import Entry
@@ -73,7 +71,7 @@ class Cache:
         self.saved_ms: dict[str, int] = {}
         """How long the tasks of hits took when they were built, by hash. Without those of unknown times."""
         self._lock = threading.Lock()
-        self._queue: queue.Queue[Entry | None] = queue.Queue()
+        self._queue: deque[Entry] = deque()
         self._events: list[dict[str, object]] = []
         self._sending: list[threading.Thread] = []
         self._session = ""
@@ -143,7 +141,12 @@ class Cache:
 
     def miss(self, entry: Entry, asked_at: float) -> None:
         """Count a miss. `asked_at` is the time (time.monotonic) of the lookup."""
-        if self.memory.miss(entry.key, asked_at) and entry.is_lookup:
+        if self.memory.miss(entry.key, asked_at):
+            self.count_miss(entry)
+
+    def count_miss(self, entry: Entry) -> None:
+        """Count a miss that is not remembered, such as a download that was cut while the tool read it."""
+        if entry.is_lookup:
             self.counts.add(misses=1)
             self._note("MISS", entry)
 
@@ -163,16 +166,13 @@ class Cache:
             ms = round((time.monotonic() - missed_at) * 1_000)
             headers = {_DURATION: str(ms), **headers}
         if self.memory.upload(entry.key, Upload(body, headers)):
-            self._queue.put(entry)
             with self._lock:
+                self._queue.append(entry)
                 is_more = self._uploaders < UPLOADERS
                 self._uploaders += is_more
             if is_more and in_background(self._upload_each) is None:
-                with self._lock:
-                    self._uploaders -= 1
-                    is_alone = not self._uploaders
-                if is_alone:
-                    self._upload(self._queue.get())
+                # The tool waits.
+                self._upload_each()
         return True
 
     def store_through(
@@ -180,7 +180,11 @@ class Cache:
     ) -> bool:
         """Upload a body that has no room while the tool waits. False if that is not possible, or fails."""
         self._upstream.say_once("room", f"{full}: the build waits for uploads")
-        if size is None or entry.digest is not None:
+        older = self.memory.uploading(entry.key)
+        if older is not None:
+            # It would replace this one later.
+            older.body.close()
+        if size is None or entry.digest is not None or older is not None:
             self.counts.drop(str(full))
             return False
         self.memory.forget(entry.key)
@@ -196,13 +200,18 @@ class Cache:
             self.counts.add(stored=1, stored_bytes=size)
 
     def _upload_each(self) -> None:
-        for entry in iter(self._queue.get, None):
+        while True:
+            with self._lock:
+                if not self._queue:
+                    self._uploaders -= 1
+                    return
+                entry = self._queue.popleft()
             self._upload(entry)
 
-    def _upload(self, entry: Entry | None) -> None:
+    def _upload(self, entry: Entry) -> None:
         """Upload an entry, and what replaces it meanwhile."""
-        upload = entry and self.memory.uploading(entry.key)
-        while entry is not None and upload is not None:
+        upload = self.memory.uploading(entry.key)
+        while upload is not None:
             try:
                 reason = self._upstream.store(entry.hash, upload.body, upload.headers, entry.query)
             except OSError as error:
@@ -226,8 +235,6 @@ class Cache:
         is_done = not self.is_uploading
         if not is_done:
             self.counts.drop("no time left", self.memory.uploads)
-        for _ in range(self._uploaders):
-            self._queue.put(None)
         self._send_events()
         with self._lock:
             sending = list(self._sending)

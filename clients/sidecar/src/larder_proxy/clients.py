@@ -4,37 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 _NAME = r"[A-Za-z0-9_-]{1,128}"
 """A hash that Larder accepts."""
 
 
-class Client(NamedTuple):
+class Client:
     """A build tool. `stored` is the status of an accepted upload, and `dropped` of one that nothing will keep.
 
     An answer streams from `streams_from` bytes on. A tool that a cut answer would break gets each body whole.
     `seconds` is how long the tool waits for an answer. `times_tasks` is whether the time from a miss to the upload of
     the same entry is that of the task. It is not if the tool looks all tasks up first, or has several entries for one.
+    With `checks_gzip`, a damaged entry of gzip is a miss, because it would end the build. `variables` are those that
+    `larder run` sets: `{url}`, `{host}`, `{port}`, `{token}` and `{free_port}` are replaced. People call it `tool`.
     """
 
-    name: str
-    paths: tuple[str, ...]
-    stored: int = 200
-    dropped: int = 200
-    streams_from: int | None = 16_000_000
-    seconds: float = 45
-    times_tasks: bool = False
-    is_content_addressed: bool = False
-    checks_gzip: bool = False
-    """Whether a damaged entry of gzip is a miss, because it would end the build."""
-    variables: Mapping[str, str] = {}
-    """What `larder run` sets. `{url}`, `{host}`, `{port}`, `{token}` and `{free_port}` are replaced."""
-
-    @property
-    def tool(self) -> str:
-        """What people call it."""
-        return self.name.partition("-")[0]
+    def __init__(
+        self,
+        name: str,
+        paths: tuple[str, ...] = (),
+        *,
+        stored: int = 200,
+        dropped: int = 200,
+        streams_from: int | None = 16_000_000,
+        seconds: float = 45,
+        times_tasks: bool = False,
+        is_content_addressed: bool = False,
+        checks_gzip: bool = False,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name, self.tool, self.paths = name, name.partition("-")[0], paths
+        self.stored, self.dropped = stored, dropped
+        self.streams_from, self.seconds, self.times_tasks = streams_from, seconds, times_tasks
+        self.is_content_addressed, self.checks_gzip = is_content_addressed, checks_gzip
+        self.variables = variables or {}
 
 
 CLIENTS: list[Client] = [
@@ -99,25 +102,19 @@ TOOLS = sorted({client.tool for client in CLIENTS})
 _PLAIN = r"/plain/([a-z][a-z0-9-]{0,30})/([^/]+)"
 
 
-class Entry(NamedTuple):
+class Entry:
     """An entry of a tool's cache. `hash` is its name in Larder, and `digest` the SHA-256 that its bytes must have.
 
     `query` names the team, `""` for that of the sidecar.
     """
 
-    client: Client
-    hash: str
-    digest: str | None = None
-    query: str = ""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.hash, self.query
-
-    @property
-    def is_lookup(self) -> bool:
+    def __init__(
+        self, client: Client, hash: str, digest: str | None = None, query: str = ""
+    ) -> None:
+        self.client, self.hash, self.digest, self.query = client, hash, digest, query
+        self.key = hash, query
+        self.is_lookup = not client.is_content_addressed
         """Whether the tool counts it as a hit or a miss. Files that a result names belong to the result."""
-        return not self.client.is_content_addressed
 
 
 def find_entry(path: str) -> Entry | None:
@@ -132,7 +129,7 @@ def find_entry(path: str) -> Entry | None:
                 return Entry(client, hash_of(client.name, key), digest)
     match = re.fullmatch(_PLAIN, path)
     if match:
-        return Entry(Client(match[1], ()), hash_of(match[1], match[2]))
+        return Entry(Client(match[1]), hash_of(match[1], match[2]))
     return None
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
 
 from larder_proxy.run import WAIT_SECONDS, run
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from typing import NoReturn
 
     from larder_proxy import process
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import io
 import math
 import re
@@ -13,15 +13,17 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, cast
-from urllib.parse import SplitResult, unquote, urlsplit
 
-from larder_proxy.messages import Lines, Malformed, Raw, Sent, body_of, head, limit, read_head
-from larder_proxy.proxies import port_of, proxy_for
+from larder_proxy.address import Address
+from larder_proxy.messages import Malformed, Raw, Sent, body_of, head, limit, read_head
+from larder_proxy.proxies import proxy_for
 from larder_proxy.spool import Body
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
+
+    from larder_proxy.messages import Lines
 
 IDLE_SECONDS = 3
 """A connection that was idle for longer may be closed at the other end, which only the next request would notice."""
@@ -37,21 +39,24 @@ _NO_TARGET = re.compile(r"[^!-~]")
 _UNTIL_CLOSED = sys.maxsize
 
 
-class Limits(NamedTuple):
+class Limits:
     """How long the network may take, in seconds. What takes longer fails, and is not tried again.
 
     So a build waits for a download that hangs for `answer` and one `silence` at most, and for an upload for `connect`
     and `upload`.
     """
 
-    connect: float = 5
-    """Until a connection is open, with its proxy and TLS."""
-    answer: float = 20
-    """Until an answer begins, with all tries and redirects."""
-    silence: float = 8
-    """Without a byte. ccache gives up after ten, and would ask for the next entry before anyone knows."""
-    upload: float = 20
-    """The same in uploads: storage answers when it has kept all bytes."""
+    def __init__(
+        self, connect: float = 5, answer: float = 20, silence: float = 8, upload: float = 20
+    ) -> None:
+        self.connect = connect
+        """Until a connection is open, with its proxy and TLS."""
+        self.answer = answer
+        """Until an answer begins, with all tries and redirects."""
+        self.silence = silence
+        """Without a byte. ccache gives up after ten, and would ask for the next entry before anyone knows."""
+        self.upload = upload
+        """The same in uploads: storage answers when it has kept all bytes."""
 
 
 LIMITS = Limits()
@@ -161,51 +166,46 @@ class Pool:
 
         A kept connection that has died is replaced once. Raises OSError or ValueError, and socket.timeout for a limit.
         """
-        parts = urlsplit(url)
-        origin = _origin(parts)
-        kept = self._take(origin) if body is None or body.is_whole else None
+        to = Address(url)
+        kept = self._take(to.origin) if body is None or body.is_whole else None
         if kept is not None:
             try:
-                return self._send(kept, origin, parts, method, headers, body, until)
+                return self._send(kept, to, method, headers, body, until)
             except socket.timeout:
                 raise
             except OSError:
                 pass
-        connection = Connection(self._open(parts, until))
-        return self._send(connection, origin, parts, method, headers, body, until)
+        connection = Connection(self._open(to, until))
+        return self._send(connection, to, method, headers, body, until)
 
     def connect(self, url: str) -> None:
         """Open a connection for a request that is about to come. Raises OSError or ValueError."""
-        parts = urlsplit(url)
-        self.keep(_origin(parts), Connection(self._open(parts, math.inf)))
+        to = Address(url)
+        self.keep(to.origin, Connection(self._open(to, math.inf)))
 
     def open(self, url: str) -> socket.socket:
         """A connection of the caller's own, which is not kept. Raises OSError or ValueError."""
-        return self._open(urlsplit(url), math.inf)
+        return self._open(Address(url), math.inf)
 
     def _send(
         self,
         connection: Connection,
-        origin: str,
-        parts: SplitResult,
+        to: Address,
         method: str,
         headers: Mapping[str, str],
         body: Body | None,
         until: float,
     ) -> Reply:
-        target = parts.path or "/"
-        if parts.query:
-            target += f"?{parts.query}"
-        sent = {"Host": parts.netloc.rpartition("@")[2], **headers}
+        sent = {"Host": to.name, **headers}
         if body is not None:
             sent["Content-Length"] = str(body.size)
         try:
-            if _NO_TARGET.search(target):
+            if _NO_TARGET.search(to.target):
                 raise Malformed("the address has characters that no address has")
             sock = connection.sock
             silence = self.limits.upload if method == "PUT" else self.limits.silence
             limit(sock, min(silence, until - time.monotonic()))
-            start = head(f"{method} {target} HTTP/1.1", sent)
+            start = head(f"{method} {to.target} HTTP/1.1", sent)
             # Small bodies share a packet with their head.
             blocks = iter(()) if body is None else body.blocks()
             sock.sendall(start + next(blocks, b""))
@@ -223,7 +223,7 @@ class Pool:
         except BaseException:
             connection.close()
             raise
-        return Reply(self, origin, connection, status, found, answer)
+        return Reply(self, to.origin, connection, status, found, answer)
 
     def _take(self, origin: str) -> Connection | None:
         with self._lock:
@@ -243,19 +243,13 @@ class Pool:
                 return
         connection.close()
 
-    def _open(self, parts: SplitResult, until: float) -> socket.socket:
+    def _open(self, to: Address, until: float) -> socket.socket:
         until = min(until, time.monotonic() + self.limits.connect)
-        host, is_tls = parts.hostname or "", parts.scheme == "https"
-        if not host:
-            # The system would take this computer.
-            raise Malformed("the address has no host")
-        port = port_of(parts)
         # Plain HTTP is for loopback and private networks.
-        if not is_tls:
-            return _connected(host, port, until)
-        proxy = proxy_for(self._environment, parts)
-        sock = self._tunnel(proxy, host, port, until) if proxy else _connected(host, port, until)
-        return self._encrypted(sock, host, until)
+        is_tls = to.scheme == "https"
+        proxy = proxy_for(self._environment, to) if is_tls else ""
+        sock = self._tunnel(proxy, to, until) if proxy else _connected(to, until)
+        return self._encrypted(sock, to.host, until) if is_tls else sock
 
     def _encrypted(self, sock: socket.socket, host: str, until: float) -> socket.socket:
         """TLS on a connection, which is closed if that fails."""
@@ -266,17 +260,16 @@ class Pool:
                 return context.wrap_socket(sock, server_hostname=host)
             from larder_proxy.tls import Inner
 
-            return cast("socket.socket", Inner(sock, context, host))
+            return Inner(sock, context, host)  # type: ignore[return-value]
         except BaseException:
             sock.close()
             raise
 
-    def _tunnel(self, proxy: str, host: str, port: int, until: float) -> socket.socket:
+    def _tunnel(self, proxy: str, to: Address, until: float) -> socket.socket:
         """A connection through a proxy. Its errors name HTTPS_PROXY."""
         try:
-            return self._through(
-                proxy, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", until
-            )
+            host = f"[{to.host}]" if ":" in to.host else to.host
+            return self._through(proxy, f"{host}:{to.port}", until)
         except (OSError, Malformed) as error:
             if getattr(error, "reason", "") == "WRONG_VERSION_NUMBER":
                 raise Malformed(
@@ -288,11 +281,10 @@ class Pool:
             raise type(error)(*before, f"{text} (HTTPS_PROXY)") from error
 
     def _through(self, proxy: str, name: str, until: float) -> socket.socket:
-        by = urlsplit(proxy if "//" in proxy else f"//{proxy}")
-        is_tls, own = by.scheme == "https", by.hostname or ""
-        sock = _connected(own, port_of(by), until)
-        if is_tls:
-            sock = self._encrypted(sock, own, until)
+        by = Address(proxy if "//" in proxy else f"//{proxy}")
+        sock = _connected(by, until)
+        if by.scheme == "https":
+            sock = self._encrypted(sock, by.host, until)
         try:
             limit(sock, until - time.monotonic())
             sock.sendall(head(f"CONNECT {name} HTTP/1.1", {"Host": name, **_proxy_headers(by)}))
@@ -331,20 +323,16 @@ class Pool:
             self._idle.clear()
 
 
-def _origin(parts: SplitResult) -> str:
-    return f"{parts.scheme}://{parts.netloc}"
-
-
-def _connected(host: str, port: int, until: float) -> socket.socket:
+def _connected(to: Address, until: float) -> socket.socket:
     """A connection to the first address of a host that answers. All of them share the time."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found = socket.getaddrinfo(to.host, to.port, type=socket.SOCK_STREAM)
     addresses = [str(one[4][0]) for one in found]
     while True:
         seconds = (until - time.monotonic()) / len(addresses)
         if seconds <= 0:
             raise socket.timeout("no connection in time")
         try:
-            sock = socket.create_connection((addresses.pop(0), port), seconds)
+            sock = socket.create_connection((addresses.pop(0), to.port), seconds)
         except OSError:
             if not addresses:
                 raise
@@ -366,8 +354,11 @@ def _read_status(file: Lines) -> tuple[int, dict[str, str]]:
             return int(match[1]), {**kept, **headers}
 
 
-def _proxy_headers(proxy: SplitResult) -> dict[str, str]:
-    if proxy.username is None:
+def _proxy_headers(proxy: Address) -> dict[str, str]:
+    if not proxy.user:
         return {}
-    pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return {"Proxy-Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    from urllib.parse import unquote
+
+    name, _, password = proxy.user.partition(":")
+    pair = f"{unquote(name)}:{unquote(password)}".encode()
+    return {"Proxy-Authorization": f"Basic {binascii.b2a_base64(pair, newline=False).decode()}"}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-import subprocess
 import threading
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from collections.abc import Callable, Mapping
 
+from larder_proxy.address import Address, encoded
 from larder_proxy.spool import Body
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from larder_proxy.connections import Pool, Reply
     from larder_proxy.settings import Settings
 
@@ -33,29 +33,25 @@ class NoCredential(Exception):
     """There is no token. The message says why, and what to do."""
 
 
-class Target(NamedTuple):
-    """The deployment and the team. `url` has no slash at its end. Both names of the team can be empty."""
+class Target:
+    """The deployment and the team. `url` has no slash at its end. Both names of the team can be empty.
 
-    url: str
-    team: str = ""
-    team_id: str = ""
-    is_sidecar: bool = False
-    """Whether it is the sidecar of a build around this one, which takes every size."""
+    `is_sidecar` is whether it is the sidecar of a build around this one, which takes every size.
+    """
 
-    @property
-    def query(self) -> str:
-        named = {"teamId": self.team_id, "slug": self.team}
-        known = {name: value for name, value in named.items() if value}
-        # Variables can have bytes that are no text.
-        return urlencode(known, errors="replace")
+    def __init__(
+        self, url: str, team: str = "", team_id: str = "", *, is_sidecar: bool = False
+    ) -> None:
+        self.url, self.team, self.team_id, self.is_sidecar = url, team, team_id, is_sidecar
+        named = {"teamId": team_id, "slug": team}
+        self.query = "&".join(f"{name}={encoded(value)}" for name, value in named.items() if value)
 
 
-class Token(NamedTuple):
+class Token:
     """`ends_at` is the time (time.monotonic) of its end, None if the sidecar does not renew it."""
 
-    text: str
-    lives_from: float
-    ends_at: float | None = None
+    def __init__(self, text: str, lives_from: float, ends_at: float | None = None) -> None:
+        self.text, self.lives_from, self.ends_at = text, lives_from, ends_at
 
     @property
     def is_due(self) -> bool:
@@ -72,11 +68,15 @@ def read_target(settings: Settings) -> Target:
             "TURBO_API must be the address of Larder, such as https://cache.example.com"
         )
     if not settings.gives_token:
+        import shlex
+
         raise NoCredential(
             f"only {settings.value('apiUrl').where} names {url}. If it is your cache: larder accept {shlex.quote(url)}"
         )
     is_sidecar = url == settings.environment.get("LARDER_PROXY")
-    return Target(url, settings.team.get("slug", ""), settings.team.get("teamId", ""), is_sidecar)
+    return Target(
+        url, settings.team.get("slug", ""), settings.team.get("teamId", ""), is_sidecar=is_sidecar
+    )
 
 
 class Credentials:
@@ -118,7 +118,7 @@ class Credentials:
                     # The old one may work for a while. A request later in the rest of its life tries again.
                     if time.monotonic() > (self._token.ends_at or 0):
                         raise
-                    self._token = self._token._replace(lives_from=time.monotonic())
+                    self._token.lives_from = time.monotonic()
             return self._token.text
 
     def revoke(self) -> None:
@@ -157,13 +157,19 @@ class Credentials:
         return None
 
     def _by_command(self, until: float) -> str:
-        done = subprocess.run(
-            shlex.split(self._command or ""),
-            stdout=subprocess.PIPE,
-            timeout=until - time.monotonic(),
-            check=False,
-            env=dict(self._environment),
-        )
+        import shlex
+        import subprocess
+
+        try:
+            done = subprocess.run(
+                shlex.split(self._command or ""),
+                stdout=subprocess.PIPE,
+                timeout=until - time.monotonic(),
+                check=False,
+                env=dict(self._environment),
+            )
+        except subprocess.SubprocessError as error:
+            raise OSError(str(error)) from error
         if done.returncode != 0:
             raise NoCredential(f"the command for the id token ended with {done.returncode}")
         return done.stdout.decode(errors="replace").strip()
@@ -173,7 +179,7 @@ class Credentials:
         joined = "&" if "?" in url else "?"
         secret = self._environment.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "")
         headers = {"Authorization": f"bearer {secret}"}
-        audience = quote(self._target.url, safe="")
+        audience = encoded(self._target.url)
         asked = f"{url}{joined}audience={audience}"
         reply = self._pool.request("GET", asked, headers, until=until)
         return str(_object(reply.read(_MOST_JSON)).get("value") or "")
@@ -194,7 +200,7 @@ class Credentials:
                 asked = time.monotonic()
                 reply = self._post("/login/oauth/token", self._exchange_form(id_token), until)
                 answer = _object(reply.read(_MOST_JSON))
-            except (OSError, ValueError, subprocess.SubprocessError) as error:
+            except (OSError, ValueError) as error:
                 reason = str(error)
                 continue
             token, lasts = answer.get("access_token"), answer.get("expires_in")
@@ -215,7 +221,7 @@ class Credentials:
         }
 
     def _post(self, path: str, form: Mapping[str, str], until: float) -> Reply:
-        body = urlencode(form).encode()
+        body = "&".join(f"{name}={encoded(value)}" for name, value in form.items()).encode()
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         url = f"{self._target.url}{path}"
         return self._pool.request("POST", url, headers, Body(body), until=until)
@@ -223,10 +229,9 @@ class Credentials:
 
 def _is_address(url: str) -> bool:
     try:
-        parts = urlsplit(url)
+        return Address(url).scheme in ("http", "https")
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def _checked(text: str) -> Token:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 # Not compiled before they are used, because builds wait for the imports.

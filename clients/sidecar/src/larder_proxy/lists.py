@@ -7,59 +7,40 @@ import os
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from larder_proxy.credentials import SECRETS, Target
 from larder_proxy.places import FIRST
-from larder_proxy.settings import is_trusted
+from larder_proxy.settings import folders_above, is_trusted
 
 MOST_HASHES = 3_000
 MOST_FILES = 100
 _DRY_SECONDS = 60
 _OWN_FOLDERS = (".turbo/cache", "node_modules/.cache/turbo")
 """Of turbo 2, and of turbo 1."""
-_OTHER_COMMANDS = {
-    "bin",
-    "boundaries",
-    "clone",
-    "completion",
-    "config",
-    "daemon",
-    "devtools",
-    "docs",
-    "gen",
-    "generate",
-    "info",
-    "link",
-    "login",
-    "logout",
-    "ls",
-    "prune",
-    "query",
-    "scan",
-    "telemetry",
-    "unlink",
-    "watch",
-}
+_OTHER_COMMANDS = (
+    "bin boundaries clone completion config daemon devtools docs gen generate info link login logout ls prune query "
+    "scan telemetry unlink watch"
+)
 
 
 class LastRun:
     """A private file with the hashes of the last run of a command, in a folder, for a team, and its places."""
 
     def __init__(
-        self, environment: Mapping[str, str], target: Target, folder: Path, command: list[str]
+        self, environment: Mapping[str, str], target: Target, folder: str, command: list[str]
     ) -> None:
         base = environment.get("XDG_CACHE_HOME") or environment.get("LOCALAPPDATA")
-        home = environment.get("HOME") or str(Path.home())
-        self._of = json.dumps([target.url, target.query, str(folder), command])
-        self._folder = Path(base or Path(home) / ".cache") / "larder" / "turbo"
+        base = base or os.path.join(environment.get("HOME") or os.path.expanduser("~"), ".cache")
+        self._of = json.dumps([target.url, target.query, folder, command])
+        self._folder = os.path.join(base, "larder", "turbo")
         # A hash of OpenSSL would take longer to load than all else here.
-        self._file = self._folder / f"{zlib.crc32(self._of.encode()):08x}.json"
+        self._file = os.path.join(self._folder, f"{zlib.crc32(self._of.encode()):08x}.json")
 
     def read(self) -> tuple[list[str], int]:
         """Its hashes, none if there was no run, and how many requests ran at a time at its end."""
         try:
-            found = json.loads(self._file.read_text())
+            with open(self._file, encoding="utf-8") as opened:
+                found = json.load(opened)
             hashes = found["hashes"] if found["of"] == self._of else []
             most = int(found["places"])
             return [hash for hash in hashes if isinstance(hash, str)][:MOST_HASHES], most
@@ -69,38 +50,41 @@ class LastRun:
     def write(self, hashes: Iterable[str], most: int) -> None:
         """Replace the file at once, because two runs can end together. A full disk keeps the former one."""
         kept = {"of": self._of, "hashes": list(dict.fromkeys(hashes))[:MOST_HASHES], "places": most}
-        part = self._file.with_suffix(f".{os.getpid()}")
+        part = f"{self._file}.{os.getpid()}"
         with suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.makedirs(self._folder, 0o700, exist_ok=True)
             try:
                 with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT, 0o600), "w") as output:
                     json.dump(kept, output)
-                part.replace(self._file)
+                os.replace(part, self._file)
             except OSError:
-                part.unlink()
-            files = sorted(self._folder.glob("*.json"), key=os.path.getmtime, reverse=True)
+                os.unlink(part)
+            with os.scandir(self._folder) as found:
+                files = [one for one in found if one.name.endswith(".json")]
+            files.sort(key=lambda one: one.stat().st_mtime, reverse=True)
             for file in files[MOST_FILES:]:
-                file.unlink()
+                os.unlink(file)
 
 
-def may_have_own_artifacts(build: list[str], environment: Mapping[str, str], folder: Path) -> bool:
+def may_have_own_artifacts(build: list[str], environment: Mapping[str, str], folder: str) -> bool:
     """Whether turbo can have artifacts in a folder of its own. A fresh clone has at most the folder."""
     if environment.get("TURBO_CACHE_DIR") or any(one.startswith("--cache-dir") for one in build):
         return True
-    for above in (folder, *folder.parents):
+    for above in folders_above(folder):
+        git = os.path.join(above, ".git")
         # A worktree shares the artifacts of the first one. Its .git is a file.
-        if any(_has_files(above / own) for own in _OWN_FOLDERS) or (above / ".git").is_file():
+        if any(_has_files(os.path.join(above, own)) for own in _OWN_FOLDERS) or os.path.isfile(git):
             return True
-        for file in (above / "turbo.json", above / "turbo.jsonc"):
-            with suppress(OSError):
-                if b"cacheDir" in file.read_bytes():
+        for name in ("turbo.json", "turbo.jsonc"):
+            with suppress(OSError), open(os.path.join(above, name), "rb") as opened:
+                if b"cacheDir" in opened.read():
                     return True
-        if (above / ".git").exists():
+        if os.path.exists(git):
             return False
     return True
 
 
-def _has_files(folder: Path) -> bool:
+def _has_files(folder: str) -> bool:
     try:
         with os.scandir(folder) as found:
             return any(found)
@@ -108,23 +92,27 @@ def _has_files(folder: Path) -> bool:
         return False
 
 
-def dry_run(build: list[str], environment: Mapping[str, str], folder: Path) -> list[str] | None:
+def dry_run(build: list[str], environment: Mapping[str, str], folder: str) -> list[str] | None:
     """The command that lists what `turbo run ...` would do. None for another build."""
-    names = [Path(word).name for word in build[:4]]
+    names = [os.path.basename(word) for word in build[:4]]
     if "turbo" not in names:
         return None
     at = names.index("turbo")
     arguments = build[at + 1 :]
     end = arguments.index("--") if "--" in arguments else len(arguments)
     words = [one for one in arguments[:end] if not one.startswith("-")]
-    if not words or words[0] in _OTHER_COMMANDS or any("--dry" in one for one in arguments[:end]):
+    if (
+        not words
+        or words[0] in _OTHER_COMMANDS.split()
+        or any("--dry" in one for one in arguments[:end])
+    ):
         return None
     own = build[at] if at == 0 else None
-    for above in (folder, *folder.parents):
-        program = above / "node_modules" / ".bin" / "turbo"
-        if own is None and program.exists() and is_trusted(str(program), str(folder)):
+    for above in folders_above(folder):
+        program = os.path.join(above, "node_modules", ".bin", "turbo")
+        if own is None and os.path.exists(program) and is_trusted(program, folder):
             # npx and pnpm would take longer to start than turbo does.
-            own = str(program)
+            own = program
     # Its imports take longer than those of all lists.
     import shutil
 
@@ -133,7 +121,7 @@ def dry_run(build: list[str], environment: Mapping[str, str], folder: Path) -> l
     return [own, *arguments[:end], "--dry=json", *arguments[end:]]
 
 
-def listed(command: list[str], environment: Mapping[str, str], folder: Path) -> list[str]:
+def listed(command: list[str], environment: Mapping[str, str], folder: str) -> list[str]:
     """The hashes of the tasks that turbo does not have in its own folder. None of them if the dry run fails."""
     # Without a team, turbo asks no remote cache.
     offline = {**environment, "TURBO_TOKEN": "", "TURBO_TEAM": "", "TURBO_TEAMID": ""}

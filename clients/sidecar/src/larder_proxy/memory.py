@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from enum import Enum
-from typing import NamedTuple
 
 from larder_proxy.spool import Body
 from larder_proxy.transfers import Kept
@@ -30,11 +29,11 @@ class State(Enum):
     UPLOADING = "uploading"
 
 
-class Upload(NamedTuple):
+class Upload:
     """A body on its way to Larder, and the headers that describe it."""
 
-    body: Body
-    headers: dict[str, str]
+    def __init__(self, body: Body, headers: dict[str, str]) -> None:
+        self.body, self.headers = body, headers
 
 
 class _Entry:
@@ -47,13 +46,16 @@ class _Entry:
         self.is_answer = False
         self.held: Kept | None = None
         self.upload: Upload | None = None
+        self.fetched: threading.Condition
+        """Notified at the end of `FETCHING`."""
 
 
 class Memory:
-    """The states of all entries. `changed` is notified of each change that a thread can wait for."""
+    """The states of all entries. `freed` is notified when `held_bytes` falls."""
 
     def __init__(self) -> None:
-        self.changed = threading.Condition()
+        self._lock = threading.RLock()
+        self.freed = threading.Condition(self._lock)
         self.held_bytes = self.uploads = 0
         """The bytes that turbo has not asked for yet, and the number of entries that are uploading."""
         self._entries: dict[tuple[str, str], _Entry] = {}
@@ -72,7 +74,7 @@ class Memory:
     # Misses -----------------------------------------------------------------------------------------
 
     def is_missing(self, key: tuple[str, str]) -> bool:
-        with self.changed:
+        with self._lock:
             found = self._entries.get(key)
             return (
                 found is not None
@@ -87,7 +89,7 @@ class Memory:
         asking would never learn that another computer has stored it.
         """
         now = time.monotonic()
-        with self.changed:
+        with self._lock:
             one = self._of(key)
             is_known = one.state is State.MISSING and now < one.until
             is_free = one.state in (State.UNKNOWN, State.MISSING, State.EXPECTED)
@@ -108,7 +110,7 @@ class Memory:
     def expect(self, hashes: list[str]) -> list[str]:
         """Those of the artifacts that are worth a prefetch."""
         idle = (State.UNKNOWN, State.MISSING)
-        with self.changed:
+        with self._lock:
             found = [hash for hash in dict.fromkeys(hashes) if self._of((hash, "")).state in idle]
             for hash in found:
                 self._of((hash, "")).state = State.EXPECTED
@@ -116,22 +118,24 @@ class Memory:
 
     def begin(self, hash: str, *, is_wanted: bool = True) -> bool:
         """Whether the caller fetches an artifact, which nobody has asked for or stored meanwhile."""
-        with self.changed:
+        with self._lock:
             one = self._of((hash, ""))
             if one.state is not State.EXPECTED:
                 return False
             one.state = State.FETCHING if is_wanted else State.UNKNOWN
+            # Of its own: hundreds of requests of turbo can wait, each for one artifact.
+            one.fetched = threading.Condition(self._lock)
             return is_wanted
 
     def hold(self, hash: str, found: Kept | None, missing_since: float | None = None) -> None:
         """End a fetch, with what was found, or the time when it was asked for and not there."""
-        with self.changed:
+        with self._lock:
             one = self._of((hash, ""))
             if one.state is State.FETCHING:
                 one.state = State.UNKNOWN if found is None else State.HELD
                 one.held, found = found, None
                 self.held_bytes += one.held.size if one.held is not None else 0
-                self.changed.notify_all()
+                one.fetched.notify_all()
             if missing_since is not None:
                 self.miss((hash, ""), missing_since, is_answer=False)
         if found is not None:
@@ -139,12 +143,12 @@ class Memory:
 
     def take(self, hash: str) -> Kept | None:
         """What was fetched. Waits for it if that has begun. None if the caller has to ask."""
-        with self.changed:
+        with self._lock:
             one = self._of((hash, ""))
             if one.state is State.EXPECTED:
                 one.state = State.UNKNOWN
             while one.state is State.FETCHING:
-                self.changed.wait()
+                one.fetched.wait()
             return self._release(one) if one.state is State.HELD else None
 
     def _release(self, one: _Entry) -> Kept | None:
@@ -152,12 +156,12 @@ class Memory:
         one.state = State.UNKNOWN
         if held is not None:
             self.held_bytes -= held.size
-            self.changed.notify_all()
+            self.freed.notify_all()
         return held
 
     def drop_held(self) -> None:
         """Drop what nobody has asked for yet."""
-        with self.changed:
+        with self._lock:
             left = [self._release(one) for one in self._entries.values() if one.held is not None]
         for held in left:
             if held is not None:
@@ -167,28 +171,30 @@ class Memory:
 
     def missed_at(self, key: tuple[str, str]) -> float | None:
         """When the tool got a miss, since the last upload."""
-        with self.changed:
+        with self._lock:
             found = self._entries.get(key)
             return None if found is None else found.missed_at
 
     def upload(self, key: tuple[str, str], upload: Upload) -> bool:
         """Keep an upload, in place of one that is waiting. False if there was one."""
-        with self.changed:
+        with self._lock:
             one = self._of(key)
             held = self._release(one)
             former, one.upload = one.upload, upload
+            is_fetching = one.state is State.FETCHING
             one.state, one.stored_at = State.UPLOADING, time.monotonic()
             self.uploads += former is None
             one.missed_at = None
-            self.changed.notify_all()
-        for old in (held, former and former.body):
+            if is_fetching:
+                one.fetched.notify_all()
+        for old in (held, former.body if former is not None else None):
             if old is not None:
                 old.close()
         return former is None
 
     def forget(self, key: tuple[str, str]) -> None:
         """Know nothing more of an entry, which another upload replaces."""
-        with self.changed:
+        with self._lock:
             one = self._of(key)
             one.stored_at = time.monotonic()
             if one.state is State.MISSING:
@@ -199,7 +205,7 @@ class Memory:
 
     def uploading(self, key: tuple[str, str]) -> Upload | None:
         """The upload of an entry. The caller closes its body."""
-        with self.changed:
+        with self._lock:
             found = self._entries.get(key)
             if found is None or found.upload is None:
                 return None
@@ -208,12 +214,11 @@ class Memory:
 
     def uploaded(self, key: tuple[str, str], upload: Upload) -> bool:
         """Whether no newer upload of the entry waits."""
-        with self.changed:
+        with self._lock:
             one = self._of(key)
             if one.upload is not upload:
                 return False
             one.upload, one.state, one.stored_at = None, State.UNKNOWN, time.monotonic()
             self.uploads -= 1
-            self.changed.notify_all()
         upload.body.close()
         return True

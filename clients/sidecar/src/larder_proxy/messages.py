@@ -12,7 +12,21 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Lines(Protocol):
+        """A connection, as its heads are read."""
+
+        def readline(self, most: int, /) -> bytes: ...
+
+    class Source(Lines, Protocol):
+        """A connection, as it is read."""
+
+        def read1(self, size: int, /) -> bytes: ...
+
 
 BLOCK = 262_144
 """The most bytes of a body that are read at once."""
@@ -27,18 +41,6 @@ _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n\0]*)\r?\n")
 
 class Malformed(ConnectionError):
     """This is no HTTP/1.1, or it is cut."""
-
-
-class Lines(Protocol):
-    """A connection, as its heads are read."""
-
-    def readline(self, most: int, /) -> bytes: ...
-
-
-class Source(Lines, Protocol):
-    """A connection, as it is read."""
-
-    def read1(self, size: int, /) -> bytes: ...
 
 
 class Raw(io.RawIOBase):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Callable
 
 FIRST, NEAR, MOST = 16, 48, 160
 """At the start, near the deployment, and far away.

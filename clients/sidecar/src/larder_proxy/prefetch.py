@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
+from collections.abc import Callable
 from functools import partial
-from typing import Callable
 
 from larder_proxy.memory import Memory
 from larder_proxy.places import FIRST, NEAR, in_background
@@ -29,7 +29,7 @@ class Prefetch:
 
     def __init__(self, upstream: Upstream, spool: Spool, memory: Memory) -> None:
         self._upstream, self._spool, self._memory = upstream, spool, memory
-        self._changed = memory.changed
+        self._freed = memory.freed
         self._work: deque[Callable[[], None]] = deque()
         self._unconfirmed: dict[str, None] = {}
         self._connected = self._threads = 0
@@ -37,7 +37,7 @@ class Prefetch:
     def expect(self, hashes: list[str]) -> None:
         """Fetch these artifacts, in this order, and ask which of them are not there."""
         new = self._memory.expect(hashes)
-        with self._changed:
+        with self._freed:
             for at in range(0, len(new), QUERIED_AT_ONCE):
                 self._work.append(partial(self._query, new[at : at + QUERIED_AT_ONCE]))
             for hash in new:
@@ -47,7 +47,7 @@ class Prefetch:
 
     def expect_if_asked(self, hashes: list[str]) -> None:
         """The same, as soon as turbo asks for one of them. Else they are in turbo's own folder, or out of date."""
-        with self._changed:
+        with self._freed:
             self._unconfirmed = dict.fromkeys(hashes)
         self.prepare()
 
@@ -60,14 +60,15 @@ class Prefetch:
     def take(self, hash: str) -> Kept | None:
         """What was fetched. Waits for it if that has begun. None if the caller has to ask."""
         confirmed: list[str] = []
-        with self._changed:
+        with self._freed:
             if hash in self._unconfirmed:
                 confirmed, self._unconfirmed = [*self._unconfirmed], {}
-        self.expect([one for one in confirmed if one != hash])
+        if confirmed:
+            self.expect([one for one in confirmed if one != hash])
         return self._memory.take(hash)
 
     def close(self) -> None:
-        with self._changed:
+        with self._freed:
             self._work.clear()
         self._memory.drop_held()
 
@@ -81,9 +82,9 @@ class Prefetch:
         if number > self._connected:
             self._upstream.connect()
         while True:
-            with self._changed:
+            with self._freed:
                 while self._work and self._memory.held_bytes > HELD_BYTES:
-                    self._changed.wait()
+                    self._freed.wait()
                 if not self._work:
                     return
                 work = self._work.popleft()

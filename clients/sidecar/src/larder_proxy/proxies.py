@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from urllib.parse import SplitResult
+
+from larder_proxy.address import Address
 
 
-def proxy_for(environment: Mapping[str, str], url: SplitResult) -> str:
+def proxy_for(environment: Mapping[str, str], to: Address) -> str:
     """The address of the proxy, `""` for none."""
-    proxy = _value(environment, f"{url.scheme.upper()}_PROXY")
+    proxy = _value(environment, f"{to.scheme.upper()}_PROXY")
     exceptions = re.split(r"[,\s]+", _value(environment, "NO_PROXY").lower()) if proxy else []
-    host, port = url.hostname or "", port_of(url)
-    return "" if any(_names(one, host, port) for one in exceptions) else proxy
-
-
-def port_of(url: SplitResult) -> int:
-    """Raises ValueError."""
-    return url.port or (443 if url.scheme == "https" else 80)
+    return "" if any(_names(one, to.host, to.port) for one in exceptions) else proxy
 
 
 def _value(environment: Mapping[str, str], name: str) -> str:

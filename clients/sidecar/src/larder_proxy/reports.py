@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 from larder_proxy.settings import folders_above, is_trusted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MOST_RUNS = 20
 """The most runs of a build that are reported: the newest."""
@@ -22,7 +25,7 @@ _UNREADABLE = (
 
 
 def new_reports(
-    folder: Path, environment: Mapping[str, str], since: float, build: list[str]
+    folder: str, environment: Mapping[str, str], since: float, build: list[str]
 ) -> list[dict[str, Any]]:
     """The runs since a time (time.time) in this folder, or that of a `--cwd`, and above. Unreadable files are left out.
 
@@ -30,39 +33,35 @@ def new_reports(
     """
     found, named = [], [one[6:] for one in build if one.startswith("--cwd=")]
     named += [value for one, value in zip(build, build[1:]) if one == "--cwd"]
-    start = (folder / named[0]).resolve() if named else folder
-    files = [
-        file for above in folders_above(str(start)) for file in _files(Path(above), environment)
-    ]
+    start = os.path.realpath(os.path.join(folder, named[0])) if named else folder
+    files = [file for above in folders_above(start) for file in _files(above, environment)]
     for file in dict.fromkeys(files):
         try:
-            if (
-                not is_trusted(str(file), str(start))
-                or file.stat().st_mtime < since
-                or file.stat().st_size > _MOST_BYTES
-            ):
+            known = os.stat(file)
+            if known.st_mtime < since or known.st_size > _MOST_BYTES or not is_trusted(file, start):
                 continue
-            document = json.loads(file.read_text(encoding="utf-8"))
-            found.append(_READERS.get(file.name, _of_turbo)(document))
+            with open(file, encoding="utf-8") as opened:
+                document = json.load(opened)
+            found.append(_READERS.get(os.path.basename(file), _of_turbo)(document))
         except _UNREADABLE:
             continue
     return found[-MOST_RUNS:]
 
 
-def _files(folder: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    own = environment.get("NX_CACHE_DIRECTORY")
-    yield (folder / own if own else folder / ".nx" / "cache") / "run.json"
-    yield folder / ".moon" / "cache" / "runReport.json"
-    runs = folder / ".turbo" / "runs"
-    # It may be one that this user must not read.
+def _files(folder: str, environment: Mapping[str, str]) -> Iterator[str]:
+    own = environment.get("NX_CACHE_DIRECTORY") or os.path.join(".nx", "cache")
+    yield os.path.join(folder, own, "run.json")
+    yield os.path.join(folder, ".moon", "cache", "runReport.json")
+    runs = os.path.join(folder, ".turbo", "runs")
+    # It may be missing, or one that this user must not read.
     with suppress(OSError):
-        if runs.is_dir():
-            yield from sorted(runs.glob("*.json"), key=_changed_at)
+        files = [os.path.join(runs, name) for name in os.listdir(runs) if name.endswith(".json")]
+        yield from sorted(files, key=_changed_at)
 
 
-def _changed_at(file: Path) -> float:
+def _changed_at(file: str) -> float:
     try:
-        return file.stat().st_mtime
+        return os.stat(file).st_mtime
     except OSError:
         # The build has removed it.
         return 0

@@ -8,16 +8,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Callable
 
 from larder_proxy.credentials import SECRETS, NoCredential, read_target
 from larder_proxy.listener import TEAM_OF_THE_TOKEN, Listener, environment_for
 from larder_proxy.output import print_line
 from larder_proxy.settings import Settings
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from larder_proxy.sidecar import Sidecar
 
@@ -39,8 +38,8 @@ def run(
     environment = dict(os.environ)
     kept = {name: value for name, value in environment.items() if name not in SECRETS}
     try:
-        folder = Path.cwd()
-        settings = Settings(str(folder), environment)
+        folder = os.getcwd()
+        settings = Settings(folder, environment)
         listener = Listener()
     except OSError as error:
         print_line(f"no cache: {error}")

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import io
 import json
 import math
 import socket
-import socketserver
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import Any, Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from functools import partial
 
 from larder_proxy import turbo
 from larder_proxy.cache import EVENTS, Cache
 from larder_proxy.clients import Entry, dropped_at, find_entry
 from larder_proxy.listener import HOST, Listener
-from larder_proxy.messages import Malformed, Raw, Sent, body_of, head, limit, read_head
+from larder_proxy.messages import Malformed, Raw, body_of, head, limit, read_head
+from larder_proxy.places import in_background
 from larder_proxy.spool import NoRoom, Spool
 from larder_proxy.transfers import Download, Kept
 
@@ -34,62 +34,62 @@ _COLLECTION = (
 )
 _MOST_JSON = 20_000_000
 _AGAIN_SECONDS = 0.01
+SOON_SECONDS = 0.5
+"""A tool sends a request as soon as it has a connection, and its build may fail if the connection ends before."""
 MOST_CONNECTIONS = 256
 HEAD_SECONDS, IDLE_SECONDS = 5, 300
-"""How long a connection may take for a head: the first time, and after it had the token."""
+"""How long a connection without the token may take for a head, and how long one with it may be silent."""
 
 _DATE = "%a, %d %b %Y %H:%M:%S GMT"
 _REASONS = {200: "OK", 201: "Created", 202: "Accepted", 207: "Multi-Status", 404: "Not Found"}
 
 
-class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """Answers the tools until `stop`."""
-
-    daemon_threads = True
-    is_stopped = False
+class Server:
+    """Answers the tools until `stop`, with a thread for each connection."""
 
     def __init__(
         self, listener: Listener, cache: Cache, spool: Spool, *, team: str, most: int
     ) -> None:
-        super().__init__((HOST, listener.port), Handler, bind_and_activate=False)
-        self.socket.close()
-        self.socket = listener.socket
+        self._socket = listener.socket
         self.port, self.token = listener.port, listener.token
         self.cache, self.spool, self.team = cache, spool, team
         self._lock = threading.Lock()
         self._open, self._most = 0, min(most, MOST_CONNECTIONS)
-        self._waiting: dict[socket.socket, None] = {}
+        self._waiting: dict[socket.socket, float] = {}
+        self._is_stopped = False
 
     def serve(self) -> None:
-        """Take connections until `stop`. Its thread sleeps between them, unlike that of `serve_forever`."""
-        while not self.is_stopped:
+        while not self._is_stopped:
             self._serve_next()
 
     def _serve_next(self) -> None:
-        while self._open >= self._most and not self.is_stopped:
+        while self._open >= self._most and not self._is_stopped:
             self._end_oldest()
         try:
-            request, address = self.get_request()
+            connection, _ = self._socket.accept()
         except OSError:
             # The tool went away, or the system has no file for its connection at the moment.
             time.sleep(_AGAIN_SECONDS)
             return
         with self._lock:
             self._open += 1
-        while not self.is_stopped:
-            try:
-                self.process_request(request, address)
-            except RuntimeError:  # noqa: PERF203
-                # No thread at the moment: the tool waits.
-                self._end_oldest()
-            else:
-                return
+        while not self._is_stopped and in_background(partial(self._answer, connection)) is None:
+            # The tool waits.
+            self._end_oldest()
+
+    def _answer(self, connection: socket.socket) -> None:
+        # A tool that went away is no error.
+        with closing(connection), suppress(Exception):
+            Handler(self, connection).handle()
+        self.wait(connection, is_over=True)
+        with self._lock:
+            self._open -= 1
 
     def _end_oldest(self) -> None:
-        """Close the connection that has waited for a request for the longest time."""
+        """Close the connection that has waited for a request for the longest time, unless that is about to come."""
         with self._lock:
-            oldest = next(iter(self._waiting), None)
-            if oldest is not None:
+            oldest, since = next(iter(self._waiting.items()), (None, 0.0))
+            if oldest is not None and time.monotonic() - since > SOON_SECONDS:
                 del self._waiting[oldest]
                 with suppress(OSError):
                     oldest.shutdown(socket.SHUT_RDWR)
@@ -100,46 +100,30 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         with self._lock:
             self._waiting.pop(connection, None)
             if not is_over:
-                self._waiting[connection] = None
+                self._waiting[connection] = time.monotonic()
 
     @property
     def is_crowded(self) -> bool:
         """Whether connections must end after a request, so that others get their turn."""
         return self._open > self._most / 2
 
-    def shutdown_request(self, request: Any) -> None:
-        self.wait(request, is_over=True)
-        super().shutdown_request(request)
-        with self._lock:
-            self._open -= 1
-
     def stop(self) -> None:
-        self.is_stopped = True
+        self._is_stopped = True
         # Linux wakes the thread by this, other systems by the next call.
         with suppress(OSError):
-            self.socket.shutdown(socket.SHUT_RDWR)
-        self.server_close()
-
-    def handle_error(self, *_: object) -> None:
-        """A tool that went away is no error."""
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
 
 
-class Handler(socketserver.StreamRequestHandler):
+class Handler:
     """A connection of a tool. Its requests come one after another."""
 
-    disable_nagle_algorithm = True
-    rbufsize = 65_536
-    timeout = IDLE_SECONDS
-    server: Server
-    command: str
-    path: str
-    headers: dict[str, str]
-    body: Sent
-
-    def setup(self) -> None:
-        super().setup()
-        self._raw = Raw(self.connection)
-        self.rfile = io.BufferedReader(self._raw, self.rbufsize)
+    def __init__(self, server: Server, connection: socket.socket) -> None:
+        self.server, self.connection, self.write = server, connection, connection.sendall
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.settimeout(IDLE_SECONDS)
+        self._raw = Raw(connection)
+        self.rfile = io.BufferedReader(self._raw, 65_536)
 
     def handle(self) -> None:
         answers = {
@@ -151,12 +135,11 @@ class Handler(socketserver.StreamRequestHandler):
             "PROPFIND": self.do_propfind,
             "MKCOL": self.do_mkcol,
         }
-        self.is_last = is_known = False
+        self.is_last = self.is_known = False
         while not self.is_last:
             self.server.wait(self.connection)
-            limit(self.connection, IDLE_SECONDS)
-            seconds = IDLE_SECONDS if is_known else HEAD_SECONDS
-            self._raw.until = time.monotonic() + seconds
+            if not self.is_known:
+                self._raw.until = time.monotonic() + HEAD_SECONDS
             try:
                 line, self.headers = read_head(self.rfile)
                 if not line:
@@ -166,8 +149,8 @@ class Handler(socketserver.StreamRequestHandler):
             except (Malformed, ValueError):
                 self._refuse(400)
                 return
-            is_known = self._has_token()
-            if is_known:
+            self.is_known = self._has_token()
+            if self.is_known:
                 # Others may have to go at any time, also while they send a body.
                 self.server.wait(self.connection, is_over=True)
                 self._raw.until = math.inf
@@ -176,7 +159,7 @@ class Handler(socketserver.StreamRequestHandler):
             is_old = version == "HTTP/1.0" and kept != "keep-alive"
             self.is_last = kept == "close" or is_old or self.server.is_crowded
             if self.headers.get("expect", "").lower() == "100-continue":
-                self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             answer = answers.get(self.command)
             if answer is None:
                 self._refuse(501)
@@ -212,7 +195,7 @@ class Handler(socketserver.StreamRequestHandler):
         if size is None:
             self._answer(404)
         else:
-            self.wfile.write(self._start(200, size, _BINARY))
+            self.write(self._start(200, size, _BINARY))
 
     def _send_whole(self, entry: Entry, found: Download | Kept, started: float) -> None:
         """The status follows the whole body, so that a cut download is a miss."""
@@ -235,9 +218,9 @@ class Handler(socketserver.StreamRequestHandler):
             start = self._start(200, kept.size, _BINARY, kept.headers)
             blocks = kept.body.blocks()
             # A small body shares a packet with its head.
-            self.wfile.write(start + next(blocks, b""))
+            self.write(start + next(blocks, b""))
             for block in blocks:
-                self.wfile.write(block)
+                self.write(block)
             self.server.cache.hit(entry, kept.headers)
         finally:
             kept.close()
@@ -252,15 +235,16 @@ class Handler(socketserver.StreamRequestHandler):
         """For tools with a time limit for the first byte, or without room for the body. A cut ends the connection."""
         sent = 0
         try:
-            self.wfile.write(self._start(200, found.size, _BINARY, found.headers))
+            self.write(self._start(200, found.size, _BINARY, found.headers))
             for block in blocks:
-                self.wfile.write(block)
+                self.write(block)
                 sent += len(block)
         finally:
             close()
         if sent == found.size:
             self.server.cache.hit(entry, found.headers)
         else:
+            self.server.cache.count_miss(entry)
             self.is_last = True
 
     def _miss(self, entry: Entry, started: float) -> None:
@@ -334,7 +318,7 @@ class Handler(socketserver.StreamRequestHandler):
         if self._is_allowed():
             self._drain()
             allowed = {"Access-Control-Allow-Headers": turbo.ALLOWED_HEADERS}
-            self.wfile.write(self._start(200, 0, _PLAIN, allowed))
+            self.write(self._start(200, 0, _PLAIN, allowed))
 
     def _json(self) -> bytes:
         blocks, size = [], 0
@@ -384,7 +368,7 @@ class Handler(socketserver.StreamRequestHandler):
         hosts = (f"{HOST}:{self.server.port}", f"localhost:{self.server.port}")
         if self.headers.get("host") not in hosts or self.headers.get("origin") is not None:
             status, text = 403, "larder proxy answers programs of this computer only.\n"
-        elif not self._has_token():
+        elif not self.is_known:
             status, text = 401, "The token of larder proxy is wrong. `larder proxy env` shows it.\n"
         else:
             return True
@@ -402,7 +386,7 @@ class Handler(socketserver.StreamRequestHandler):
         kind, _, value = self.headers.get("authorization", "").partition(" ")
         if kind.lower() == "basic":
             try:
-                return base64.b64decode(value).decode().partition(":")[2]
+                return binascii.a2b_base64(value).decode().partition(":")[2]
             except ValueError:
                 return ""
         return value.strip() if kind.lower() == "bearer" else ""
@@ -421,4 +405,4 @@ class Handler(socketserver.StreamRequestHandler):
 
     def _answer(self, status: int, content: bytes = b"", kind: str = _PLAIN) -> None:
         start = self._start(status, len(content), kind)
-        self.wfile.write(start if self.command == "HEAD" else start + content)
+        self.write(start if self.command == "HEAD" else start + content)

@@ -11,13 +11,15 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
 
 from larder_proxy import jsonc
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 DEFAULT = "turbo's default"
 OPTION = "--api"
-ACCEPTED = "larder accept"
 _LOGIN = "turbo login"
 OF_THE_REPOSITORY = ".turbo/config.json"
 _NAMED_BY_THE_USER = (OPTION, "TURBO_API", _LOGIN)
@@ -47,19 +49,18 @@ _OF_TURBO_JSON = {
 """What each must be. Not the token: turbo does not read it from turbo.json."""
 
 
-class Value(NamedTuple):
+class Value:
     """A value of a setting, and the file or variable that has it."""
 
-    value: Any
-    where: str
+    def __init__(self, value: Any, where: str) -> None:
+        self.value, self.where = value, where
 
 
-class Invalid(NamedTuple):
+class Invalid:
     """A value that turbo ignores, and what to write in its place."""
 
-    where: str
-    found: str
-    paste: str
+    def __init__(self, where: str, found: str, paste: str) -> None:
+        self.where, self.found, self.paste = where, found, paste
 
 
 class Settings:

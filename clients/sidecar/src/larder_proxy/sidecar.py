@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import zlib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Callable
+from collections.abc import Callable, Mapping
 
 from larder_proxy.cache import GZIP, Cache
 from larder_proxy.connections import LIMITS, Limits, Pool
@@ -20,6 +18,10 @@ from larder_proxy.server import Server
 from larder_proxy.settings import Settings
 from larder_proxy.spool import Spool
 from larder_proxy.upstream import Upstream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _CI = {"GITHUB_ACTIONS": "GITHUB_ACTIONS", "GITLAB_CI": "GITLAB", "CIRCLECI": "CIRCLE"}
 """Variables of a CI, and turbo's names for it."""
@@ -68,7 +70,7 @@ class Sidecar:
         threading.Thread(target=self._server.serve, daemon=True).start()
         self._last_run: LastRun | None = None
 
-    def expect(self, build: list[str], environment: Mapping[str, str], folder: Path) -> None:
+    def expect(self, build: list[str], environment: Mapping[str, str], folder: str) -> None:
         """Fetch what turbo is about to ask for, if that is known."""
         if not self.target.url:
             return

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import BinaryIO, Callable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 IN_MEMORY, ALL_IN_MEMORY = 64_000, 32_000_000
 """The most bytes of a body that stay in memory, and of all of them: many are on their way at once."""

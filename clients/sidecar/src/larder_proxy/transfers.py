@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import NamedTuple
 
 from larder_proxy.connections import Reply
 from larder_proxy.spool import Body, NoRoom, Spool
@@ -48,8 +47,8 @@ class Kept:
         self.close = body.close
 
 
-class Answer(NamedTuple):
+class Answer:
     """An answer of Larder to a request that is passed on."""
 
-    status: int
-    content: bytes
+    def __init__(self, status: int, content: bytes) -> None:
+        self.status, self.content = status, content

@@ -7,12 +7,11 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
-from typing import Callable
-from urllib.parse import quote
 
 from larder_proxy import __version__
+from larder_proxy.address import encoded
 from larder_proxy.connections import Pool, Reply
 from larder_proxy.credentials import Credentials, NoCredential, Target
 from larder_proxy.messages import BEGINS_GZIP, Malformed
@@ -212,7 +211,7 @@ class Upstream:
 
     def _artifact(self, hash: str, query: str) -> str:
         team = query or self._target.query
-        return f"{self._target.url}/v8/artifacts/{quote(hash, safe='')}?{team}"
+        return f"{self._target.url}/v8/artifacts/{encoded(hash)}?{team}"
 
     def _ask(
         self,
@@ -270,6 +269,9 @@ class Upstream:
             attempt += 1
             seconds = _wait(reply, attempt)
             if body is not None and not body.is_whole:
+                if reply is not None and reply.status in _REFUSED:
+                    # Busy. Without a second try, this is no sign that nobody answers.
+                    return reply
                 break
             if attempt >= tries or time.monotonic() + seconds > until:
                 break

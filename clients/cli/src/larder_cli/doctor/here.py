@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from larder_proxy.address import Address
 from larder_proxy.proxies import proxy_for
 from larder_proxy.settings import DEFAULT, Settings
 
@@ -36,8 +37,8 @@ def findings_here(
     client: Settings, version: Version | None, artifacts: Artifacts, *, was_offered: bool
 ) -> Iterator[Finding]:
     """`was_offered` says that the deployment has answered which uploads it offers to this version."""
-    for where, found, paste in client.invalid:
-        yield Finding(id="invalid-value", where=where, found=found, paste=paste)
+    for one in client.invalid:
+        yield Finding(id="invalid-value", where=one.where, found=one.found, paste=one.paste)
     yield from _address(client)
     yield from _login(client)
     yield from _switches(client)
@@ -101,12 +102,12 @@ def _address(client: Settings) -> Iterator[Finding]:
         found = f"{address} is not https."
         secure = address.replace("http:", "https:", 1)
         yield Finding(id="plain-http", where=where, found=found, paste=f"TURBO_API={secure}")
-    url, environment = urlsplit(address), client.environment
-    if url.hostname in _LOOPBACK and proxy_for(environment, url):
+    to, environment = Address(address), client.environment
+    if to.host in _LOOPBACK and proxy_for(environment, to):
         found = f"turbo asks a proxy for {address}."
-        paste = f"NO_PROXY={','.join(filter(None, (environment.get('NO_PROXY'), url.hostname)))}"
+        paste = f"NO_PROXY={','.join(filter(None, (environment.get('NO_PROXY'), to.host)))}"
         yield Finding(
-            id="proxied-address", where=f"{url.scheme.upper()}_PROXY", found=found, paste=paste
+            id="proxied-address", where=f"{to.scheme.upper()}_PROXY", found=found, paste=paste
         )
     if address.endswith("/"):
         paste = f"TURBO_API={client.api}"
