@@ -140,13 +140,6 @@ def test_an_artifact_of_an_own_scope_has_its_own_shorter_retention(cloud: Cloud)
     assert sweep.sweep(now=start + 107 * DAY).expired == 1
 
 
-def test_the_retention_counts_from_the_upload_if_the_option_says_so(
-    cloud: Cloud, option: SetOption, over_quota: str
-) -> None:
-    option("retention_counts_from", "upload")
-    assert days_kept(cloud, used_on=set(range(30)), until=70) == 30
-
-
 def test_lists_and_details_show_the_end_of_the_retention(cloud: Cloud, manage: Sender) -> None:
     now = clock.now()
     cloud.store(HASH, now=now - 10 * DAY)

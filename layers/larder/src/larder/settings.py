@@ -118,12 +118,6 @@ class Settings:
         minimum=1,
         maximum=3650,
     )
-    retention_counts_from: str = _option(
-        "use",
-        "What the retention counts from: an artifact's last `use`, or its `upload`.",
-        group="cache",
-        choices=("use", "upload"),
-    )
     scoped_retention_days: int = _option(
         7,
         "Days an artifact in an [own scope](protection.md#scopes) is kept, if less than `RetentionDays`.",
@@ -664,11 +658,6 @@ class Settings:
     @property
     def evicts(self) -> bool:
         return self.over_quota == "evict"
-
-    @property
-    def counts_uses(self) -> bool:
-        """Whether the retention counts from the last use."""
-        return self.retention_counts_from == "use"
 
     if not TYPE_CHECKING:  # mypy would accept any name
 

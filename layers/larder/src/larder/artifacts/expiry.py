@@ -8,8 +8,8 @@ from larder.teams.models import Membership
 
 
 def expires_at(artifact: Artifact) -> datetime:
-    """The end of the retention, which counts from the last use or, if the deployment says so, from the upload."""
-    return _used_at(artifact) + retention(artifact)
+    """The end of the retention, which counts from the last use."""
+    return (artifact.last_used_at or artifact.created_at) + retention(artifact)
 
 
 def retention(artifact: Artifact) -> timedelta:
@@ -18,12 +18,6 @@ def retention(artifact: Artifact) -> timedelta:
     if artifact.upload.scope is not None:
         days = min(days, settings().scoped_retention_days)
     return timedelta(days=days)
-
-
-def _used_at(artifact: Artifact) -> datetime:
-    if settings().counts_uses and artifact.last_used_at is not None:
-        return artifact.last_used_at
-    return artifact.created_at
 
 
 def object_expires_at(artifact: Artifact) -> datetime:

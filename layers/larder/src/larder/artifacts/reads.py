@@ -115,7 +115,7 @@ def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None
     """
     again_after = _noted_again_after(artifact)
     last = artifact.last_used_at or artifact.created_at
-    if again_after is None or now - last < again_after:
+    if now - last < again_after:
         yield
         return
     with in_parallel(index.note_use, artifact, at=now) as noting:
@@ -124,11 +124,9 @@ def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None
         noting.result()
 
 
-def _noted_again_after(artifact: Artifact) -> timedelta | None:
-    """How old the last recorded use must be to record another. None to record none."""
-    if settings().evicts:
-        return _NOTED_AGAIN_AFTER
-    return retention(artifact) * 2 / 3 if settings().counts_uses else None
+def _noted_again_after(artifact: Artifact) -> timedelta:
+    """How old the last recorded use must be to record another."""
+    return _NOTED_AGAIN_AFTER if settings().evicts else retention(artifact) * 2 / 3
 
 
 def query(

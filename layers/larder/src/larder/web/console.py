@@ -91,7 +91,6 @@ def console(path: str) -> KeptPage:
     values = {
         **common_values("Console"),
         "retention_days": str(options.retention_days),
-        "retention_from": options.retention_counts_from,
         "evicts": truth(options.over_quota == "evict"),
         "longest_key_name": str(options.maximum_key_name_length),
         "longest_key_life": str(options.maximum_key_expires_in_seconds),

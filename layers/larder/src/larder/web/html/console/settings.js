@@ -15,7 +15,7 @@ function Settings({ scope, reload }) {
     ${scope.owns && html`<${Loaded} of=${usage} show=${(data) => html`<${Caching} scope=${scope} status=${data.status} reload=${usage.reload} />`} />`}
     ${team && scope.manages && html`<${RunInputs} team=${team} reload=${reload} />`}
     <${Card} title="Storage">
-      <p>Artifacts are kept for ${own.retentionDays} days after their ${own.retentionFrom === "use" ? "last use" : "upload"}. ${isTrue(own.evicts)
+      <p>Artifacts are kept for ${own.retentionDays} days after their last use. ${isTrue(own.evicts)
         ? "If the quota is full, the artifacts that were used longest ago are deleted."
         : "If the quota is full, nothing more is stored."}</p>
       <p class="soft">The operator of ${own.product} sets the quota${team ? ` with: larder teams set ${team.slug} --quota 200GB` : ""}.</p>
