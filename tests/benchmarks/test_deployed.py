@@ -14,7 +14,8 @@ from tools.benchmarks.deployed.checks import Compared, Morning, Size
 from tools.benchmarks.deployed.report import Results, page
 from tools.benchmarks.deployed.restorer import DIRECT, PEER_CONTAINER, PEER_FUNCTION
 from tools.benchmarks.deployed.restores import SMALL, Restores
-from tools.benchmarks.paths import LOOPBACK, NONE, Model, modelled
+from tools.benchmarks.model import modelled
+from tools.benchmarks.paths import LOOPBACK, NONE, Model
 
 
 def test_a_repository_has_packages_in_layers_and_outputs_of_its_mix(tmp_path: Path) -> None:

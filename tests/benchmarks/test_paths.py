@@ -9,7 +9,8 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from tools.benchmarks.paths import CI, NONE, Latencies, Model, Path, modelled, relayed
+from tools.benchmarks.model import modelled
+from tools.benchmarks.paths import CI, NONE, Latencies, Model, Path, relayed
 
 FAR = Path("far", rtt_ms=40, bits_a_second=1e9)
 SLACK_S = 0.25

@@ -17,7 +17,8 @@ import pytest
 from tests.default_signals import with_default_signals
 from tools.benchmarks.deployed import repositories
 from tools.benchmarks.deployed.restorer import native
-from tools.benchmarks.paths import LAPTOP, LOOPBACK, NONE, Latencies, Model, modelled
+from tools.benchmarks.model import modelled
+from tools.benchmarks.paths import LAPTOP, LOOPBACK, NONE, Latencies, Model
 
 from . import monorepo, turbo
 from .cloud import is_running, running

@@ -1,4 +1,8 @@
-"""The server of `benchmarks.paths.modelled`: Larder's functions and its storage, as their clients wait for them."""
+"""Larder's functions and its storage as their clients wait for them.
+
+`modelled` starts a process that answers as Larder and its storage do, after the latencies of AWS, over a path with a
+round-trip time, slow start and a shared downlink. It does no work of its own, so it shows what a client waits for.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,21 @@ import json
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
 
-from tools.benchmarks.paths import HANDSHAKES, LOOPBACK, NONE, Latencies, Path, listening
+from tools.benchmarks.paths import (
+    HANDSHAKES,
+    LOOPBACK,
+    NONE,
+    Latencies,
+    Model,
+    Path,
+    listening,
+    process_of,
+)
 
 _FIRST_WINDOW = 14_480
 """Bytes that a new connection sends before the first acknowledgement: ten segments."""
@@ -22,6 +36,13 @@ _REDIRECTED = 262_144
 _NOT_HASHES = ("artifacts", "events", "status")
 _LARGEST_REPLY = 4_400_000
 """Bytes of a body that a function of the peer can return."""
+
+
+@contextlib.contextmanager
+def modelled() -> Iterator[Model]:
+    """Any token and team are good. Without `set`, nothing is delayed."""
+    with process_of(serve) as port:
+        yield Model(f"http://127.0.0.1:{port}")
 
 
 def serve(ready: Connection) -> None:

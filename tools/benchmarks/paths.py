@@ -1,8 +1,6 @@
-"""The network and AWS as a build feels them: a model of Larder, and a relay, that delay on loopback.
+"""The network and AWS as a build feels them: paths and latencies, and a relay that delays on loopback.
 
-`modelled` starts a process that answers as Larder and its storage do, after the latencies of AWS, over a path with a
-round-trip time, slow start and a shared downlink. It does no work of its own, so it shows what a client waits for.
-`relayed` puts the round-trip time alone in front of a real server.
+`relayed` puts the round-trip time of a path in front of a real server.
 """
 
 from __future__ import annotations
@@ -91,24 +89,14 @@ class Model:
 
 
 @contextlib.contextmanager
-def modelled() -> Iterator[Model]:
-    """Any token and team are good. Without `set`, nothing is delayed."""
-    # The model's process imports this module, too.
-    from tools.benchmarks.model import serve
-
-    with _process(serve) as port:
-        yield Model(f"http://127.0.0.1:{port}")
-
-
-@contextlib.contextmanager
 def relayed(port: int, path: Path) -> Iterator[str]:
     """The URL of a relay to a port of this computer, with the round-trip time of a path."""
-    with _process(_serve_relay, port, path.rtt_ms / 1_000) as listening:
+    with process_of(_serve_relay, port, path.rtt_ms / 1_000) as listening:
         yield f"http://127.0.0.1:{listening}"
 
 
 @contextlib.contextmanager
-def _process(serve: Callable[..., None], *arguments: object) -> Iterator[int]:
+def process_of(serve: Callable[..., None], *arguments: object) -> Iterator[int]:
     """A process of its own, so that the measured ones do not share its interpreter. Gives its port."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()

@@ -13,7 +13,7 @@ from tools.benchmarks.deployed.report import Results, page
 from tools.benchmarks.deployed.restorer import Restorer
 from tools.benchmarks.deployed.restores import Restores, measure
 from tools.benchmarks.environment import described
-from tools.benchmarks.paths import modelled
+from tools.benchmarks.model import modelled
 
 ROOT = Path(__file__).resolve().parents[3]
 _TOOLS = ROOT / ".tools" / "turbo"
