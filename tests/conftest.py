@@ -247,7 +247,7 @@ class BeginWith:
         """Return the result of `make`. It must create the same data unless a test changes options or the clock."""
         if not self._in_moto or escape_hatch.is_travelling():
             return make(*args, **kwargs)
-        options = {one for one in os.environ.items() if one[0].startswith("LARDER_")}
+        options = {item for item in os.environ.items() if item[0].startswith("LARDER_")}
         self._begun = self._begun, make, frozenset(options)
         if self._begun not in self._first:
             made = make(*args, **kwargs)

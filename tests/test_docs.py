@@ -40,7 +40,9 @@ def test_every_error_is_in_a_test() -> None:
     """Each code as clients get it: in upper case under /api/auth."""
     tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
     codes = {reply.code for reply in REPLIES.values()}
-    assert [one for one in codes if not re.search(rf"\b({one}|{one.upper()})[\"']", tests)] == []
+    assert [
+        code for code in codes if not re.search(rf"\b({code}|{code.upper()})[\"']", tests)
+    ] == []
 
 
 def codes_of_errors() -> str:
@@ -74,7 +76,7 @@ def test_figures_about_security_are_those_of_the_code() -> None:
     }
     for page, sentences in facts.items():
         text = " ".join((ROOT / page).read_text().split())
-        assert [one for one in sentences if one not in text] == [], page
+        assert [sentence for sentence in sentences if sentence not in text] == [], page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -346,5 +348,5 @@ def test_the_recipe_for_pip_names_every_folder_that_it_needs() -> None:
 
 def test_contributing_lists_the_names_to_reserve() -> None:
     _, _, release = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## Release\n")
-    ours = {one["project"]["name"] for one in packages().values()} | {NAME}
+    ours = {package["project"]["name"] for package in packages().values()} | {NAME}
     assert set(re.findall(r"`(larder[a-z-]*)`", release)) == ours

@@ -336,7 +336,9 @@ def test_a_function_that_is_invoked_by_name_has_the_name_in_the_options(
 ) -> None:
     # No reference: the function could have this option too, and would depend on itself.
     name = FUNCTIONS[logical_id]["FunctionName"]["Fn::Sub"]
-    written = [variables_of(one).get(PACKED, {"Fn::Sub": ""})["Fn::Sub"] for one in FUNCTIONS]
+    written = [
+        variables_of(function).get(PACKED, {"Fn::Sub": ""})["Fn::Sub"] for function in FUNCTIONS
+    ]
     packed = [one if isinstance(one, str) else one[0] for one in written]
     assert {entry for text in packed for entry in text.split() if entry.startswith(option)} == {
         f"{option}={name}"
@@ -424,7 +426,7 @@ def test_invalid_texts_stop_the_deployment(
     parameter: str, takes: Callable[[str], None], value: str, taken: bool, option: SetOption
 ) -> None:
     assert bool(re.fullmatch(PARAMETERS[parameter]["AllowedPattern"], value)) is taken
-    (name,) = (one.name for one in fields(Settings) if camel_case(one.name) == parameter)
+    (name,) = (field.name for field in fields(Settings) if camel_case(field.name) == parameter)
     option(name, value)
     with nullcontext() if taken else pytest.raises((SettingsError, InvalidValue)):
         takes(value)
@@ -698,7 +700,7 @@ def documents(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_every_wildcard_in_a_permission_has_a_reason() -> None:
-    granted = [one for one in documents(RESOURCES) if one["Effect"] == "Allow"]
+    granted = [document for document in documents(RESOURCES) if document["Effect"] == "Allow"]
     assert len(granted) > 40
     for statement in granted:
         assert "*" not in json.dumps(statement["Action"])
@@ -917,7 +919,7 @@ def test_an_own_key_encrypts_logs_and_the_signing_secret_too_and_is_off_by_defau
         "Fn::Not": [{"Fn::Equals": [{"Ref": "KmsKeyArn"}, ""]}]
     }
     encrypted = of_type("AWS::Logs::LogGroup") | of_type("AWS::SecretsManager::Secret")
-    domains = {one["Handler"].partition(".")[0] for one in FUNCTIONS.values()}
+    domains = {function["Handler"].partition(".")[0] for function in FUNCTIONS.values()}
     assert len(encrypted) == len(domains) + len(["the access log", "the secret"])
     assert [name for name, own in encrypted.items() if own["KmsKeyId"] != OWN_KEY] == []
 
@@ -996,14 +998,18 @@ def test_the_bucket_accepts_only_tls() -> None:
     (policy,) = of_type("AWS::S3::BucketPolicy").values()
     assert policy["Bucket"] == {"Ref": "ArtifactsBucket"}
     refusals = by_default(TEMPLATE, policy["PolicyDocument"]["Statement"])
-    assert all(one["Effect"] == "Deny" and one["Principal"] == "*" for one in refusals)
+    assert all(refusal["Effect"] == "Deny" and refusal["Principal"] == "*" for refusal in refusals)
     assert all(
-        one["Resource"]
+        refusal["Resource"]
         == [{"Fn::GetAtt": "ArtifactsBucket.Arn"}, {"Fn::Sub": "${ArtifactsBucket.Arn}/*"}]
-        for one in refusals
+        for refusal in refusals
     )
-    assert {"Bool": {"aws:SecureTransport": "false"}} in [one["Condition"] for one in refusals]
-    assert {"NumericLessThan": {"s3:TlsVersion": "1.2"}} in [one["Condition"] for one in refusals]
+    assert {"Bool": {"aws:SecureTransport": "false"}} in [
+        refusal["Condition"] for refusal in refusals
+    ]
+    assert {"NumericLessThan": {"s3:TlsVersion": "1.2"}} in [
+        refusal["Condition"] for refusal in refusals
+    ]
 
 
 def test_the_bucket_keeps_versions() -> None:
@@ -1054,7 +1060,9 @@ def test_without_the_option_nothing_of_the_edge_is_deployed() -> None:
 def test_only_this_distribution_reads_and_writes_artifacts_and_cannot_list_or_delete() -> None:
     (policy,) = of_type("AWS::S3::BucketPolicy").values()
     (allowed,) = (
-        one["Fn::If"][1] for one in policy["PolicyDocument"]["Statement"] if "Fn::If" in one
+        statement["Fn::If"][1]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if "Fn::If" in statement
     )
     assert allowed["Principal"] == {"Service": "cloudfront.amazonaws.com"}
     assert allowed["Action"] == ["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"]
@@ -1071,7 +1079,10 @@ def test_only_this_distribution_reads_and_writes_artifacts_and_cannot_list_or_de
 def test_each_request_of_the_edge_is_checked_and_no_reply_is_kept() -> None:
     behavior = distribution()["DefaultCacheBehavior"]
     assert "CacheBehaviors" not in distribution()
-    assert {one["EventType"] for one in behavior["FunctionAssociations"]} == {
+    assert {
+        function_association["EventType"]
+        for function_association in behavior["FunctionAssociations"]
+    } == {
         "viewer-request",
         "viewer-response",
     }
@@ -1081,8 +1092,8 @@ def test_each_request_of_the_edge_is_checked_and_no_reply_is_kept() -> None:
     assert behavior["CachePolicyId"] == "4135ea2d-6df8-44a3-9df3-4b5a84be39ad"
     assert behavior["OriginRequestPolicyId"] == "b689b0a8-53d0-40ab-baf2-68738e2966ac"
     kept = {
-        one["ErrorCode"]: one["ErrorCachingMinTTL"]
-        for one in distribution()["CustomErrorResponses"]
+        response["ErrorCode"]: response["ErrorCachingMinTTL"]
+        for response in distribution()["CustomErrorResponses"]
     }
     assert kept == dict.fromkeys((403, 404, 500, 502, 503, 504), 0)
 
@@ -1099,7 +1110,9 @@ def test_only_functions_that_sign_addresses_read_the_key_of_the_edge() -> None:
     readers = {
         name
         for name, own in FUNCTIONS.items()
-        if any({"Ref": "ReadEdgeKey"} in one.get("Fn::If", []) for one in own.get("Policies", []))
+        if any(
+            {"Ref": "ReadEdgeKey"} in policy.get("Fn::If", []) for policy in own.get("Policies", [])
+        )
     }
     assert readers == {"FetchArtifact", "Preflight"}
 
@@ -1159,7 +1172,7 @@ def test_whatever_names_the_bucket_names_the_existing_one_in_place_of_it() -> No
     own_alone = {"ArtifactsBucket", "ArtifactsBucketPolicy"}
     parts = [one for logical_id, one in RESOURCES.items() if logical_id not in own_alone]
     arn = "arn:${AWS::Partition}:s3:::${ExistingBucket}"
-    found = {json.dumps(one) for one in choices([*parts, TEMPLATE["Outputs"]])}
+    found = {json.dumps(choice) for choice in choices([*parts, TEMPLATE["Outputs"]])}
     assert found == {
         json.dumps(one)
         for one in (
@@ -1389,7 +1402,7 @@ def watched(alarm: dict[str, Any]) -> list[dict[str, Any]]:
     """The metrics of an alarm. AWS charges for each."""
     if "Metrics" not in alarm:
         return [alarm]
-    return [one["MetricStat"]["Metric"] for one in alarm["Metrics"] if "MetricStat" in one]
+    return [metric["MetricStat"]["Metric"] for metric in alarm["Metrics"] if "MetricStat" in metric]
 
 
 OPTIONAL_ALARMS = {
@@ -1437,7 +1450,9 @@ def test_the_parameters_state_the_cost_of_the_alarms() -> None:
 
 def test_s3_measures_traffic_only_for_its_alarm() -> None:
     (metric,) = watched(ALARMS["MuchTraffic"])
-    (filter_id,) = (one["Value"] for one in metric["Dimensions"] if one["Name"] == "FilterId")
+    (filter_id,) = (
+        dimension["Value"] for dimension in metric["Dimensions"] if dimension["Name"] == "FilterId"
+    )
     nothing = {"Ref": "AWS::NoValue"}
     configured = bucket()["MetricsConfigurations"]
     assert configured == {"Fn::If": ["AlarmedByTraffic", [{"Id": filter_id}], nothing]}
@@ -1453,14 +1468,17 @@ def test_a_budget_notifies_before_it_is_spent_and_is_off_by_default() -> None:
     condition, notifications, without = budget["NotificationsWithSubscribers"]["Fn::If"]
     assert (condition, without) == ("NotifiesOfBudget", {"Ref": "AWS::NoValue"})
     assert [
-        (one["Notification"]["NotificationType"], one["Notification"]["Threshold"])
-        for one in notifications
+        (
+            notification["Notification"]["NotificationType"],
+            notification["Notification"]["Threshold"],
+        )
+        for notification in notifications
     ] == [("ACTUAL", 80), ("FORECASTED", 100)]
     target = {
         "SubscriptionType": {"Fn::If": ["HasAlarmTopic", "SNS", "EMAIL"]},
         "Address": {"Fn::If": ["HasAlarmTopic", {"Ref": "AlarmTopic"}, {"Ref": "AlarmEmail"}]},
     }
-    assert [one["Subscribers"] for one in notifications] == [[target]] * 2
+    assert [notification["Subscribers"] for notification in notifications] == [[target]] * 2
 
 
 def test_every_dead_letter_queue_has_an_alarm() -> None:
@@ -1486,7 +1504,7 @@ def test_throttled_requests_are_counted_in_the_metric_of_requests_without_a_toke
     # No default value: a metric without data costs nothing.
     assert (counted["MetricValue"], counted["Unit"]) == ("1", "Count")
     assert "DefaultValue" not in counted
-    shown = [one for widget in widgets for one in widget["properties"].get("metrics", [])]
+    shown = [metric for widget in widgets for metric in widget["properties"].get("metrics", [])]
     assert [one for one in shown if alarm["MetricName"] in one]
     settings = RESOURCES["HttpApi"]["Properties"]["AccessLogSettings"]
     assert filter_["LogGroupName"] == {"Ref": "AccessLogGroup"}
@@ -1522,8 +1540,8 @@ def widgets() -> list[dict[str, Any]]:
 def test_the_dashboard_is_free_as_one_of_an_accounts_first_three(
     widgets: list[dict[str, Any]],
 ) -> None:
-    metrics = [one for widget in widgets for one in widget["properties"].get("metrics", [])]
-    named = [one for one in metrics if isinstance(one[0], str)]
+    metrics = [metric for widget in widgets for metric in widget["properties"].get("metrics", [])]
+    named = [metric for metric in metrics if isinstance(metric[0], str)]
     assert 30 < len(named) <= FREE_METRICS_OF_A_DASHBOARD
 
 
@@ -1550,7 +1568,7 @@ def test_widgets_do_not_overlap(widgets: list[dict[str, Any]]) -> None:
 def test_the_dashboard_groups_every_route(
     widgets: list[dict[str, Any]],
 ) -> None:
-    (query,) = (one["properties"]["query"] for one in widgets if one["type"] == "log")
+    (query,) = (widget["properties"]["query"] for widget in widgets if widget["type"] == "log")
     pattern = re.search(r"parse route /(.+?)/ \| ", query)
     assert pattern is not None
     group = re.compile(pattern[1].replace("(?<", "(?P<").replace("\\/", "/"))

@@ -31,7 +31,9 @@ def list_sign_in_providers() -> JsonResponse[SignInProvidersJson]:
     choices = sign_in_choices()
     return json_response(
         {
-            "providers": [{"id": one.id, "name": one.name} for one in choices.providers],
+            "providers": [
+                {"id": provider.id, "name": provider.name} for provider in choices.providers
+            ],
             "passwords": choices.passwords,
             "asksAddress": choices.asks_address,
         },

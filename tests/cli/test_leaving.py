@@ -203,7 +203,7 @@ def test_what_works_after_someone_has_left(
     known = {cy.manages[0], cy.builds[0]}
     assert ({*job.known}, {*job.ending}) == (known, {cy.manages[0]})
     if receipt is not None:
-        assert {one["id"] for one in receipt["known_keys"]} == known
+        assert {known_key["id"] for known_key in receipt["known_keys"]} == known
         assert receipt["rules"] == [{"team": "acme", "id": cy.rule_id}]
     sweep()
     later.pass_(14 * DAY)
@@ -216,7 +216,7 @@ def test_a_key_goes_on_for_a_maker_who_is_back(cy: Left, larder: Larder, later: 
     larder("users", "suspend", cy.user.email)
     sweep()
     assert cy.ends_at() == clock.now() + 14 * DAY
-    listed = {one["id"]: one for one in cy.owner("GET", "/v1/teams/acme/keys").json["keys"]}
+    listed = {key["id"]: key for key in cy.owner("GET", "/v1/teams/acme/keys").json["keys"]}
     assert listed[cy.manages[0]]["knownTo"][0]["leftAt"] is not None
     larder("users", "resume", cy.user.email)
     sweep()

@@ -44,7 +44,7 @@ def causes(*arguments: str) -> list[dict[str, Any]]:
 
 def about(cause: dict[str, Any]) -> tuple[str, list[str], str | None]:
     """The path of a file's cause, its hints and its class."""
-    return cause["subject"], [one["hint"] for one in cause["hints"]], cause["class"]
+    return cause["subject"], [hint["hint"] for hint in cause["hints"]], cause["class"]
 
 
 def test_two_files(repository: Repository) -> None:
@@ -111,7 +111,7 @@ def test_only_code_does_not_fail(repository: Repository) -> None:
     repository.write("packages/lib/src/a.js", "two\n")
     repository.commit()
     run = repository.run("run", "l2", a=b"two\n")
-    assert [about(one)[2] for one in causes(base, run)] == ["code"]
+    assert [about(cause)[2] for cause in causes(base, run)] == ["code"]
     Larder()("why", base, run, "--fail-on", "setup")
 
 
@@ -132,14 +132,14 @@ def test_a_repository_that_does_not_have_the_commits(repository: Repository) -> 
     """As in a shallow clone: nothing is said about files."""
     base = repository.run("base", "l1", "b" * 40, a=b"one\n")
     unknown = repository.run("run", "l2", "c" * 40, a=b"two\n", new=b"")
-    assert [about(one)[1:] for one in causes(base, unknown)] == [([], None)] * 2
+    assert [about(cause)[1:] for cause in causes(base, unknown)] == [([], None)] * 2
     shallow = repository.run("run", "l2", a=b"two\n", new=b"")
-    assert [about(one)[1:] for one in causes(base, shallow)] == [
+    assert [about(cause)[1:] for cause in causes(base, shallow)] == [
         (["uncommitted"], None),
         (["untracked"], "setup"),
     ]
     strange = repository.run("run", "l2", "--output=x", a=b"two\n")
-    assert [about(one)[1:] for one in causes(base, strange)] == [([], None)]
+    assert [about(cause)[1:] for cause in causes(base, strange)] == [([], None)]
     assert not (repository.root / "x").exists()
 
 
@@ -280,7 +280,7 @@ def test_outside_a_repository(repository: Repository, tmp_path: Path) -> None:
     base = repository.run("base", "l1", a=b"one\n")
     run = repository.run("run", "l2", a=b"two\n")
     os.chdir(tmp_path)
-    assert [about(one) for one in causes(base, run)] == [("packages/lib/src/a.js", [], None)]
+    assert [about(cause) for cause in causes(base, run)] == [("packages/lib/src/a.js", [], None)]
     assert "there is no turbo.json" in Larder().refusal("why", "--last", status=2)
 
 
@@ -327,7 +327,7 @@ def test_boto3_is_not_imported(repository: Repository) -> None:
 def test_the_guide_has_a_heading_for_each_advice() -> None:
     _, _, section = GUIDE.read_text().partition("\n## Causes\n")
     headings = re.findall(r"^### (.+)$", section.partition("\n## ")[0], re.MULTILINE)
-    assert sorted(one.lower().replace(" ", "-") for one in headings) == sorted(ADVICE)
+    assert sorted(heading.lower().replace(" ", "-") for heading in headings) == sorted(ADVICE)
 
 
 def test_the_json_of_the_guide_is_that_of_the_command() -> None:

@@ -222,7 +222,7 @@ def test_line_endings_are_proven_by_the_deployment(
     (cause,) = causes_here(repository, run)
     assert cause["more"] == 2
     hints = ["line_endings"] if is_clean else ["uncommitted"]
-    assert [one["hint"] for one in cause["hints"]] == hints
+    assert [hint["hint"] for hint in cause["hints"]] == hints
     assert cause["advice"] == ("line-endings" if is_clean else "source-file")
     assert cause["class"] == "setup"
     assert len(stub.asked) == 2
@@ -243,7 +243,9 @@ def test_more_files_than_a_report_has_hints_for_are_one_cause(
         repository.write(f"packages/lib/src/{name}.js", contents[name])
     (cause,) = causes_here(repository, run_of(base, "l2", **contents))
     assert (cause["more"], cause["class"]) == (MAX_HINTS + 1, "setup")
-    assert [one["hint"] for one in cause["hints"]] == ["line_endings" if ending else "uncommitted"]
+    assert [hint["hint"] for hint in cause["hints"]] == [
+        "line_endings" if ending else "uncommitted"
+    ]
 
 
 def test_git_names_the_changed_packages(repository: Repository, stub: Stub) -> None:
@@ -472,7 +474,9 @@ def test_reasons_of_tasks_with_the_same_hash(repository: Repository, stub: Stub)
     causes = causes_of(repository, sameHash=tasks, sameHashCount=9)
     stub.says("POST /v1/causes", 200, {"causes": causes, "missing": None})
     lines = Larder()("why", "build").stdout.splitlines()
-    assert [one.partition(": ")[2] for one in lines if one.startswith("same hash, not rest")] == [
+    assert [
+        line.partition(": ")[2] for line in lines if line.startswith("same hash, not rest")
+    ] == [
         "2 tasks, evicted on 2026-11-20: a#lint, b#lint",
         "1 task, the run did not ask the cache (forced): c#lint",
         "1 task, probably the run did not ask the cache (the remote cache was off, or had no token): d#lint",

@@ -104,7 +104,7 @@ class _Outcomes:
         self.of: dict[str, set[str]] = defaultdict(set)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        wanted = tuple(one for tests in ROWS.values() for one in tests)
+        wanted = tuple(test for tests in ROWS.values() for test in tests)
         self.chosen = [item.nodeid for item in items if item.nodeid.startswith(wanted)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -123,7 +123,7 @@ class _Outcomes:
 
 def main() -> int:
     outcomes = _Outcomes()
-    files = sorted({one.partition("::")[0] for tests in ROWS.values() for one in tests})
+    files = sorted({test.partition("::")[0] for tests in ROWS.values() for test in tests})
     pytest.main(["-qq", "--collect-only", *files], plugins=[outcomes])
     status = pytest.main(["-q", *outcomes.chosen, *sys.argv[1:]], plugins=[outcomes])
     lines = [f"| {name} | {outcomes.row(tests)} |" for name, tests in ROWS.items()]

@@ -98,7 +98,7 @@ def test_moon_restores_its_outputs_and_usage_and_runs_name_it(
 
     workspace = moon(tmp_path / "workspace", tools)
     env = settings(local_cloud, tmp_path)
-    before = {one["tool"]: one for one in ask("/v1/usage")["tools"]}.get("moon", {})
+    before = {tool["tool"]: tool for tool in ask("/v1/usage")["tools"]}.get("moon", {})
     started = time.monotonic()
     workspace.build(larder, env)
     took_ms = (time.monotonic() - started) * 1_000
@@ -106,7 +106,7 @@ def test_moon_restores_its_outputs_and_usage_and_runs_name_it(
     workspace.build(larder, env)
     assert workspace.digests() == built
     assert len(built) == MOON_FILES + 1
-    (now,) = (one for one in ask("/v1/usage")["tools"] if one["tool"] == "moon")
+    (now,) = (tool for tool in ask("/v1/usage")["tools"] if tool["tool"] == "moon")
     for name in ("remoteHits", "remoteMisses"):
         assert now[name] == int(str(before.get(name, 0))) + 1
     saved = int(str(now["timeSavedMs"])) - int(str(before.get("timeSavedMs", 0)))

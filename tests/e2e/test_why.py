@@ -93,8 +93,8 @@ def lockfile(**versions: str) -> Change:
 
 def all_of(*changes: Change) -> Change:
     def change(monorepo: Monorepo) -> None:
-        for one in changes:
-            one(monorepo)
+        for change in changes:
+            change(monorepo)
 
     return change
 
@@ -447,7 +447,7 @@ def test_the_last_run_from_a_package(
     monorepo.summarize("build", API_URL="two")
     monkeypatch.chdir(monorepo.path("packages/web/src"))
     report = json.loads(larder("--last", "--json"))
-    found = [(one["subject"], one["class"], one["directCount"]) for one in report["causes"]]
+    found = [(cause["subject"], cause["class"], cause["directCount"]) for cause in report["causes"]]
     assert found == [("API_URL", "setup", 4), ("packages/ui/src/a.js", "code", 1)]
     assert report["causes"][0]["buildMs"] > 0
     larder("--last", "--fail-on", "setup", status=3)

@@ -59,7 +59,7 @@ AUDIT = "GET /v1/audit"
 """A key reads that of its team, but not that of its user."""
 
 ENDPOINTS = [
-    one for one in ROWS if (request := valid(one)).for_team and request.by and one != AUDIT
+    row for row in ROWS if (request := valid(row)).for_team and request.by and row != AUDIT
 ]
 """Endpoints that check the token and act for the team in the query."""
 

@@ -50,7 +50,7 @@ BY_OWNERS = [
 
 
 def requests_of_owners(ada: Person) -> list[Request]:
-    requests = [valid(one, ada.names, member=ada.user.id) for one in BY_OWNERS]
+    requests = [valid(operation, ada.names, member=ada.user.id) for operation in BY_OWNERS]
     pause = valid("PATCH /v2/teams/{idOrSlug}", ada.names)
     return [*requests, replace(pause, json={"remoteCaching": {"enabled": False}})]
 
@@ -82,9 +82,9 @@ def test_a_user_cannot_change_their_own_role(ada: Person) -> None:
         "PATCH", f"/v1/teams/team-of-ada/members/{ada.member_id}", json_body={"role": "OWNER"}
     )
     assert (reply.status, reply.code) == (403, "missing_role")
-    assert {one.role for one in list_members(ada.team.id) if one.user_id == ada.member_id} == {
-        Role.MEMBER
-    }
+    assert {
+        member.role for member in list_members(ada.team.id) if member.user_id == ada.member_id
+    } == {Role.MEMBER}
 
 
 def _user(user_id: str) -> User:

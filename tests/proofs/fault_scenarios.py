@@ -1050,7 +1050,7 @@ def check_one_account(s: Subject, provider: HostileProvider) -> User:
     assert user.proven
     (account,) = accounts.list_provider_accounts(user.id)
     assert accounts.find_subject(provider.url, account.subject) == (user.id, account.id)
-    assert len([one for one in accounts.list_sessions(user.id) if one.provider]) <= 1
+    assert len([session for session in accounts.list_sessions(user.id) if session.provider]) <= 1
     return user
 
 
@@ -1104,10 +1104,12 @@ def start_sso(s: Subject) -> Play:
 )
 def unlink_account(s: Subject) -> Play:
     providers = [add_acme(id=f"p{n}{s.tag.lower()}", domains=()) for n in range(2)]
-    token, own = s.session(), [link(s.user, one, one.id) for one in providers]
+    token, own = s.session(), [link(s.user, provider, provider.id) for provider in providers]
     yield lambda: s.ask("POST", "/unlink-account", {"accountId": own[0].id}, token=token)
     yield None
-    assert [one.id for one in accounts.list_provider_accounts(s.user.id)] == [own[1].id]
+    assert [
+        provider_account.id for provider_account in accounts.list_provider_accounts(s.user.id)
+    ] == [own[1].id]
 
 
 @scenario("GET /registration/verify", done_before={401: "invalid_login_code"})
@@ -1421,7 +1423,9 @@ def report_run(s: Subject) -> Play:
     run = read_run(s.team.id, place, now=clock.now())
     assert run is not None
     if run.explanation is not None:
-        assert [one["subject"] for one in run.explanation["causes"]] == ["packages/lib/src/a.js"]
+        assert [cause["subject"] for cause in run.explanation["causes"]] == [
+            "packages/lib/src/a.js"
+        ]
 
 
 @scenario("GET /v1/runs/{runId}", variant="compared again")

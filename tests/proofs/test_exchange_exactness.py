@@ -70,7 +70,7 @@ def test_equal_rules_are_added_once(new_team: Cloud, overlap: Overlap) -> None:
 @every_overlap
 def test_two_rules_are_not_changed_into_the_same(new_team: Cloud, overlap: Overlap) -> None:
     lifetimes = (600, 1200, 1800)
-    made = [added(new_team, replace(RULE, lifetime_s=one)) for one in lifetimes]
+    made = [added(new_team, replace(RULE, lifetime_s=lifetime)) for lifetime in lifetimes]
 
     def changed(rule: Rule) -> object:
         to = RuleChange(lifetime_s=3600)
@@ -90,7 +90,7 @@ def test_no_change_of_a_rule_is_lost_and_one_request_deletes_it(
     def changed(change: RuleChange) -> object:
         return rules.change_rule(team_id, rule.id, change, by=None, now=clock.now())
 
-    done = all_at_once([outcome(partial(changed, one)) for one in changes], overlap)
+    done = all_at_once([outcome(partial(changed, change)) for change in changes], overlap)
     assert {one.answer for one in done} == {"done"}
     found = rules.find_rule(team_id, rule.id)
     assert (found.name, found.others, found.lifetime_s) == ("a", Others.READ, 600)

@@ -230,7 +230,7 @@ def measured() -> Iterator[Cost]:
         with lock:
             cost.calls += 1
             cost.items += parsed.get("ScannedCount", 0) + sum(brought) + ("Item" in parsed)
-            cost.units += sum(one["CapacityUnits"] for one in of_tables)
+            cost.units += sum(table["CapacityUnits"] for table in of_tables)
 
     with (
         hooked("provide-client-params.dynamodb", ask_for_capacity, aws.dynamodb()),

@@ -46,7 +46,11 @@ MARK = "<script>alert(document.domain)</script>"
 BOBS_KEY_ID = "bobs-key-id"
 """A placeholder for the id of Bob's key, which does not exist yet."""
 
-OPERATIONS = [one for one in operations() if " /api/auth/" in one and "OPTIONS" not in one]
+OPERATIONS = [
+    operation
+    for operation in operations()
+    if " /api/auth/" in operation and "OPTIONS" not in operation
+]
 OF_BOBS_KEY = "GET /api/auth/api-key/get, with the id of Bob's key"
 MORE: dict[str, dict[str, Any]] = {
     "POST /api/auth/sign-up/email": {"image": None, "callbackURL": "/", "rememberMe": True},

@@ -46,7 +46,7 @@ def test_a_run_of_nx(tmp_path: Path) -> None:
     (report,) = new_reports(str(tmp_path), {}, 0, [])
     times = {"startTime": AT_MS, "endTime": AT_MS + 765}
     assert report["execution"] == {**times, "exitCode": 1}
-    assert [(one["package"], one["task"], one["cache"]) for one in report["tasks"]] == [
+    assert [(task["package"], task["task"], task["cache"]) for task in report["tasks"]] == [
         ("a", "build", {"status": "HIT", "source": "REMOTE"}),
         ("b", "build", {"status": "HIT", "source": "LOCAL"}),
         ("c", "build", {"status": "MISS"}),
@@ -92,13 +92,13 @@ def test_a_run_of_moon(tmp_path: Path) -> None:
     times = {"startTime": AT_MS, "endTime": AT_MS + 765}
     assert report["client"] == "moon"
     assert report["execution"] == {**times, "exitCode": 1}
-    assert [(one["package"], one["task"], one["cache"]) for one in report["tasks"]] == [
+    assert [(task["package"], task["task"], task["cache"]) for task in report["tasks"]] == [
         ("a", "build", {"status": "HIT", "source": "REMOTE"}),
         ("b", "build", {"status": "HIT", "source": "LOCAL"}),
         ("c", "build", {"status": "MISS"}),
         ("d", "build", {"status": "MISS"}),
     ]
-    assert [one["execution"]["exitCode"] for one in report["tasks"]] == [0, 0, 1, 0]
+    assert [task["execution"]["exitCode"] for task in report["tasks"]] == [0, 0, 1, 0]
     assert report["tasks"][0]["hash"] == "moon-ac-3759c805"
     assert "secret" not in json.dumps(report)
 

@@ -283,7 +283,7 @@ def test_the_time_of_a_task_is_that_from_its_miss_to_its_upload(
         if "x-artifact-duration" in deployment.headers[hash]
     }
     assert durations.keys() == {ENTRIES[name][1] for name in TIMED}
-    assert all(0 <= int(one) < 10_000 for one in durations.values())
+    assert all(0 <= int(duration) < 10_000 for duration in durations.values())
 
 
 @pytest.mark.parametrize("running", [10], indirect=True)
@@ -475,7 +475,7 @@ def test_a_late_answer_gives_its_room_back(
     deployment: Deployment,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (ccache,) = [one for one in CLIENTS if one.name == "ccache"]
+    (ccache,) = [client for client in CLIENTS if client.name == "ccache"]
     monkeypatch.setattr(ccache, "seconds", 0)
     deployment.artifacts = {"ccache-abcdef0123": b"x" * 200_000, "gradle-ab": b"x" * 200_000}
     assert tool.get("/ccache/ab/cdef0123").status_code == 404
@@ -657,10 +657,10 @@ def test_events_count_hits_and_misses(deployment: Deployment, tmp_path: Path) ->
             url = f"{one.sidecar.listener.url}/v1/cache/{number}"
             httpx.get(url, headers=headers, trust_env=False)
     events = deployment.events()
-    assert {(one["hash"], one["event"]) for one in events} == {
+    assert {(event["hash"], event["event"]) for event in events} == {
         (f"nx-{number}", "HIT" if number == 1 else "MISS") for number in range(100)
     }
-    assert {one["source"] for one in events} == {"REMOTE"}
+    assert {event["source"] for event in events} == {"REMOTE"}
     assert deployment.sent("GET")[0].headers["x-artifact-client-ci"] == "GITHUB_ACTIONS"
 
 
@@ -679,14 +679,14 @@ def test_a_hit_reports_how_long_its_task_took_if_that_is_known(
         moon, nx = hashes["moon-ac"], hashes["nx"]
         tasks = [{"hash": hash, "cache": {"status": "HIT"}} for hash in (moon, nx)]
         one.sidecar.report([{"client": "moon", "tasks": tasks}])
-    durations = {one["hash"]: one["duration"] for one in deployment.events()}
+    durations = {event["hash"]: event["duration"] for event in deployment.events()}
     assert {hash for hash, ms in durations.items() if ms} == {hashes[name] for name in TIMED}
     assert set(durations.values()) == {0, 1_500}
     (sent,) = deployment.sent("POST", "/v1/runs")
     # A gateway reads JSON as text, which breaks compressed bytes.
     assert sent.headers["content-type"] == "application/octet-stream"
     run = json.loads(gzip.decompress(sent.body))
-    assert [one["cache"] for one in run["tasks"]] == [
+    assert [task["cache"] for task in run["tasks"]] == [
         {"status": "HIT", "timeSaved": 1_500},
         {"status": "HIT"},
     ]
@@ -711,7 +711,7 @@ def test_files_that_a_result_names_count_as_no_lookups(
                 )
         one.until(lambda: one.sidecar.cache.counts.hits == 1)
         assert one.sidecar.cache.counts.misses == 0
-    assert [(one["hash"], one["event"]) for one in deployment.events()] == [
+    assert [(event["hash"], event["event"]) for event in deployment.events()] == [
         (f"moon-ac-{SHA}", "HIT")
     ]
 

@@ -120,7 +120,7 @@ class Entries(RuleBasedStateMachine):
     def what_is_held_is_counted(self) -> None:
         memory = self.running.sidecar.cache.memory
         with memory.freed:
-            held = [one.held for one in memory._entries.values() if one.state is State.HELD]
+            held = [entry.held for entry in memory._entries.values() if entry.state is State.HELD]
             assert sum(one.size for one in held if one is not None) == memory.held_bytes
 
     def teardown(self) -> None:

@@ -100,7 +100,7 @@ def test_a_request_of_a_build_reads_the_same_items_for_a_managed_user(
 
         def note(operation: str, arguments: dict[str, Any]) -> None:
             if operation == "BatchGetItem":
-                keys = [one["Keys"] for one in arguments["RequestItems"].values()]
+                keys = [request_item["Keys"] for request_item in arguments["RequestItems"].values()]
                 reads.append(f"{operation} {keys}")
             elif "Get" in operation or operation in ("Query", "Scan"):
                 reads.append(f"{operation} {arguments.get('Key')}")

@@ -144,7 +144,7 @@ def test_5_refused_codes_of_an_address_do_not_use_up_the_token_requests(
     assert {error_of(send(number)) for number in range(35)} == {None}
     start += timedelta(minutes=1)
     replies = [send(number, code="made-up") for number in range(33)]
-    assert [one.status for one in replies] == [302] * 30 + [429] * 3
+    assert [reply.status for reply in replies] == [302] * 30 + [429] * 3
     start += timedelta(minutes=1)
     assert error_of(send(0)) is None
 

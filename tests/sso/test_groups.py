@@ -52,7 +52,7 @@ def ada() -> str:
 
 def actions(team: Team) -> list[tuple[str, str | None]]:
     page = read_entries(team.id, limit=50, now=clock.now())
-    return [(one.action.value, one.role) for one in page.entries]
+    return [(entry.action.value, entry.role) for entry in page.entries]
 
 
 def test_a_group_is_added_changed_and_lost(journey: Journey, web: Team) -> None:

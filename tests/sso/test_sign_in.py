@@ -189,7 +189,7 @@ def test_a_person_without_an_address(hostile: HostileProvider) -> None:
     for email in (None, "", 7, "not an address", ["ada@acme.example"], "ada@unreachable"):
         assert error_of(journey.sign_in(email=email)) == "email_not_found"
     entries = read_entries("sso#acme", limit=9, now=clock.now()).entries
-    assert [(one.action.value, one.subject) for one in entries[:6]] == [
+    assert [(entry.action.value, entry.subject) for entry in entries[:6]] == [
         ("sign_in_refused", "email_not_found")
     ] * 6
 
@@ -201,7 +201,9 @@ def test_refusals_before_a_valid_token_are_no_entries(journey: Journey, log: Str
     journey.callback({**journey.provider.authorize(journey.url), "code": "stolen"})
     create_user("eve@home.example", "Eve", email_verified=True, now=clock.now())
     journey.sign_in(email="eve@home.example")
-    assert [one for one in actions("sso#acme") if one != "provider_added"] == ["sign_in_refused"]
+    assert [action for action in actions("sso#acme") if action != "provider_added"] == [
+        "sign_in_refused"
+    ]
     text = log.getvalue()
     for reason in ("nonce", "invalid_grant", "address_does_not_count"):
         assert f'"reason":"{reason}"' in text
@@ -441,7 +443,7 @@ def test_unlinking_ends_the_sessions_that_the_account_started(journey: Journey) 
     journey.sign_in()
     other = browser_of(user)
     accounts = other.get("/list-accounts").json
-    assert [one["providerId"] for one in accounts] == ["credential", "acme"]
+    assert [account["providerId"] for account in accounts] == ["credential", "acme"]
     assert accounts[1]["issuer"] == journey.provider.url
     assert accounts[1]["accountId"] == "ada-1"
     reply = other.post("/unlink-account", {"providerId": "acme"}, headers=FROM_PAGE)
@@ -536,7 +538,9 @@ def test_what_is_left_of_an_account_does_not_keep_the_person_out(
     assert new != ada.id
     invoke("accounts.sweep_deleted_users.handler", {})
     assert repository.list_provider_accounts(ada.id) == []
-    assert [one.user_id for one in repository.list_provider_accounts(new)] == [new]
+    assert [
+        provider_account.user_id for provider_account in repository.list_provider_accounts(new)
+    ] == [new]
     assert error_of(journey.sign_in()) is None
     assert journey.session()["user"]["id"] == new
 

@@ -152,7 +152,7 @@ def test_24_a_trusted_writer_replaces_manifests(
     assert read(scene.main, hash) == read(scene.laptop, hash) == CLEAN * 2
     assert kept_differing(capsys) == 0
     entries = read_entries(scene.cloud.team.id, limit=100, now=clock.now()).entries
-    assert [one.subject for one in entries if one.action == "artifact_replaced"] == [hash]
+    assert [entry.subject for entry in entries if entry.action == "artifact_replaced"] == [hash]
 
 
 @pytest.mark.parametrize("preflight", [False, True], ids=["PUT", "preflight"])

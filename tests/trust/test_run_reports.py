@@ -205,7 +205,7 @@ def test_the_size_of_what_turbo_stores_is_sent(tmp_path: Path) -> None:
     stored.parent.mkdir(parents=True)
     stored.write_bytes(b"x" * 5_000)
     summary = document(task_record("lib#build", "1" * 16), task_record("web#build", "2" * 16))
-    assert [one.get("bytes") for one in body_of(summary, tmp_path, "names")["tasks"]] == [
+    assert [task.get("bytes") for task in body_of(summary, tmp_path, "names")["tasks"]] == [
         5_000,
         None,
     ]
@@ -323,7 +323,7 @@ def test_the_end_of_a_job_reports_new_runs_and_revokes_the_token(
         write(tmp_path, document(task_record("web#build", "1" * 16), id=name), f"{name}.json")
     assert end_job(servers, tmp_path) == b""
     reports = [json.loads(body) for body in servers.sent("POST", "/v1/runs")]
-    assert sorted(one["id"] for one in reports) == ["one", "two"]
+    assert sorted(report["id"] for report in reports) == ["one", "two"]
     assert servers.sent("POST", "/login/oauth/token/revoke") == [f"token={TOKEN}".encode()]
     assert servers.asked[-1][1] == "/login/oauth/token/revoke"
     assert servers.asked[0][2]["x-artifact-client-ci"] == "GITHUB_ACTIONS"

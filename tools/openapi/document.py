@@ -197,10 +197,14 @@ class _Operation:
             return self._named(self.module.__name__.rpartition(".")[2])
         pattern = _unnamed(self.route.path)
         app = self.module.app
-        for one in app._static_routes + app._dynamic_routes:
-            methods = [one.method] if isinstance(one.method, str) else one.method
-            if self.route.method in methods and _unnamed(one.path) == pattern:
-                function: Callable[..., Any] = one.func
+        for static_route in app._static_routes + app._dynamic_routes:
+            methods = (
+                [static_route.method]
+                if isinstance(static_route.method, str)
+                else static_route.method
+            )
+            if self.route.method in methods and _unnamed(static_route.path) == pattern:
+                function: Callable[..., Any] = static_route.func
                 return function
         raise Undocumented("no function of the module handles this route")
 
@@ -261,9 +265,9 @@ class _Operation:
     def dependencies(self) -> list[Callable[..., Any]]:
         """Every dependency of the handler, in the order in which they run."""
         found: list[Callable[..., Any]] = []
-        for one in _dependencies(inspect.unwrap(self.handler)):
-            if one not in found:
-                found.append(one)
+        for dependency in _dependencies(inspect.unwrap(self.handler)):
+            if dependency not in found:
+                found.append(dependency)
         return found
 
     @cached_property
@@ -300,7 +304,7 @@ class _Operation:
         return list(found.values())
 
     def _body(self) -> Schema | None:
-        bodies = [body for one in self.dependencies if (body := body_of(one))]
+        bodies = [body for dependency in self.dependencies if (body := body_of(dependency))]
         if len(bodies) > 1:
             raise Undocumented(f"several dependencies parse the body: {bodies}")
         if not bodies:

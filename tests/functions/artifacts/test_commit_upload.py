@@ -86,7 +86,7 @@ def test_an_upload_to_the_url_of_a_published_one_changes_nothing(
     assert stored(cloud, "abc") == published
     assert read_totals(cloud.team.id) == Totals(size_bytes=first_bytes, artifacts=1)
     assert [one.id for one in versions_of(key)] == [published.version]
-    (warning,) = (one for one in caplog.records if one.levelname == "WARNING")
+    (warning,) = (record for record in caplog.records if record.levelname == "WARNING")
     assert "deleted an object that would replace a published one" in warning.message
     assert vars(warning)["ReplacedUploadAttempts"] == 1
 

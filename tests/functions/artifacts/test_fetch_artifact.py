@@ -43,8 +43,10 @@ TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
 
 
 def delete_every_object() -> None:
-    for one in versions():
-        aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=one.key, VersionId=one.id)
+    for version in versions():
+        aws.s3().delete_object(
+            Bucket=settings().artifacts_bucket, Key=version.key, VersionId=version.id
+        )
 
 
 def test_200_with_the_body_for_a_small_artifact(send: Sender) -> None:
@@ -193,7 +195,7 @@ def test_302_to_s3_for_an_artifact_above_the_inline_size(send: Sender, option: S
     assert location.netloc == f"{settings().artifacts_bucket}.s3.eu-central-1.amazonaws.com"
     assert location.path.removeprefix("/") in object_keys()
     signature = parse_qs(location.query)
-    assert [signature["versionId"][0]] == [one.id for one in versions()]
+    assert [signature["versionId"][0]] == [version.id for version in versions()]
     assert signature["X-Amz-Algorithm"] == ["AWS4-HMAC-SHA256"]
     assert signature["X-Amz-SignedHeaders"] == ["host"]
     assert signature["X-Amz-Expires"] == ["600"]

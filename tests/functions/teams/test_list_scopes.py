@@ -30,7 +30,7 @@ def scene(cloud: Cloud) -> Iterator[Scene]:
 
 
 def listed(send: Sender) -> dict[str, dict[str, Any]]:
-    return {one["id"]: one for one in send("GET", PATH).json["scopes"]}
+    return {scope["id"]: scope for scope in send("GET", PATH).json["scopes"]}
 
 
 @pytest.mark.parametrize("preflight", [False, True], ids=["PUT", "preflight"])
@@ -105,7 +105,7 @@ def test_the_list_has_pages(scene: Scene, manage: Sender) -> None:
     cursor: str | None = ""
     while cursor is not None:
         page = manage("GET", f"{PATH}?limit=2{cursor and f'&cursor={cursor}'}").json
-        seen += [one["id"] for one in page["scopes"]]
+        seen += [scope["id"] for scope in page["scopes"]]
         cursor = page["pagination"]["next"]
     assert seen == sorted(listed(manage))
     assert len(seen) == 3

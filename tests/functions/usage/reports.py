@@ -69,7 +69,7 @@ def ask(sender: Sender, body: Any, *, ci: bool = True, against: str | None = Non
 def causes(reply: Reply) -> list[tuple[str, str]]:
     assert reply.status == 200, reply.body
     assert reply.json["causes"], reply.json
-    return [(one["kind"], one["subject"]) for one in reply.json["causes"]["causes"]]
+    return [(cause["kind"], cause["subject"]) for cause in reply.json["causes"]["causes"]]
 
 
 @contextmanager
@@ -84,10 +84,10 @@ def objects() -> dict[str, bytes]:
     listed = s3.list_object_versions(Bucket=bucket, Prefix="inputs/")
     assert not listed.get("DeleteMarkers")
     return {
-        one["Key"]: s3.get_object(Bucket=bucket, Key=one["Key"], VersionId=one["VersionId"])[
-            "Body"
-        ].read()
-        for one in listed.get("Versions", ())
+        version["Key"]: s3.get_object(
+            Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"]
+        )["Body"].read()
+        for version in listed.get("Versions", ())
     }
 
 

@@ -24,7 +24,7 @@ def report(send: Sender, *ids: str) -> None:
 
 
 def runs(cloud: Cloud) -> dict[str, Any]:
-    return {one["id"]: one for one in cloud.send("GET", "/v1/runs").json["runs"]}
+    return {run["id"]: run for run in cloud.send("GET", "/v1/runs").json["runs"]}
 
 
 def delete(send: Sender, query: str) -> Any:

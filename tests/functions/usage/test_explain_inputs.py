@@ -118,7 +118,7 @@ def test_a_dry_run_is_compared_with_the_newest_trusted_run(cloud: Cloud) -> None
     with later():
         send(cloud.send, report(LIB_2, UI_2, sha=BRANCH, branch="feature"), ci=False)
     dry = report_of(parse_summary(document(LIB_2, UI_2, id="", execution={})))
-    dry["tasks"] = [{**one, "execution": None} for one in dry["tasks"]]
+    dry["tasks"] = [{**task, "execution": None} for task in dry["tasks"]]
     with later(2):
         before = len(items(cloud)), len(objects())
         reply = ask(cloud.send, dry, ci=False)

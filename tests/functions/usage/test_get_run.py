@@ -113,7 +113,7 @@ def test_why_a_run_of_an_own_scope_missed_is_seen_by_that_scope_and_those_who_ma
     assert get(cloud, own, token=start_session(cloud.user, now=clock.now())[1]).json["causes"]
     for of_token, runs in ((token, 1), (cloud.token, 1)):
         reply = Sender(of_token, query="slug=acme")("GET", "/v1/runs")
-        assert [one["runs"] for one in reply.json["figures"]["causes"]] == [runs]
+        assert [cause["runs"] for cause in reply.json["figures"]["causes"]] == [runs]
 
 
 def shown(cloud: Cloud, report: Any, against: str = "") -> Reply:

@@ -64,14 +64,14 @@ def test_it_adds_up_by_age_writer_and_ci(cloud: Cloud, manage: Sender) -> None:
     found = storage(manage)
     assert to_ms(now) <= found["checkedAt"] <= to_ms(clock.now())
     assert (found["artifacts"], found["storedBytes"], found["scopedBytes"]) == (4, 1111, 0)
-    assert [(one["days"], one["storedBytes"]) for one in found["ages"]] == [
+    assert [(age["days"], age["storedBytes"]) for age in found["ages"]] == [
         (1, 1),
         (7, 10),
         (30, 1100),
         (None, 0),
     ]
     # Each job of CI has a key of its own: they count for their rule.
-    assert [(one["writer"], one["artifacts"]) for one in found["writers"]] == [
+    assert [(writer["writer"], writer["artifacts"]) for writer in found["writers"]] == [
         (rule, 2),
         (cloud.key.id, 2),
     ]
@@ -92,7 +92,7 @@ def test_own_scopes_are_named(cloud: Cloud, manage: Sender) -> None:
     check(cloud)
     found = storage(manage)
     assert (found["storedBytes"], found["scopedBytes"]) == (11, 10)
-    assert [one["scopedBytes"] for one in found["writers"]] == [10]
+    assert [writer["scopedBytes"] for writer in found["writers"]] == [10]
     assert [(one["hash"], one["scope"]) for one in found["largest"]] == [
         ("a", scope),
         ("a", "shared"),

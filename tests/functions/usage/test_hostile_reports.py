@@ -79,7 +79,7 @@ def test_a_hostile_report_is_answered_and_stored(cloud: Cloud, sort: str) -> Non
         assert (reply.status, reply.json["recorded"]) == (200, True)
         assert spent.s < MOST_CPU_S
         runs = cloud.send("GET", "/v1/runs").json["runs"]
-        assert sent["id"] in [one["id"] for one in runs]
+        assert sent["id"] in [run["id"] for run in runs]
 
 
 @pytest.mark.parametrize("sort", HOSTILE)

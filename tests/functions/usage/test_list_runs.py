@@ -109,7 +109,7 @@ def test_figures_by_package_and_task(cloud: Cloud) -> None:
     }
     # Those that cost the most time come first.
     assert figures["tasks"][0] == web
-    assert [(one["package"], one["task"]) for one in figures["tasks"]] == [
+    assert [(task["package"], task["task"]) for task in figures["tasks"]] == [
         ("web", "build"),
         ("web", "test"),
         ("api", "build"),
@@ -146,7 +146,7 @@ def test_runs_that_were_stored_with_all_tasks_have_the_same_figures(cloud: Cloud
     (shown,), figures = reply["runs"], reply["figures"]
     assert (shown["names"], shown["tasks"], shown["built"]) == (["build"], 2, 1)
     assert figures["totals"]["timeSavedMs"] == 9_000
-    assert [one["package"] for one in figures["tasks"]] == ["web", "a" * 100]
+    assert [task["package"] for task in figures["tasks"]] == ["web", "a" * 100]
 
 
 def noise(number: int) -> str:

@@ -86,7 +86,7 @@ def test_the_audit_of_both_owners_has_the_adoption(cloud: Cloud, bob: User) -> N
     adopted(key)
     for owner in (bob.id, cloud.team.id):
         page = read_entries(owner, limit=10, actions=[Action.KEY_ADOPTED], now=clock.now())
-        assert [(one.subject, one.actor, one.name) for one in page.entries] == [
+        assert [(entry.subject, entry.actor, entry.name) for entry in page.entries] == [
             (key.id, None, "ci")
         ]
 

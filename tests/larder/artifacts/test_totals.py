@@ -115,7 +115,7 @@ def a_removal_by_writer(cloud: Cloud) -> None:
 
 def an_object_that_is_gone(cloud: Cloud) -> None:
     put(cloud, "large", HELD_BODY_BYTES + 1)
-    (stored,) = [one for one in versions() if "/large/" in one.key]
+    (stored,) = [version for version in versions() if "/large/" in version.key]
     aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=stored.key, VersionId=stored.id)
     assert cloud.send("GET", "/v8/artifacts/large").status == 404
 

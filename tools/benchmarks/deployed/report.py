@@ -159,14 +159,14 @@ def page(
 ) -> str:
     """`rounds` are those of small and of mixed repositories."""
     about = ", ".join(f"{name} {value}" for name, value in environment.items())
-    warm = [one for one in results.restores if not (one.after_idle or one.is_half)]
+    warm = [restore for restore in results.restores if not (restore.after_idle or restore.is_half)]
     return _PAGE.format(
         aims=_aims(results),
         small=_restores(one for one in warm if one.mix == "small"),
         mixed=_restores(one for one in warm if one.mix == "mixed"),
         preflight=_preflight(warm),
-        cold=_restores(one for one in results.restores if one.after_idle),
-        half=_restores(one for one in results.restores if one.is_half),
+        cold=_restores(restore for restore in results.restores if restore.after_idle),
+        half=_restores(restore for restore in results.restores if restore.is_half),
         laptops=LAPTOPS,
         morning=_table(
             ("", "median", "slowest", "instances"),
@@ -232,11 +232,11 @@ def _aims(results: Results) -> str:
         *((False, True, aim) for aim in _HALF),
     ]
     rows = [
-        (what, other, *_met(one.ratio(way, other), goal))
+        (what, other, *_met(restore.ratio(way, other), goal))
         for after_idle, is_half, (what, way, other, path, mix, goal) in aims
-        for one in results.restores
-        if (one.packages, one.mix, one.path) == (300, mix, path)
-        and (one.after_idle, one.is_half) == (after_idle, is_half)
+        for restore in results.restores
+        if (restore.packages, restore.mix, restore.path) == (300, mix, path)
+        and (restore.after_idle, restore.is_half) == (after_idle, is_half)
     ]
     for found in results.checked:
         off = abs(found.real / found.model - 1)
@@ -268,12 +268,12 @@ def _sizes(sizes: Sequence[Size]) -> str:
     book = read_book()
     rows = (
         (
-            f"{one.memory_mb:,} MB",
-            f"{one.start_ms:.0f} ms",
-            f"{one.restore:.2f} s",
-            f"${book.price('lambda_gb_seconds', WARM_MS * 1_000 * one.memory_mb / 1_024):.2f}",
+            f"{size.memory_mb:,} MB",
+            f"{size.start_ms:.0f} ms",
+            f"{size.restore:.2f} s",
+            f"${book.price('lambda_gb_seconds', WARM_MS * 1_000 * size.memory_mb / 1_024):.2f}",
         )
-        for one in sizes
+        for size in sizes
     )
     return _table(("memory", "start", "first restore", "a million"), rows)
 

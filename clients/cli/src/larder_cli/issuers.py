@@ -63,7 +63,7 @@ def list_(as_json: bool) -> None:
     from larder.issuers.service import list_issuers
 
     print_table(
-        [_record(one) for one in list_issuers()],
+        [_record(issuer) for issuer in list_issuers()],
         ("url", "added", "jwks_uri", "keys", "fetched_at"),
         empty="no rule names an issuer, and none was added",
         as_json=as_json,

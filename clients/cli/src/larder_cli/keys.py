@@ -123,10 +123,10 @@ def _knowers(keys: Iterable[ApiKey]) -> "dict[str, list[Knower]]":
 
 def _warn_of_former_members(key: ApiKey, knowers: "Iterable[Knower]") -> None:
     """Say whose secret it still is after they have left the team."""
-    for one in knowers:
-        if one.left_at is not None:
+    for knower in knowers:
+        if knower.left_at is not None:
             echo(
-                f"{_who(one)} left on {one.left_at:%-d %B %Y} and knows this key. Rotate it:"
+                f"{_who(knower)} left on {knower.left_at:%-d %B %Y} and knows this key. Rotate it:"
                 f" `larder keys rotate {key.id}`",
                 err=True,
             )

@@ -26,9 +26,11 @@ def holdings_record(holdings: "Holdings") -> Record:
     """What the user holds, without what they know."""
     return {
         "sessions": len(holdings.sessions),
-        "teams": [f"{one.team.slug} {_role(one)}" for one in holdings.memberships],
+        "teams": [
+            f"{membership.team.slug} {_role(membership)}" for membership in holdings.memberships
+        ],
         "keys": [key.id for key in holdings.keys],
-        "accounts": [one.provider_id for one in holdings.accounts],
+        "accounts": [account.provider_id for account in holdings.accounts],
     }
 
 
@@ -51,7 +53,7 @@ def print_with_receipt(
 
     With `rotates`, the keys of teams that the user knows are replaced first.
     """
-    found = [(_slug(one.team_id), one) for one in traces]
+    found = [(_slug(trace.team_id), trace) for trace in traces]
     rotated = [new for team, one in found for new in _rotated(team, one)] if rotates else []
     known, rules = _known(found), _rules(found)
     more = {"known_keys": known, "rules": rules, "rotated": rotated}
@@ -74,7 +76,7 @@ def _print_receipt(
         print_table(left, ("team", "id", "name", "can", "ends_at"), empty="", as_json=False)
         echo("`larder keys rotate ID` replaces one key, --rotate-known all of them.")
     if rules:
-        listed = (f"{one['team']} {one['id']}" for one in rules)
+        listed = (f"{rule['team']} {rule['id']}" for rule in rules)
         echo("", f"{email} has added these rules, which still give tokens to CI jobs:", *listed)
         echo(
             "`larder trust show TEAM RULE` shows a rule, `larder trust remove TEAM RULE` removes it."

@@ -153,8 +153,11 @@ def _describe_stack(name: str, region: str) -> Mapping[str, Any]:
 
 def _stack_options(stack: Mapping[str, Any]) -> dict[str, str]:
     """A variable for each setting. Outputs and parameters carry the settings' names in CamelCase."""
-    values = {one["ParameterKey"]: one["ParameterValue"] for one in stack.get("Parameters", [])}
-    values |= {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
+    values = {
+        parameter["ParameterKey"]: parameter["ParameterValue"]
+        for parameter in stack.get("Parameters", [])
+    }
+    values |= {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     values["BaseUrl"] = values.get("BaseUrl") or values.get("ApiUrl", "")
     return {
         settings.environment_name(option.name): values[_camel_case(option.name)]

@@ -228,7 +228,7 @@ def rename(
 
 @teams.command("run-inputs", epilog=examples("larder teams run-inputs acme names"))
 @click.argument("team", metavar="TEAM")
-@click.argument("kept", type=click.Choice([one.value for one in RunInputs]))
+@click.argument("kept", type=click.Choice([inputs.value for inputs in RunInputs]))
 @json_option
 def run_inputs(team: str, kept: str, as_json: bool) -> None:
     """Set what is kept of the inputs of TEAM's runs.

@@ -100,11 +100,11 @@ def dry_run(build: list[str], environment: Mapping[str, str], folder: str) -> li
     at = names.index("turbo")
     arguments = build[at + 1 :]
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    words = [one for one in arguments[:end] if not one.startswith("-")]
+    words = [argument for argument in arguments[:end] if not argument.startswith("-")]
     if (
         not words
         or words[0] in _OTHER_COMMANDS.split()
-        or any("--dry" in one for one in arguments[:end])
+        or any("--dry" in argument for argument in arguments[:end])
     ):
         return None
     own = build[at] if at == 0 else None
@@ -141,6 +141,6 @@ def listed(command: list[str], environment: Mapping[str, str], folder: str) -> l
             check=False,
         )
         tasks = json.loads(done.stdout)["tasks"]
-        return [str(one["hash"]) for one in tasks if not one["cache"]["local"]][:MOST_HASHES]
+        return [str(task["hash"]) for task in tasks if not task["cache"]["local"]][:MOST_HASHES]
     except (OSError, ValueError, KeyError, TypeError, subprocess.SubprocessError):
         return []

@@ -162,7 +162,9 @@ class Memory:
     def drop_held(self) -> None:
         """Drop what nobody has asked for yet."""
         with self._lock:
-            left = [self._release(one) for one in self._entries.values() if one.held is not None]
+            left = [
+                self._release(entry) for entry in self._entries.values() if entry.held is not None
+            ]
         for held in left:
             if held is not None:
                 held.close()

@@ -12,7 +12,7 @@ def proxy_for(environment: Mapping[str, str], to: Address) -> str:
     """The address of the proxy, `""` for none."""
     proxy = _value(environment, f"{to.scheme.upper()}_PROXY")
     exceptions = re.split(r"[,\s]+", _value(environment, "NO_PROXY").lower()) if proxy else []
-    return "" if any(_names(one, to.host, to.port) for one in exceptions) else proxy
+    return "" if any(_names(exception, to.host, to.port) for exception in exceptions) else proxy
 
 
 def _value(environment: Mapping[str, str], name: str) -> str:

@@ -70,20 +70,20 @@ def _changed_at(file: str) -> float:
 def _of_nx(document: Mapping[str, Any]) -> dict[str, Any]:
     """`run.json` of Nx. The times of a hit are those of its restore, so there is no time saved."""
     run, tasks = document["run"], document["tasks"]
-    failed = [one["status"] for one in tasks if one["status"]]
+    failed = [task["status"] for task in tasks if task["status"]]
     return {
-        "id": _id([run, [one["hash"] for one in tasks]]),
+        "id": _id([run, [task["hash"] for task in tasks]]),
         "client": "nx",
         "execution": _times(run, failed[0] if failed else 0),
         "tasks": [
             {
-                "package": one["projectName"],
-                "task": one["target"],
-                "hash": f"nx-{one['hash']}",
-                "cache": _cache_of_nx(str(one["cacheStatus"])),
-                "execution": _times(one, one["status"]),
+                "package": task["projectName"],
+                "task": task["target"],
+                "hash": f"nx-{task['hash']}",
+                "cache": _cache_of_nx(str(task["cacheStatus"])),
+                "execution": _times(task, task["status"]),
             }
-            for one in tasks
+            for task in tasks
         ],
     }
 
@@ -120,13 +120,13 @@ def _of_moon(document: Mapping[str, Any]) -> dict[str, Any]:
     """`runReport.json` of moon. It says how long a task took only if it ran."""
     actions = document["actions"]
     tasks = [task for task in map(_task_of_moon, actions) if task is not None]
-    times = [_moon_times(one) for one in actions if one["startedAt"]]
+    times = [_moon_times(action) for action in actions if action["startedAt"]]
     return {
         "id": _id(actions),
         "client": "moon",
         "execution": {
-            "startTime": min(one["startTime"] for one in times),
-            "endTime": max(one["endTime"] for one in times),
+            "startTime": min(time["startTime"] for time in times),
+            "endTime": max(time["endTime"] for time in times),
             "exitCode": int(document["status"] != "completed"),
         },
         "tasks": tasks,
@@ -137,7 +137,11 @@ def _task_of_moon(action: Mapping[str, Any]) -> dict[str, Any] | None:
     """None for an action that is no task, or has not run."""
     if action["node"]["action"] != "run-task" or not action["startedAt"]:
         return None
-    hashes = [one["meta"]["hash"] for one in action["operations"] if one["meta"].get("hash")]
+    hashes = [
+        operation["meta"]["hash"]
+        for operation in action["operations"]
+        if operation["meta"].get("hash")
+    ]
     if not hashes:
         return None
     project, _, task = action["node"]["params"]["target"].rpartition(":")
@@ -177,14 +181,14 @@ def _of_turbo(document: Mapping[str, Any]) -> dict[str, Any]:
         "scm": _only(scm, "branch", "sha"),
         "tasks": [
             {
-                **_only(one, "package", "task"),
-                "hash": str(one["hash"]),
-                "cache": _only(one["cache"], "status", "source", "timeSaved"),
-                "execution": _only(one["execution"], "startTime", "endTime", "exitCode")
-                if one.get("execution")
+                **_only(task, "package", "task"),
+                "hash": str(task["hash"]),
+                "cache": _only(task["cache"], "status", "source", "timeSaved"),
+                "execution": _only(task["execution"], "startTime", "endTime", "exitCode")
+                if task.get("execution")
                 else None,
             }
-            for one in document["tasks"]
+            for task in document["tasks"]
         ],
     }
 

@@ -78,8 +78,13 @@ def plan(wanted: Wanted, *, details: bool, as_json: bool) -> bool:
                     {"option": one.name, "before": one.before, "after": one.after} for one in shown
                 ],
                 "resources": [
-                    {"action": one.action, "id": one.id, "type": one.type, "replaced": one.replaced}
-                    for one in made.changes
+                    {
+                        "action": change.action,
+                        "id": change.id,
+                        "type": change.type,
+                        "replaced": change.replaced,
+                    }
+                    for change in made.changes
                 ],
             }
         )
@@ -332,7 +337,7 @@ def _step(deployment: Deployment, stack: Stack) -> str:
 def _option_changes(release: Release, stack: Stack, values: Mapping[str, str]) -> list[Change]:
     if stack.state is State.NEW:
         defaults = {name: default_of(one) for name, one in release.options.items()}
-        return [Change(one.name, None, one.after) for one in changes(defaults, values)]
+        return [Change(change.name, None, change.after) for change in changes(defaults, values)]
     internal = {*PLACE, *release.version_parameters}
     before = {
         name: value for name, value in (stack.parameters or {}).items() if name not in internal

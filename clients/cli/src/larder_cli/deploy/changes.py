@@ -49,7 +49,7 @@ class ResourceChange:
 def read_changes(changes: Iterable[Mapping[str, Any]]) -> list[ResourceChange]:
     """The changes of CloudFormation's `DescribeChangeSet`."""
     read = []
-    for one in (one["ResourceChange"] for one in changes):
+    for one in (change["ResourceChange"] for change in changes):
         names = {
             detail["Target"]["Name"]
             for detail in one.get("Details", [])
@@ -73,16 +73,16 @@ def losses(changes: Iterable[ResourceChange], *, leaves_bucket: bool = False) ->
     `leaves_bucket` says that an option names another bucket from now on. CloudFormation then leaves the stack's own
     bucket as it is, unless it is empty.
     """
-    for one in changes:
-        if one.type not in KEPT or (leaves_bucket and one.type == "AWS::S3::Bucket"):
+    for change in changes:
+        if change.type not in KEPT or (leaves_bucket and change.type == "AWS::S3::Bucket"):
             continue
-        if one.action == "Remove":
-            yield f"{one.id} would be deleted with its data"
-        elif one.replaced:
-            named = f" ({', '.join(one.properties)})" if one.properties else ""
-            yield f"{one.id} would be replaced{named}, and what it holds lost"
-        elif "GenerateSecretString" in one.properties:
-            yield f"{one.id} would get a new secret, which signs all users out"
+        if change.action == "Remove":
+            yield f"{change.id} would be deleted with its data"
+        elif change.replaced:
+            named = f" ({', '.join(change.properties)})" if change.properties else ""
+            yield f"{change.id} would be replaced{named}, and what it holds lost"
+        elif "GenerateSecretString" in change.properties:
+            yield f"{change.id} would get a new secret, which signs all users out"
 
 
 def problems(before: Resources, now: Resources) -> Iterator[str]:
@@ -119,9 +119,9 @@ def in_words(changes: Iterable[ResourceChange]) -> list[str]:
     """Lines of two columns: what is added, changed, replaced and removed. Replaced and removed ones by name."""
     changes = list(changes)
     lines = []
-    code = [one for one in changes if one.type in CODE and one.action == "Modify"]
-    others = [one for one in changes if one not in code and one.type != CODE[1]]
-    if any(one.type == CODE[1] for one in changes):
+    code = [change for change in changes if change.type in CODE and change.action == "Modify"]
+    others = [change for change in changes if change not in code and change.type != CODE[1]]
+    if any(change.type == CODE[1] for change in changes):
         lines.append(
             f"code       {len(code)} functions get the new code, in place; for about a minute both versions answer"
         )
@@ -141,7 +141,7 @@ def in_words(changes: Iterable[ResourceChange]) -> list[str]:
 
 
 def _counted(changes: Iterable[ResourceChange]) -> str:
-    counts = Counter(one.short_type for one in changes)
+    counts = Counter(change.short_type for change in changes)
     listed = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     plural = "" if counts.total() == 1 else "s"
     return f"{counts.total()} resource{plural}: {listed}"

@@ -204,7 +204,7 @@ def _tls(bucket: Bucket) -> Iterator[Problem]:
     policy = json.loads(reply.get("Policy", '{"Version": "2012-10-17", "Statement": []}'))
     statements = _as_list(policy["Statement"])
     arn = f"arn:{bucket.partition}:s3:::{bucket.name}"
-    if any(_refuses_http(one, arn) for one in statements):
+    if any(_refuses_http(statement, arn) for statement in statements):
         return
     refusal = {
         "Sid": "TlsOnly",

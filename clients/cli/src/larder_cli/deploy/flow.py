@@ -264,7 +264,11 @@ def discard(account: Account, name: str) -> None:
 
 def _delete_old_plans(account: Account) -> None:
     """Delete the change sets that plans have left: those of processes that died."""
-    plans = [one for one in _change_sets(account) if f"-{_PLAN}" in one["ChangeSetName"]]
+    plans = [
+        change_set
+        for change_set in _change_sets(account)
+        if f"-{_PLAN}" in change_set["ChangeSetName"]
+    ]
     plans.sort(key=lambda one: one["CreationTime"], reverse=True)
     for one in plans[_NEWEST_PLANS:]:
         _delete_change_set(account, one["ChangeSetName"])
@@ -462,7 +466,9 @@ def _delete_change_set(account: Account, name: str) -> None:
 def _running(account: Account) -> dict[str, Any] | None:
     """The change set that is being executed."""
     found = (
-        one for one in _change_sets(account) if one["ExecutionStatus"] == "EXECUTE_IN_PROGRESS"
+        change_set
+        for change_set in _change_sets(account)
+        if change_set["ExecutionStatus"] == "EXECUTE_IN_PROGRESS"
     )
     return next(found, None)
 
@@ -471,7 +477,7 @@ def _change_sets(account: Account) -> Iterator[dict[str, Any]]:
     pages = account.cloudformation.get_paginator("list_change_sets").paginate(
         StackName=account.stack
     )
-    yield from (one for page in pages for one in page["Summaries"])
+    yield from (summary for page in pages for summary in page["Summaries"])
 
 
 def _person(arn: str) -> str:
@@ -485,9 +491,9 @@ def _done(account: Account, stack: Stack) -> list[Mapping[str, Any]]:
         StackName=account.stack
     )
     return [
-        one
+        summary
         for page in pages
-        for one in page["StackResourceSummaries"]
-        if one["ResourceStatus"].endswith("_COMPLETE")
-        and (stack.since is None or one["LastUpdatedTimestamp"] >= stack.since)
+        for summary in page["StackResourceSummaries"]
+        if summary["ResourceStatus"].endswith("_COMPLETE")
+        and (stack.since is None or summary["LastUpdatedTimestamp"] >= stack.since)
     ]

@@ -131,7 +131,7 @@ def as_toml(environment: str, settings: Mapping[str, str], options: Mapping[str,
 
 def _broken_rule(value: str, parameter: Mapping[str, Any]) -> str | None:
     if "AllowedValues" in parameter:
-        allowed = [_text(one) for one in parameter["AllowedValues"]]
+        allowed = [_text(allowed_value) for allowed_value in parameter["AllowedValues"]]
         return None if value in allowed else f"must be one of {', '.join(allowed)}"
     if parameter.get("Type") == "Number":
         return _broken_number(value, parameter)

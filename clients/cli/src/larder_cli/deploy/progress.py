@@ -47,7 +47,7 @@ class Terminal:
             return
         self._printed = now
         seconds = int(now - self._began)
-        counts = Counter(one["ResourceType"] for one in resources)
+        counts = Counter(resource["ResourceType"] for resource in resources)
         named = ", ".join(f"{word} {counts[kind]}" for kind, word in _NAMED.items() if counts[kind])
         total = f" of {changes}" if changes else ""
         line = f"  {len(resources)}{total}   {seconds // 60}:{seconds % 60:02}   {named}"

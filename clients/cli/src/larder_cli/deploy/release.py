@@ -95,9 +95,9 @@ class Release:
     def version_parameters(self) -> dict[str, str]:
         """The archive whose version each of these parameters of the template names. None before 0.3."""
         places = (
-            one["Properties"].get("Code") or one["Properties"].get("Content")
-            for one in self.template["Resources"].values()
-            if one["Type"] in CODE
+            resource["Properties"].get("Code") or resource["Properties"].get("Content")
+            for resource in self.template["Resources"].values()
+            if resource["Type"] in CODE
         )
         return {
             place["S3ObjectVersion"]["Fn::If"][1]["Ref"]: archive_of(place)

@@ -68,9 +68,9 @@ def remove(account: Account, watch: Watch, *, backup: bool, delete_artifacts: bo
 def _resources(account: Account, kind: str) -> dict[str, str]:
     """The physical ids of resources of one type, by logical id."""
     return {
-        one["LogicalResourceId"]: one["PhysicalResourceId"]
-        for one in stacks.resources(account.cloudformation, account.stack)
-        if one["ResourceType"] == kind
+        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
+        for resource in stacks.resources(account.cloudformation, account.stack)
+        if resource["ResourceType"] == kind
     }
 
 
@@ -95,7 +95,10 @@ def _empty(s3: Any, bucket: str) -> None:
         deleted = s3.delete_objects(
             Bucket=bucket,
             Delete={
-                "Objects": [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in versions],
+                "Objects": [
+                    {"Key": version["Key"], "VersionId": version["VersionId"]}
+                    for version in versions
+                ],
                 "Quiet": True,
             },
         )

@@ -84,15 +84,16 @@ def find(cloudformation: Any, name: str) -> Stack:
             raise
         return Stack(name)
     parameters = {
-        one["ParameterKey"]: one.get("ParameterValue", "") for one in found.get("Parameters", [])
+        parameter["ParameterKey"]: parameter.get("ParameterValue", "")
+        for parameter in found.get("Parameters", [])
     }
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", [])}
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
     return Stack(
         name,
         found["StackStatus"],
         parameters,
         outputs,
-        {one["Key"]: one["Value"] for one in found.get("Tags", [])},
+        {tag["Key"]: tag["Value"] for tag in found.get("Tags", [])},
         protected=bool(found.get("EnableTerminationProtection")),
         since=found.get("LastUpdatedTime") or found["CreationTime"],
         created=found["CreationTime"],
@@ -150,7 +151,7 @@ def _stopped_rollback(cloudformation: Any, name: str) -> dict[str, str]:
     """Which resources the last rollback could not restore and why, by logical id."""
     failed: dict[str, str] = {}
     pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=name)
-    for one in (one for page in pages for one in page["StackEvents"]):
+    for one in (event for page in pages for event in page["StackEvents"]):
         if one["LogicalResourceId"] == name:
             if one["ResourceStatus"] == "UPDATE_ROLLBACK_IN_PROGRESS":
                 break
@@ -166,18 +167,18 @@ def failures(cloudformation: Any, name: str) -> list[str]:
     )
     try:
         (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
-        events = [one for page in pages for one in page["StackEvents"]]
+        events = [event for page in pages for event in page["StackEvents"]]
     except ClientError:
         # The operation failed before there was a stack.
         return []
     began = stack.get("LastUpdatedTime") or stack["CreationTime"]
     return [
-        f"{one['LogicalResourceId']}: {one['ResourceStatusReason']}"
-        for one in events
-        if one["Timestamp"] >= began
-        and one["ResourceStatus"].endswith("_FAILED")
-        and one.get("ResourceStatusReason")
-        and "cancelled" not in one["ResourceStatusReason"]
+        f"{event['LogicalResourceId']}: {event['ResourceStatusReason']}"
+        for event in events
+        if event["Timestamp"] >= began
+        and event["ResourceStatus"].endswith("_FAILED")
+        and event.get("ResourceStatusReason")
+        and "cancelled" not in event["ResourceStatusReason"]
     ]
 
 
@@ -189,15 +190,15 @@ def set_protection(cloudformation: Any, name: str, *, on: bool) -> None:
 def resources(cloudformation: Any, name: str) -> Iterator[Mapping[str, Any]]:
     """The resources that exist, as ListStackResources describes them."""
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
-    for one in (one for page in pages for one in page["StackResourceSummaries"]):
+    for one in (summary for page in pages for summary in page["StackResourceSummaries"]):
         if one.get("PhysicalResourceId") and one["ResourceStatus"] != "DELETE_COMPLETE":
             yield one
 
 
 def _physical_ids(cloudformation: Any, name: str, kind: str) -> Iterator[str]:
-    for one in resources(cloudformation, name):
-        if one["ResourceType"] == kind:
-            yield one["PhysicalResourceId"]
+    for resource in resources(cloudformation, name):
+        if resource["ResourceType"] == kind:
+            yield resource["PhysicalResourceId"]
 
 
 def wait(cloudformation: Any, name: str, *, until: str | None) -> None:

@@ -84,7 +84,7 @@ def doctor(ctx: click.Context, folder: Path, offline: bool, api: str | None, as_
         print_json(_record(client, facts, findings))
     else:
         _show(client, facts, findings)
-    if any(one.level is Level.PROBLEM for one in findings):
+    if any(finding.level is Level.PROBLEM for finding in findings):
         ctx.exit(1)
 
 
@@ -141,22 +141,24 @@ def _on(is_on: bool) -> str:
 
 
 def _record(client: Settings, facts: Sequence[_Fact], findings: Sequence[Finding]) -> Record:
-    counted = Counter(one.level for one in findings)
+    counted = Counter(finding.level for finding in findings)
     return {
         "root": client.root,
-        "settings": [{"name": one.name, "value": one.value, "where": one.where} for one in facts],
+        "settings": [
+            {"name": fact.name, "value": fact.value, "where": fact.where} for fact in facts
+        ],
         "problems": counted[Level.PROBLEM],
         "warnings": counted[Level.WARNING],
         "findings": [
             {
-                "id": one.id,
-                "level": one.level,
-                "where": one.where,
-                "found": one.found,
-                "rule": one.rule,
-                "paste": one.paste,
+                "id": finding.id,
+                "level": finding.level,
+                "where": finding.where,
+                "found": finding.found,
+                "rule": finding.rule,
+                "paste": finding.paste,
             }
-            for one in findings
+            for finding in findings
         ],
     }
 
@@ -164,7 +166,7 @@ def _record(client: Settings, facts: Sequence[_Fact], findings: Sequence[Finding
 def _show(client: Settings, facts: Sequence[_Fact], findings: Sequence[Finding]) -> None:
     print_line(client.root)
     print_line()
-    width = max(len(one.name) for one in facts)
+    width = max(len(fact.name) for fact in facts)
     for one in facts:
         where = f"  ({one.where})" if one.where else ""
         print_line(f"  {one.name:<{width}}  {one.value}{where}")

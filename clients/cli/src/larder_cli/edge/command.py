@@ -77,7 +77,7 @@ def status(target: Target, as_json: bool) -> None:
     switch = _switch(target)
     keys, current = switch.stored_keys(), switch.current()
     state = "off" if current is None else "on"
-    is_known = current is None or any(one.in_use for one in keys)
+    is_known = current is None or any(key.in_use for key in keys)
     record = {
         "state": state,
         "url": settings().edge_url,
@@ -87,12 +87,12 @@ def status(target: Target, as_json: bool) -> None:
         "download_address_s": settings().download_url_seconds,
     }
     if as_json:
-        print_json({**record, "keys": [asdict(one) for one in keys]})
+        print_json({**record, "keys": [asdict(key) for key in keys]})
     else:
         print_record(record, as_json=False)
         print_line()
         rows = [
-            {**asdict(one), "flags": " ".join(one.flags), "until_at": one.until} for one in keys
+            {**asdict(key), "flags": " ".join(key.flags), "until_at": key.until} for key in keys
         ]
         print_table(
             rows,
@@ -171,7 +171,7 @@ def enable(ctx: click.Context, large_bytes: int, slow_s: int, as_json: bool) -> 
                     echo(f"        then: {effect.value}")
                 refused |= effect is probes.Effect.REFUSES
                 if effect is probes.Effect.WITHOUT_ONCE:
-                    probing.flags = tuple(one for one in probing.flags if one != probes.ONCE)
+                    probing.flags = tuple(flag for flag in probing.flags if flag != probes.ONCE)
                     switch.set_flags(probing.key, probing.flags)
         if not refused:
             # Other locations of the edge may be slower than the one that the probes reached.

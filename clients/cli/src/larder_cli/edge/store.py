@@ -59,7 +59,7 @@ class CloudFrontStore:
         token: dict[str, str] = {}
         while True:
             page = self._client.list_keys(KvsARN=self._arn, **token)
-            stored |= {one["Key"]: one["Value"] for one in page.get("Items", [])}
+            stored |= {item["Key"]: item["Value"] for item in page.get("Items", [])}
             if not page.get("NextToken"):
                 return stored
             token = {"NextToken": page["NextToken"]}

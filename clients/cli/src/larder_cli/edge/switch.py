@@ -91,9 +91,9 @@ class Switch:
         """Delete the old keys whose addresses have expired. Returns their ids."""
         now = clock.now()
         due = [
-            one.id
-            for one in self.stored_keys()
-            if not one.in_use and one.until and one.until <= now
+            key.id
+            for key in self.stored_keys()
+            if not key.in_use and key.until and key.until <= now
         ]
         for id in due:
             self.delete(id)

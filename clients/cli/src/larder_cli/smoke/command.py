@@ -114,12 +114,12 @@ def smoke(
                 f"Milliseconds from here: to connect, the first request, the median of {TIMES} more",
             )
             shown = [
-                {"request": one.request}
+                {"request": time.request}
                 | {
-                    name: f"{getattr(one, f'{name}_ms'):.0f}"
+                    name: f"{getattr(time, f'{name}_ms'):.0f}"
                     for name in ("connect", "first", "median")
                 }
-                for one in times
+                for time in times
             ]
             print_table(shown, ("request", "connect", "first", "median"), empty="", as_json=False)
     if failed:

@@ -283,14 +283,16 @@ def set_(
         raise click.UsageError("name at least one setting to change")
 
     def changed(old: "IdentityProvider") -> "IdentityProvider":
-        kept = [one for one in old.domains if one not in remove_domain]
+        kept = [domain for domain in old.domains if domain not in remove_domain]
         added = [one.lower() for one in add_domain if one.lower() not in kept]
         domains = (*kept, *added)
         required = {**_claims_of(old, domains), **claims}
         return replace(
             old,
             domains=domains,
-            exceptions=tuple(one for one in old.exceptions if one.rpartition("@")[2] in domains),
+            exceptions=tuple(
+                exception for exception in old.exceptions if exception.rpartition("@")[2] in domains
+            ),
             required_claims={
                 name: texts for name, texts in required.items() if name not in drop_claim
             },
@@ -393,7 +395,7 @@ def test(id: str, as_json: bool) -> None:
     results = [_checked(provider, *check) for check in _CHECKS]
     print_table(results, ("check", "ok", "detail"), empty="", as_json=as_json)
     warn_of_hosts(provider.endpoints)
-    if not all(one["ok"] for one in results):
+    if not all(result["ok"] for result in results):
         raise click.exceptions.Exit(1)
 
 

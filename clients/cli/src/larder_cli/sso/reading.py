@@ -59,7 +59,7 @@ def read_endpoints(issuer: str, *, origin: str) -> "tuple[Endpoints, Document]":
 
 def usable_keys(keys: object, algorithms: "tuple[str, ...]") -> int:
     """How many of the keys can have signed an id token."""
-    kinds = {_KINDS[one[:2]] for one in algorithms}
+    kinds = {_KINDS[algorithm[:2]] for algorithm in algorithms}
     found = keys if isinstance(keys, list) else []
     return sum(
         isinstance(key, dict)

@@ -30,8 +30,12 @@ def alarm_mail(deployed: Deployed) -> Iterator[Row]:
         .get_paginator("list_subscriptions_by_topic")
         .paginate(TopicArn=topic)
     )
-    subscriptions = [one for page in pages for one in page["Subscriptions"]]
-    pending = [one["Endpoint"] for one in subscriptions if one["SubscriptionArn"] == _PENDING]
+    subscriptions = [subscription for page in pages for subscription in page["Subscriptions"]]
+    pending = [
+        subscription["Endpoint"]
+        for subscription in subscriptions
+        if subscription["SubscriptionArn"] == _PENDING
+    ]
     confirmed = len(subscriptions) - len(pending)
     level = Level.WARNING if confirmed else Level.PROBLEM
     if pending:

@@ -72,7 +72,7 @@ def _table_metrics(deployed: Deployed) -> Iterator[tuple[Metric, str]]:
     """The metrics of each table and of each of its indexes, which count for themselves."""
     for name, table in deployed.ids(TABLE).items():
         described = deployed.clients["dynamodb"].describe_table(TableName=table)["Table"]
-        indexes = [one["IndexName"] for one in described.get("GlobalSecondaryIndexes", [])]
+        indexes = [index["IndexName"] for index in described.get("GlobalSecondaryIndexes", [])]
         for metric in ("ReadThrottleEvents", "WriteThrottleEvents"):
             of_table = (("TableName", table),)
             yield Metric("AWS/DynamoDB", metric, of_table), name

@@ -81,16 +81,19 @@ def _running(deployed: Deployed) -> dict[str, Code]:
     logical = {physical: name for name, physical in deployed.ids(FUNCTION).items()}
     pages = lambda_.get_paginator("list_functions").paginate()
     functions = [
-        one for page in pages for one in page["Functions"] if one["FunctionName"] in logical
+        function
+        for page in pages
+        for function in page["Functions"]
+        if function["FunctionName"] in logical
     ]
-    arns = {layer["Arn"] for one in functions for layer in one.get("Layers", [])}
+    arns = {layer["Arn"] for function in functions for layer in function.get("Layers", [])}
     layers = {arn: _layer_checksum(lambda_, arn) for arn in arns}
     return {
-        logical[one["FunctionName"]]: (
-            one["CodeSha256"],
-            *(layers[layer["Arn"]] for layer in one.get("Layers", [])),
+        logical[function["FunctionName"]]: (
+            function["CodeSha256"],
+            *(layers[layer["Arn"]] for layer in function.get("Layers", [])),
         )
-        for one in functions
+        for function in functions
     }
 
 

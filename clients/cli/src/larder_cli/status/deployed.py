@@ -75,7 +75,9 @@ def read_deployed(account: Account, stack: Stack, release: Release | None) -> De
         for name in _SERVICES
     }
     resources = {
-        one["LogicalResourceId"]: Resource(one["ResourceType"], one["PhysicalResourceId"])
-        for one in stacks.resources(clients["cloudformation"], stack.name)
+        resource["LogicalResourceId"]: Resource(
+            resource["ResourceType"], resource["PhysicalResourceId"]
+        )
+        for resource in stacks.resources(clients["cloudformation"], stack.name)
     }
     return Deployed(stack, account.region, resources, clients, clock.now(), release)

@@ -42,7 +42,9 @@ def read(deployed: Deployed, metrics: Iterable[Metric], *, hours: int) -> dict[M
                 EndTime=deployed.now + timedelta(minutes=1),
             )
         )
-        for result in (one for page in pages for one in page["MetricDataResults"]):
+        for result in (
+            metric_data_result for page in pages for metric_data_result in page["MetricDataResults"]
+        ):
             metric = batch[int(result["Id"].removeprefix("m"))]
             for value in result["Values"]:
                 known = found[metric]

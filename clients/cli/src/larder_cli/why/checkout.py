@@ -56,7 +56,7 @@ def read_checkout(root: Path, run: Summary) -> Checkout:
     # Whether a cause is in a commit depends on these files, too.
     for path in (
         *LOCKFILES,
-        *(posixpath.join(one, name) for one in folders for name in TURBO_JSON),
+        *(posixpath.join(folder, name) for folder in folders for name in TURBO_JSON),
     ):
         if path not in tree and git.working_file(path) is not None:
             changes.setdefault(path, FileChange(path, "", path))
@@ -138,20 +138,22 @@ def _file_hints(
 
 def _line_endings(git: "_Git", changes: Iterable[FileChange]) -> set[str]:
     """The files whose content differs only in its line endings: the same content with others has the other hash."""
-    pairs = [one for one in changes if _SHA1.fullmatch(one.old) and _SHA1.fullmatch(one.new)]
+    pairs = [
+        change for change in changes if _SHA1.fullmatch(change.old) and _SHA1.fullmatch(change.new)
+    ]
     if not pairs or len(pairs) > _MAX_FILES:
         return set()
-    stored = git.contents({hash for one in pairs for hash in (one.old, one.new)})
+    stored = git.contents({hash for pair in pairs for hash in (pair.old, pair.new)})
     found: set[str] = set()
-    for one in pairs:
-        sources = (stored.get(one.old), stored.get(one.new), git.working_file(one.path))
+    for pair in pairs:
+        sources = (stored.get(pair.old), stored.get(pair.new), git.working_file(pair.path))
         for content in sources:
-            if content is None or _blob(content) not in (one.old, one.new):
+            if content is None or _blob(content) not in (pair.old, pair.new):
                 continue
             unix = content.replace(b"\r\n", b"\n")
             hashes = {_blob(content), _blob(unix), _blob(unix.replace(b"\n", b"\r\n"))}
-            if {one.old, one.new} <= hashes:
-                found.add(one.path)
+            if {pair.old, pair.new} <= hashes:
+                found.add(pair.path)
     return found
 
 

@@ -186,11 +186,11 @@ def _of_files(
         base, run, read_hints(root, base, run, is_dry_run=is_dry_run) if root else None
     )
     # The JSON has the first causes only.
-    return record(comparison), {one.class_ for one in comparison.causes}
+    return record(comparison), {cause.class_ for cause in comparison.causes}
 
 
 def _with_classes(compared: ComparisonJson) -> tuple[ComparisonJson, set[str | None]]:
-    return compared, {one["class"] for one in compared["causes"]}
+    return compared, {cause["class"] for cause in compared["causes"]}
 
 
 def _client() -> Settings:

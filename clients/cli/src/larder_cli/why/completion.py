@@ -37,7 +37,7 @@ def completed(
     files = committed_files(root, sha)
     if files is None:
         return shown
-    removed = {one["subject"] for one in shown["causes"] if one["how"] == "removed"}
+    removed = {cause["subject"] for cause in shown["causes"] if cause["how"] == "removed"}
     base = _as_committed(run, sha, files, removed)
     here = _Here(
         run=run,
@@ -46,7 +46,7 @@ def completed(
         changes=changed_files(base, run),
         tasks=_tasks_of(run),
     )
-    groups = [here.files_of(one) for one in shown["causes"]]
+    groups = [here.files_of(cause) for cause in shown["causes"]]
     endings = {path for paths in groups if here.have_other_endings(paths) for path in paths}
     if endings and not _are_all(endings, shown, ask(_with_files(run, files, endings))):
         endings = set()
@@ -104,12 +104,12 @@ def _are_all(endings: set[str], shown: ComparisonJson, without: ComparisonJson) 
     """Whether each of these files is in the baseline as in its commit: as in the commit, it is no cause any more."""
     if not shown["complete"] or not without["complete"]:
         return False
-    left = {one["subject"] for one in without["causes"]}
+    left = {cause["subject"] for cause in without["causes"]}
     return not endings & left and _files(shown) - _files(without) == len(endings)
 
 
 def _files(shown: ComparisonJson) -> int:
-    return sum(one["more"] + 1 for one in shown["causes"] if one["kind"] in _FILES)
+    return sum(cause["more"] + 1 for cause in shown["causes"] if cause["kind"] in _FILES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class _Here:
         class_, commit = cause["class"], cause["commit"]
         known = {self.hints.files.get(path, FileHint()).hint for path in paths}
         if paths and paths <= endings:
-            left: list[HintJson] = [one for one in hints if one["hint"] not in _OF_FILES]
+            left: list[HintJson] = [hint for hint in hints if hint["hint"] not in _OF_FILES]
             hints = [*left, {"hint": Hint.LINE_ENDINGS, "values": []}]
         elif not hints and known == {Hint.UNCOMMITTED}:
             hints = [{"hint": Hint.UNCOMMITTED, "values": []}]
@@ -173,7 +173,7 @@ class _Here:
             "hints": hints,
             "class": class_,
             "commit": commit,
-            "advice": advice_of(kind, [one["hint"] for one in hints]),
+            "advice": advice_of(kind, [hint["hint"] for hint in hints]),
         }
 
     def _packages(self, cause: CauseJson) -> list[str]:

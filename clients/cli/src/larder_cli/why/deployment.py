@@ -76,7 +76,7 @@ class Deployment:
 
         `id` can be its beginning. Raises click.ClickException.
         """
-        found = next((one for one in self._runs() if str(one["id"]).startswith(id)), None)
+        found = next((run for run in self._runs() if str(run["id"]).startswith(id)), None)
         if found is None:
             raise click.ClickException(
                 f"no run of the newest {_PAGE_OF_RUNS * _MAX_PAGES:,} of 30 days has the id {id}: the console lists "

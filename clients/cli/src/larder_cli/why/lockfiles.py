@@ -94,7 +94,11 @@ def _of_npm(lock: Lockfile) -> Mapping[str, Packages]:
     def named(key: str) -> tuple[str, str]:
         return key.rpartition("node_modules/")[2], str(packages[key].get("version"))
 
-    return {one: _reached(edges(one), edges, named) for one in lock.folders if one in packages}
+    return {
+        folder: _reached(edges(folder), edges, named)
+        for folder in lock.folders
+        if folder in packages
+    }
 
 
 def _of_pnpm(lock: Lockfile) -> Mapping[str, Packages]:
@@ -119,9 +123,9 @@ def _of_pnpm(lock: Lockfile) -> Mapping[str, Packages]:
         return name, version
 
     return {
-        one: _reached(keys(importers[one or "."]), lambda key: keys(entries[key]), named)
-        for one in lock.folders
-        if (one or ".") in importers
+        folder: _reached(keys(importers[folder or "."]), lambda key: keys(entries[key]), named)
+        for folder in lock.folders
+        if (folder or ".") in importers
     }
 
 
@@ -154,7 +158,9 @@ def _of_yarn(lock: Lockfile) -> Mapping[str, Packages]:
         name = first[:1] + first[1:].partition("@")[0]
         return name, str(document[key].get("version"))
 
-    manifests = {one: lock.read(posixpath.join(one, "package.json")) for one in lock.folders}
+    manifests = {
+        folder: lock.read(posixpath.join(folder, "package.json")) for folder in lock.folders
+    }
     return {
         one: _reached(keys(json.loads(manifest), _KINDS), edges, named)
         for one, manifest in manifests.items()
@@ -195,9 +201,9 @@ def _of_bun(lock: Lockfile) -> Mapping[str, Packages]:
 
     workspaces = document["workspaces"]
     return {
-        one: _reached(start(workspaces[one]), edges, named)
-        for one in lock.folders
-        if one in workspaces
+        folder: _reached(start(workspaces[folder]), edges, named)
+        for folder in lock.folders
+        if folder in workspaces
     }
 
 

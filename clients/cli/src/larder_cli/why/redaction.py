@@ -37,11 +37,11 @@ def redacted(shown: ComparisonJson) -> ComparisonJson:
         **shown,
         "baseline": {**shown["baseline"], "branch": None},
         "run": {**shown["run"], "branch": None},
-        "causes": [_cause(one, labels) for one in shown["causes"]],
+        "causes": [_cause(cause, labels) for cause in shown["causes"]],
         "sameHash": [{**one, "task": labels.task(one["task"])} for one in shown["sameHash"]],
         "new": labels.tasks(shown["new"]),
         "gone": labels.tasks(shown["gone"]),
-        "notes": [_note(one, labels) for one in shown["notes"]],
+        "notes": [_note(note, labels) for note in shown["notes"]],
     }
 
 
@@ -76,7 +76,7 @@ def _cause(cause: CauseJson, labels: _Labels) -> CauseJson:
         **cause,
         "subject": labels.label(_LABELS[kind], subject) if kind in _LABELS else subject,
         "values": _values(cause, labels),
-        "hints": [_hint(one, labels) for one in cause["hints"]],
+        "hints": [_hint(hint, labels) for hint in cause["hints"]],
         "direct": labels.tasks(cause["direct"]),
     }
 
@@ -86,12 +86,12 @@ def _values(cause: CauseJson, labels: _Labels) -> list[str]:
     if kind == Kind.ARGUMENTS:
         return []
     if kind == Kind.MOVED:
-        places = (one.split(" -> ") for one in values)
+        places = (value.split(" -> ") for value in values)
         return [" -> ".join(labels.label("path", place) for place in both) for both in places]
     if kind in (Kind.DEFINITION, Kind.TURBO_JSON) and subject in _LISTS:
-        return [labels.word(_LISTS[subject], one) for one in values]
+        return [labels.word(_LISTS[subject], value) for value in values]
     if kind == Kind.EDGE or subject == "dependsOn":
-        return [one[:1] + labels.task(one[1:]) for one in values]
+        return [value[:1] + labels.task(value[1:]) for value in values]
     return values
 
 
@@ -99,11 +99,11 @@ def _hint(hint: HintJson, labels: _Labels) -> HintJson:
     values = hint["values"]
     match hint["hint"]:
         case Hint.PACKAGES:
-            values = [labels.package_change(one) for one in values]
+            values = [labels.package_change(value) for value in values]
         case Hint.EXAMPLE:
-            values = [labels.label("path", one) for one in values]
+            values = [labels.label("path", value) for value in values]
         case Hint.DEPENDENCIES:
-            values = [one[:1] + labels.task(one[1:]) for one in values]
+            values = [value[:1] + labels.task(value[1:]) for value in values]
         case Hint.MISSING_DEPENDENCY:
             values = labels.tasks(values)
     return {**hint, "values": values}

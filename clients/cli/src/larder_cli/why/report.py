@@ -139,9 +139,9 @@ def markdown(shown: ComparisonJson) -> Iterator[str]:
 def cause_line(cause: CauseJson, quoted: _Quote = printable) -> str:
     """The cause in one line, such as `file: packages/lib/src/a.js changed (not in git)`."""
     about = [
-        HINTS[one["hint"]].format(_some(one["values"], quoted))
-        for one in cause["hints"]
-        if one["hint"] in HINTS
+        HINTS[hint["hint"]].format(_some(hint["values"], quoted))
+        for hint in cause["hints"]
+        if hint["hint"] in HINTS
     ]
     if cause["commit"]:
         about.append(f"commit {quoted(cause['commit'])}")
@@ -177,7 +177,7 @@ def _subject(cause: CauseJson, quoted: _Quote) -> str:
             return "dependencies of the root package"
         case Kind.GLOBAL_INTERNAL:
             return "workspace packages that the root package.json depends on"
-        case Kind.EXTERNAL if any(one["hint"] == Hint.EVERY_PACKAGE for one in cause["hints"]):
+        case Kind.EXTERNAL if any(hint["hint"] == Hint.EVERY_PACKAGE for hint in cause["hints"]):
             return f"external dependencies of all {more + 1} packages"
         case Kind.EXTERNAL:
             package = name if cause["subject"] else "the package"

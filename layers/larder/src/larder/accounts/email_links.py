@@ -168,7 +168,7 @@ def follow_verification_token(
         actor = Actor(LINK, by.id if by else None)
         entries = [audited(new.id, action, new.id, actor) for action in proofs(old, new)]
         addresses = {canonical(old.email), canonical(new.email)} if old.email != new.email else ()
-        domains = {one.rpartition("@")[2]: one for one in addresses}
+        domains = {address.rpartition("@")[2]: address for address in addresses}
         return [*entries, *map(accepts_password, domains.values())]
 
     try:

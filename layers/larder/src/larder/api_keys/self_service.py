@@ -417,7 +417,10 @@ def raised(before: ApiKey | None, after: ApiKey) -> bool:
 def _lasting(key: ApiKey) -> set[tuple[str, str]]:
     artifacts = set(key.permissions.get("artifacts", ())) - {*CACHE_ACTIONS}
     rules = key.permissions.get(TRUST, ())
-    return {*(("artifacts", one) for one in artifacts), *((TRUST, one) for one in rules)}
+    return {
+        *(("artifacts", artifact) for artifact in artifacts),
+        *((TRUST, rule) for rule in rules),
+    }
 
 
 def within(permissions: Permissions, limits: Permissions) -> Permissions:

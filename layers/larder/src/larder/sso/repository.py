@@ -243,7 +243,11 @@ def _domain_items(provider: IdentityProvider) -> list[Item]:
             "sk": _DOMAIN,
             "provider": provider.id,
             "mode": provider.mode.value,
-            "exceptions": [one for one in provider.exceptions if one.rpartition("@")[2] == name],
+            "exceptions": [
+                exception
+                for exception in provider.exceptions
+                if exception.rpartition("@")[2] == name
+            ],
         }
         for name in provider.domains
     ]

@@ -77,7 +77,7 @@ def _issue(
     allowance = f"ci-tokens#{team.id}#{'others' if match.distrusted else 'trusted'}"
     counted = counting_if_counted(allowance, most, now=now)
     lifetime_s = rule.lifetime_s or settings().ci_token_seconds
-    actions = tuple(one for one in match.actions if one == "read" or not asked.reads_only)
+    actions = tuple(action for action in match.actions if action == "read" or not asked.reads_only)
     key, raw = make_token(
         PREFIX,
         team_id=team.id,

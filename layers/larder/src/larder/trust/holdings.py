@@ -35,7 +35,7 @@ def holdings_of(user: User, *, now: datetime) -> Holdings:
     return Holdings(
         user=user,
         memberships=tuple(memberships),
-        traces=tuple(traces_in(one.team.id, user, now=now) for one in memberships),
+        traces=tuple(traces_in(membership.team.id, user, now=now) for membership in memberships),
         sessions=tuple(list_sessions(user, now=now)),
         keys=tuple(list_keys(user.id)),
         accounts=tuple(list_accounts(user.id)[1]),
