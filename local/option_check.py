@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from larder.accounts.addresses import parse_address
 from larder.accounts.sign_in import allowed_domains
+from larder.addresses import parse_address
 from larder.api_keys.properties import check_permissions, check_prefix
 from larder.api_keys.repository import attribute_names
 from larder.errors import InvalidEmail, InvalidPrefixLength, InvalidValue

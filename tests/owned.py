@@ -1,7 +1,7 @@
 """The data of an owner (a team or a user), and what is left of it after a deletion."""
 
 from larder import aws, clock
-from larder.artifacts import finalize
+from larder.artifacts import publish
 from larder.artifacts.models import Upload, parse_object_key
 from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
@@ -46,5 +46,5 @@ def upload_late(owner: str) -> None:
     aws.s3().put_object(Bucket=settings().artifacts_bucket, Key=key, Body=b"late")
     upload = parse_object_key(key)
     assert isinstance(upload, Upload)
-    finalize.finalize(upload, now=clock.now())
+    publish.publish(upload, now=clock.now())
     assert read_totals(owner).artifacts == 1

@@ -17,7 +17,14 @@ from larder.accounts.sessions import start_session
 from larder.actor import Actor
 from larder.api_keys.models import ApiKey
 from larder.artifacts import uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata
+from larder.artifacts.models import (
+    UNPROTECTED,
+    Artifact,
+    ArtifactHash,
+    ArtifactMetadata,
+    CacheRequest,
+)
+from larder.artifacts.repository.index import read_entry
 from larder.signing import sign
 from larder.teams.models import Team
 from local.gateway.routing import Routes
@@ -175,6 +182,9 @@ class Browser:
             self.cookies[name] = value
 
 
+NO_METADATA = ArtifactMetadata()
+
+
 @dataclass(frozen=True)
 class Cloud:
     """The data that most tests start with."""
@@ -190,18 +200,35 @@ class Cloud:
         """The writer of uploads with `token`."""
         return Actor(self.key.id, self.user.id)
 
-    def store(self, hash: str, body: bytes = b"artifact", *, now: datetime) -> None:
-        """Store a new artifact of the team, as if it were uploaded at that time."""
-        uploads.store(
-            self.team.id,
-            ArtifactHash(hash),
-            body,
-            ArtifactMetadata(),
+    def asking(self, hash: str, *, now: datetime | None = None, **more: Any) -> CacheRequest:
+        """The request of the key's user for an artifact of the team, with further fields of it."""
+        request = CacheRequest(
+            owner=self.team.id,
+            hash=ArtifactHash(hash),
             writer=self.writer,
-            replaces=None,
             view=UNPROTECTED,
-            now=now,
+            now=now or clock.now(),
+            entry=read_entry(self.team.id, ArtifactHash(hash)),
         )
+        return request._replace(**more)
+
+    def store(
+        self,
+        hash: str,
+        body: bytes = b"artifact",
+        metadata: ArtifactMetadata = NO_METADATA,
+        *,
+        now: datetime | None = None,
+        **more: Any,
+    ) -> Artifact:
+        """Store an artifact, as if it were uploaded at that time."""
+        return uploads.store(self.asking(hash, now=now, **more), body, metadata)
+
+    def offer(self, hash: str, *, now: datetime | None = None) -> str:
+        """The address to upload to, as if it were offered at that time."""
+        url = uploads.offer_upload(self.asking(hash, now=now))
+        assert url is not None
+        return url
 
 
 @dataclass

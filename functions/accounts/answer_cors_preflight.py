@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from larder.web.app import better_auth_api, lambda_handler
-from larder.web.cors import announced_request_headers
+from larder.web.origins import announced_request_headers
 from larder.web.powertools.resolver import Depends, Response
 from larder.web.responses import empty
 

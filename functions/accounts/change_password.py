@@ -4,7 +4,6 @@ from larder import clock
 from larder.accounts import sign_in
 from larder.accounts.models import PasswordChange
 from larder.accounts.user_json import user_json
-from larder.api_keys.keys import delete_keys_of
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.bodies.credentials import password_change
@@ -30,7 +29,7 @@ def change_password(
     `revokeApiKeys` also ends all API keys of the user.
     """
     user, started = sign_in.change_own_password(
-        principal.session, change, mail_context, end_keys=delete_keys_of, now=clock.now()
+        principal.session, change, mail_context, now=clock.now()
     )
     token = started.token if started else None
     audit("password_changed", principal.actor, owner=user.id, subject=user.id)

@@ -3,7 +3,6 @@ from typing import Annotated
 from larder import clock
 from larder.accounts import provider_sign_in
 from larder.actor import Actor, by_provider
-from larder.api_keys.keys import delete_keys_of, delete_keys_of_member
 from larder.sso.callback import NO_COOKIE, CallbackRequest
 from larder.sso.refusals import SignInRefused
 from larder.web.app import better_auth_api, lambda_handler
@@ -30,14 +29,7 @@ def finish_provider_sign_in(
     """Finish a sign-in with a provider. Redirects with a session, or with `?error=`."""
     user = principal.user if principal else None
     try:
-        done = provider_sign_in.finish(
-            sent,
-            mail_context,
-            user=user,
-            end_keys=delete_keys_of,
-            end_member_keys=delete_keys_of_member,
-            now=clock.now(),
-        )
+        done = provider_sign_in.finish(sent, mail_context, user=user, now=clock.now())
     except SignInRefused as refused:
         log_refusal(refused)
         if principal and refused.reason == NO_COOKIE:

@@ -4,9 +4,8 @@ from larder.teams import members
 from larder.teams.models import MAX_LISTED
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.cookies import ambiguous_cookies_cleared
-from larder.web.current_session import current_session
 from larder.web.powertools.resolver import Request
-from larder.web.principals.session import MaybeSignedInInPerson
+from larder.web.principals.session import MaybeSignedInInPerson, current_session
 from larder.web.replies.console import ConsoleJson, console_json
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 

@@ -3,9 +3,8 @@ from typing import Annotated
 from larder.accounts.user_json import user_json
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.cookies import ended_cookies_cleared
-from larder.web.current_session import current_session
 from larder.web.powertools.resolver import Request
-from larder.web.principals.session import MaybeSignedIn
+from larder.web.principals.session import MaybeSignedIn, current_session
 from larder.web.replies.accounts import CurrentSessionJson, session_json
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, json_response
 

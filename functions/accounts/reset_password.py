@@ -2,7 +2,6 @@ from typing import Annotated
 
 from larder import clock
 from larder.accounts import password_resets
-from larder.api_keys.keys import delete_keys_of
 from larder.web.app import better_auth_api, lambda_handler
 from larder.web.audit_log import audit
 from larder.web.bodies.credentials import NewPassword, new_password
@@ -19,9 +18,7 @@ def reset_password(
     new: Annotated[NewPassword, Depends(new_password)], mail_context: RequestMailContext
 ) -> JsonResponse[StatusJson]:
     """Set the password with the token of a link, which works once."""
-    user = password_resets.reset_password(
-        new.token, new.password, mail_context, end_keys=delete_keys_of, now=clock.now()
-    )
+    user = password_resets.reset_password(new.token, new.password, mail_context, now=clock.now())
     audit("password_reset", None, owner=user.id, subject=user.id)
     return json_response({"status": True})
 

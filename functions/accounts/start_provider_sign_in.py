@@ -3,10 +3,10 @@ from typing import Annotated
 from larder import clock
 from larder.accounts.provider_start import ProviderStart, start_sign_in
 from larder.web.app import better_auth_api, lambda_handler
-from larder.web.base_url import base_url
 from larder.web.bodies.accounts import social_body, sso_body
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.replies.provider_sign_in import StartedSignInJson, started_response
+from larder.web.request_context import base_url
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, MayHave
 
 app = better_auth_api()

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from larder import clock, deadline, deletions
-from larder.accounts.access_notices import warn_of_ending_access
+from larder.accounts.access import warn_of_ending_access
 from larder.web.log import logged, logger
 from larder.web.powertools.context import LambdaContext
 

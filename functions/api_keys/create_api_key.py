@@ -9,8 +9,7 @@ from larder.web.bodies.api_keys import SentKey, sent_key
 from larder.web.key_notice import notify_of_new_key
 from larder.web.mail_context import RequestMailContext
 from larder.web.powertools.resolver import Depends, Request
-from larder.web.principals.fresh import is_fresh
-from larder.web.principals.session import KeyMaker
+from larder.web.principals.session import KeyMaker, is_fresh
 from larder.web.replies.api_keys import (
     CreatedApiKeyJson,
     ProtectingApiKeyJson,

@@ -8,8 +8,7 @@ from larder.web.bodies.api_keys import SentUpdate, sent_update
 from larder.web.key_notice import notify_if_never_expires
 from larder.web.mail_context import RequestMailContext
 from larder.web.powertools.resolver import Depends, Request
-from larder.web.principals.fresh import is_fresh
-from larder.web.principals.session import KeyMaker
+from larder.web.principals.session import KeyMaker, is_fresh
 from larder.web.replies.api_keys import ApiKeyJson, api_key_json
 from larder.web.request_context import request_context
 from larder.web.responses import JsonResponse, json_response

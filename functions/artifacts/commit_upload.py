@@ -3,7 +3,7 @@
 from typing import Any
 
 from larder import clock
-from larder.artifacts import finalize
+from larder.artifacts import publish
 from larder.artifacts.models import NULL_VERSION, parse_object_key
 from larder.metrics import counted
 from larder.web.log import logged, logger
@@ -16,7 +16,7 @@ def commit_upload(object_key: str, version: str) -> None:
     if upload is None:
         logger().warning("object with a foreign key", extra={"object_key": object_key})
         return
-    if not finalize.finalize_version(upload, version, now=clock.now()):
+    if not publish.publish_version(upload, version, now=clock.now()):
         logger().warning(
             "deleted an object that would replace a published one",
             extra={

@@ -8,14 +8,14 @@ from larder.web.artifact_responses import (
     redirect,
 )
 from larder.web.parameters import Client
-from larder.web.principals.transfers import Downloader
+from larder.web.principals.transfers import RedirectableReader
 
 app = cache_api()
 
 
 @app.get("/v8/artifacts/<artifact_hash>")
 def fetch_artifact(
-    _client: Client, principal: Downloader, artifact_hash: str
+    _client: Client, principal: RedirectableReader, artifact_hash: str
 ) -> ArtifactResponse | ArtifactRedirect:
     """Get the artifact, or a redirect to S3 or the edge."""
     now = clock.now()

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from larder import clock
 from larder.artifacts import search
-from larder.trust.jobs import jobs_of
+from larder.audit.service import jobs_of
 from larder.web.app import cache_api, lambda_handler
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.authorize import CacheManager
@@ -15,20 +15,20 @@ app = cache_api()
 
 @app.get("/v1/artifacts")
 def list_artifacts(
-    asked: Annotated[ArtifactsQuery, Depends(artifacts_query)], principal: CacheManager
+    query: Annotated[ArtifactsQuery, Depends(artifacts_query)], principal: CacheManager
 ) -> JsonResponse[ArtifactsJson]:
     """List the artifacts of the team or the user, a page at a time. Filters find some of them."""
     page = search.list_artifacts(
         principal.owner,
-        asked.wanted,
+        query.selection,
         view=principal.view,
-        after=asked.after,
-        limit=asked.limit,
+        after=query.after,
+        limit=query.limit,
         now=clock.now(),
     )
     jobs = jobs_of(principal.owner, writers_of(page.artifacts))
     return json_response(
-        artifacts_json(page, with_scope=asked.names_scope, view=principal.view, jobs=jobs)
+        artifacts_json(page, with_scope=query.names_scope, view=principal.view, jobs=jobs)
     )
 
 

@@ -13,10 +13,10 @@ app = cache_api()
 
 @app.get("/v1/artifacts/removals")
 def list_removals(
-    asked: Annotated[RemovalsQuery, Depends(removals_query)], principal: CacheManager
+    query: Annotated[RemovalsQuery, Depends(removals_query)], principal: CacheManager
 ) -> JsonResponse[RemovalsJson]:
     """List the removals of the last day, and what each has deleted so far."""
-    page = removals.open_removals(principal.owner, after=asked.after, limit=asked.limit)
+    page = removals.open_removals(principal.owner, after=query.after, limit=query.limit)
     return json_response(removals_json(page))
 
 

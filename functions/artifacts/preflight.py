@@ -11,10 +11,9 @@ from larder.web.artifact_responses import (
     preflight_response,
     upload_offer,
 )
-from larder.web.build_clients import DirectUploads
 from larder.web.parameters import NamedHash
 from larder.web.powertools.resolver import Depends
-from larder.web.principals.transfers import AnnouncedWriter, direct_uploads_of_client
+from larder.web.principals.transfers import DirectUploads, PreflightWriter, direct_uploads_of_client
 
 app = cache_api(error_headers=AUTHORIZATION_ALLOWED)
 
@@ -29,7 +28,7 @@ def preflight_others() -> PreflightResponse:
 
 @app.route("/v8/artifacts/<artifact_hash>", method="OPTIONS")
 def preflight(
-    principal: AnnouncedWriter,
+    principal: PreflightWriter,
     artifact_hash: NamedHash,
     client: Annotated[DirectUploads, Depends(direct_uploads_of_client)],
 ) -> PreflightResponse | UploadOffer:
@@ -37,15 +36,7 @@ def preflight(
     if principal is None:
         return preflight_response()
     url = uploads.offer_upload(
-        principal.owner,
-        artifact_hash,
-        writer=principal.actor,
-        view=principal.view,
-        entry=principal.entry,
-        own=principal.own,
-        totals=principal.totals,
-        by_edge_only=client is DirectUploads.BY_EDGE,
-        now=principal.asked_at,
+        principal.cache_request(artifact_hash), by_edge_only=client is DirectUploads.BY_EDGE
     )
     return preflight_response() if url is None else upload_offer(url)
 

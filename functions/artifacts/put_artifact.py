@@ -25,17 +25,7 @@ def put_artifact(
     request: Request,
 ) -> AcceptedResponse[StoredArtifactJson]:
     """Store an artifact that fits through a function, up to about 4.5 MB."""
-    uploads.store_in_view(
-        principal.owner,
-        artifact_hash,
-        body,
-        metadata,
-        writer=principal.actor,
-        entry=principal.entry,
-        own=principal.own,
-        view=principal.view,
-        now=principal.asked_at,
-    )
+    uploads.store(principal.cache_request(artifact_hash), body, metadata)
     return accepted_response({"urls": [artifact_url(request, artifact_hash, principal.team_id)]})
 
 

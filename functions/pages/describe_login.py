@@ -15,15 +15,15 @@ app = better_auth_api()
 
 @app.get("/api/auth/turbo-login")
 def describe_login(
-    asked: Annotated[LoginRequest, Depends(login_request)], principal: MaybeSignedInInPerson
+    login: Annotated[LoginRequest, Depends(login_request)], principal: MaybeSignedInInPerson
 ) -> JsonResponse[LoginJson]:
     """Get the signed-in user, and the token that turbo would get."""
     if principal is None:
-        return json_response(login_json(asked, None, None))
+        return json_response(login_json(login, None, None))
     now = clock.now()
     user = login_user_json(principal.user, needs_password=not is_fresh(principal.session, now=now))
-    offer = service.offer(principal.user.id, asked.team, user_agent=asked.user_agent, now=now)
-    return json_response(login_json(asked, user, offer))
+    offer = service.offer(principal.user.id, login.team, user_agent=login.user_agent, now=now)
+    return json_response(login_json(login, user, offer))
 
 
 handler = lambda_handler(app)

@@ -9,7 +9,7 @@ from larder.web.log import logger
 from larder.web.powertools.resolver import Depends
 from larder.web.replies.clients import TeamKeyJson, team_key_json
 from larder.web.responses import JsonResponse, json_response
-from larder.web.turbo_login.code import Code, sent_code
+from larder.web.turbo_login.parameters import Code, sent_code
 
 app = vercel_api()
 

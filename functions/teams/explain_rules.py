@@ -5,11 +5,11 @@ from larder import clock
 from larder.errors import TeamNotFound
 from larder.trust import rules
 from larder.web.app import lambda_handler, vercel_api
-from larder.web.base_url import base_url
 from larder.web.bodies.rules import sent_claims
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.team import RuleManager
 from larder.web.replies.rules import ExplanationsJson, explanation_json
+from larder.web.request_context import base_url
 from larder.web.responses import JsonResponse, json_response
 
 app = vercel_api(no_route=TeamNotFound)

@@ -3,7 +3,7 @@ from larder.errors import TeamNotFound
 from larder.trust.scopes import use_of_shared
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.principals.team import TeamMember
-from larder.web.replies.protection import ProtectionJson, protection_json
+from larder.web.replies.teams import ProtectionJson, protection_json
 from larder.web.responses import JsonResponse, json_response
 
 app = vercel_api(no_route=TeamNotFound)

@@ -14,14 +14,14 @@ app = vercel_api()
 
 @app.get("/v1/audit")
 def list_audit(
-    asked: Annotated[AuditQuery, Depends(audit_query)], principal: AuditReader
+    query: Annotated[AuditQuery, Depends(audit_query)], principal: AuditReader
 ) -> JsonResponse[AuditJson]:
     """List who did what to the team or the user, newest first: access, settings and deletions."""
     found = activity.read_activity(
         principal.owner,
-        before=asked.before,
-        limit=asked.limit,
-        actions=asked.actions,
+        before=query.before,
+        limit=query.limit,
+        actions=query.actions,
         now=clock.now(),
     )
     return json_response(audit_json(found))

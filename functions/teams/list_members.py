@@ -15,14 +15,14 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.get("/v3/teams/<id_or_slug>/members")
 def list_members(
-    asked: Annotated[MembersQuery, Depends(members_query)], principal: TeamMember, id_or_slug: str
+    query: Annotated[MembersQuery, Depends(members_query)], principal: TeamMember, id_or_slug: str
 ) -> JsonResponse[MembersJson]:
     """List the team's members, newest first. Owners and admins also see invitations."""
     page = team_members.page_with_users(
         principal.team.id,
-        since=asked.since,
-        until=asked.until,
-        limit=asked.limit,
+        since=query.since,
+        until=query.until,
+        limit=query.limit,
         seen_by=principal.member.role,
         now=clock.now(),
     )

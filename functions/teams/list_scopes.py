@@ -14,11 +14,11 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.get("/v1/teams/<id_or_slug>/scopes")
 def list_scopes(
-    asked: Annotated[ScopesQuery, Depends(scopes_query)], principal: ScopeReader, id_or_slug: str
+    query: Annotated[ScopesQuery, Depends(scopes_query)], principal: ScopeReader, id_or_slug: str
 ) -> JsonResponse[ScopesJson]:
     """List the own scopes of the team, with who writes them and how much they hold."""
     page = scopes.page_of_scopes(
-        principal.team.id, principal.team.state, after=asked.after, limit=asked.limit
+        principal.team.id, principal.team.state, after=query.after, limit=query.limit
     )
     return json_response(scopes_json(page))
 

@@ -15,12 +15,12 @@ app = vercel_api(no_route=TeamNotFound)
 
 @app.get("/v1/teams/<id_or_slug>/keys")
 def list_team_keys(
-    asked: Annotated[TeamKeysQuery, Depends(team_keys_query)], principal: KeyReader, id_or_slug: str
+    query: Annotated[TeamKeysQuery, Depends(team_keys_query)], principal: KeyReader, id_or_slug: str
 ) -> JsonResponse[TeamKeysJson]:
     """List the API keys of the team: its own and those of all members that are bound to it, without the secrets."""
-    page = keys.page_of_team_keys(principal.team.id, limit=asked.limit, offset=asked.offset)
+    page = keys.page_of_team_keys(principal.team.id, limit=query.limit, offset=query.offset)
     known = knowers(principal.team.id, (one for key in page.keys for one in key.known_to))
-    return json_response(team_keys_json(page, asked.offset + asked.limit, known))
+    return json_response(team_keys_json(page, query.offset + query.limit, known))
 
 
 handler = lambda_handler(app)

@@ -13,11 +13,11 @@ app = vercel_api()
 
 @app.get("/v2/teams")
 def list_teams(
-    asked: Annotated[TeamsQuery, Depends(teams_query)], principal: Authenticated
+    query: Annotated[TeamsQuery, Depends(teams_query)], principal: Authenticated
 ) -> JsonResponse[TeamsJson]:
     """List the caller's teams. A key that is bound to a team gets only that one."""
     memberships, following = members.list_memberships(
-        principal.user_id, bound_to=principal.bound_to, after=asked.until, limit=asked.limit
+        principal.user_id, bound_to=principal.bound_to, after=query.until, limit=query.limit
     )
     return json_response(teams_json(memberships, following))
 

@@ -10,7 +10,7 @@ from larder.web.audit_log import audit
 from larder.web.bodies.teams import sent_protection
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.team_bodies import TeamProtector
-from larder.web.replies.protection import ProtectionJson, protection_json
+from larder.web.replies.teams import ProtectionJson, protection_json
 from larder.web.responses import JsonResponse, json_response
 
 app = vercel_api(no_route=TeamNotFound)

@@ -1,15 +1,15 @@
 from typing import Annotated
 
 from larder import clock
-from larder.explanations import service
 from larder.web.app import lambda_handler, vercel_api
 from larder.web.bodies.runs import ReportedRun, reported_run
 from larder.web.parameters import NoOtherParameters
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.authorize import RunReporter
-from larder.web.principals.explanations import run_caller
+from larder.web.principals.runs import run_caller
 from larder.web.replies.runs import RecordedRunJson, recorded_run_json
 from larder.web.responses import JsonResponse, json_response
+from larder.why import service
 
 app = vercel_api()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.larder.misses.summaries import document, task_record
+from tests.larder.why.summaries import document, task_record
 
 LIB = task_record("lib#build", "l1")
 UI = task_record("ui#build", "u1", "lib#build")

@@ -5,8 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 from larder import aws, clock
-from larder.artifacts import storage, uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Upload
+from larder.artifacts import storage
+from larder.artifacts.models import (
+    ArtifactHash,
+    ArtifactMetadata,
+    Upload,
+)
 from larder.settings import settings
 from tests.requests import Cloud, Reply
 
@@ -100,9 +104,7 @@ def test_the_latest_upload_of_a_hash_wins(larder: Larder, cloud: Cloud) -> None:
 
 def test_a_direct_upload_whose_event_was_lost_becomes_visible(larder: Larder, cloud: Cloud) -> None:
     hash = ArtifactHash("abc")
-    uploads.offer_upload(
-        cloud.team.id, hash, writer=cloud.writer, view=UNPROTECTED, now=clock.now()
-    )
+    cloud.offer(hash)
     (pending,) = index()
     upload = Upload(owner=cloud.team.id, hash=hash, id=pending["upload_id"])
     storage.put(upload, b"bytes", ArtifactMetadata(), None)
@@ -126,9 +128,7 @@ def test_an_empty_bucket_is_not_an_error(larder: Larder) -> None:
 
 def test_sweep_deletes_announced_uploads_that_never_arrived(larder: Larder, cloud: Cloud) -> None:
     long_ago = clock.now() - timedelta(days=2)
-    uploads.offer_upload(
-        cloud.team.id, ArtifactHash("abc"), writer=cloud.writer, view=UNPROTECTED, now=long_ago
-    )
+    cloud.offer("abc", now=long_ago)
     assert larder.json("sweep") == {
         "expired_artifacts": 0,
         "objects_deleted": 0,

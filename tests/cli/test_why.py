@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larder.misses.causes import ADVICE
-from larder.misses.comparison import compare
-from larder.misses.records import record
-from larder.misses.summaries import MAX_TASKS, InvalidSummary, parse_summary
+from larder.why.causes import ADVICE
+from larder.why.comparison import compare
+from larder.why.records import record
+from larder.why.summaries import MAX_TASKS, InvalidSummary, parse_summary
 from larder_cli.why import summaries
 from larder_cli.why.redaction import redacted
 from larder_cli.why.report import code_span, markdown, text
-from tests.larder.misses.summaries import document, task_record, variables
+from tests.larder.why.summaries import document, task_record, variables
 
 from .conftest import Larder
 from .git_repository import LIB, UI, Repository, fresh

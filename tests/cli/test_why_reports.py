@@ -13,11 +13,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from larder.misses.comparison import compare
-from larder.misses.inputs import MAX_HINTS, hints_of, report_of, summary_of
-from larder.misses.records import record
-from larder.misses.summaries import parse_summary
-from tests.larder.misses.summaries import document, task_record
+from larder.why.comparison import compare
+from larder.why.inputs import MAX_HINTS, hints_of, report_of, summary_of
+from larder.why.records import record
+from larder.why.summaries import parse_summary
+from tests.larder.why.summaries import document, task_record
 
 from .conftest import Larder
 from .git_repository import LIB, UI, Repository, blob, fresh

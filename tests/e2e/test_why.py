@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from larder.misses.comparison import compare
-from larder.misses.summaries import parse_summary
+from larder.why.comparison import compare
+from larder.why.summaries import parse_summary
 from larder_cli.main import cli
 
 from . import turbo, twelve_tasks

@@ -15,7 +15,7 @@ from typing import Any
 from . import node
 
 # npm's `latest` at the last update of the tests. The end of a run says if npm has a newer one.
-NEWEST = "2.11.11"
+NEWEST = os.environ.get("TURBO_VERSION", "2.11.11")
 # Any text. turbo uses it as the HMAC key of `remoteCache.signature`.
 SIGNATURE_KEY = "a signature key of the sample monorepo"
 # Versions whose `turbo run` starts a background process by default.

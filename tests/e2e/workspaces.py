@@ -17,7 +17,7 @@ import pytest
 from . import node
 from .build_tools import Counts, run
 
-NX = "24.0.6"
+NX = os.environ.get("NX_VERSION", "24.0.6")
 MOON = "2.5.5"
 SIZES = {"small": 1_000, "inline": 3_900_000, "direct": 6_000_000, "large": 40_000_000}
 """Bytes that projects of Nx write: through a function, and straight to storage."""

@@ -334,7 +334,7 @@ class TestArtifacts:
             ("GET", "/v1/artifacts/a1", None),
         ],
     )
-    def test_so_has_one_that_a_request_finalizes_before_its_event(
+    def test_so_has_one_that_a_request_publishes_before_its_event(
         self, cloud: Cloud, method: str, path: str, body: dict[str, list[str]] | None
     ) -> None:
         new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, permissions=MANAGER)

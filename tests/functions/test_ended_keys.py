@@ -9,7 +9,7 @@ from larder.accounts.access import suspend_user
 from larder.accounts.models import User
 from larder.accounts.password_resets import issue_reset_token, reset_password
 from larder.accounts.service import create_user, delete_user, find_user
-from larder.api_keys.keys import create_key, delete_keys_of, find_key
+from larder.api_keys.keys import create_key, find_key
 from larder.api_keys.models import ARTIFACT_ACTIONS, TEAM_ACTIONS
 from larder.api_keys.properties import NewKey
 from larder.teams.members import add_member, remove_member
@@ -92,7 +92,7 @@ def resets_the_password(cloud: Cloud, bob: User) -> None:
     with answering(
         "dynamodb", "Query", throttled, only=lambda sent: "by_user" in str(sent["body"])
     ):
-        reset_password(token, NEW_PASSWORD, MAIL_CONTEXT, end_keys=delete_keys_of, now=clock.now())
+        reset_password(token, NEW_PASSWORD, MAIL_CONTEXT, now=clock.now())
 
 
 def is_deleted(cloud: Cloud, bob: User) -> None:
@@ -174,7 +174,5 @@ def test_keys_created_after_a_reset_work(cloud: Cloud, mailbox: Mailbox, bob: Us
     changed = find_user(bob.id)
     assert changed is not None
     token = issue_reset_token(changed, now=clock.now())
-    reset_password(
-        token, "a third password", MAIL_CONTEXT, end_keys=delete_keys_of, now=clock.now()
-    )
+    reset_password(token, "a third password", MAIL_CONTEXT, now=clock.now())
     assert verify(raw)

@@ -184,7 +184,7 @@ def test_preflight(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("name", ["fetch_artifact", "artifact_exists", "query_artifacts"])
-def test_a_read_finalizes_an_upload_that_has_arrived(cloud: Cloud, name: str) -> None:
+def test_a_read_publishes_an_upload_that_has_arrived(cloud: Cloud, name: str) -> None:
     arrive(cloud)
     assert run(name, cloud)["statusCode"] in (200, 302)
 

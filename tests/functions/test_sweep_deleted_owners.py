@@ -11,7 +11,7 @@ from larder import clock
 from larder.accounts.service import create_user, delete_user, deleted_users
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
-from larder.artifacts import finalize, sweep
+from larder.artifacts import publish, sweep
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
@@ -134,7 +134,7 @@ def test_an_artifact_deleted_concurrently_is_subtracted_once(owner: Owner) -> No
     with just_before(
         "dynamodb",
         "TransactWriteItems",
-        lambda: finalize.delete_from_index(artifact, now=clock.now()),
+        lambda: publish.delete_from_index(artifact, now=clock.now()),
     ):
         owner.sweep()
     assert read_totals(owner.id) == Totals()

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from larder.misses.records import ComparisonJson, SameHashJson
-from larder.runs.causes import Reader, built_again, causes_of, never_cached
-from larder.runs.history import hash_figures
-from larder.runs.models import Outcome, Run
+from larder.why.figures import Reader, built_again, causes_of, never_cached
+from larder.why.history import hash_figures
+from larder.why.models import Outcome, Run
+from larder.why.records import ComparisonJson, SameHashJson
 from tests.functions.usage.test_get_run import explanation
 from tests.functions.usage.test_list_runs import HASH, run
 

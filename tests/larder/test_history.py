@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from larder.runs.history import hash_figures
-from larder.runs.models import Outcome, Repeats, Run
+from larder.why.history import hash_figures
+from larder.why.models import Outcome, Repeats, Run
 from tests.functions.usage.test_list_runs import run
 
 ONE, TWO = "08e4547d5347b63f", "a7627fd1d8a96c9a"

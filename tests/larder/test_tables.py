@@ -44,8 +44,8 @@ from larder.tables import (
     batch_get,
     commit,
     commit_returning,
+    failed_writes,
     read_together,
-    try_commit,
 )
 from tests.default_template import template
 from tests.faults import Answer, answering, error, refusing, reply
@@ -344,7 +344,7 @@ class TestTransactions:
     def test_a_failed_condition_undoes_all_writes_and_is_identified(self, ada: None) -> None:
         first = TEAMS.put({"pk": "team", "sk": "bob"})
         second = TEAMS.check("team", "ada", when=equals(role="member"))
-        assert try_commit(first, second) == [second]
+        assert failed_writes(first, second) == [second]
         assert not commit(first, second)
         assert TEAMS.get("team", "bob") is None
 
@@ -399,7 +399,7 @@ class TestContention:
             both = cancelled(reason, "ConditionalCheckFailed")
             first, second = together()
             with answering("dynamodb", "TransactWriteItems", both) as met:
-                assert try_commit(first, second) == [second]
+                assert failed_writes(first, second) == [second]
             assert len(met) == 1
 
     def test_other_cancellations_are_errors_and_not_false(self) -> None:

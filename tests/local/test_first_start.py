@@ -19,7 +19,7 @@ from larder.api_keys.keys import create_key, list_keys
 from larder.api_keys.properties import NewKey, check_name, check_prefix
 from larder.settings import Settings, environment_name
 from larder.teams.teams import find_team
-from larder.web.proxy import HEADER
+from larder.web.gateway import HEADER
 from local.environment import OPERATOR_EMAIL
 from local.first_start import KEY_NAME, KEY_PREFIX, TEAM_SLUG, handler
 from local.option_check import check_options

@@ -10,7 +10,7 @@ from io import StringIO
 import pytest
 
 from larder.web.errors import NotThroughProxy
-from larder.web.proxy import HEADER
+from larder.web.gateway import HEADER
 from tests.conftest import SetOption
 from tests.owasp.conftest import HASH, Person, operations
 from tests.requests import Sender

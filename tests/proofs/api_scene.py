@@ -26,7 +26,7 @@ from larder.api_keys.keys import create_key
 from larder.api_keys.models import Permissions
 from larder.api_keys.properties import NewKey
 from larder.artifacts import uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, CacheRequest
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
 from larder.signing import sign
@@ -267,14 +267,15 @@ def new_user(name: str) -> User:
 def store(owner: str, hash: str, user: User, *, now: datetime | None = None) -> None:
     """Store an artifact that requests can read."""
     uploads.store(
-        owner,
-        ArtifactHash(hash),
+        CacheRequest(
+            owner=owner,
+            hash=ArtifactHash(hash),
+            writer=Actor("fuzz", user.id),
+            view=UNPROTECTED,
+            now=now or clock.now(),
+        ),
         b"an artifact" * 10,
         ArtifactMetadata(duration_ms=1234, tag="dGFn", sha="abc123"),
-        writer=Actor("fuzz", user.id),
-        replaces=None,
-        view=UNPROTECTED,
-        now=now or clock.now(),
     )
 
 

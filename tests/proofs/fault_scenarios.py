@@ -42,8 +42,6 @@ from larder.conditions import begins_with, equals
 from larder.errors import LarderError
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
-from larder.runs import storage as run_storage
-from larder.runs.service import read_run
 from larder.settings import settings
 from larder.sso import repository as sso_store
 from larder.sso import service as sso
@@ -58,6 +56,8 @@ from larder.teams.teams import find_team
 from larder.trust import rules
 from larder.trust.models import NewRule, Rule
 from larder.turbo_login.service import Grant, create_token
+from larder.why import storage as run_storage
+from larder.why.runs import read_run
 from local.template import load_template
 from tests.catalogue import NAMES, valid
 from tests.direct_uploads import PREFLIGHT, put_object
@@ -321,7 +321,7 @@ for _route, _variant, _size, _within, _known in (
 
 
 @scenario(GET, variant="of an upload that has just arrived")
-def fetch_finalizing(s: Subject) -> Play:
+def fetch_publishing(s: Subject) -> Play:
     artifact = made(2_000, signed=False)
     upload(offer(s), artifact[0])
     s.lose_events()
@@ -332,7 +332,7 @@ def fetch_finalizing(s: Subject) -> Play:
 
 
 @scenario(HEAD, variant="of an upload that has just arrived and replaces another")
-def exists_finalizing(s: Subject) -> Play:
+def exists_publishing(s: Subject) -> Play:
     before, after = made(), made(2_000, signed=False)
     stored_before(s, before)
     upload(offer(s), after[0])

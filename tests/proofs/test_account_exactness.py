@@ -13,7 +13,6 @@ from larder import clock
 from larder.accounts import password_resets, service, sessions
 from larder.accounts.models import Account, PasswordChange, User
 from larder.accounts.sign_in import SignIn, sign_in
-from larder.api_keys.keys import delete_keys_of
 from larder.errors import (
     InvalidEmailOrPassword,
     InvalidLinkToken,
@@ -45,9 +44,7 @@ def make() -> User:
 
 
 def reset(token: str, password: str) -> User:
-    return password_resets.reset_password(
-        token, password, MAIL_CONTEXT, end_keys=delete_keys_of, now=clock.now()
-    )
+    return password_resets.reset_password(token, password, MAIL_CONTEXT, now=clock.now())
 
 
 @every_overlap

@@ -15,16 +15,16 @@ import pytest
 
 from larder import clock
 from larder.clock import to_ms
-from larder.explanations.baseline import MAX_RUNS
-from larder.misses.inputs import report_of
-from larder.runs import repository
 from larder.settings import settings
 from larder.teams.models import RunInputs
 from larder.teams.teams import TeamChange, change_team
 from larder.web.bodies.run_inputs import MAX_PACKED
+from larder.why import repository
+from larder.why.baseline import MAX_RUNS
+from larder.why.inputs import report_of
 from tests.bulk import put_all
 from tests.functions.usage.reports import GITHUB, later
-from tests.larder.misses.summaries import summary, task_record, variables
+from tests.larder.why.summaries import summary, task_record, variables
 from tests.processor_time import fastest_s
 from tests.proofs.test_cost_of_runs import large_run
 from tests.requests import Cloud

@@ -9,8 +9,8 @@ import pytest
 
 from larder import clock
 from larder.actor import Actor
-from larder.runs import repository
-from larder.runs.models import (
+from larder.why import repository
+from larder.why.models import (
     MAX_KEPT_TASKS,
     MAX_TASKS,
     Outcome,

@@ -34,6 +34,7 @@ from larder.artifacts.models import (
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
+    CacheRequest,
     Totals,
     Upload,
     View,
@@ -166,19 +167,23 @@ class Requests:
 
     def _upload(self, hash: ArtifactHash, body: bytes, writer: Actor) -> None:
         uploads.store(
-            self._owner,
-            hash,
+            CacheRequest(
+                owner=self._owner,
+                hash=hash,
+                writer=writer,
+                view=View(quota_bytes=self._quota),
+                now=clock.now(),
+                entry=read_entry(self._owner, hash),
+            ),
             body,
             ArtifactMetadata(),
-            writer=writer,
-            replaces=read_entry(self._owner, hash).artifact,
-            view=View(quota_bytes=self._quota),
-            now=clock.now(),
         )
 
     def _direct(self, hash: ArtifactHash, body: bytes, writer: Actor) -> None:
         url = uploads.offer_upload(
-            self._owner, hash, writer=writer, view=UNPROTECTED, now=clock.now()
+            CacheRequest(
+                owner=self._owner, hash=hash, writer=writer, view=UNPROTECTED, now=clock.now()
+            )
         )
         assert url is not None
         assert self._http.put(url, content=body).status_code == 200

@@ -12,8 +12,15 @@ from datetime import timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import finalize, storage, sweep, uploads
-from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, View
+from larder.artifacts import publish, storage, sweep
+from larder.artifacts.models import (
+    Artifact,
+    ArtifactHash,
+    ArtifactMetadata,
+    Totals,
+    Upload,
+    View,
+)
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.errors import CachingOverLimit, TryAgain
@@ -28,16 +35,7 @@ BODY = b"x" * 100
 
 
 def store(cloud: Cloud, quota: int | None, body: bytes = BODY) -> Artifact:
-    return uploads.store(
-        cloud.team.id,
-        HASH,
-        body,
-        ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=read_entry(cloud.team.id, HASH).artifact,
-        view=View(quota_bytes=quota),
-        now=clock.now(),
-    )
+    return cloud.store(HASH, body, view=View(quota_bytes=quota))
 
 
 def before_the_next(operation: str, deliver: Callable[[], None]) -> None:
@@ -119,7 +117,7 @@ class TestAFunctionThatCrashedBetweenStoringAndPublishing:
 
     def test_its_artifact_is_published_if_there_is_space(self, cloud: Cloud, left: Upload) -> None:
         change_state(cloud.team.id, quota_bytes=200)
-        assert finalize.finalize(left, now=clock.now()) is not None
+        assert publish.publish(left, now=clock.now()) is not None
         assert cloud.send("GET", f"/v8/artifacts/{HASH}").body == BODY
 
     def test_without_room_the_event_waits_and_then_discards_it(
@@ -127,8 +125,8 @@ class TestAFunctionThatCrashedBetweenStoringAndPublishing:
     ) -> None:
         change_state(cloud.team.id, quota_bytes=199)
         with pytest.raises(TryAgain):
-            finalize.finalize(left, now=clock.now())
-        assert finalize.finalize(left, now=clock.now() + timedelta(minutes=1)) is None
+            publish.publish(left, now=clock.now())
+        assert publish.publish(left, now=clock.now() + timedelta(minutes=1)) is None
         assert read_totals(cloud.team.id) == Totals(size_bytes=100, artifacts=1)
         sweep.sweep(now=clock.now() + timedelta(hours=1))
         assert object_keys() == []

@@ -12,7 +12,13 @@ import pytest
 from larder import clock
 from larder.actor import Actor
 from larder.artifacts import reads, uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.models import (
+    UNPROTECTED,
+    ArtifactHash,
+    ArtifactMetadata,
+    CacheRequest,
+    Totals,
+)
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from tests.e2e.cloud import LocalCloud
@@ -163,14 +169,16 @@ def test_64_writers_and_readers_inside_the_service(new_team: Cloud) -> None:
 def store(owner: str, artifact: Stamped) -> None:
     hash = ArtifactHash(HASH)
     uploads.store(
-        owner,
-        hash,
+        CacheRequest(
+            owner=owner,
+            hash=hash,
+            writer=Actor("a-key"),
+            view=UNPROTECTED,
+            now=clock.now(),
+            entry=read_entry(owner, hash),
+        ),
         artifact.body,
         ArtifactMetadata(duration_ms=artifact.duration_ms, tag=artifact.tag),
-        writer=Actor("a-key"),
-        replaces=read_entry(owner, hash).artifact,
-        view=UNPROTECTED,
-        now=clock.now(),
     )
 
 

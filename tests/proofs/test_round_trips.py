@@ -18,10 +18,13 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.keys import create_key, revoke_key
 from larder.api_keys.models import TRUST
 from larder.api_keys.properties import NewKey
-from larder.artifacts.models import UNPROTECTED, Artifact, ArtifactHash, ArtifactMetadata, Upload
+from larder.artifacts.models import (
+    Artifact,
+    ArtifactHash,
+    Upload,
+)
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
-from larder.artifacts.uploads import store
 from larder.concurrency import submit
 from larder.hashing import time_ordered_id
 from larder.instance import restart
@@ -158,16 +161,7 @@ def with_artifacts(cloud: Cloud) -> Cloud:
 
 
 def put(cloud: Cloud, hash: str, body: bytes, *, now: datetime | None = None) -> None:
-    store(
-        cloud.team.id,
-        ArtifactHash(hash),
-        body,
-        ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=None,
-        view=UNPROTECTED,
-        now=now or clock.now(),
-    )
+    cloud.store(hash, body, now=now)
 
 
 def publish(cloud: Cloud, hash: str) -> None:
@@ -441,7 +435,7 @@ def test_round_trips_of_a_deployment_that_evicts(
     assert len(removal_jobs) == ("95" in name)
 
 
-FINALIZING = 3
+PUBLISHING = 3
 """The additional round trips to publish a finished direct upload: read the object, count it in, publish it."""
 
 KEEPING_THE_BODY = 1
@@ -453,7 +447,7 @@ LOOKING = 1
 
 @pytest.mark.parametrize(
     ("body", "trips", "fetched"),
-    [(LARGE, FINALIZING, 302), (SMALL, FINALIZING + KEEPING_THE_BODY, 200)],
+    [(LARGE, PUBLISHING, 302), (SMALL, PUBLISHING + KEEPING_THE_BODY, 200)],
     ids=["large", "small"],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -469,11 +463,11 @@ def test_the_first_reader_of_a_direct_upload_publishes_it(
     assert replies[-1].status == 404
     assert waiting.sequential == 1 + LOOKING, waiting.steps
     put_object(key, body)
-    finalizing = measure(lambda: replies.append(request_(stored.send)))
+    publishing = measure(lambda: replies.append(request_(stored.send)))
     assert replies[-1].status == (fetched if method == "GET" else 200)
-    assert finalizing.sequential == 1 + trips, finalizing.steps
-    finalized = measure(lambda: replies.append(request_(stored.send)))
-    assert finalized.sequential == 1, finalized.steps
+    assert publishing.sequential == 1 + trips, publishing.steps
+    published = measure(lambda: replies.append(request_(stored.send)))
+    assert published.sequential == 1, published.steps
 
 
 def test_a_query_publishes_direct_uploads_in_parallel(stored: Cloud) -> None:
@@ -483,7 +477,7 @@ def test_a_query_publishes_direct_uploads_in_parallel(stored: Cloud) -> None:
     calls = measure(lambda: stored.send("POST", "/v8/artifacts", json_body={"hashes": hashes}))
     assert all(read_entry(stored.team.id, ArtifactHash(hash)).artifact for hash in hashes)
     # Single writes to the owner's totals do not wait for each other.
-    assert calls.sequential == 2 + FINALIZING, calls.steps
+    assert calls.sequential == 2 + PUBLISHING, calls.steps
 
 
 @pytest.mark.parametrize("token", TRUSTED_TOKENS)
@@ -497,12 +491,12 @@ def test_the_trust_in_a_writer_is_checked_while_the_object_is_looked_up(
     keys = [upload(main, hash, LARGE) for hash in hashes]
     warm_up(stored.send)
     first = measure(lambda: stored.send("GET", "/v8/artifacts/read"))
-    assert first.sequential == 1 + FINALIZING, first.steps
+    assert first.sequential == 1 + PUBLISHING, first.steps
     query = {"hashes": ["queried"]}
     queried = measure(lambda: stored.send("POST", "/v8/artifacts", json_body=query))
-    assert queried.sequential == 2 + FINALIZING, queried.steps
+    assert queried.sequential == 2 + PUBLISHING, queried.steps
     event = partial(announce, keys[-1], version=versions_of(keys[-1])[0].id)
-    assert measure(event).sequential == 2 + FINALIZING
+    assert measure(event).sequential == 2 + PUBLISHING
     assert all(read_entry(stored.team.id, ArtifactHash(hash)).artifact for hash in hashes)
 
 
@@ -510,7 +504,7 @@ def test_the_event_of_an_upload_publishes_it_once(stored: Cloud) -> None:
     key = upload(stored.send, "direct", LARGE)
     # Read the upload's entry and the owner's quota, then publish as a reader would.
     event = partial(announce, key, version=versions_of(key)[0].id)
-    assert measure(event).sequential == 2 + FINALIZING
+    assert measure(event).sequential == 2 + PUBLISHING
     assert measure(event).sequential == 2
 
 

@@ -17,7 +17,6 @@ from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
 from larder.instance import restart
 from larder.sso.models import Mode
-from larder.sso.policy import managed_until, session_lifetime
 from larder.teams.members import add_member
 from larder.teams.models import Role
 from larder.turbo_login import service as turbo_login
@@ -72,7 +71,7 @@ def test_a_key_is_refused_from_the_millisecond_on_at_which_access_ends(
     later.pass_(30 * DAY)
     assert status(key) == 401
     # The next sign-in with the provider.
-    end_access(bob, at=managed_until(acme(mode=Mode.REQUIRED), bob.email, now=clock.now()))
+    end_access(bob, at=acme(mode=Mode.REQUIRED).access_until(bob.email, now=clock.now()))
     assert status(key) == 200
     assert now < clock.now()
 
@@ -203,7 +202,7 @@ def test_resume_keeps_the_end_of_a_managed_user(bob: User) -> None:
 def test_a_session_of_a_managed_user_is_not_extended(bob: User, later: Clock) -> None:
     provider = acme(mode=Mode.REQUIRED, session_hours=24)
     user = end_access(bob, at=clock.now() + 30 * DAY)
-    lifetime = session_lifetime(provider, bob.email)
+    lifetime = provider.session_lifetime(bob.email)
     session, token = signed_in(
         user,
         authenticated_at=clock.now(),
@@ -257,9 +256,9 @@ def test_a_required_domain_or_link_makes_people_managed(
     settings: dict[str, object], address: str, days: int | None, linked: int | None
 ) -> None:
     provider, now = acme(session_hours=8, **settings), clock.now()
-    ends = [managed_until(provider, address, linked=one, now=now) for one in (False, True)]
+    ends = [provider.access_until(address, linked=one, now=now) for one in (False, True)]
     assert ends == [one and now + timedelta(days=one) for one in (days, linked)]
-    assert session_lifetime(provider, address) == (linked and timedelta(hours=8))
+    assert provider.session_lifetime(address) == (linked and timedelta(hours=8))
 
 
 def end_of(user: User) -> object:

@@ -158,7 +158,7 @@ def test_a_change_that_affects_trust_raises_the_version(
 
 def test_a_change_keeps_what_sign_ins_record() -> None:
     provider = add_acme()
-    service.note_failure(provider, "invalid_code")
+    service.note_failure(provider.id, "invalid_code")
     service.note_sign_in(provider, now=NOW)
     changed = change(name="Acme Inc.")
     stored = service.require_provider("acme")
@@ -178,7 +178,7 @@ def test_a_sign_in_notes_nothing_for_a_provider_that_is_gone() -> None:
     provider = add_acme()
     service.remove_provider("acme")
     service.note_sign_in(provider, now=NOW)
-    service.note_failure(provider, "invalid_code")
+    service.note_failure(provider.id, "invalid_code")
     assert service.list_providers() == []
 
 

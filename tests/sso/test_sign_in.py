@@ -27,7 +27,6 @@ from larder.accounts.service import (
 )
 from larder.accounts.sessions import list_sessions, start_session
 from larder.accounts.sign_in import give_account
-from larder.api_keys.keys import delete_keys_of, delete_keys_of_member
 from larder.audit.service import read_entries
 from larder.errors import LastAccount
 from larder.sso import service
@@ -187,12 +186,12 @@ def test_a_person_without_an_address(hostile: HostileProvider) -> None:
     add(hostile)
     hostile.userinfo = {"sub": "ada-1"}
     journey = Journey(hostile, Browser())
-    for email in (None, "", 7, "not an address", ["ada@acme.example"]):
+    for email in (None, "", 7, "not an address", ["ada@acme.example"], "ada@unreachable"):
         assert error_of(journey.sign_in(email=email)) == "email_not_found"
     entries = read_entries("sso#acme", limit=9, now=clock.now()).entries
-    assert [(one.action.value, one.subject) for one in entries[:5]] == [
+    assert [(one.action.value, one.subject) for one in entries[:6]] == [
         ("sign_in_refused", "email_not_found")
-    ] * 5
+    ] * 6
 
 
 def test_refusals_before_a_valid_token_are_no_entries(journey: Journey, log: StringIO) -> None:
@@ -238,8 +237,6 @@ def finished(request: CallbackRequest) -> str:
             request,
             MAIL_CONTEXT,
             user=None,
-            end_keys=delete_keys_of,
-            end_member_keys=delete_keys_of_member,
             now=clock.now(),
         )
     except SignInRefused as refused:

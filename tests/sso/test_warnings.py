@@ -9,7 +9,6 @@ from larder.accounts import access
 from larder.accounts.models import User
 from larder.accounts.service import create_user, delete_user
 from larder.sso.models import Mode
-from larder.sso.policy import managed_until
 from larder.sso.service import require_provider
 from larder.tables import IDENTITY
 from tests.conftest import Clock, SetOption
@@ -33,7 +32,7 @@ def bob(cloud: Cloud, later: Clock, mailbox: Mailbox) -> User:
 
 
 def signs_in(user: User) -> None:
-    until = managed_until(require_provider("acme"), user.email, now=clock.now())
+    until = require_provider("acme").access_until(user.email, now=clock.now())
     end_access(user, at=until)
 
 

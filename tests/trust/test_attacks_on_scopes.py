@@ -12,7 +12,7 @@ from larder.accounts.service import create_user
 from larder.actor import Actor
 from larder.api_keys.keys import create_key, prepare_key, rotate_key, store_key
 from larder.api_keys.properties import NewKey
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, CacheRequest
 from larder.artifacts.uploads import store
 from larder.teams.members import add_member
 from larder.teams.models import People, Role
@@ -244,14 +244,15 @@ def test_23_an_upload_that_began_before_the_switch_does_not_count(unprotected: S
     cloud, now = unprotected.cloud, clock.now()
     protect(cloud)
     store(
-        cloud.team.id,
-        ArtifactHash("abc"),
+        CacheRequest(
+            owner=cloud.team.id,
+            hash=ArtifactHash("abc"),
+            writer=Actor(cloud.key.id, cloud.user.id),
+            view=UNPROTECTED,
+            now=now,
+        ),
         POISON,
         ArtifactMetadata(),
-        writer=Actor(cloud.key.id, cloud.user.id),
-        replaces=None,
-        view=UNPROTECTED,
-        now=now,
     )
     assert read(unprotected.main, "abc") is None
     with seconds_later():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from larder.explanations import service
 from larder.settings import settings
+from larder.why import service
 from tests.conftest import SetOption
 from tests.functions.usage.reports import (
     BRANCH,

@@ -307,17 +307,17 @@ def test_29_a_token_ends_with_its_rule(safe: Trusting, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "finalized_by"),
+    ("how", "published_by"),
     [*((how, "event") for how in LOSES_TRUST), ("disabled", "reader"), ("disabled", "query")],
 )
 def test_29_an_upload_that_was_offered_ends_with_its_rule(
-    safe: Trusting, how: str, finalized_by: str
+    safe: Trusting, how: str, published_by: str
 ) -> None:
     key = offer(safe.token(), "abc")
     end_rule(safe, how)
     put_object(key, POISON)
     laptop = session(safe.cloud)
-    match finalized_by:
+    match published_by:
         case "event":
             announce(key)
         case "reader":

@@ -16,11 +16,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from larder.misses.comparison import compare
-from larder.misses.inputs import document_of
-from larder.misses.records import record
-from larder.misses.summaries import parse_summary
-from tests.larder.misses.summaries import document, task_record, variables
+from larder.why.comparison import compare
+from larder.why.inputs import document_of
+from larder.why.records import record
+from larder.why.summaries import parse_summary
+from tests.larder.why.summaries import document, task_record, variables
 from tests.web_server import Quiet, listening
 
 from .ci_scripts import CI, TOKEN, check_log, run, step

@@ -15,7 +15,7 @@ from larder.accounts.service import create_user
 from larder.actor import Actor
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, CacheRequest
 from larder.artifacts.uploads import store
 from larder.teams.teams import create_team
 from local.template import Function
@@ -66,14 +66,15 @@ def new_team(bodies: Mapping[str, bytes]) -> Team:
     key, token = create_key(NewKey(user_id=owner.id, team_id=team.id), now=now)
     for hash, body in bodies.items():
         store(
-            team.id,
-            ArtifactHash(hash),
+            CacheRequest(
+                owner=team.id,
+                hash=ArtifactHash(hash),
+                writer=Actor(key.id, owner.id),
+                view=UNPROTECTED,
+                now=now,
+            ),
             body,
             ArtifactMetadata(),
-            writer=Actor(key.id, owner.id),
-            replaces=None,
-            view=UNPROTECTED,
-            now=now,
         )
     return Team(slug, token)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from larder.misses.causes import ADVICE, Kind
+from larder.why.causes import ADVICE, Kind
 from larder_cli.why.report import HINTS, TITLES
 
 

@@ -108,7 +108,7 @@ _PRINCIPALS: dict[Callable[..., Any], list[Schema]] = {
     session_principals.key_maker: _BY_KEY,
     session_principals.maybe_signed_in_in_person: [*_IN_PERSON, _NOBODY],
     session_principals.maybe_signed_in: [*_BY_KEY, _NOBODY],
-    transfers.announced_writer: [*_BEARER, _NOBODY],
+    transfers.preflight_writer: [*_BEARER, _NOBODY],
     parameters.bearer_token: _BEARER,
 }
 

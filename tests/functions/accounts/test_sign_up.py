@@ -9,10 +9,10 @@ from urllib.parse import quote
 import pytest
 
 from larder import aws, clock
-from larder.accounts.addresses import canonical
 from larder.accounts.email_jobs import VerifyEmail
 from larder.accounts.models import User
 from larder.accounts.service import check_credentials, find_user_by_email, read_account
+from larder.addresses import canonical
 from larder.invitations import repository
 from larder.invitations.models import LIFETIME, Invitation, Invitee
 from larder.invitations.service import accept, create_invitations, withdraw

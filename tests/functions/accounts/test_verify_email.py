@@ -23,7 +23,7 @@ from larder.accounts.service import (
     find_user_by_email,
 )
 from larder.accounts.sessions import revoke_sessions, start_session
-from larder.api_keys.keys import create_key, delete_keys_of
+from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
 from larder.signing import encode_token, sign
 from tests.conftest import SetOption
@@ -308,7 +308,6 @@ def reset(ada: User) -> None:
         issue_reset_token(ada, now=now),
         "another correct horse",
         MAIL_CONTEXT,
-        end_keys=delete_keys_of,
         now=now,
     )
 

@@ -44,7 +44,7 @@ LARGER = INDEXED_BODY_BYTES + 1
 
 
 def stored(cloud: Cloud, hash: str) -> Artifact | None:
-    """The indexed artifact, read without finalizing a pending upload."""
+    """The indexed artifact, read without publishing a pending upload."""
     return read_entry(cloud.team.id, ArtifactHash(hash)).artifact
 
 
@@ -212,7 +212,7 @@ def test_an_event_without_an_object_changes_nothing(cloud: Cloud) -> None:
     assert read_entry(cloud.team.id, ArtifactHash("abc")).pending is not None
 
 
-def test_an_upload_whose_offer_was_replaced_is_finalized_by_its_event(
+def test_an_upload_whose_offer_was_replaced_is_published_by_its_event(
     cloud: Cloud,
 ) -> None:
     first = offer(cloud.send, "abc")

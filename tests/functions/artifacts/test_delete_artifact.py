@@ -6,9 +6,12 @@ from datetime import timedelta
 import pytest
 
 from larder import clock
-from larder.artifacts import sweep, uploads
+from larder.artifacts import sweep
 from larder.artifacts.management import delete_artifact
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.models import (
+    ArtifactHash,
+    Totals,
+)
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
@@ -37,16 +40,7 @@ def entries(owner: str) -> list[Entry]:
 
 
 def store(cloud: Cloud, body: bytes) -> None:
-    uploads.store(
-        cloud.team.id,
-        HASH,
-        body,
-        ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=read_entry(cloud.team.id, HASH).artifact,
-        view=UNPROTECTED,
-        now=clock.now(),
-    )
+    cloud.store(HASH, body)
 
 
 def delete(cloud: Cloud) -> Entry | None:
@@ -139,7 +133,7 @@ def test_an_artifact_can_be_deleted_while_caching_is_disabled(
     assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
 
 
-def test_an_upload_that_arrived_but_is_not_finalized_is_deleted(
+def test_an_upload_that_arrived_but_is_not_published_is_deleted(
     cloud: Cloud, manage: Sender
 ) -> None:
     key = upload(cloud.send, "abc", b"straight to S3")

@@ -10,9 +10,11 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
-from larder.artifacts import sweep, uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Totals
-from larder.artifacts.repository.index import read_entry, stored_by
+from larder.artifacts import sweep
+from larder.artifacts.models import (
+    Totals,
+)
+from larder.artifacts.repository.index import stored_by
 from larder.artifacts.repository.totals import read_totals
 from larder.artifacts.sweep import SweepReport
 from larder.audit.models import Action
@@ -97,16 +99,7 @@ def test_uploads_after_the_request_stay(
     delete(manage, bob.key.id)
     later = clock.now() + 2 * HOUR
     for hash in ("b", "new"):
-        uploads.store(
-            stored.team.id,
-            ArtifactHash(hash),
-            b"again",
-            ArtifactMetadata(),
-            writer=bob.writer,
-            replaces=read_entry(stored.team.id, ArtifactHash(hash)).artifact,
-            view=UNPROTECTED,
-            now=later,
-        )
+        stored.store(hash, b"again", writer=bob.writer, now=later)
     do(removal_jobs)
     assert [str(one.upload.hash) for one in stored_by(stored.team.id)] == [
         "a",

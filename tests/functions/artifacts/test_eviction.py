@@ -7,7 +7,12 @@ import pytest
 
 from larder import clock
 from larder.artifacts import removals, uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Totals
+from larder.artifacts.models import (
+    UNPROTECTED,
+    ArtifactHash,
+    CacheRequest,
+    Totals,
+)
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import Action
@@ -69,7 +74,7 @@ def test_the_sweep_evicts_for_an_upload_whose_event_was_lost(
     full: Cloud, removal_jobs: list[dict[str, Any]]
 ) -> None:
     yesterday, hash = clock.now() - 25 * HOUR, ArtifactHash("new")
-    uploads.offer_upload(full.team.id, hash, writer=full.writer, view=UNPROTECTED, now=yesterday)
+    full.offer(hash, now=yesterday)
     offered = read_entry(full.team.id, hash).pending
     assert offered is not None
     put_object(offered.upload.object_key, b"x" * 200)
@@ -81,16 +86,7 @@ def test_the_sweep_evicts_for_an_upload_whose_event_was_lost(
 
 def test_the_sweep_audits_what_it_evicts(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
     now = clock.now()
-    uploads.store(
-        cloud.team.id,
-        ArtifactHash("abc"),
-        b"artifact",
-        ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=None,
-        view=UNPROTECTED,
-        now=now - 2 * HOUR,
-    )
+    cloud.store("abc", now=now - 2 * HOUR)
     removals.ask_removal(cloud.team.id, cloud.key.id, by=cloud.writer, now=now - HOUR)
     invoke("artifacts.sweep_artifacts.handler", {})
     assert read_totals(cloud.team.id) == Totals()
@@ -107,7 +103,13 @@ def test_a_users_own_cache_evicts_like_a_teams(
     for number in range(9):
         assert personal("PUT", f"/v8/artifacts/{number}", body=b"x" * 100).status == 202
     uploads.offer_upload(
-        owner, ArtifactHash("new"), writer=cloud.writer, view=UNPROTECTED, now=yesterday
+        CacheRequest(
+            owner=owner,
+            hash=ArtifactHash("new"),
+            writer=cloud.writer,
+            view=UNPROTECTED,
+            now=yesterday,
+        )
     )
     offered = read_entry(owner, ArtifactHash("new")).pending
     assert offered is not None

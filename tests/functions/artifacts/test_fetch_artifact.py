@@ -139,7 +139,7 @@ def test_an_upload_succeeds_if_its_body_cannot_be_kept_next_to_the_index(cloud: 
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"x" * HELD_BODY_BYTES
 
 
-def test_a_finalized_small_direct_upload_is_served_from_the_index(cloud: Cloud) -> None:
+def test_a_published_small_direct_upload_is_served_from_the_index(cloud: Cloud) -> None:
     announce(upload(cloud.send, "by-its-event", b"straight to S3"))
     upload(cloud.send, "by-a-reader", b"straight to S3")
     assert cloud.send("HEAD", "/v8/artifacts/by-a-reader").status == 200
@@ -275,7 +275,7 @@ def test_an_uploaded_object_is_found_before_its_event_arrives(send: Sender) -> N
     assert send("GET", "/v8/artifacts/abc").body == b"straight to S3"
 
 
-def test_the_first_read_finalizes_the_upload_and_counts_it(cloud: Cloud) -> None:
+def test_the_first_read_publishes_the_upload_and_counts_it(cloud: Cloud) -> None:
     upload(cloud.send, "abc", b"straight to S3")
     cloud.send("GET", "/v8/artifacts/abc")
     entry = index.read_entry(cloud.team.id, ArtifactHash("abc"))
@@ -305,7 +305,7 @@ def test_404_until_an_offered_upload_has_arrived(send: Sender) -> None:
     ("service", "operation"),
     [("s3", "HeadObject"), ("dynamodb", "UpdateItem #totals"), ("dynamodb", "TransactWriteItems")],
 )
-def test_503_instead_of_404_while_finalizing_an_upload_fails(
+def test_503_instead_of_404_while_publishing_an_upload_fails(
     send: Sender, service: str, operation: str
 ) -> None:
     """The upload may have arrived. A client that retries gets it."""
@@ -318,7 +318,7 @@ def test_503_instead_of_404_while_finalizing_an_upload_fails(
     assert send("GET", "/v8/artifacts/abc").body == b"artifact"
 
 
-def test_readers_get_the_stored_artifact_while_finalizing_another_upload_fails(
+def test_readers_get_the_stored_artifact_while_publishing_another_upload_fails(
     send: Sender,
 ) -> None:
     send("PUT", "/v8/artifacts/abc", body=b"stored")

@@ -6,8 +6,13 @@ import pytest
 import time_machine
 
 from larder import aws, clock
-from larder.artifacts import reads, rebuild_index, storage, sweep, uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, Totals, View
+from larder.artifacts import reads, rebuild_index, storage, sweep
+from larder.artifacts.models import (
+    UNPROTECTED,
+    ArtifactHash,
+    Totals,
+    View,
+)
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import ArtifactNotFound
@@ -122,16 +127,7 @@ def test_an_early_use_counts_too_if_the_deployment_notes_each_day(
 def test_an_artifact_of_an_own_scope_has_its_own_shorter_retention(cloud: Cloud) -> None:
     start = clock.now()
     scope = "kAbc"
-    uploads.store(
-        cloud.team.id,
-        HASH,
-        BODY,
-        ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=None,
-        view=View(scope=scope, is_protected=True),
-        now=start,
-    )
+    cloud.store(HASH, BODY, view=View(scope=scope, is_protected=True), now=start)
     bucket = Bucket()
     for day in range(0, 100, 3):
         today = start + day * DAY

@@ -7,8 +7,8 @@ from threading import Barrier
 from typing import Any
 
 from larder import aws, clock
-from larder.artifacts import sweep, uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, Totals
+from larder.artifacts import sweep
+from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.allotments import set_counted
 from larder.artifacts.repository.index import discarded_put, read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
@@ -79,13 +79,13 @@ def test_an_upload_that_never_arrives_is_deleted_after_a_day(cloud: Cloud) -> No
     assert read_entry(cloud.team.id, ArtifactHash("abc")).pending is None
 
 
-def test_the_sweep_finalizes_an_upload_whose_event_was_lost(cloud: Cloud) -> None:
+def test_the_sweep_publishes_an_upload_whose_event_was_lost(cloud: Cloud) -> None:
     upload(cloud.send, "abc", b"artifact")
-    assert sweep.sweep(now=clock.now() + DAY + HOUR) == SweepReport(uploads_finalized=1)
+    assert sweep.sweep(now=clock.now() + DAY + HOUR) == SweepReport(uploads_published=1)
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
-def test_an_upload_that_arrives_after_it_was_deleted_is_finalized_by_its_event(
+def test_an_upload_that_arrives_after_it_was_deleted_is_published_by_its_event(
     cloud: Cloud,
 ) -> None:
     key = offer(cloud.send, "abc")
@@ -130,14 +130,12 @@ def test_the_function_stops_in_time_and_leaves_the_rest_to_the_next_sweep(cloud:
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is None
 
 
-def test_the_function_finalizes_arrived_uploads_and_deletes_the_others(
+def test_the_function_publishes_arrived_uploads_and_deletes_the_others(
     cloud: Cloud,
 ) -> None:
     yesterday = clock.now() - DAY - HOUR
     for hash in (ArtifactHash("a1"), ArtifactHash("a2")):
-        uploads.offer_upload(
-            cloud.team.id, hash, writer=cloud.writer, view=UNPROTECTED, now=yesterday
-        )
+        cloud.offer(hash, now=yesterday)
     pending = read_entry(cloud.team.id, ArtifactHash("a1")).pending
     assert pending is not None
     put_object(pending.upload.object_key, b"artifact")

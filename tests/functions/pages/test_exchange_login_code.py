@@ -19,7 +19,7 @@ from larder.accounts.service import (
     with_password,
 )
 from larder.accounts.sessions import revoke_sessions, start_session
-from larder.api_keys.keys import delete_expired_keys, delete_keys_of, list_keys
+from larder.api_keys.keys import delete_expired_keys, list_keys
 from larder.hashing import hash_key
 from larder.settings import settings
 from larder.teams.members import add_member, remove_member
@@ -115,7 +115,7 @@ def test_a_deleted_user_gets_no_key(cloud: Cloud, code: str) -> None:
 def reset(user: User) -> None:
     now = clock.now()
     token = issue_reset_token(user, now=now)
-    reset_password(token, "another correct horse", MAIL_CONTEXT, end_keys=delete_keys_of, now=now)
+    reset_password(token, "another correct horse", MAIL_CONTEXT, now=now)
 
 
 def reset_without_ending_sessions(user: User) -> None:

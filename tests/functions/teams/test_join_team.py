@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.accounts.addresses import canonical
 from larder.accounts.service import create_user
 from larder.accounts.team_invitations import InvitationWanted, send_invitations
+from larder.addresses import canonical
 from larder.clock import to_ms
 from larder.errors import InvitationNotFound
 from larder.invitations import repository

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.accounts.addresses import canonical
+from larder.addresses import canonical
 from larder.clock import to_ms
 from larder.invitations import service as invitations
 from larder.invitations.models import LIFETIME, Invitee

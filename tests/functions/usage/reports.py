@@ -11,15 +11,15 @@ import time_machine
 from larder import aws, clock
 from larder.clock import to_ms
 from larder.conditions import equals
-from larder.misses.inputs import report_of
-from larder.misses.summaries import parse_summary
-from larder.runs import storage
-from larder.runs.models import StoredRun
 from larder.settings import settings
 from larder.tables import USAGE
 from larder.teams.models import RunInputs
 from larder.teams.teams import TeamChange, change_team
-from tests.larder.misses.summaries import document, task_record
+from larder.why import storage
+from larder.why.inputs import report_of
+from larder.why.models import StoredRun
+from larder.why.summaries import parse_summary
+from tests.larder.why.summaries import document, task_record
 from tests.requests import Cloud, Reply, Sender
 
 GITHUB = {"x-artifact-client-ci": "GITHUB_ACTIONS"}

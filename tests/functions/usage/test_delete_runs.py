@@ -10,7 +10,6 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
-from larder.runs import service
 from larder.teams.members import add_member
 from larder.teams.models import Role
 from tests.catalogue import valid
@@ -70,7 +69,7 @@ def test_an_owner_deletes_all_runs_of_a_reporter(cloud: Cloud, manage: Sender) -
 def test_a_long_list_is_deleted_in_several_requests(
     cloud: Cloud, manage: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "MAX_DELETED", 2)
+    monkeypatch.setattr("larder.why.runs.MAX_DELETED", 2)
     report(cloud.send, "one", "two", "three")
     query = f"reporter={cloud.key.id}"
     assert delete(manage, query) == {"deleted": 2, "hasMore": True}

@@ -11,16 +11,16 @@ import pytest
 
 from larder import clock
 from larder.conditions import equals
-from larder.explanations import service
-from larder.misses.inputs import report_of
-from larder.misses.summaries import parse_summary
-from larder.runs.codes import coded
-from larder.runs.service import read_run
 from larder.tables import USAGE
 from larder.teams.models import RunInputs
+from larder.why import service
+from larder.why.codes import coded
+from larder.why.inputs import report_of
+from larder.why.runs import read_run
+from larder.why.summaries import parse_summary
 from tests.conftest import SetOption
 from tests.functions.teams.people import outcome
-from tests.larder.misses.summaries import document, task_record, variables
+from tests.larder.why.summaries import document, task_record, variables
 from tests.requests import Cloud, Reply, Sender
 
 from .reports import (

@@ -10,8 +10,8 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
 from larder.clock import to_ms
-from larder.misses.records import ComparisonJson
-from larder.runs.models import Outcome, Run
+from larder.why.models import Outcome, Run
+from larder.why.records import ComparisonJson
 from tests.functions.usage import reports
 from tests.functions.usage.test_list_runs import HASH, run, store
 from tests.requests import Cloud, Reply, Sender

@@ -8,7 +8,7 @@ import pytest
 from larder import clock
 from larder.accounts.sessions import start_session
 from larder.actor import Actor
-from larder.artifacts import sweep, uploads
+from larder.artifacts import sweep
 from larder.artifacts.breakdown import Collector
 from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, View
 from larder.artifacts.records import MOST_PARTS, Seen
@@ -32,15 +32,8 @@ def store(
     ci: str | None = None,
     view: View = UNPROTECTED,
 ) -> None:
-    uploads.store(
-        cloud.team.id,
-        ArtifactHash(hash),
-        b"x" * size,
-        ArtifactMetadata(ci=ci),
-        writer=writer or cloud.writer,
-        replaces=None,
-        view=view,
-        now=at or clock.now(),
+    cloud.store(
+        hash, b"x" * size, ArtifactMetadata(ci=ci), writer=writer or cloud.writer, view=view, now=at
     )
 
 
@@ -94,8 +87,8 @@ def test_it_adds_up_by_age_writer_and_ci(cloud: Cloud, manage: Sender) -> None:
 
 def test_own_scopes_are_named(cloud: Cloud, manage: Sender) -> None:
     scope = f"k{random_id()}"
-    store(cloud, "a", 1)
     store(cloud, "a", 10, view=View(scope=scope))
+    store(cloud, "a", 1)
     check(cloud)
     found = storage(manage)
     assert (found["storedBytes"], found["scopedBytes"]) == (11, 10)

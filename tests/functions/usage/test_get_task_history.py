@@ -7,7 +7,7 @@ import pytest
 
 from larder import clock
 from larder.clock import to_ms
-from larder.runs.models import MAX_NAME, Outcome
+from larder.why.models import MAX_NAME, Outcome
 from tests.functions.usage.test_get_run import explanation
 from tests.functions.usage.test_list_runs import run, store
 from tests.requests import Cloud, Sender

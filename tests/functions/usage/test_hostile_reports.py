@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from larder.explanations import service
-from larder.misses.differences import Differences
-from larder.runs.models import MAX_KEPT_TASKS, MAX_TASKS
-from tests.larder.misses.summaries import task_record, variables
+from larder.why import service
+from larder.why.differences import Differences
+from larder.why.models import MAX_KEPT_TASKS, MAX_TASKS
+from tests.larder.why.summaries import task_record, variables
 from tests.processor_time import processor_time
 from tests.requests import Cloud
 

@@ -15,8 +15,8 @@ from larder.actor import Actor
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
 from larder.clock import to_ms
-from larder.runs import repository, service
-from larder.runs.models import Outcome, Run, RunTask, kept, names_of, totals_of
+from larder.why import repository
+from larder.why.models import Outcome, Run, RunTask, kept, names_of, totals_of
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Sender
 
@@ -174,7 +174,7 @@ def test_runs_of_many_tasks_with_long_names_are_a_short_reply(cloud: Cloud, runs
 def test_figures_of_more_tasks_than_can_be_added_up_say_so(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "MAX_FIGURE_TASKS", 150)
+    monkeypatch.setattr("larder.why.runs.MAX_FIGURE_TASKS", 150)
     built = ("web", "build", Outcome.BUILT, 5)
     store(cloud, *(run(number, built, built) for number in range(110)))
     figures = ask(cloud, f"from={yesterday()}")["figures"]
@@ -217,7 +217,7 @@ def test_the_next_page_of_another_period_is_in_this_one(cloud: Cloud) -> None:
 def test_figures_of_more_runs_than_fit_say_so(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "MAX_FIGURE_RUNS", 4)
+    monkeypatch.setattr("larder.why.runs.MAX_FIGURE_RUNS", 4)
     store(cloud, *(run(number, ("web", "build", Outcome.BUILT, 5)) for number in range(6)))
     figures = ask(cloud, f"from={yesterday()}&limit=2")["figures"]
     assert (figures["runs"], figures["complete"]) == (4, False)

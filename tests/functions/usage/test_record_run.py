@@ -14,9 +14,9 @@ from larder.api_keys.properties import NewKey
 from larder.clock import to_ms
 from larder.conditions import equals
 from larder.rate_limits.reports import ALL_SHARE, OWNERS_SHARE
-from larder.runs import repository
 from larder.settings import settings
 from larder.tables import USAGE
+from larder.why import repository
 from tests.catalogue import valid
 from tests.conftest import SetOption
 from tests.requests import Cloud, Reply, Sender

@@ -19,7 +19,7 @@ from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.state import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import offer
-from tests.larder.misses.summaries import task_record
+from tests.larder.why.summaries import task_record
 from tests.requests import Cloud, Sender
 from tests.trust.scene import Scene, make_scene, new_key, protected, session
 

@@ -212,7 +212,7 @@ def test_the_sweep_collects_what_owners_have_left_over(option: SetOption) -> Non
     check("ada", "bob")
 
 
-def test_an_upload_that_an_older_version_counts_is_finalized() -> None:
+def test_an_upload_that_an_older_version_counts_is_published() -> None:
     counted()
     assert count("ada", 5 * MB) is not None
     # Functions of the previous version run for some seconds during an update.

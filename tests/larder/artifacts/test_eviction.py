@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from larder import clock
-from larder.artifacts import eviction, finalize, reads, rebuild_index, sweep, uploads
+from larder.artifacts import eviction, publish, reads, rebuild_index, sweep
 from larder.artifacts.models import (
-    UNPROTECTED,
     Artifact,
     ArtifactHash,
-    ArtifactMetadata,
     Totals,
     View,
 )
@@ -54,16 +52,7 @@ def check_books(cloud: Cloud) -> None:
 
 
 def store(cloud: Cloud, hash: str, size: int = 100, *, now: datetime | None = None) -> Artifact:
-    return uploads.store(
-        cloud.team.id,
-        ArtifactHash(hash),
-        b"x" * size,
-        ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=index.read_entry(cloud.team.id, ArtifactHash(hash)).artifact,
-        view=View(quota_bytes=QUOTA),
-        now=now or clock.now(),
-    )
+    return cloud.store(hash, b"x" * size, view=View(quota_bytes=QUOTA), now=now)
 
 
 def fill(cloud: Cloud, *, count: int = 9, size: int = 100) -> datetime:
@@ -281,7 +270,7 @@ def test_an_artifact_deleted_during_the_eviction_is_subtracted_once(team: Cloud)
     first = index.read_entry(team.team.id, ArtifactHash("a0")).artifact
     assert first is not None
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: finalize.delete_from_index(first, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: publish.delete_from_index(first, now=clock.now())
     ):
         free_space(team)
     # The other removal has freed enough space.
@@ -425,7 +414,7 @@ def test_a_direct_upload_larger_than_the_quota_is_never_visible(team: Cloud) -> 
     assert team.send("GET", "/v8/artifacts/b").status == 404
 
 
-def test_a_direct_upload_whose_event_was_lost_is_finalized_by_the_sweep(team: Cloud) -> None:
+def test_a_direct_upload_whose_event_was_lost_is_published_by_the_sweep(team: Cloud) -> None:
     fill(team)
     key = offer(team.send, "b")
     put_object(key, b"x" * 200)
@@ -493,16 +482,7 @@ def test_a_use_of_a_replaced_artifact_is_not_recorded(team: Cloud) -> None:
 
 @pytest.mark.usefixtures("refusing")
 def test_without_eviction_no_use_is_recorded_and_no_artifact_listed(cloud: Cloud) -> None:
-    uploads.store(
-        cloud.team.id,
-        ArtifactHash("b"),
-        b"artifact",
-        ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=None,
-        view=UNPROTECTED,
-        now=clock.now() - 2 * DAY,
-    )
+    cloud.store("b", now=clock.now() - 2 * DAY)
     cloud.send("GET", "/v8/artifacts/b")
     assert last_use(cloud, "b") is None
     assert list(least_recently_used(cloud.team.id, page=10)) == []

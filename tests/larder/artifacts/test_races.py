@@ -5,12 +5,13 @@ correct in the end. A botocore hook runs the other writer between two calls.
 import pytest
 
 from larder import clock
-from larder.artifacts import finalize, reads, storage, uploads
+from larder.artifacts import publish, reads, storage
 from larder.artifacts.models import (
     UNPROTECTED,
     Artifact,
     ArtifactHash,
     ArtifactMetadata,
+    IndexEntry,
     Totals,
     Upload,
     View,
@@ -29,15 +30,8 @@ HASH = ArtifactHash("abc")
 
 
 def store(cloud: Cloud, body: bytes, replaces: Artifact | None = None) -> Artifact:
-    return uploads.store(
-        cloud.team.id,
-        HASH,
-        body,
-        ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=replaces,
-        view=View(quota_bytes=1_000),
-        now=clock.now(),
+    return cloud.store(
+        HASH, body, view=View(quota_bytes=1_000), entry=IndexEntry(artifact=replaces)
     )
 
 
@@ -74,7 +68,7 @@ def test_of_two_concurrent_replacements_one_is_visible_and_both_succeed(cloud: C
 def test_an_artifact_deleted_during_its_replacement_is_counted_correctly(cloud: Cloud) -> None:
     first = store(cloud, b"first")
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: finalize.delete_from_index(first, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: publish.delete_from_index(first, now=clock.now())
     ):
         store(cloud, b"mine", replaces=first)
     assert seen(cloud) == b"mine"
@@ -107,7 +101,7 @@ def test_the_quota_checks_the_full_upload_if_the_replaced_artifact_is_gone(
     first = store(cloud, b"x" * 100)
 
     def it_goes_and_others_take_the_space() -> None:
-        finalize.delete_from_index(first, now=clock.now())
+        publish.delete_from_index(first, now=clock.now())
         add_to_totals(cloud.team.id, 990, 1)
 
     with (
@@ -120,13 +114,13 @@ def test_the_quota_checks_the_full_upload_if_the_replaced_artifact_is_gone(
 
 
 def test_an_event_that_arrives_before_the_function_ends_counts_once(cloud: Cloud) -> None:
-    def finalize_it() -> None:
+    def publish_it() -> None:
         (key,) = object_keys()
         _, owner, hash, upload_id = key.split("/")
         upload = Upload(owner=owner, hash=ArtifactHash(hash), id=upload_id)
-        finalize.finalize(upload, now=clock.now())
+        publish.publish(upload, now=clock.now())
 
-    with just_before("dynamodb", "PutItem", finalize_it):
+    with just_before("dynamodb", "PutItem", publish_it):
         store(cloud, b"mine")
     assert seen(cloud) == b"mine"
 
@@ -170,7 +164,7 @@ def test_the_sweep_deletes_an_upload_that_was_refused(cloud: Cloud, size: int) -
     with pytest.raises(ArtifactNotFound):
         reads.find(entry, view=View(quota_bytes=1_000), now=now)
     change_state(cloud.team.id, quota_bytes=1_000)
-    assert finalize.finalize(upload, now=now) is None
+    assert publish.publish(upload, now=now) is None
     assert list(due_items(now=now)) == []
     later = now.replace(year=now.year + 1)
     assert [due.sort_key for due in due_items(now=later)] == [f"#discarded#{upload.id}"]

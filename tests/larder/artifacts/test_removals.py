@@ -6,12 +6,11 @@ import pytest
 
 from larder import clock
 from larder.actor import Actor
-from larder.artifacts import finalize, sweep, uploads
+from larder.artifacts import publish, sweep
 from larder.artifacts.models import (
-    UNPROTECTED,
     Artifact,
     ArtifactHash,
-    ArtifactMetadata,
+    IndexEntry,
     Totals,
     Upload,
 )
@@ -35,15 +34,12 @@ def store(
     owner: str | None = None,
     replaces: Artifact | None = None,
 ) -> Artifact:
-    return uploads.store(
-        owner or cloud.team.id,
-        ArtifactHash(hash),
+    return cloud.store(
+        hash,
         body,
-        ArtifactMetadata(),
+        owner=owner or cloud.team.id,
         writer=Actor(writer, "someone") if isinstance(writer, str) else writer,
-        replaces=replaces,
-        view=UNPROTECTED,
-        now=clock.now(),
+        entry=IndexEntry(artifact=replaces),
     )
 
 
@@ -118,7 +114,7 @@ def test_an_upload_offered_before_the_removal_is_never_visible(
     assert object_keys() == []
 
 
-def test_an_upload_that_arrived_but_is_not_finalized_is_deleted(cloud: Cloud) -> None:
+def test_an_upload_that_arrived_but_is_not_published_is_deleted(cloud: Cloud) -> None:
     key = upload(cloud.send, "a1", b"straight to S3")
     assert remove(cloud, cloud.key.id)
     announce(key)
@@ -133,7 +129,7 @@ def test_another_writers_offer_for_a_deleted_hash_stays(cloud: Cloud) -> None:
     assert cloud.send("GET", "/v8/artifacts/a1").body == b"mine"
 
 
-def test_an_offer_finalized_during_the_removal_is_deleted_as_an_artifact(
+def test_an_offer_published_during_the_removal_is_deleted_as_an_artifact(
     cloud: Cloud,
 ) -> None:
     key = upload(cloud.send, "a1", b"straight to S3")
@@ -163,7 +159,7 @@ def test_an_artifact_deleted_concurrently_is_subtracted_once(
 ) -> None:
     first = store(cloud, "a1")
     with just_before(
-        "dynamodb", "TransactWriteItems", lambda: finalize.delete_from_index(first, now=clock.now())
+        "dynamodb", "TransactWriteItems", lambda: publish.delete_from_index(first, now=clock.now())
     ):
         assert remove(cloud)
     assert read_totals(cloud.team.id) == Totals()

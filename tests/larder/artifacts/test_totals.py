@@ -10,15 +10,12 @@ from larder.artifacts import rebuild_index, removals, sweep
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import (
     HELD_BODY_BYTES,
-    UNPROTECTED,
     ArtifactHash,
-    ArtifactMetadata,
     Totals,
 )
 from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import sum_index
 from larder.artifacts.repository.totals import read_totals
-from larder.artifacts.uploads import store
 from larder.settings import settings
 from larder.teams.state import change_state
 from tests.conftest import SetOption
@@ -43,7 +40,7 @@ def uploads(cloud: Cloud) -> None:
     direct(cloud, "newer", 800)
 
 
-def an_upload_that_a_reader_finalizes(cloud: Cloud) -> None:
+def an_upload_that_a_reader_publishes(cloud: Cloud) -> None:
     upload(cloud.send, "new", b"x" * 70)
     cloud.send("HEAD", "/v8/artifacts/new")
 
@@ -125,16 +122,7 @@ def an_object_that_is_gone(cloud: Cloud) -> None:
 
 def expiry(cloud: Cloud) -> None:
     for hash in ("old", "older"):
-        store(
-            cloud.team.id,
-            ArtifactHash(hash),
-            b"x" * 70,
-            ArtifactMetadata(),
-            writer=cloud.writer,
-            replaces=None,
-            view=UNPROTECTED,
-            now=clock.now() - 31 * DAY,
-        )
+        cloud.store(hash, b"x" * 70, now=clock.now() - 31 * DAY)
     assert read_totals(cloud.team.id).artifacts == 5
     assert sweep.sweep(now=clock.now()).expired == 2
 
@@ -146,7 +134,7 @@ def a_rebuild(cloud: Cloud) -> None:
 
 CHANGES: dict[Callable[[Cloud], None], Totals] = {
     uploads: Totals(size_bytes=1170, artifacts=5),
-    an_upload_that_a_reader_finalizes: Totals(size_bytes=370, artifacts=4),
+    an_upload_that_a_reader_publishes: Totals(size_bytes=370, artifacts=4),
     replacements: Totals(size_bytes=1001, artifacts=3),
     direct_replacements: Totals(size_bytes=1001, artifacts=3),
     an_event_repeated_late: Totals(size_bytes=203, artifacts=3),

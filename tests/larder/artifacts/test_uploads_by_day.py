@@ -5,9 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from larder import aws, clock
-from larder.artifacts import rebuild_index, sweep, uploads
-from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Totals, View
-from larder.artifacts.repository.index import read_entry
+from larder.artifacts import rebuild_index, sweep
+from larder.artifacts.models import Totals, View
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import CachingOverLimit
 from larder.settings import settings
@@ -26,16 +25,7 @@ THAT_DAY = NOON.date()
 def store(
     cloud: Cloud, hash: str, body: bytes, *, now: datetime = NOON, quota: int | None = None
 ) -> None:
-    uploads.store(
-        cloud.team.id,
-        ArtifactHash(hash),
-        body,
-        ArtifactMetadata(),
-        writer=cloud.writer,
-        replaces=read_entry(cloud.team.id, ArtifactHash(hash)).artifact,
-        view=View(quota_bytes=quota),
-        now=now,
-    )
+    cloud.store(hash, body, view=View(quota_bytes=quota), now=now)
 
 
 def counted(cloud: Cloud, day: date = THAT_DAY) -> Uploads:
@@ -78,7 +68,7 @@ def test_a_failed_upload_does_not_count(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("first_seen_by", ["its event", "a reader"])
-def test_a_direct_upload_counts_once_when_it_is_finalized(cloud: Cloud, first_seen_by: str) -> None:
+def test_a_direct_upload_counts_once_when_it_is_published(cloud: Cloud, first_seen_by: str) -> None:
     key = upload(cloud.send, "abc", b"123456")
     assert counted(cloud, today()) == Uploads()
     if first_seen_by == "a reader":

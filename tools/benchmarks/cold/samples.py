@@ -31,7 +31,7 @@ from larder.api_keys.keys import create_key
 from larder.api_keys.models import ApiKey
 from larder.api_keys.properties import NewKey
 from larder.artifacts import uploads
-from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, CacheRequest
 from larder.teams.models import Team
 from larder.teams.teams import create_team
 
@@ -94,11 +94,15 @@ def make_sample_user(*, has_artifact: bool) -> SampleUser:
     if has_artifact:
         metadata = ArtifactMetadata(duration_ms=1234)
         uploads.store(
-            *(team.id, HASH, BODY, metadata),
-            writer=Actor(key.id, account.user.id),
-            replaces=None,
-            view=UNPROTECTED,
-            now=now,
+            CacheRequest(
+                owner=team.id,
+                hash=HASH,
+                writer=Actor(key.id, account.user.id),
+                view=UNPROTECTED,
+                now=now,
+            ),
+            BODY,
+            metadata,
         )
     return SampleUser(account.user, team, key, token)
 
@@ -143,7 +147,11 @@ def _upload(sample_user: SampleUser) -> dict[str, Any]:
     now = datetime.now(tz=UTC)
     writer = Actor(sample_user.key.id, sample_user.user.id)
     url = (
-        uploads.offer_upload(sample_user.team.id, HASH, writer=writer, view=UNPROTECTED, now=now)
+        uploads.offer_upload(
+            CacheRequest(
+                owner=sample_user.team.id, hash=HASH, writer=writer, view=UNPROTECTED, now=now
+            )
+        )
         or ""
     )
     put = urllib.request.Request(url, data=BODY, method="PUT")  # noqa: S310 - this machine's S3

@@ -18,7 +18,7 @@ from larder_cli.users import require_user
 
 if TYPE_CHECKING:
     from larder.artifacts.models import Artifact, ArtifactHash, View
-    from larder.artifacts.selection import Wanted
+    from larder.artifacts.selection import Selection
     from larder.audit.models import Action
 
 _PAGE = 100
@@ -123,7 +123,7 @@ def list_(
     TIME is a day or a time, such as 2026-11-21T14:00, in UTC if it names no zone.
     """
     from larder.artifacts.models import is_hash, parse_scope, view_of
-    from larder.artifacts.selection import ALL_SCOPES, Order, Wanted
+    from larder.artifacts.selection import ALL_SCOPES, Order, Selection
 
     if scope not in (None, ALL_SCOPES):
         parse_scope(scope)
@@ -131,7 +131,7 @@ def list_(
         raise click.UsageError("--prefix must be the beginning of a hash")
     _require_order(since, until)
     found = require_owner(owner)
-    wanted = Wanted(
+    selection = Selection(
         order=Order(order),
         scope=scope or SHARED_SCOPE,
         prefix=prefix,
@@ -143,7 +143,7 @@ def list_(
     )
     view = view_of(found.state, None)
     records = []
-    for artifact in _first(found.id, limit, wanted, view):
+    for artifact in _first(found.id, limit, selection, view):
         named: Record = {} if scope is None else {"scope": artifact.upload.scope_name}
         shown: Record = {"hidden": not view.shows(artifact)} if hidden else {}
         records.append({**_record(artifact), **named, **shown})
@@ -160,7 +160,7 @@ def list_(
             "writer",
         ),
         empty=f"{found.name} stores no such artifacts"
-        if wanted != Wanted(order=wanted.order)
+        if selection != Selection(order=selection.order)
         else f"{found.name} stores nothing",
         as_json=as_json,
     )
@@ -448,14 +448,14 @@ def _require_order(since: datetime | None, until: datetime | None) -> None:
         raise click.UsageError("--from must be before --until")
 
 
-def _first(owner: str, limit: int, wanted: "Wanted", view: "View") -> list["Artifact"]:
+def _first(owner: str, limit: int, selection: "Selection", view: "View") -> list["Artifact"]:
     from larder.artifacts.search import list_artifacts
 
     found: list[Artifact] = []
     after: str | None = ""
     while after is not None and len(found) < limit:
         size = min(_PAGE, limit - len(found))
-        page = list_artifacts(owner, wanted, view=view, after=after, limit=size, now=clock.now())
+        page = list_artifacts(owner, selection, view=view, after=after, limit=size, now=clock.now())
         found.extend(page.artifacts)
         after = page.following
     return found

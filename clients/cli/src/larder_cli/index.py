@@ -30,7 +30,7 @@ def _sweep_record(report: "SweepReport") -> Record:
     return {
         "expired_artifacts": report.expired,
         "objects_deleted": report.objects_deleted,
-        "uploads_published": report.uploads_finalized,
+        "uploads_published": report.uploads_published,
         "uploads_never_received": report.uploads_given_up,
         "removals_finished": report.removals,
         "totals_checked": report.totals_checked,

@@ -380,7 +380,7 @@ def invitations(team: str, as_json: bool) -> None:
 @json_option
 def withdraw(team: str, email: str, as_json: bool) -> None:
     """Withdraw the invitation of EMAIL to TEAM. Its link stops working."""
-    from larder.accounts.addresses import canonical
+    from larder.addresses import canonical
     from larder.invitations import service
 
     found, now, address = require_team(team), clock.now(), canonical(email)

@@ -231,7 +231,7 @@ def delete(email: str, yes: bool, as_json: bool) -> None:
     disabled. Larder does not delete the only owner of a team.
     """
     from larder.accounts import service, sign_in
-    from larder.accounts.addresses import canonical
+    from larder.addresses import canonical
     from larder.api_keys.keys import delete_keys_of
     from larder.sso.service import provider_of_address
     from larder.teams.members import leave_teams

@@ -29,7 +29,7 @@ def submit_outer(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) ->
 
 
 @contextmanager
-def running(
+def in_parallel(
     function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
 ) -> Generator[Future[R], None, None]:
     """Run one call while the block runs. The block waits for the call, even if it raises.

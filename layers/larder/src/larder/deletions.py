@@ -15,11 +15,11 @@ from larder.api_keys.ownership import made_keys, settle_orphans
 from larder.artifacts.removals import UPLOADS_ARE_OVER_AFTER, delete_owner_data
 from larder.errors import TryAgain
 from larder.invitations import service as invitations
-from larder.runs.service import delete_inputs
 from larder.sso import memberships
 from larder.teams import members, teams
 from larder.teams.state import delete_personal_state
 from larder.trust.makers import notify_of_user
+from larder.why.runs import delete_inputs
 
 
 def sweep_users(*, now: datetime, has_time: Callable[[], bool]) -> int:

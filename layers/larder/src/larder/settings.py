@@ -725,7 +725,7 @@ def check_resources(options: Settings) -> None:
 
 
 def _not_set(option: str) -> str:
-    (help,) = (one.metadata["help"] for one in fields(Settings) if one.name == option)
+    (help,) = (setting.metadata["help"] for setting in fields(Settings) if setting.name == option)
     return f"{environment_name(option)} is not set: {help}"
 
 

@@ -161,7 +161,7 @@ def _encrypted(secret: str, purpose: str, nonce: bytes, data: bytes) -> bytes:
     """`data` XOR a key stream. Doing it twice decrypts it. Each nonce has a stream of its own."""
     key = _mac(secret, f"encrypt\0{purpose}".encode())
     stream = hashlib.shake_256(key + nonce).digest(len(data))
-    return bytes(one ^ other for one, other in zip(data, stream, strict=True))
+    return bytes(byte ^ other for byte, other in zip(data, stream, strict=True))
 
 
 def _sealing_mac(secret: str, purpose: str, message: bytes) -> bytes:

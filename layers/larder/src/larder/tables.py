@@ -291,10 +291,10 @@ def commit(*writes: Write) -> bool:
     Several writes are one transaction. A conflict with another transaction is retried. Raises Contention if every
     attempt meets one.
     """
-    return not try_commit(*writes)
+    return not failed_writes(*writes)
 
 
-def try_commit(*writes: Write) -> list[Write]:
+def failed_writes(*writes: Write) -> list[Write]:
     """Commit, and return the writes whose condition failed. The list is empty if all writes are done."""
     failed, _ = _send(writes)
     return failed

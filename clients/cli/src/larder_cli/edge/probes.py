@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from larder import aws, clock
 from larder.actor import Actor
-from larder.artifacts import edge, finalize, storage
+from larder.artifacts import edge, publish, storage
 from larder.artifacts.models import ArtifactHash, PendingUpload, Upload
 from larder.artifacts.repository import index
 from larder.hashing import time_ordered_id
@@ -558,7 +558,7 @@ def clean_up(probing: Probing) -> None:
             index.discard_pending(pending, now=now)
         artifact = index.read_entry(OWNER, announced.upload.hash).artifact
         if artifact is not None:
-            finalize.delete_from_index(artifact, now=now)
+            publish.delete_from_index(artifact, now=now)
         storage.delete(announced.upload)
 
 

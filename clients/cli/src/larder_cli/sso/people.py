@@ -76,7 +76,7 @@ def require(
     these days from now on. You can run it again: it gives nobody more time. `larder sso optional` undoes it.
     """
     from larder.accounts.access import people_of
-    from larder.accounts.addresses import canonical
+    from larder.addresses import canonical
     from larder.sso import service
     from larder.sso.models import Mode
 

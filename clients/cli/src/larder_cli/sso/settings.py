@@ -153,7 +153,7 @@ def check_client_id(client_id: str) -> None:
 
 def warn(provider: "IdentityProvider") -> None:
     """Print warnings about what the settings allow, on standard error."""
-    from larder.accounts.addresses import canonical
+    from larder.addresses import canonical
     from larder.sso.models import VerifiedBy
 
     for email in listed(settings().operator_emails):

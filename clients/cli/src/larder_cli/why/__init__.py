@@ -1,4 +1,4 @@
-"""`larder why`: why tasks miss the cache, from the run summaries of turbo. The comparison is larder.misses.
+"""`larder why`: why tasks miss the cache, from the run summaries of turbo. The comparison is larder.why.
 
 command.py     the options and the run
 summaries.py   the summaries: from a file, the newest of the repository, or a dry run

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from larder.misses.comparison import (
+from larder.why.comparison import (
     LOCKFILES,
     TURBO_JSON,
     FileChange,
     changed_files,
     path_of,
 )
-from larder.misses.hints import FileHint, Hint, Hints
-from larder.misses.inputs import MAX_ANCESTORS, MAX_HINTS
-from larder.misses.summaries import Summary
+from larder.why.hints import FileHint, Hint, Hints
+from larder.why.inputs import MAX_ANCESTORS, MAX_HINTS
+from larder.why.summaries import Summary
 from larder_cli.why.lockfiles import Lockfile, Read, changed_packages, external_packages
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")

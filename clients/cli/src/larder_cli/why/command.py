@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 from larder_proxy.settings import Settings
 
-from larder.misses.causes import Class
-from larder.misses.comparison import compare
-from larder.misses.inputs import report_of
-from larder.misses.records import ComparisonJson, record
-from larder.misses.summaries import Summary
+from larder.why.causes import Class
+from larder.why.comparison import compare
+from larder.why.inputs import report_of
+from larder.why.records import ComparisonJson, record
+from larder.why.summaries import Summary
 from larder_cli.commands import examples, json_option
 from larder_cli.output import echo, print_json
 from larder_cli.why.checkout import read_checkout, read_hints

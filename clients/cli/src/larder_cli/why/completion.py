@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from larder.misses.causes import Kind, advice_of
-from larder.misses.comparison import Classes, FileChange, changed_files, path_of
-from larder.misses.hints import FileHint, Hint, Hints
-from larder.misses.records import MAX_NAMES, CauseJson, ComparisonJson, HintJson
-from larder.misses.summaries import Summary
+from larder.why.causes import Kind, advice_of
+from larder.why.comparison import Classes, FileChange, changed_files, path_of
+from larder.why.hints import FileHint, Hint, Hints
+from larder.why.records import MAX_NAMES, CauseJson, ComparisonJson, HintJson
+from larder.why.summaries import Summary
 from larder_cli.why.checkout import committed_files, read_hints
 
 _KINDS = frozenset(Kind)

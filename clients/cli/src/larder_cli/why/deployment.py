@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 import click
 from larder_proxy.settings import Settings
 
-from larder.misses.records import ComparisonJson
+from larder.why.records import ComparisonJson
 from larder_cli.doctor.findings import RULES
 from larder_cli.doctor.here import SAMPLE, is_sendable, is_usable, shown
 from larder_cli.http import Answer, Unreachable, about_silence, exchange

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from larder.misses.causes import Kind
-from larder.misses.hints import Hint
-from larder.misses.records import CauseJson, ComparisonJson, HintJson, NoteJson
-from larder.misses.summaries import UNHASHED_SETTINGS
+from larder.why.causes import Kind
+from larder.why.hints import Hint
+from larder.why.records import CauseJson, ComparisonJson, HintJson, NoteJson
+from larder.why.summaries import UNHASHED_SETTINGS
 
 _LABELS = {
     Kind.FILE: "path",

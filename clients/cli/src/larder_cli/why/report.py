@@ -7,10 +7,10 @@ can have kinds, hints and notes that this command does not know: it shows their 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from larder.clock import from_ms
-from larder.misses.causes import ADVICE, Kind
-from larder.misses.hints import Hint
-from larder.misses.reasons import Evidence, Reason
-from larder.misses.records import MAX_NAMES, BaselineJson, CauseJson, ComparisonJson, SameHashJson
+from larder.why.causes import ADVICE, Kind
+from larder.why.hints import Hint
+from larder.why.reasons import Evidence, Reason
+from larder.why.records import MAX_NAMES, BaselineJson, CauseJson, ComparisonJson, SameHashJson
 from larder_cli.output import human_duration, printable
 
 _SHOWN_CAUSES = 8

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from larder.misses.summaries import InvalidSummary, Summary, parse_summary
+from larder.why.summaries import InvalidSummary, Summary, parse_summary
 
 MAX_BYTES = 100_000_000
 """The largest file that is read. turbo writes 5 MB for 1,000 tasks with 40 inputs each."""

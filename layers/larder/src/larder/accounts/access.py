@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from larder.accounts import repository
-from larder.accounts.addresses import canonical
+from larder.accounts.email_jobs import AccessEnds, MailContext, RequestDescription, send_later
 from larder.accounts.models import Account, User
 from larder.accounts.service import (
     change_account,
@@ -18,16 +18,23 @@ from larder.accounts.service import (
     managing_provider,
     replace_account,
 )
+from larder.addresses import canonical
 from larder.audit.models import Action
 from larder.audit.service import audited
 from larder.concurrency import map_concurrently
 from larder.errors import NotSignedIn
 from larder.sso.models import IdentityProvider
-from larder.sso.policy import is_managed
 from larder.sso.service import list_providers
 
 if TYPE_CHECKING:
     from larder.tables import Write
+
+
+_SCHEDULE = MailContext(
+    base_url="",
+    request=RequestDescription(method="", path="", ip_address=None, user_agent=None),
+)
+"""No request asks for the mail. Its link begins with the option `BaseUrl`, or with what the provider knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +97,7 @@ def settle_access(
     changes nothing more. Raises TryAgain.
     """
     users, linked = _users_of(provider, former_domains)
-    others = [one for one in list_providers() if one.id != provider.id]
+    others = [other for other in list_providers() if other.id != provider.id]
 
     def settled(user: User) -> User:
         ends_at = user.access_until
@@ -163,13 +170,17 @@ def _domain_of(user: User) -> str:
 def _managing(providers: Collection[IdentityProvider], user: User) -> str | None:
     """The id of the one of the providers that manages the user, if any."""
     address = canonical(user.email)
-    ids = {one.provider_id for one in repository.list_provider_accounts(user.id)}
-    managing = (one.id for one in providers if is_managed(one, address, linked=one.id in ids))
+    ids = {link.provider_id for link in repository.list_provider_accounts(user.id)}
+    managing = (
+        provider.id
+        for provider in providers
+        if provider.manages(address, linked=provider.id in ids)
+    )
     return next(managing, None)
 
 
 def _is_managed(provider: IdentityProvider, user: User, linked: Collection[str]) -> bool:
-    return is_managed(provider, canonical(user.email), linked=user.id in linked)
+    return provider.manages(canonical(user.email), linked=user.id in linked)
 
 
 def _change(user_id: str, action: Action, changed: Callable[[User], User]) -> User:
@@ -191,3 +202,25 @@ def _change_each(users: Iterable[User], changed: Callable[[User], User]) -> list
 
 def _of_account(changed: Callable[[User], User]) -> Callable[[Account], Account]:
     return lambda account: replace(account, user=changed(account.user))
+
+
+def warn_of_ending_access(
+    *, ended: Callable[[str, MailContext], object], now: datetime, has_time: Callable[[], bool]
+) -> int:
+    """Send the mails that are due. Returns how many. `ended` is called with each user whose access has ended.
+
+    Reads one small item for each user whose access ends, and no user. A mail can come twice if this is interrupted.
+    Raises TryAgain.
+    """
+    sent = 0
+    for user_id, ends_at, warn_at in repository.users_with_ending_access():
+        if not has_time():
+            break
+        if ends_at <= now:
+            ended(user_id, _SCHEDULE)
+            repository.delete_ending_access_note(user_id, ends_at)
+        elif warn_at is not None and warn_at <= now:
+            send_later(AccessEnds(user_id=user_id, mail_context=_SCHEDULE))
+            repository.note_warning(user_id, ends_at)
+            sent += 1
+    return sent

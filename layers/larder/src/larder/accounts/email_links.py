@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from larder.accounts import repository
-from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import (
     ChangeEmail,
     ConfirmEmailChange,
@@ -34,6 +33,7 @@ from larder.accounts.service import (
     replace_account,
 )
 from larder.actor import LINK, Actor
+from larder.addresses import canonical, parse_address
 from larder.audit.models import Action
 from larder.audit.service import audited
 from larder.clock import to_ms

@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import quote
 
 from larder.accounts import link_tokens, password_resets, service
-from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import (
     AccessEnds,
     ChangeEmail,
@@ -31,6 +30,7 @@ from larder.accounts.email_jobs import (
 )
 from larder.accounts.models import WARNED_BEFORE, User
 from larder.accounts.user_json import user_json
+from larder.addresses import canonical, parse_address
 from larder.clock import from_ms
 from larder.errors import TooManyRequests
 from larder.extensions import Hook, hook

@@ -110,9 +110,11 @@ def _committed(
 ) -> bool:
     """Commit the writes, and end the sessions that the account started. False if the user has changed."""
     user_id = stored.user.id
-    sessions = [one for one in repository.list_sessions(user_id) if one.provider == provider_id]
-    for one in sessions[_MOST_IN_A_TRANSACTION:]:
-        repository.delete_session(user_id, one.token_hash)
+    sessions = [
+        session for session in repository.list_sessions(user_id) if session.provider == provider_id
+    ]
+    for session in sessions[_MOST_IN_A_TRANSACTION:]:
+        repository.delete_session(user_id, session.token_hash)
     subject = provider_id or CREDENTIAL_PROVIDER
     if provider_id is not None:
         writes = [*writes, ending(provider_id, user_id, now=now)]

@@ -5,13 +5,11 @@ while the user has the address that it was sent to: the mailbox of a previous ad
 """
 
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from larder.accounts import repository
-from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import MailContext, PasswordWasReset, ResetPassword, send_later
 from larder.accounts.email_links import proofs
 from larder.accounts.models import ResetToken, User
@@ -24,6 +22,7 @@ from larder.accounts.service import (
     with_password,
 )
 from larder.actor import LINK, Actor
+from larder.addresses import canonical, parse_address
 from larder.audit.models import Action
 from larder.audit.service import audited
 from larder.concurrency import attempts
@@ -64,20 +63,15 @@ def check_reset_token(token: str, *, now: datetime) -> str:
 
 
 def reset_password(
-    token: str,
-    new_password: str,
-    mail_context: MailContext,
-    *,
-    end_keys: Callable[[str], object],
-    now: datetime,
+    token: str, new_password: str, mail_context: MailContext, *, now: datetime
 ) -> User:
     """Set the password and delete the token, in one transaction. The user's other reset links become invalid.
 
     The address counts as proven from then on, because the link reached it. By default, the user's sessions end too.
 
     If the address was not proven before, a stranger may have signed up with it. Then the sessions always end, accounts
-    at identity providers are unlinked, and `end_keys` is called with the user's id to delete the keys. The transaction
-    leaves a note of that, so that the hourly sweep deletes the keys if the reset is interrupted.
+    at identity providers are unlinked, and the keys end. The transaction leaves a note, so that the hourly sweep
+    deletes the keys if the reset is interrupted.
 
     For ten minutes, wrong passwords that others try do not delay a sign-in from the client address of this request.
 
@@ -120,7 +114,7 @@ def reset_password(
         )
         if stored is not None:
             if unproven:
-                delete_ended_keys(user.id, end_keys)
+                delete_ended_keys(user.id)
             # The password has changed. A failure to send the notice must not look like a failure to change it.
             with suppress(TryAgain):
                 send_later(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from larder.accounts.addresses import canonical
+from larder.addresses import canonical
 from larder.errors import NoProviderFound, ProviderNotFound
 from larder.settings import settings
 from larder.sso.authorization import authorization_url
@@ -64,10 +64,10 @@ def sign_in_choices() -> SignInChoices:
     providers = list_providers()
     passwords: Passwords = "none"
     if settings().enable_email_and_password:
-        required = any(one.mode is Mode.REQUIRED for one in providers)
+        required = any(provider.mode is Mode.REQUIRED for provider in providers)
         passwords = "some" if required else "all"
-    shown = tuple(one for one in providers if not one.hidden)
-    asks_address = any(one.hidden or one.mode is Mode.REQUIRED for one in providers)
+    shown = tuple(provider for provider in providers if not provider.hidden)
+    asks_address = any(provider.hidden or provider.mode is Mode.REQUIRED for provider in providers)
     return SignInChoices(providers=shown, passwords=passwords, asks_address=asks_address)
 
 
@@ -116,8 +116,10 @@ def _provider(wanted: ProviderStart) -> IdentityProvider:
 def _of_team(slug: str) -> IdentityProvider | None:
     """The provider that gives memberships of the team, if it is the only one."""
     team = find_team(slug)
-    providers = {one.id: one for one in list_providers()}
+    providers = {provider.id: provider for provider in list_providers()}
     found = (
-        [] if team is None else [one.provider_id for one in mappings_of_team(team.id, providers)]
+        []
+        if team is None
+        else [mapping.provider_id for mapping in mappings_of_team(team.id, providers)]
     )
     return providers[found[0]] if len(found) == 1 else None

@@ -10,7 +10,6 @@ from datetime import datetime
 from hashlib import sha256
 
 from larder import clock
-from larder.accounts.addresses import canonical
 from larder.accounts.models import (
     CREDENTIAL_PROVIDER,
     WARNED_BEFORE,
@@ -22,6 +21,7 @@ from larder.accounts.models import (
     Session,
     User,
 )
+from larder.addresses import canonical
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import Condition, begins_with, equals, exists, missing
 from larder.instance import Remembered
@@ -37,9 +37,9 @@ from larder.tables import (
     batch_get,
     commit,
     commit_returning,
-    try_commit,
+    failed_writes,
 )
-from larder.teams.users import provider_account_key
+from larder.teams.repository import provider_account_key
 
 _USER = "user"
 _ACCOUNT = f"account#{CREDENTIAL_PROVIDER}"
@@ -59,16 +59,12 @@ _holders: Remembered[str, str] = Remembered(1000)
 """User ids by token hash, of sessions that this instance has seen. They only select the items to read."""
 
 
-class OvertakenSignIn(Exception):
-    """What the sign-in has read has changed in the meantime."""
-
-
 def add(account: Account, *also: Write) -> bool:
     """Store a new user, and do other writes in the same transaction. False if the condition of one of these fails.
 
     Otherwise raises EmailTaken if another user has the address.
     """
-    failed = try_commit(*adding(account), *also)
+    failed = failed_writes(*adding(account), *also)
     if failed and not any(write in failed for write in also):
         raise EmailTaken(account.user.email)
     return not failed
@@ -126,7 +122,12 @@ def get_by_email(email: str) -> User | None:
 
 
 def get_account(email: str) -> Account | None:
-    pk = _by_email(email)
+    return find_account(canonical(email))
+
+
+def find_account(address: str) -> Account | None:
+    """The account of a canonical address."""
+    pk = f"email#{address}"
     user, credential = IDENTITY.get_together((pk, _USER), (pk, _ACCOUNT))
     return None if user is None else _account(user, credential)
 
@@ -393,7 +394,7 @@ def using(account: ProviderAccount, *, now: datetime, address: str | None) -> Wr
     It fails if the account is gone. `address` is that of the account from now on.
     """
     return IDENTITY.update(
-        *provider_account_key(account.user_id, account.provider_id),
+        *_link_key(account),
         set={"updated_at": to_ms(now), "address": address},
         add={"version": 1},
         when=equals(id=account.id),
@@ -407,7 +408,7 @@ def unlinking(account: ProviderAccount) -> list[Write]:
             _subject_pk(account.issuer, account.subject), _SUBJECT, when=equals(id=account.id)
         ),
         IDENTITY.delete(
-            *provider_account_key(account.user_id, account.provider_id),
+            *_link_key(account),
             when=equals(id=account.id, version=account.version),
         ),
     ]
@@ -423,18 +424,9 @@ def ending(session: Session) -> Write:
     return IDENTITY.delete(session.user_id, _SESSION + session.token_hash)
 
 
-def commit_sign_in(spending: Sequence[Write], writes: Sequence[Write]) -> Write | None:
-    """Do all writes, or none. Returns one of `spending` whose condition failed, or None if they are all done.
-
-    Raises OvertakenSignIn if only other writes failed.
-    """
-    failed = try_commit(*spending, *writes)
-    for write in spending:
-        if write in failed:
-            return write
-    if failed:
-        raise OvertakenSignIn
-    return None
+def commit_sign_in(*writes: Write) -> list[Write]:
+    """Do all writes, or none. Returns those whose condition failed."""
+    return failed_writes(*writes)
 
 
 def delete_left_account(account: ProviderAccount) -> None:
@@ -545,8 +537,12 @@ def _subject_pk(issuer: str, subject: str) -> str:
     return f"sso-subject#{digest}"
 
 
+def _link_key(account: ProviderAccount) -> tuple[str, str]:
+    return provider_account_key(account.user_id, account.provider_id)
+
+
 def _provider_account_item(account: ProviderAccount) -> Item:
-    pk, sk = provider_account_key(account.user_id, account.provider_id)
+    pk, sk = _link_key(account)
     return {"pk": pk, "sk": sk, **_PROVIDER_ACCOUNTS.item(account)}
 
 

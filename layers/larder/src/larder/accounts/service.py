@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from larder.accounts import repository
-from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.models import Account, Credential, PasswordChange, ProfileChange, User
 from larder.accounts.passwords import (
     check_new_password,
@@ -18,6 +17,7 @@ from larder.accounts.passwords import (
     verify_password,
 )
 from larder.actor import Actor
+from larder.addresses import canonical, parse_address
 from larder.audit.models import Action
 from larder.audit.service import audited
 from larder.concurrency import attempts
@@ -36,7 +36,6 @@ from larder.rate_limits import guesses
 from larder.settings import listed, settings
 from larder.sso import repository as sso_repository
 from larder.sso.models import Domain, IdentityProvider
-from larder.sso.policy import is_managed, managed_until
 from larder.sso.service import domain_of_address, find_provider, provider_of_address
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ def access_of(email: str, *, now: datetime) -> datetime | None:
     """When the access of a user who gets this address now ends. None for no end. Raises InvalidEmail."""
     address = canonical(email)
     provider = provider_of_address(address)
-    return None if provider is None else managed_until(provider, address, now=now)
+    return None if provider is None else provider.access_until(address, now=now)
 
 
 def managing_provider(user: User) -> IdentityProvider | None:
@@ -166,12 +165,16 @@ def managing_provider(user: User) -> IdentityProvider | None:
 
     The domain has precedence: it manages users before they have signed in.
     """
-    address = canonical(user.email)
+    return manager_of(canonical(user.email), user.managed_by)
+
+
+def manager_of(address: str, managed_by: str | None) -> IdentityProvider | None:
+    """The same for a canonical address and the `managed_by` of its user."""
     provider = provider_of_address(address)
-    if provider is not None and is_managed(provider, address):
+    if provider is not None and provider.manages(address):
         return provider
-    linked = None if user.managed_by is None else find_provider(user.managed_by)
-    return linked if linked is not None and is_managed(linked, address, linked=True) else None
+    linked = None if managed_by is None else find_provider(managed_by)
+    return linked if linked is not None and linked.manages(address, linked=True) else None
 
 
 def check_accepts_password(email: str) -> None:
@@ -249,8 +252,8 @@ def change_password(
 ) -> User:
     """Set a new password and, if requested, end the user's sessions and keys, in one transaction.
 
-    The caller deletes the ended keys (`delete_ended_keys`). Raises PasswordTooShort, PasswordTooLong,
-    PasswordTooCommon, ProviderRequired, InvalidPassword, TooManyWrongPasswords.
+    Keys that have ended are deleted afterwards. Raises PasswordTooShort, PasswordTooLong, PasswordTooCommon,
+    ProviderRequired, InvalidPassword, TooManyWrongPasswords.
     """
     check_new_password(change.new, "new_password")
     check_not_too_long(change.current, "current_password")
@@ -276,13 +279,19 @@ def change_password(
     def noting(_: User, new: User) -> "list[Write]":
         return [*entries, accepts_password(new.email)]
 
-    return replace_account(user_id, changed, noting)[1].user
+    user = replace_account(user_id, changed, noting)[1].user
+    if change.ends_keys:
+        delete_ended_keys(user_id)
+    return user
 
 
-def delete_ended_keys(user_id: str, delete: Callable[[str], object]) -> None:
-    """Call `delete` with the id of a user whose keys have ended. What it does not delete, the hourly sweep does."""
+def delete_ended_keys(user_id: str) -> None:
+    """Delete the keys of a user whose keys have ended. What this does not delete, the hourly sweep does."""
+    # Few requests need it, and sign-in starts faster without the modules of keys.
+    from larder.api_keys.keys import delete_keys_of
+
     with suppress(TryAgain):
-        delete(user_id)
+        delete_keys_of(user_id)
         repository.delete_ending_keys_note(user_id)
 
 

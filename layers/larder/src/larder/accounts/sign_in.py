@@ -4,14 +4,12 @@ Neither the reply nor its timing shows whether an address has an account: an unk
 the same hash, as a known one.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from larder.accounts import repository, service
-from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import MailContext, SignUpAgain, VerifyEmail, send_later
 from larder.accounts.models import Account, EmailTaken, PasswordChange, Session, User
 from larder.accounts.passwords import check_not_too_long
@@ -26,9 +24,10 @@ from larder.accounts.service import (
 )
 from larder.accounts.sessions import is_fresh, start_session
 from larder.actor import PASSWORD, Actor
+from larder.addresses import canonical, parse_address
 from larder.audit.models import Action
 from larder.audit.service import audited
-from larder.concurrency import running
+from larder.concurrency import in_parallel
 from larder.errors import (
     AddressTooLong,
     DeleteUserDisabled,
@@ -128,7 +127,7 @@ def sign_up(
         return user, None
     if not settings().send_verification_on_sign_up:
         return user, _start_session(user, request.remembered, mail_context, now)
-    with running(_send_if_possible, job) as sending:
+    with in_parallel(_send_if_possible, job) as sending:
         started = _start_session(user, request.remembered, mail_context, now)
     sending.result()
     return user, started
@@ -191,22 +190,14 @@ def _sign_in(
 
 
 def change_own_password(
-    session: Session,
-    change: PasswordChange,
-    mail_context: MailContext,
-    *,
-    end_keys: Callable[[str], object],
-    now: datetime,
+    session: Session, change: PasswordChange, mail_context: MailContext, *, now: datetime
 ) -> tuple[User, StartedSession | None]:
     """Set a new password for the session's user. If that ends their sessions, returns a new session.
 
-    `end_keys` is called with the user's id if the change ends their keys. Raises PasswordTooShort, PasswordTooLong,
-    ProviderRequired, InvalidPassword.
+    Raises PasswordTooShort, PasswordTooLong, ProviderRequired, InvalidPassword.
     """
     actor = Actor(session.id, session.user_id)
     user = service.change_password(session.user_id, change, actor=actor, now=now)
-    if change.ends_keys:
-        service.delete_ended_keys(user.id, end_keys)
     if not change.ends_other_sessions:
         return user, None
     return user, _start_session(user, session.remembered, mail_context, now)
@@ -314,36 +305,31 @@ def _check_can_sign_up(email: str, *, now: datetime) -> None:
     """Raises SignUpDisabled, InvitationRequired, EmailDomainNotAllowed, InvalidEmail."""
     if not settings().enable_email_and_password:
         raise SignUpDisabled
-    check_sign_up_policy(email, now=now)
+    check_sign_up_policy(canonical(email), now=now)
 
 
-def check_sign_up_policy(email: str, *, now: datetime) -> None:
-    """Check that the deployment accepts a new user with an address that nothing proves.
+def check_sign_up_policy(address: str, *, now: datetime) -> None:
+    """Check that the deployment accepts a new user with a canonical address that nothing proves.
 
-    Raises SignUpDisabled, InvitationRequired, EmailDomainNotAllowed, InvalidEmail.
+    Raises SignUpDisabled, InvitationRequired, EmailDomainNotAllowed.
     """
     policy = settings().sign_up_policy
     if policy == "closed":
         raise SignUpDisabled
-    domain, allowed = _domain_of(email), allowed_domains()
+    domain, allowed = address.rpartition("@")[2], allowed_domains()
     if domain in allowed or (policy == "open" and not allowed):
         return
     if policy == "open":
         raise EmailDomainNotAllowed
-    if not is_invited(canonical(email), now=now):
+    if not is_invited(address, now=now):
         raise InvitationRequired
 
 
 def _allowed_domain(entry: str) -> str:
     try:
         # A leading @, as in @example.com, is accepted, because many operators write it.
-        return _domain_of(f"any@{entry.removeprefix('@')}")
+        return canonical(f"any@{entry.removeprefix('@')}").rpartition("@")[2]
     except InvalidEmail:
         raise SettingsError(
             f"LARDER_ALLOWED_EMAIL_DOMAINS must hold domains such as example.com, not {entry!r}"
         ) from None
-
-
-def _domain_of(email: str) -> str:
-    """The domain as in DNS (ASCII)."""
-    return canonical(email).rpartition("@")[2]

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from larder.accounts.addresses import canonical, parse_address
 from larder.accounts.email_jobs import InviteToTeam, MailContext, send_later
 from larder.accounts.models import User
 from larder.accounts.service import find_user
 from larder.actor import Actor
+from larder.addresses import canonical, parse_address
 from larder.errors import EmailNotProven, InvalidValue, InvitationForAnother
 from larder.hashing import hash_key
 from larder.invitations import service as invitations
@@ -60,8 +60,12 @@ def send_invitations(
     MissingRole, InvitationLimitReached, TooManyRequests, TeamNotFound, TryAgain.
     """
     invitees = [
-        Invitee(email=parse_address(one.email), address=canonical(one.email), role=one.role)
-        for one in wanted
+        Invitee(
+            email=parse_address(invitation.email),
+            address=canonical(invitation.email),
+            role=invitation.role,
+        )
+        for invitation in wanted
     ]
     if len({invitee.address for invitee in invitees}) < len(invitees):
         raise InvalidValue("email", "must not name the same address twice")

@@ -61,7 +61,11 @@ def _with_their_links(found: list[Member]) -> list[Member]:
     for member in found:
         if member.managed_by is not None:
             by_provider.setdefault(member.managed_by, []).append(member.user_id)
-    linked = {(one, user) for one, users in by_provider.items() for user in linked_to(one, users)}
+    linked = {
+        (provider_id, user_id)
+        for provider_id, users in by_provider.items()
+        for user_id in linked_to(provider_id, users)
+    }
     return [
         member
         if (member.managed_by, member.user_id) in linked
@@ -89,7 +93,7 @@ def page_with_users(
         open_invitations = invitations.open_invitations(team_id, now=now)
         group_roles = [
             (mapping.provider_id, *given)
-            for mapping in mappings_of_team(team_id, [one.id for one in list_providers()])
+            for mapping in mappings_of_team(team_id, [provider.id for provider in list_providers()])
             for given in mapping.given
         ]
     return MembersPage(

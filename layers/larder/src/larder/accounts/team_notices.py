@@ -74,10 +74,10 @@ def notify_owners_of_key(
         notify_owners_of_trust(team_id or "", mail_context, key_id=key_id, made_by=made_by)
         return
     with suppress(TryAgain):
-        for one in [team_id] if team_id else teams_of(user_id):
-            role = roles_in(one, [user_id]).get(user_id)
+        for id in [team_id] if team_id else teams_of(user_id):
+            role = roles_in(id, [user_id]).get(user_id)
             if role is not None and role.names_trusted:
-                notify_owners_of_trust(one, mail_context, key_id=key_id, made_by=made_by)
+                notify_owners_of_trust(id, mail_context, key_id=key_id, made_by=made_by)
 
 
 def notify_owners_of_departure(

@@ -29,7 +29,7 @@ from larder.api_keys.models import (
     Permissions,
 )
 from larder.clock import from_ms, to_ms
-from larder.concurrency import attempts, map_concurrently, running
+from larder.concurrency import attempts, in_parallel, map_concurrently
 from larder.conditions import (
     Attribute,
     Condition,
@@ -58,9 +58,9 @@ from larder.tables import (
     Write,
     commit,
     commit_returning,
+    failed_writes,
     in_batches,
     read_together,
-    try_commit,
 )
 
 _OPTION = "api_key_schema"
@@ -257,7 +257,7 @@ def _commit_counted(key: ApiKey, *writes: Write, limited: bool = True, now: date
         _KEYS_OF + key.holder_id, add={"hashes": {key.key_hash}, "version": 1}, when=counted
     )
     for _ in attempts():
-        failed = try_commit(count, *writes)
+        failed = failed_writes(count, *writes)
         if failed != [count]:
             return not failed
         if _recount(key.holder_id, now=now) >= most:
@@ -353,7 +353,7 @@ def _recount(holder_id: str, *, now: datetime) -> int:
 def keys_of(holder_id: str, *, most: int | None = None) -> KeysOfHolder:
     """The keys of a user or team, `most` of them from the index."""
     held = equals(user_id=holder_id)
-    with running(_BESIDE_KEYS.get, _KEYS_OF + holder_id) as reading:
+    with in_parallel(_BESIDE_KEYS.get, _KEYS_OF + holder_id) as reading:
         indexed = frozenset(islice(_hashes("by_user", held), most))
     item = reading.result() or {}
     return KeysOfHolder(

@@ -24,7 +24,7 @@ from larder.api_keys.credential_cache import KnownCredential, known_credentials
 from larder.api_keys.models import VERCELS_OWN, ApiKey, Permissions, Refusal, Verification
 from larder.api_keys.validity import ended_with_membership, ended_with_team, ended_with_user
 from larder.clock import to_ms
-from larder.concurrency import attempts, running, submit
+from larder.concurrency import attempts, in_parallel, submit
 from larder.deadline import at_end_of_request, one_try
 from larder.errors import MissingPermission, RateLimited, ReadOnly, TryAgain, Unauthenticated
 from larder.extensions import RequestContext, hook
@@ -149,7 +149,7 @@ def verify_presented(
     where = (known.bound_to or known.holder_id, known.holder_id)
     count = partial(verify, key_hash, required, now=now, with_metadata=with_metadata)
     if known.is_counted:
-        with running(membership_of, *where) as reading:
+        with in_parallel(membership_of, *where) as reading:
             verification = count()
         membership, stored = reading.result(), verification.key
     else:

@@ -34,17 +34,17 @@ class Collector:
         self._vendors: dict[str | None, _Sum] = defaultdict(_Sum)
         self._largest: list[tuple[int, int, Seen]] = []
 
-    def add(self, one: Seen) -> None:
-        age = sum(one.created_at <= limit for limit in self._limits)
-        sums = [self._all, self._ages[age], self._writers[_writer(one.writer)]]
-        sums.append(self._vendors[ci_vendor(one.ci)])
-        self._records_uses |= one.is_read is not None
-        if one.is_read is False:
+    def add(self, artifact: Seen) -> None:
+        age = sum(artifact.created_at <= limit for limit in self._limits)
+        sums = [self._all, self._ages[age], self._writers[_writer(artifact.writer)]]
+        sums.append(self._vendors[ci_vendor(artifact.ci)])
+        self._records_uses |= artifact.is_read is not None
+        if artifact.is_read is False:
             sums.append(self._unread)
         for each in sums:
-            each.add(one)
+            each.add(artifact)
         # The number keeps artifacts of the same size from being compared.
-        entry = (one.size_bytes, self._all.artifacts, one)
+        entry = (artifact.size_bytes, self._all.artifacts, artifact)
         if len(self._largest) < MOST_PARTS:
             heappush(self._largest, entry)
         else:
@@ -68,11 +68,11 @@ class _Sum:
     def __init__(self) -> None:
         self.artifacts = self.size_bytes = self.scoped_bytes = 0
 
-    def add(self, one: Seen) -> None:
+    def add(self, artifact: Seen) -> None:
         self.artifacts += 1
-        self.size_bytes += one.size_bytes
-        if one.scope is not None:
-            self.scoped_bytes += one.size_bytes
+        self.size_bytes += artifact.size_bytes
+        if artifact.scope is not None:
+            self.scoped_bytes += artifact.size_bytes
 
     @property
     def stored(self) -> Stored:
@@ -89,5 +89,5 @@ def _writer(writer: Actor | None) -> str | None:
 
 
 def _largest_parts(sums: Mapping[str | None, _Sum]) -> list[Part]:
-    parts = [Part(name=name, stored=one.stored) for name, one in sums.items()]
+    parts = [Part(name=name, stored=total.stored) for name, total in sums.items()]
     return sorted(parts, key=lambda part: -part.stored.size_bytes)[:MOST_PARTS]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from larder import clock
 from larder.artifacts.models import Artifact, DownloadUrl, Upload
 from larder.clock import to_epoch_seconds
-from larder.concurrency import running
+from larder.concurrency import in_parallel
 from larder.instance import Remembered
 from larder.metrics import count_in_total
 from larder.settings import edge_key_file, settings
@@ -56,7 +56,7 @@ def reading_key() -> Generator[None, None, None]:
     if not is_deployed() or edge_key_file() or _current() is not None:
         yield
         return
-    with running(_read):
+    with in_parallel(_read):
         yield
 
 

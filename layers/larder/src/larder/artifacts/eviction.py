@@ -23,7 +23,7 @@ from larder.artifacts.repository.eviction import (
     read_eviction,
 )
 from larder.artifacts.repository.totals import read_totals
-from larder.concurrency import map_concurrently, running
+from larder.concurrency import in_parallel, map_concurrently
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.state import quota_bytes as quota_of
@@ -125,9 +125,9 @@ def free_space(
     listed: Iterable[Unused] = least_recently_used(owner, page=AT_ONCE)
     if only_scoped:
         # They come first.
-        listed = takewhile(lambda one: one.upload.scope is not None, listed)
+        listed = takewhile(lambda artifact: artifact.upload.scope is not None, listed)
     candidates = _once(listed, sparing)
-    with running(read_totals, owner) as reading:
+    with in_parallel(read_totals, owner) as reading:
         waiting = list(islice(candidates, 1))
     stored_bytes = reading.result().size_bytes
     while stored_bytes > aim_bytes and has_time():
@@ -146,7 +146,7 @@ def free_space(
         report.size_bytes += freed_bytes
         if freed_bytes >= excess:
             return report
-        waiting = [one for one in waiting if one.upload not in gone]
+        waiting = [artifact for artifact in waiting if artifact.upload not in gone]
         stored_bytes = read_totals(owner).size_bytes
     report.finished = stored_bytes <= aim_bytes
     return report
@@ -176,24 +176,24 @@ def _list(artifact: Artifact) -> None:
 def _once(listed: Iterable[Unused], sparing: str | None) -> Iterator[Unused]:
     """Each artifact once, without `sparing`. An artifact that is used during the read moves, and is listed twice."""
     seen = {sparing}
-    for one in listed:
-        if one.upload.index_key not in seen:
-            seen.add(one.upload.index_key)
-            yield one
+    for artifact in listed:
+        if artifact.upload.index_key not in seen:
+            seen.add(artifact.upload.index_key)
+            yield artifact
 
 
 def _enough(unused: list[Unused], excess: int) -> list[Unused]:
     """The first artifacts that together free `excess` bytes."""
     chosen: list[Unused] = []
-    for one in unused:
+    for artifact in unused:
         if _size(chosen) >= excess:
             break
-        chosen.append(one)
+        chosen.append(artifact)
     return chosen
 
 
 def _size(unused: list[Unused]) -> int:
-    return sum(one.size_bytes for one in unused)
+    return sum(artifact.size_bytes for artifact in unused)
 
 
 def _evict(
@@ -207,4 +207,4 @@ def _evict(
         return frozenset(), 0
     if used_meanwhile:
         return used_meanwhile, 0
-    return frozenset(one.upload for one in chosen), _size(chosen)
+    return frozenset(artifact.upload for artifact in chosen), _size(chosen)

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from larder.actor import Actor
-from larder.artifacts import expiry, finalize
+from larder.artifacts import expiry, publish
 from larder.artifacts.models import UNPROTECTED, Artifact, ArtifactHash, IndexEntry, View
 from larder.artifacts.repository import index
 from larder.audit.models import Action, Entry
@@ -20,11 +20,11 @@ def read_in_scope(
 
 
 def inspect_artifact(entry: IndexEntry, *, view: View, now: datetime) -> Artifact:
-    """The artifact of the entry, after finalizing a direct upload that arrived, also if `view` does not show it.
+    """The artifact of the entry, after publishing a direct upload that arrived, also if `view` does not show it.
 
     Raises ArtifactNotFound.
     """
-    artifact = finalize.finalize_offered(entry, view=view, now=now)
+    artifact = publish.publish_offered(entry, view=view, now=now)
     if artifact is None or not expiry.visible(artifact, now):
         raise ArtifactNotFound
     return artifact
@@ -48,7 +48,7 @@ def delete_artifact(
     """
     if entry.pending is not None:
         # If the upload has arrived, it counts as stored, as it does for readers.
-        finalize.finalize_offered(entry, view=view, now=now)
+        publish.publish_offered(entry, view=view, now=now)
         entry = index.read_entry(owner, hash, scope)
     for attempt in attempts():
         if attempt:
@@ -74,4 +74,4 @@ def _delete(artifact: Artifact, by: Actor | None, now: datetime) -> Entry | None
         size_bytes=artifact.size_bytes,
         now=now,
     )
-    return entry if finalize.delete_from_index(artifact, noting=entry, now=now) else None
+    return entry if publish.delete_from_index(artifact, noting=entry, now=now) else None

@@ -393,6 +393,28 @@ class RequestItems(NamedTuple):
     own: IndexEntry = IndexEntry()
 
 
+class CacheRequest(NamedTuple):
+    """What `writer` asks of the artifact with this hash, and what is stored there.
+
+    `entry` is that of the shared scope, and `own` that of the scope of `view`. `now` is a moment before the request
+    read them, because the id of an upload decides whether readers trust it.
+    """
+
+    owner: str
+    hash: ArtifactHash
+    writer: Actor
+    view: View
+    now: datetime
+    entry: IndexEntry = IndexEntry()
+    own: IndexEntry = IndexEntry()
+    totals: Totals = Totals()
+
+    @property
+    def replaces(self) -> Artifact | None:
+        """The artifact where the view writes."""
+        return (self.entry if self.view.scope is None else self.own).artifact
+
+
 class QueryResult(NamedTuple):
     """The result of one query: an artifact or None for each hash, and the hashes whose look-up failed."""
 

@@ -13,7 +13,7 @@ from larder.artifacts.repository.totals import (
     scoped_share,
     try_add_to_totals,
 )
-from larder.concurrency import running
+from larder.concurrency import in_parallel
 from larder.errors import ScopesFull, StorageFull
 from larder.settings import settings
 from larder.usage.uploads import Uploads
@@ -149,7 +149,9 @@ def reservation(
         from larder.artifacts.repository.scopes import give_budget_back, take_budget
 
         place = (artifact.upload.owner, scope, size_bytes)
-        with running(take_budget, *place, most=scope_share(view.quota_bytes), now=now) as taking:
+        with in_parallel(
+            take_budget, *place, most=scope_share(view.quota_bytes), now=now
+        ) as taking:
             _reserve(held, now, evicts=evicts, may_evict=taking.result)
         has_budget = taking.result()
         if not has_budget and held.granted:

@@ -18,7 +18,7 @@ from larder.artifacts.models import (
     is_hash,
 )
 from larder.artifacts.repository import index
-from larder.concurrency import running, submit_outer
+from larder.concurrency import in_parallel, submit_outer
 from larder.errors import ArtifactNotFound, TryAgain
 from larder.settings import settings
 
@@ -47,7 +47,7 @@ def find(
     view: View,
     now: datetime,
 ) -> Artifact:
-    """Find the artifact that the reader sees, after finalizing a direct upload that arrived. Raises ArtifactNotFound.
+    """Find the artifact that the reader sees, after publishing a direct upload that arrived. Raises ArtifactNotFound.
 
     `entry` is that of the shared scope, which comes first, and `own` that of the scope of `view`.
     """
@@ -68,9 +68,9 @@ def _find(
         artifact = each.artifact
         if each.pending is not None:
             # Imported here: few reads meet a direct upload that no one has published yet.
-            from larder.artifacts.finalize import finalize_offered
+            from larder.artifacts.publish import publish_offered
 
-            artifact = finalize_offered(each, view=view, now=now)
+            artifact = publish_offered(each, view=view, now=now)
         if is_shown(artifact, view, now):
             return artifact
     return None
@@ -91,7 +91,7 @@ def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
             body = storage.get(artifact.upload, artifact.version, artifact.size_bytes)
     if body is None:
         # Imported here: requests start faster without it.
-        from larder.artifacts.finalize import delete_from_index
+        from larder.artifacts.publish import delete_from_index
 
         delete_from_index(artifact, now=now)
         raise ArtifactNotFound
@@ -118,7 +118,7 @@ def _noting_use(artifact: Artifact, now: datetime) -> Generator[None, None, None
     if again_after is None or now - last < again_after:
         yield
         return
-    with running(index.note_use, artifact, at=now) as noting:
+    with in_parallel(index.note_use, artifact, at=now) as noting:
         yield
     with suppress(TryAgain):
         noting.result()
@@ -155,7 +155,7 @@ def query(
             continue
         of_scopes = [entries[key] for key in of_hash]
         if any(entry.pending is not None for entry in of_scopes):
-            # Finalizing an upload can submit a call.
+            # Publishing an upload can submit a call.
             finding[hash] = submit_outer(find_in_view, *of_scopes).result
         else:
             finding[hash] = partial(find_in_view, *of_scopes)

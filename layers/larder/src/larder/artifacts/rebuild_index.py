@@ -8,8 +8,8 @@ from itertools import groupby, islice
 
 from larder.artifacts import storage
 from larder.artifacts.expiry import visible
-from larder.artifacts.finalize import finalize_again
 from larder.artifacts.models import Totals, same_upload, view_of
+from larder.artifacts.publish import publish_again
 from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import replace_totals, sum_index
 from larder.artifacts.repository.totals import add_to_totals, read_totals
@@ -79,7 +79,7 @@ def _index_one(uploads: Sequence[StoredUpload], state: OwnerState, now: datetime
     keeps_first = view.keeps_first_of(upload.hash, upload.scope)
     before = after = index.read_entry(upload.owner, upload.hash, upload.scope).artifact
     for stored in uploads if keeps_first else [latest, *older]:
-        after = finalize_again(stored, view=view, now=now)
+        after = publish_again(stored, view=view, now=now)
     if after is None or not visible(after, now):
         return "expired"
     return "current" if same_upload(before, after) else "indexed"

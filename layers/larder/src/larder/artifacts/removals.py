@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from larder.actor import Actor
-from larder.artifacts import finalize, jobs
+from larder.artifacts import jobs, publish
 from larder.artifacts.jobs import JobKind, RemovalJob
 from larder.artifacts.models import Artifact, PendingUpload
 from larder.artifacts.records import Removal, RemovalPage
@@ -228,7 +228,7 @@ def _delete(
 
 def _try_delete(item: Removable, now: datetime) -> bool:
     if isinstance(item, Artifact):
-        return finalize.delete_from_index(item, now=now)
+        return publish.delete_from_index(item, now=now)
     return index.discard_pending(item, now=now)
 
 

@@ -16,7 +16,7 @@ from larder.artifacts.models import (
     is_hash,
 )
 from larder.artifacts.repository import index, pages
-from larder.artifacts.selection import ALL_SCOPES, ArtifactPage, Order, Wanted
+from larder.artifacts.selection import ALL_SCOPES, ArtifactPage, Order, Selection
 from larder.clock import EPOCH
 from larder.teams.models import SHARED_SCOPE
 from larder.usage.vendors import ci_vendor
@@ -31,7 +31,7 @@ _BEGINS_AHEAD = timedelta(minutes=1)
 
 def list_artifacts(
     owner: str,
-    wanted: Wanted,
+    selection: Selection,
     *,
     view: View = UNPROTECTED,
     after: str,
@@ -43,26 +43,26 @@ def list_artifacts(
     `view` is what readers see of the shared scope. A search reads up to SEARCH_PAGES pages. A list that needs none
     reads one, and artifacts of other scopes count towards `limit`.
     """
-    hides = not wanted.hidden and (view.trusted_from > EPOCH or view.requires_tag)
-    if hides and wanted.order is Order.UPLOADED and wanted.scope == SHARED_SCOPE:
+    hides = not selection.hidden and (view.trusted_from > EPOCH or view.requires_tag)
+    if hides and selection.order is Order.UPLOADED and selection.scope == SHARED_SCOPE:
         # What was hidden when the team was protected is older.
-        since = max(wanted.since or EPOCH, view.trusted_from - _BEGINS_AHEAD)
-        wanted, hides = replace(wanted, since=since), view.requires_tag
-    searches = hides or _searches(wanted)
+        since = max(selection.since or EPOCH, view.trusted_from - _BEGINS_AHEAD)
+        selection, hides = replace(selection, since=since), view.requires_tag
+    searches = hides or _searches(selection)
     found: list[Artifact] = []
     read = 0
     following: str | None = after
     for _ in range(SEARCH_PAGES if searches else 1):
-        page = _page(owner, wanted, after or "", SEARCH_PAGE_LENGTH if searches else limit)
+        page = _page(owner, selection, after or "", SEARCH_PAGE_LENGTH if searches else limit)
         read += page.read
         for artifact in page.artifacts:
-            if not expiry.visible(artifact, now) or not _is_wanted(artifact, wanted):
+            if not expiry.visible(artifact, now) or not _is_selected(artifact, selection):
                 continue
-            if not wanted.hidden and not view.shows(artifact):
+            if not selection.hidden and not view.shows(artifact):
                 continue
             found.append(artifact)
             if searches and len(found) == limit:
-                place = _place(artifact, wanted)
+                place = _place(artifact, selection)
                 return ArtifactPage(artifacts=tuple(found), following=place, read=read)
         following = page.following
         if following is None:
@@ -71,38 +71,38 @@ def list_artifacts(
     return ArtifactPage(artifacts=tuple(found), following=following, read=read)
 
 
-def _searches(wanted: Wanted) -> bool:
-    """Whether only the items, not their keys, show which artifacts are wanted."""
-    if wanted.writer is not None or wanted.ci is not None:
+def _searches(selection: Selection) -> bool:
+    """Whether only the items, not their keys, show which artifacts are in the selection."""
+    if selection.writer is not None or selection.ci is not None:
         return True
-    if wanted.order is Order.UPLOADED:
-        return wanted.prefix != ""
-    return wanted.since is not None or wanted.until is not None
+    if selection.order is Order.UPLOADED:
+        return selection.prefix != ""
+    return selection.since is not None or selection.until is not None
 
 
-def _page(owner: str, wanted: Wanted, after: str, limit: int) -> ArtifactPage:
-    if wanted.order is Order.HASH:
-        return pages.read_page(owner, after=after, limit=limit, prefix=wanted.prefix)
+def _page(owner: str, selection: Selection, after: str, limit: int) -> ArtifactPage:
+    if selection.order is Order.HASH:
+        return pages.read_page(owner, after=after, limit=limit, prefix=selection.prefix)
     return pages.read_uploaded(
-        owner, after=after, limit=limit, since=wanted.since, until=wanted.until
+        owner, after=after, limit=limit, since=selection.since, until=selection.until
     )
 
 
-def _place(artifact: Artifact, wanted: Wanted) -> str:
-    if wanted.order is Order.HASH:
+def _place(artifact: Artifact, selection: Selection) -> str:
+    if selection.order is Order.HASH:
         return artifact.upload.index_key
     return pages.place_of(artifact)
 
 
-def _is_wanted(artifact: Artifact, wanted: Wanted) -> bool:
+def _is_selected(artifact: Artifact, selection: Selection) -> bool:
     writer = artifact.writer
     return (
-        wanted.scope in (ALL_SCOPES, artifact.upload.scope_name)
-        and artifact.upload.hash.startswith(wanted.prefix)
-        and (wanted.writer is None or (writer is not None and writer.has_id(wanted.writer)))
-        and (wanted.ci is None or ci_vendor(artifact.metadata.ci) == ci_vendor(wanted.ci))
-        and (wanted.since is None or artifact.created_at >= wanted.since)
-        and (wanted.until is None or artifact.created_at < wanted.until)
+        selection.scope in (ALL_SCOPES, artifact.upload.scope_name)
+        and artifact.upload.hash.startswith(selection.prefix)
+        and (selection.writer is None or (writer is not None and writer.has_id(selection.writer)))
+        and (selection.ci is None or ci_vendor(artifact.metadata.ci) == ci_vendor(selection.ci))
+        and (selection.since is None or artifact.created_at >= selection.since)
+        and (selection.until is None or artifact.created_at < selection.until)
     )
 
 
@@ -123,7 +123,9 @@ def list_scopes_of(
     first = () if after or shared.artifact is None else (shared.artifact,)
     return replace(
         page,
-        artifacts=tuple(one for one in (*first, *page.artifacts) if expiry.visible(one, now)),
+        artifacts=tuple(
+            artifact for artifact in (*first, *page.artifacts) if expiry.visible(artifact, now)
+        ),
     )
 
 

@@ -42,7 +42,7 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Selection:
     """The artifacts to list. None and an empty prefix select all.
 
     `scope` is SHARED_SCOPE, ALL_SCOPES or the id of an own scope. `writer` is the id of a key, session, user or rule,

@@ -10,8 +10,8 @@ from larder.artifacts import storage
 from larder.artifacts.breakdown import Collector
 from larder.artifacts.eviction import list_all
 from larder.artifacts.expiry import needs_renewal, visible
-from larder.artifacts.finalize import delete_from_index, finalize
 from larder.artifacts.models import Artifact, PendingUpload, Totals, Upload
+from larder.artifacts.publish import delete_from_index, publish
 from larder.artifacts.records import Removal
 from larder.artifacts.removals import carry_out
 from larder.artifacts.repository import checks, index
@@ -58,7 +58,7 @@ class SweepReport:
     renewed: int = 0
     """Objects copied because their artifact was used."""
     objects_deleted: int = 0
-    uploads_finalized: int = 0
+    uploads_published: int = 0
     uploads_given_up: int = 0
     removals: int = 0
     """Requested removals whose pass has finished."""
@@ -139,8 +139,8 @@ def _process(
             if storage.head(pending.upload) is None:
                 report.uploads_given_up += index.delete_pending(pending)
             else:
-                finalize(pending.upload, now=now)
-                report.uploads_finalized += 1
+                publish(pending.upload, now=now)
+                report.uploads_published += 1
         case Upload() as discarded:
             if _keeps_published(discarded):
                 return

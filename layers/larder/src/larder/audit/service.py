@@ -107,3 +107,14 @@ def read_entries(
         if before is None:
             break
     return Page(entries=tuple(found), next_before=before)
+
+
+def jobs_of(owner: str, writers: Iterable[Actor | None]) -> dict[str, Mapping[str, str]]:
+    """What is known of the CI jobs among the writers of an owner's artifacts, by the ids of their tokens.
+
+    The audit has them long after their tokens have ended.
+    """
+    ids = {writer.credential_id for writer in writers if writer and writer.rule_id}
+    return {
+        id: entry.details for id, entry in tokens(ids).items() if entry.details.get("team") == owner
+    }

@@ -65,15 +65,17 @@ def create_invitations(
         for invitee in invitees
     ]
     addresses = {invitation.address for invitation in created}
-    entries = [_entry(Action.MEMBER_INVITED, one, actor) for one in created]
+    entries = [_entry(Action.MEMBER_INVITED, invitation, actor) for invitation in created]
     for _ in attempts():
         # Read the team and its count first, so that an invitation made after this read changes the count.
         _, acting, places = acting_in(team_id, by)
         open_now = open_invitations(team_id, now=now)
         if acting is not None:
-            replaced = [one.role for one in open_now if one.address in addresses]
-            check_manages(acting.role, *replaced, *(one.role for one in created))
-        others = [one for one in open_now if one.address not in addresses]
+            replaced = [
+                invitation.role for invitation in open_now if invitation.address in addresses
+            ]
+            check_manages(acting.role, *replaced, *(invitation.role for invitation in created))
+        others = [invitation for invitation in open_now if invitation.address not in addresses]
         if len(others) + len(created) > settings().max_open_invitations:
             raise InvitationLimitReached
         if repository.add(created, *entries, made=places.invitations_made, by=acting):
@@ -81,14 +83,21 @@ def create_invitations(
     raise TryAgain
 
 
-def _entry(action: Action, one: Invitation, actor: Actor | None) -> "Write":
-    return audited(one.team_id, action, one.id, actor, name=one.email, role=one.role.value)
+def _entry(action: Action, invitation: Invitation, actor: Actor | None) -> "Write":
+    return audited(
+        invitation.team_id,
+        action,
+        invitation.id,
+        actor,
+        name=invitation.email,
+        role=invitation.role.value,
+    )
 
 
 def open_invitations(team_id: str, *, now: datetime) -> list[Invitation]:
     """The team's invitations that have not expired, oldest first. The deployment limits their number."""
-    found = [one for one in repository.stored(team_id) if one.is_open(now)]
-    return sorted(found, key=lambda one: (one.created_at, one.address))
+    found = [invitation for invitation in repository.stored(team_id) if invitation.is_open(now)]
+    return sorted(found, key=lambda invitation: (invitation.created_at, invitation.address))
 
 
 def is_invitation_id(text: str) -> bool:
@@ -110,15 +119,19 @@ def withdraw(
     """
     for _ in attempts():
         _, acting, _ = acting_in(team_id, by)
-        found = [one for one in open_invitations(team_id, now=now) if one.id == invitation_id]
+        found = [
+            invitation
+            for invitation in open_invitations(team_id, now=now)
+            if invitation.id == invitation_id
+        ]
         if not found:
             raise MemberNotFound
         if acting is not None:
             check_manages(acting.role, found[0].role)
-        one = found[0]
-        entry = _entry(Action.INVITATION_WITHDRAWN, one, actor)
-        if repository.delete(one, entry, by=acting):
-            return one
+        invitation = found[0]
+        entry = _entry(Action.INVITATION_WITHDRAWN, invitation, actor)
+        if repository.delete(invitation, entry, by=acting):
+            return invitation
     raise TryAgain
 
 
@@ -199,7 +212,7 @@ def accept(
 
 def _inviters(role: Role) -> list[Role]:
     """The roles that can invite someone with this role."""
-    return [one for one in Role if one.manages(role)]
+    return [inviter for inviter in Role if inviter.manages(role)]
 
 
 def _team_and_roles(invitation: Invitation, *user_ids: str) -> tuple[Team, Mapping[str, Role]]:

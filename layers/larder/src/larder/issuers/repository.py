@@ -70,7 +70,7 @@ def remove(url: str) -> bool:
 
 def list_all() -> list[Issuer]:
     """Every issuer. Reads the whole table: for the operator, never on a request."""
-    return sorted(map(_issuer, TEAMS.scan(equals(sk=_SK))), key=lambda one: one.url)
+    return sorted(map(_issuer, TEAMS.scan(equals(sk=_SK))), key=lambda issuer: issuer.url)
 
 
 def _pk(url: str) -> str:

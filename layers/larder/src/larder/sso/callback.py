@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from larder.errors import IssuerUnavailable
+from larder.addresses import canonical, parse_address
+from larder.errors import InvalidEmail, InvalidValue, IssuerUnavailable
 from larder.issuers.models import InvalidIdToken, SignInRules
 from larder.issuers.urls import is_loopback
 from larder.issuers.verification import (
@@ -20,6 +21,7 @@ from larder.issuers.verification import (
     verify_sign_in,
     verify_userinfo,
 )
+from larder.names import parse_name
 from larder.rate_limits.models import REFUSED_CODES
 from larder.rate_limits.service import give_back_if_counted, take_if_counted
 from larder.sso import repository, service
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 500
 MOST_GROUP_CHARACTERS = 256
-_PASSED_ON = {one.value: one for one in (Refusal.ACCESS_DENIED, Refusal.LOGIN_REQUIRED)}
+_PASSED_ON = {refusal.value: refusal for refusal in (Refusal.ACCESS_DENIED, Refusal.LOGIN_REQUIRED)}
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?P<domain>[A-Za-z0-9.-]{1,253})")
 """Plain ASCII. Other characters may fold to those of another person's address."""
 
@@ -113,15 +115,16 @@ def identify(request: CallbackRequest, pending: PendingSignIn, *, now: datetime)
     groups, problem = _groups(provider, claims)
     if problem == "missing" and not has_userinfo:
         problem = "userinfo"
-    email, name = claims.get(_email(provider)), claims.get("name")
+    email = claims.get(_email(provider))
     # What a provider says of `email` says nothing of another claim.
     verified = claims.get("email_verified") if _email(provider) == "email" else None
     return Identity(
         provider=provider,
         subject=claims["sub"],
-        email=email if isinstance(email, str) else None,
+        address=_parsed(canonical, email),
+        email=_parsed(parse_address, email),
         counts=address_counts(provider, email, verified),
-        name=name if isinstance(name, str) else None,
+        name=_name(claims.get("name"), email),
         groups=groups,
         groups_problem=problem,
         authenticated_at=authenticated_at,
@@ -171,6 +174,21 @@ def address_counts(provider: IdentityProvider, email: object, verified: object) 
         return False
     # Some providers send the text.
     return provider.verified_by is VerifiedBy.DOMAIN or verified is True or verified == "true"
+
+
+def _parsed(parse: Callable[[str], str], email: object) -> str | None:
+    try:
+        return parse(email) if isinstance(email, str) else None
+    except InvalidEmail:
+        return None
+
+
+def _name(name: object, email: object) -> str:
+    """The name, as at a sign-up, or the part of the address before the @."""
+    try:
+        return parse_name(name if isinstance(name, str) else "")
+    except InvalidValue:
+        return email.rpartition("@")[0] if isinstance(email, str) else ""
 
 
 def _provider(request: CallbackRequest, pending: PendingSignIn) -> IdentityProvider:
@@ -316,8 +334,8 @@ def _groups(
         too_many = isinstance(left_out, dict) and name in left_out
         return None, "too_many" if too_many else "missing"
     found = claims[name]
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    if not isinstance(found, list) or not all(isinstance(group, str) for group in found):
         return None, "not_a_list"
-    if len(found) > MOST_GROUPS or any(len(one) > MOST_GROUP_CHARACTERS for one in found):
+    if len(found) > MOST_GROUPS or any(len(group) > MOST_GROUP_CHARACTERS for group in found):
         return None, "too_many"
     return tuple(found), None

@@ -66,7 +66,7 @@ def _endpoint(configuration: Mapping[str, Any], name: str, origin: str) -> str:
 
 def _algorithms(configuration: Mapping[str, Any]) -> tuple[str, ...]:
     announced = _texts(configuration, "id_token_signing_alg_values_supported", ("RS256",))
-    usable = tuple(one for one in SIGN_IN_ALGORITHMS if one in announced)
+    usable = tuple(algorithm for algorithm in SIGN_IN_ALGORITHMS if algorithm in announced)
     if not usable:
         raise InvalidValue(
             "id_token_signing_alg_values_supported",
@@ -96,4 +96,4 @@ def _texts(configuration: Mapping[str, Any], name: str, default: tuple[str, ...]
         return list(default)
     if not isinstance(found, list):
         raise InvalidValue(name, "is not a list in the configuration of the issuer")
-    return [one for one in found if isinstance(one, str)]
+    return [method for method in found if isinstance(method, str)]

@@ -51,7 +51,9 @@ def list_mappings(provider_id: str) -> list[TeamMapping]:
 def mappings_of_team(team_id: str, provider_ids: Collection[str]) -> list[TeamMapping]:
     """What those of the providers give that give memberships of the team, by provider. No read without providers."""
     found = repository.find_mappings(team_id, provider_ids) if provider_ids else []
-    return sorted((one for one in found if one.given), key=lambda one: one.provider_id)
+    return sorted(
+        (mapping for mapping in found if mapping.given), key=lambda mapping: mapping.provider_id
+    )
 
 
 def map_group(provider_id: str, team_id: str, group: str | None, role: Role) -> TeamMapping:
@@ -75,7 +77,9 @@ def unmap_group(provider_id: str, team_id: str, group: str | None) -> TeamMappin
             raise InvalidValue("group", "is not mapped to a role in this team")
         if group is None:
             return replace(old, everyone=None)
-        return replace(old, groups={one: role for one, role in old.groups.items() if one != group})
+        return replace(
+            old, groups={name: role for name, role in old.groups.items() if name != group}
+        )
 
     return _change(provider_id, team_id, unmapped)
 
@@ -104,7 +108,7 @@ def changes_at_sign_in(
     provider_id = provider.id
     changes = ManagedChanges()
     mappings = list_mappings(provider_id)
-    places = teams.read_places_of(user_id, [one.team_id for one in mappings])
+    places = teams.read_places_of(user_id, [mapping.team_id for mapping in mappings])
     for mapping in mappings:
         place, member = places[mapping.team_id]
         if place.team is None or (groups is None and mapping.groups):
@@ -167,43 +171,35 @@ def _apply(
     user_id: str,
     now: datetime,
 ) -> None:
-    team_id, current = mapping.team_id, None if member is None else member.role
-    role, group = given or (None, None)
-    if role is current:
-        if member is not None and member.group != group:
-            changes.writes.append(teams.changing_group(team_id, user_id, member, group))
-    elif current is Role.OWNER and place.owners <= 1:
-        writes = [teams.still_last_owner(team_id, user_id)]
-        _add(changes, mapping, user_id, Action.LAST_OWNER_KEPT, Role.OWNER, writes)
-        changes.kept.append(team_id)
-    elif role is None and current is not None:
-        left = teams.note_departure(team_id, user_id, now=now)
-        writes = [*teams.leaving(team_id, user_id, current), left]
-        _add(changes, mapping, user_id, Action.MEMBER_REMOVED, current, writes)
-        changes.left.append(team_id)
-        changes.changed.append(team_id)
-    elif role is not None and current is None:
-        writes = teams.joining(
+    team_id, (role, group) = mapping.team_id, given or (None, None)
+    shown: Role
+    if member is None:
+        if role is None:
+            return
+        action, shown = Action.MEMBER_ADDED, role
+        changes.writes += teams.joining(
             team_id, user_id, role, now=now, managed_by=mapping.provider_id, group=group
         )
-        _add(changes, mapping, user_id, Action.MEMBER_ADDED, role, writes)
-    elif role is not None and current is not None:
-        writes = teams.changing_role(team_id, user_id, current, role, group=group)
-        _add(changes, mapping, user_id, Action.ROLE_CHANGED, role, writes)
+    elif role is member.role:
+        if member.group != group:
+            changes.writes.append(teams.changing_group(team_id, user_id, member, group))
+        return
+    elif member.role is Role.OWNER and place.owners <= 1:
+        action, shown = Action.LAST_OWNER_KEPT, Role.OWNER
+        changes.writes.append(teams.still_last_owner(team_id, user_id))
+        changes.kept.append(team_id)
+    elif role is None:
+        action, shown = Action.MEMBER_REMOVED, member.role
+        changes.writes += teams.leaving(team_id, user_id, member.role)
+        changes.writes.append(teams.note_departure(team_id, user_id, now=now))
+        changes.left.append(team_id)
         changes.changed.append(team_id)
-
-
-def _add(
-    changes: ManagedChanges,
-    mapping: TeamMapping,
-    user_id: str,
-    action: Action,
-    role: Role,
-    writes: "Iterable[Write]",
-) -> None:
+    else:
+        action, shown = Action.ROLE_CHANGED, role
+        changes.writes += teams.changing_role(team_id, user_id, member.role, role, group=group)
+        changes.changed.append(team_id)
     actor = Actor(by_provider(mapping.provider_id), user_id)
-    entry = audited(mapping.team_id, action, user_id, actor, role=role.value)
-    changes.writes += [*writes, entry]
+    changes.writes.append(audited(team_id, action, user_id, actor, role=shown.value))
 
 
 def _change(
@@ -223,4 +219,4 @@ def _change(
 
 
 def _of_team(mappings: Iterable[TeamMapping], team_id: str) -> TeamMapping | None:
-    return next((one for one in mappings if one.team_id == team_id), None)
+    return next((mapping for mapping in mappings if mapping.team_id == team_id), None)

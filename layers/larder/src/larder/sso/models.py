@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -56,6 +56,10 @@ class IdentityProvider:
     domain can prove it. `origin` is that of the deployment when the provider was added: of the redirect URI that the
     provider allows, and of links in mails that no request asks for. `last_failure` is the code of the last failed
     sign-in.
+
+    A required provider *manages* its people, except for the addresses that are exceptions: they sign in with it only,
+    and their access ends some days after the last time. A link counts like a domain. Otherwise, people who have a
+    private address would keep the account when they leave the company.
     """
 
     id: str
@@ -86,6 +90,21 @@ class IdentityProvider:
     last_sign_in_at: datetime | None = None
     last_failure: str | None = None
 
+    def manages(self, address: str, *, linked: bool = False) -> bool:
+        """Whether it manages the user with this canonical address. `linked` users have an account here."""
+        is_own = linked or address.rpartition("@")[2] in self.domains
+        return is_own and self.mode is Mode.REQUIRED and address not in self.exceptions
+
+    def access_until(self, address: str, *, linked: bool = False, now: datetime) -> datetime | None:
+        """The end of the access of a user who signs in here now. None if it does not manage the user."""
+        is_ended = self.manages(address, linked=linked)
+        return now + timedelta(days=self.keys_days) if is_ended else None
+
+    def session_lifetime(self, address: str) -> timedelta | None:
+        """How long a session that begins here lasts. None if it does not manage the user: the options decide."""
+        is_short = self.manages(address, linked=True)
+        return timedelta(hours=self.session_hours) if is_short else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
@@ -108,16 +127,19 @@ class Domain:
 class Identity:
     """A person as a provider names them, after every check of the callback.
 
-    `subject` identifies the person at the issuer, and never changes. `counts` says that the address proves whose
-    account it is. `groups` is None if the provider did not send a usable list, and `groups_problem` says why.
-    `authenticated_at` is when the person last proved themselves to the provider.
+    `subject` identifies the person at the issuer, and never changes. `address` is the canonical form of the address
+    that the provider sent, None without a valid one, and `email` the one to send mail to, None if no mail can reach it.
+    `counts` says that the address proves whose account it is. `name` is that of a new user. `groups` is None if the
+    provider did not send a usable list, and `groups_problem` says why. `authenticated_at` is when the person last
+    proved themselves to the provider.
     """
 
     provider: IdentityProvider
     subject: str
+    address: str | None
     email: str | None
     counts: bool
-    name: str | None
+    name: str
     groups: tuple[str, ...] | None
     groups_problem: str | None = None
     authenticated_at: datetime
@@ -143,12 +165,15 @@ class TeamMapping:
         if self.everyone is not None:
             given.append(GivenRole(self.everyone, None))
         return sorted(
-            given, key=lambda one: (_HIGHEST_FIRST.index(one.role), one.group is None, one.group)
+            given,
+            key=lambda gives: (_HIGHEST_FIRST.index(gives.role), gives.group is None, gives.group),
         )
 
     def role_of(self, groups: Collection[str]) -> "GivenRole | None":
         """The highest role of a person with these groups. None if they get none."""
-        return next((one for one in self.given if one.group is None or one.group in groups), None)
+        return next(
+            (gives for gives in self.given if gives.group is None or gives.group in groups), None
+        )
 
 
 class GivenRole(NamedTuple):

@@ -23,7 +23,7 @@ from larder.conditions import (
 from larder.issuers.models import Jwk, KeySet
 from larder.records import Form
 from larder.sso.models import Domain, Endpoints, IdentityProvider, Mode, TeamMapping
-from larder.tables import IDENTITY, TEAMS, Item, Key, Write, commit, try_commit
+from larder.tables import IDENTITY, TEAMS, Item, Key, Write, commit, failed_writes
 
 _PROVIDERS = "sso-providers"
 _DOMAIN = "domain"
@@ -251,7 +251,7 @@ def _domain_items(provider: IdentityProvider) -> list[Item]:
 
 def _commit(first: Write, domains: Sequence[_DomainWrite], also: Sequence[Write]) -> bool:
     """False if the condition of the first write fails. Raises DomainTaken if only that of a domain does."""
-    failed = try_commit(first, *(write for _, write in domains), *also)
+    failed = failed_writes(first, *(write for _, write in domains), *also)
     if not failed:
         return True
     if first not in failed:

@@ -83,7 +83,7 @@ def unsealed_secrets(provider: IdentityProvider, *, now: datetime) -> list[str]:
     sealed = [provider.secret]
     if provider.former_until is not None and now < provider.former_until:
         sealed.append(provider.former_secret)
-    return [text for one in sealed if one and (text := _unsealed(one)) is not None]
+    return [text for secret in sealed if secret and (text := _unsealed(secret)) is not None]
 
 
 def note_sign_in(provider: IdentityProvider, *, now: datetime) -> None:
@@ -93,10 +93,11 @@ def note_sign_in(provider: IdentityProvider, *, now: datetime) -> None:
         repository.note_sign_in(provider.id, now=now)
 
 
-def note_failure(provider: IdentityProvider, code: str) -> None:
+def note_failure(provider_id: str, code: str) -> None:
     """Record the code of a failed sign-in, if the last one had another."""
-    if provider.last_failure != code:
-        repository.note_failure(provider.id, code)
+    provider = find_provider(provider_id)
+    if provider is not None and provider.last_failure != code:
+        repository.note_failure(provider_id, code)
 
 
 def add_provider(provider: IdentityProvider, secret: str | None) -> IdentityProvider:

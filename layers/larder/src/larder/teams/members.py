@@ -76,7 +76,7 @@ def list_memberships(
         team_ids = found[:limit]
         following = team_ids[-1] if len(found) > limit else None
     memberships = _memberships(repository.read_memberships(team_ids, user_id))
-    return sorted(memberships, key=lambda one: one.team.slug), following
+    return sorted(memberships, key=lambda membership: membership.team.slug), following
 
 
 def roles_in(team_id: str, user_ids: Iterable[str]) -> Mapping[str, Role]:
@@ -116,7 +116,9 @@ def teams_of(user_id: str) -> list[str]:
 
 def list_members(team_id: str) -> list[Member]:
     """All members of the team, oldest first. The cost grows with their number."""
-    return sorted(repository.list_members(team_id), key=lambda one: (one.joined_at, one.user_id))
+    return sorted(
+        repository.list_members(team_id), key=lambda member: (member.joined_at, member.user_id)
+    )
 
 
 def page_of_members(

@@ -47,7 +47,6 @@ from larder.teams.models import (
     UserState,
     is_team_id,
 )
-from larder.teams.users import parse_user, provider_account_key, user_key
 
 _MEMBER = "member#"
 _LEFT = "left#"
@@ -70,7 +69,7 @@ def membership_keys(owner: str, holder_id: str) -> dict[Table, list[Key]]:
     of_owner = _team_keys(owner, holder_id) if is_team_id(owner) else personal
     if is_rule_id(holder_id) or is_team_id(holder_id):
         return {TEAMS: of_owner}
-    return {TEAMS: of_owner, IDENTITY: [user_key(holder_id)]}
+    return {TEAMS: of_owner, IDENTITY: [_user_key(holder_id)]}
 
 
 def _team_keys(team_id: str, holder_id: str) -> list[Key]:
@@ -84,7 +83,7 @@ def parse_membership(found: Mapping[Table, Sequence[Item]]) -> Membership:
     by_kind = {item["sk"].partition("#")[0]: item for item in found[TEAMS]}
     team = _team(by_kind["team"]) if "team" in by_kind else None
     member = _MEMBERS.record(by_kind["member"]) if "member" in by_kind else None
-    user = next(map(parse_user, found.get(IDENTITY, ())), None)
+    user = next(map(_user_state, found.get(IDENTITY, ())), None)
     state = team.state if team else _personal_state(by_kind.get("personal", {}), user)
     rule = _rule_state(by_kind["rule"]) if "rule" in by_kind else None
     return Membership(team=team, member=member, state=state, user=user, rule=rule)
@@ -123,7 +122,9 @@ def get_team(team_id: str) -> Team | None:
 
 def list_teams() -> list[Team]:
     """Every team, by slug. Reads the whole table: for the operator, never on a request."""
-    return sorted((_team(item) for item in TEAMS.scan(equals(sk="team"))), key=lambda one: one.slug)
+    return sorted(
+        (_team(item) for item in TEAMS.scan(equals(sk="team"))), key=lambda team: team.slug
+    )
 
 
 def add_team(
@@ -664,6 +665,27 @@ def _team_state(item: Item) -> OwnerState:
     default_quota_bytes = settings().default_quota_bytes
     quota_bytes = max(1, default_quota_bytes >> item.get("halvings", 0))
     return _state(item, quota_bytes if default_quota_bytes else None)
+
+
+def provider_account_key(user_id: str, provider_id: str) -> tuple[str, str]:
+    """The key of the item of the user's account at an identity provider."""
+    return user_id, f"account#{provider_id}"
+
+
+def _user_key(user_id: str) -> tuple[str, str]:
+    """The key of the user's item in the identity table. A request reads it without the rest of the account."""
+    return user_id, "user"
+
+
+def _user_state(item: Item) -> UserState:
+    ends_at = item.get("access_until")
+    return UserState(
+        # Version 0.1.0 did not store it.
+        proven=item.get("proven", False),
+        keys_from=item.get("keys_from", 0),
+        access_until=None if ends_at is None else from_ms(ends_at),
+        is_suspended="suspended_at" in item,
+    )
 
 
 def _personal_state(item: Item, user: UserState | None) -> OwnerState:

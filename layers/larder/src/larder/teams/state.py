@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 from larder.actor import Actor
 from larder.errors import InvalidValue, PaymentMissing, SoftBlocked
 from larder.teams import repository
-from larder.teams.audited import audited_lazily
 from larder.teams.models import Block, CachingStatus, Membership, OwnerState
 
 if TYPE_CHECKING:
-    from larder.tables import Read
+    from larder.tables import Read, Write
 
 MAX_REASON_LENGTH = 200
 """The longest reason for a block. Clients print it in one line."""
@@ -102,3 +101,14 @@ def _check_reason(reason: str, block: Block | None) -> None:
         raise InvalidValue("reason", "is only allowed together with a block")
     if not (1 <= len(reason) <= MAX_REASON_LENGTH and reason.isprintable() and reason.strip()):
         raise InvalidValue("reason", f"must hold 1 to {MAX_REASON_LENGTH} printable characters")
+
+
+def audited_lazily(owner: str, action: str, subject: str, actor: Actor | None) -> "Write":
+    """The write of an entry, as `audit.service.audited`. `action` is the value of an `Action`.
+
+    Cache requests import this module too, and start faster without the audit.
+    """
+    from larder.audit.models import Action
+    from larder.audit.service import audited
+
+    return audited(owner, Action(action), subject, actor)

@@ -25,7 +25,6 @@ from larder.hashing import random_id
 from larder.names import parse_name
 from larder.settings import settings
 from larder.teams import repository
-from larder.teams.audited import audited_lazily
 from larder.teams.models import (
     TEAM_ID_PREFIX,
     UNDECIDED,
@@ -37,6 +36,7 @@ from larder.teams.models import (
     Team,
 )
 from larder.teams.slugs import named_team, parse_slug
+from larder.teams.state import audited_lazily
 
 if TYPE_CHECKING:
     from larder.tables import Write
@@ -253,11 +253,11 @@ def _changed(team: Team, change: TeamChange) -> Team:
     name = team.name if change.name is None else parse_name(change.name)
     slug = team.slug if change.slug is None else parse_slug(change.slug)
     caching = team.state.caching if change.caching is None else change.caching
-    former = [one for one in (*team.former_slugs, team.slug) if one != slug]
+    former = [old for old in (*team.former_slugs, team.slug) if old != slug]
     if change.former_slugs is not None:
-        if unknown := [one for one in change.former_slugs if one not in team.slugs]:
+        if unknown := [old for old in change.former_slugs if old not in team.slugs]:
             raise InvalidValue("former_slugs", f"{unknown[0]!r} is not a former slug of the team")
-        former = [one for one in former if one in change.former_slugs]
+        former = [old for old in former if old in change.former_slugs]
     run_inputs = team.run_inputs if change.run_inputs is None else change.run_inputs
     needs_key = run_inputs is not RunInputs.OFF and not team.inputs_key
     return replace(

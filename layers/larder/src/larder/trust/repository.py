@@ -10,7 +10,7 @@ from larder.clock import to_ms
 from larder.conditions import Condition, above, begins_with, below, equals, exists, missing
 from larder.issuers import repository as issuers
 from larder.records import Form
-from larder.tables import TEAMS, Item, Write, commit, try_commit
+from larder.tables import TEAMS, Item, Write, commit, failed_writes
 from larder.teams.models import Member
 from larder.teams.repository import RULE, role_checks
 from larder.trust.models import Rule
@@ -108,7 +108,7 @@ def exchange(
     if pins is not None:
         changes |= {"pinned": dict(pins), "pending_until": None, "version": rule.version + 1}
     noted = TEAMS.update(rule.team_id, RULE + rule.id, set=changes, when=_is_as_read(rule))
-    return try_commit(keys.putting(key), token, noted, *also)
+    return failed_writes(keys.putting(key), token, noted, *also)
 
 
 def _is_as_read(rule: Rule) -> Condition:

@@ -144,7 +144,7 @@ def add_figures(parts: Iterable[Figures]) -> Figures:
 
 def add_up(events: Sequence[UsageEvent], reporter: Reporter) -> Figures:
     def count(*wanted: tuple[str, str]) -> int:
-        return sum(1 for one in events if (one.source, one.event) in wanted)
+        return sum(1 for event in events if (event.source, event.event) in wanted)
 
     local_hits, local_misses = count(("LOCAL", "HIT")), count(("LOCAL", "MISS"))
     remote_hits, remote_misses = count(("REMOTE", "HIT")), count(("REMOTE", "MISS"))
@@ -157,8 +157,8 @@ def add_up(events: Sequence[UsageEvent], reporter: Reporter) -> Figures:
         local_misses=local_misses,
         remote_hits=remote_hits,
         remote_misses=remote_misses,
-        time_saved_ms=round(sum(one.duration_ms for one in events if one.event == "HIT")),
-        untimed_hits=sum(1 for one in events if one.event == "HIT" and not one.duration_ms),
+        time_saved_ms=round(sum(event.duration_ms for event in events if event.event == "HIT")),
+        untimed_hits=sum(1 for event in events if event.event == "HIT" and not event.duration_ms),
     )
 
 

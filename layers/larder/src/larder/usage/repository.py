@@ -26,7 +26,7 @@ from itertools import chain
 from math import ceil
 
 from larder.clock import to_epoch_seconds, to_ms
-from larder.concurrency import map_concurrently, running
+from larder.concurrency import in_parallel, map_concurrently
 from larder.conditions import at_most, between, contains, equals, missing, size_below
 from larder.errors import TooManyRequests
 from larder.hashing import time_ordered_id
@@ -130,7 +130,7 @@ def read_days(owner: str, days: Sequence[date]) -> list[Day]:
 
     At the same time as the parts, calls for a hundred days each read the uploads.
     """
-    with running(_read_parts, owner, min(days), max(days)) as reading:
+    with in_parallel(_read_parts, owner, min(days), max(days)) as reading:
         found = map_concurrently(partial(_read, owner), in_batches(days))
     by_day: dict[str, list[Day]] = defaultdict(list)
     for item in chain.from_iterable([*found, reading.result()]):

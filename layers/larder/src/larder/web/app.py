@@ -15,10 +15,10 @@ from larder.web.errors import (
     InvalidRequest,
     PathNotFound,
 )
+from larder.web.gateway import add_security_headers, refusal
 from larder.web.log import log_of_request, logger
 from larder.web.powertools.context import LambdaContext
 from larder.web.powertools.resolver import APIGatewayHttpResolver, CORSConfig, Response
-from larder.web.proxy import refusal
 from larder.web.replies.errors import code_of
 from larder.web.responses import (
     auth_error_response,
@@ -27,7 +27,6 @@ from larder.web.responses import (
     is_from_own_scope,
     oauth_error_response,
 )
-from larder.web.security_headers import add_security_headers
 
 Reply = Response[str] | Response[None]
 Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
@@ -79,8 +78,8 @@ def better_auth_api(*, guarded: bool = True) -> APIGatewayHttpResolver:
     that read no data work without these checks.
     """
     # Imported here, because the other endpoints start faster without them.
-    from larder.web.cors import TrustedOrigins
     from larder.web.guards import guard_request
+    from larder.web.origins import TrustedOrigins
 
     app = _resolver(auth_error_response, cors=TrustedOrigins())
     if guarded:

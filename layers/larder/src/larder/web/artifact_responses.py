@@ -2,8 +2,8 @@
 
 from larder.artifacts.models import Artifact, ArtifactHash
 from larder.teams.models import SHARED_SCOPE
-from larder.web.base_url import base_url
 from larder.web.powertools.resolver import Request
+from larder.web.request_context import base_url
 from larder.web.responses import OWN, SCOPE_HEADER, DeclaredResponse
 
 _BYTES = "application/octet-stream"

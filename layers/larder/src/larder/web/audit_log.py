@@ -33,12 +33,12 @@ def log_refusal(refused: "SignInRefused") -> None:
     Only a valid state says which provider it was: strangers can put any name into the path.
     """
     provider = refused.pending.provider_id if refused.pending else "unknown"
-    email = refused.identity.email if refused.identity else None
+    address = refused.identity.address if refused.identity else None
     line = {
         "code": refused.code.value,
         "provider": provider,
         "reason": refused.reason,
-        "domain": email.rpartition("@")[2][:253] if email else None,
+        "domain": address.rpartition("@")[2] if address else None,
         **counted("SignInFailures", [], ["provider", "reason"]),
     }
     logger().info("sign-in refused", extra=line)

@@ -10,8 +10,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 from larder.settings import settings
 from larder.signing import is_signed, is_signed_anew, sign
-from larder.web.base_url import base_url
 from larder.web.powertools.resolver import Cookie, Request, SameSite
+from larder.web.request_context import base_url
 
 _SESSION_TOKEN = "better-auth.session_token"  # noqa: S105  # a name
 _SESSION_DATA = "better-auth.session_data"

@@ -3,9 +3,9 @@
 from typing import Annotated
 
 from larder.accounts.email_jobs import MailContext, RequestDescription
-from larder.web.base_url import base_url
 from larder.web.client_address import client_address
 from larder.web.powertools.resolver import Depends, Request
+from larder.web.request_context import base_url
 
 
 def described(request: Request) -> RequestDescription:

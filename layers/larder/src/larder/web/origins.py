@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from functools import cache
 
 from larder.settings import SettingsError, listed, settings
-from larder.web.base_url import base_url
 from larder.web.errors import (
     CrossSiteNavigation,
     InvalidCallbackUrl,
@@ -21,10 +20,14 @@ from larder.web.errors import (
     InvalidRedirectUrl,
     MissingOrNullOrigin,
 )
-from larder.web.powertools.resolver import Request
+from larder.web.powertools.resolver import CORSConfig, Request
+from larder.web.request_context import base_url
 
 MAX_URL_LENGTH = 2048
 """The longest callback URL. It is sent in a header, and headers have a limit."""
+
+_PREFLIGHT_SECONDS = 7200
+"""How long a browser can cache a preflight. This is Chromium's maximum."""
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _FETCH_METADATA = ("sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest", "sec-fetch-user")
@@ -208,3 +211,35 @@ def _origin(match: re.Match[str]) -> str | None:
     if port > _HIGHEST_PORT:
         return None
     return f"{scheme}://{host}" + ("" if port == _DEFAULT_PORTS[scheme] else f":{port}")
+
+
+class TrustedOrigins(CORSConfig):
+    """The CORS headers of every reply of `/api/auth`, so that pages of these origins can read it (Fetch standard, 3.2).
+
+    They name the origin, because browsers send no cookies if it is `*`.
+    """
+
+    def allowed_origin(self, extracted_origin: str | None) -> str | None:
+        origin = origin_of(extracted_origin or "")
+        return origin if is_listed_origin(origin) else None
+
+    def to_dict(self, origin: str | None) -> dict[str, str]:
+        if origin is None:
+            return {}
+        return {
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Allow-Credentials": "true",
+            "Access-Control-Expose-Headers": "Link, Retry-After, X-Retry-After",
+            "Vary": "Origin",
+        }
+
+
+def announced_request_headers(request: Request) -> dict[str, str]:
+    """The methods and headers that a preflight's reply allows. Raises MissingOrNullOrigin, InvalidOrigin."""
+    check_listed_page(request)
+    headers = ["Content-Type", "Authorization", *listed(settings().api_key_headers)]
+    return {
+        "Access-Control-Allow-Methods": "GET, POST",
+        "Access-Control-Allow-Headers": ", ".join(headers),
+        "Access-Control-Max-Age": str(_PREFLIGHT_SECONDS),
+    }

@@ -21,10 +21,9 @@ from types import MappingProxyType
 from typing import Any
 
 from larder.settings import settings
+from larder.web.gateway import add_security_headers, refusal
 from larder.web.log import log_of_request
 from larder.web.powertools.context import LambdaContext
-from larder.web.proxy import refusal
-from larder.web.security_headers import add_security_headers
 
 Reply = dict[str, Any]
 Handler = Callable[[dict[str, Any], LambdaContext], Reply]

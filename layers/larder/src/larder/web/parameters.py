@@ -149,7 +149,7 @@ def check_parameters(request: Request, *declared: Parameter[Any]) -> None:
 
     For Larder's own endpoints: if a mistyped filter were ignored, the request would delete or count too much.
     """
-    known = _TEAM.union(one.name for one in declared)
+    known = _TEAM.union(parameter.name for parameter in declared)
     for name in request.query_parameters or {}:
         if name not in known:
             names = ", ".join(sorted(known))

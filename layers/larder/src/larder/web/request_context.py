@@ -1,10 +1,21 @@
-"""The parts of a request that an integrator's functions get."""
+"""The base URL of this deployment, and the parts of a request that an integrator's functions get."""
 
 from larder.extensions import RequestContext
 from larder.settings import listed, settings
 from larder.web.powertools.resolver import Request
 
 _CREDENTIALS = frozenset({"authorization", "cookie"})
+
+
+def base_url(request: Request) -> str:
+    """Scheme, host and port, without a slash at the end: from the option, or else from the gateway.
+
+    Never from the client's Host header: an attacker could use it to change the links in our emails.
+    """
+    if configured := settings().base_url:
+        return configured.rstrip("/")
+    scheme = "http" if request.headers.get("x-forwarded-proto") == "http" else "https"
+    return f"{scheme}://{request.resolved_event['requestContext']['domainName']}"
 
 
 def request_context(request: Request) -> RequestContext:

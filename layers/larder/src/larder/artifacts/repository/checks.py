@@ -120,14 +120,14 @@ def set_breakdown(owner: str, breakdown: Breakdown) -> None:
         "never_read": breakdown.never_read and _stored_item(breakdown.never_read),
         "largest": [
             {
-                "hash": one.hash,
-                "scope": one.scope,
-                "size_bytes": one.size_bytes,
-                "created_at": to_ms(one.created_at),
-                **writer_attributes(one.writer),
-                "ci": one.ci,
+                "hash": artifact.hash,
+                "scope": artifact.scope,
+                "size_bytes": artifact.size_bytes,
+                "created_at": to_ms(artifact.created_at),
+                **writer_attributes(artifact.writer),
+                "ci": artifact.ci,
             }
-            for one in breakdown.largest
+            for artifact in breakdown.largest
         ],
     }
     commit(ARTIFACTS.put(item))
@@ -192,5 +192,5 @@ def _breakdown(item: Item) -> Breakdown:
         writers=[_part(part) for part in item["writers"]],
         vendors=[_part(part) for part in item["vendors"]],
         never_read=_stored(item["never_read"]) if "never_read" in item else None,
-        largest=[_largest(one) for one in item["largest"]],
+        largest=[_largest(artifact) for artifact in item["largest"]],
     )

@@ -9,7 +9,7 @@ from larder.artifacts.repository.index import discarded_put, parse_upload, used_
 from larder.artifacts.repository.totals import totals_change, totals_key
 from larder.clock import from_ms, to_ms
 from larder.conditions import above, at_most, equals, exists, missing
-from larder.tables import ARTIFACTS, Write, commit, try_commit
+from larder.tables import ARTIFACTS, Write, commit, failed_writes
 
 _NAMES = {False: "evicted", True: "scoped_evicted"}
 """How the totals name an eviction in the shared scope, and one in own scopes."""
@@ -39,19 +39,23 @@ def evict(
     If some have been used, replaced or deleted in the meantime, nothing is changed and those are returned. Returns
     None, and changes nothing, if the owner does not store more than `above_bytes` any more. Raises TryAgain.
     """
-    freed = sum(one.size_bytes for one in unused)
-    scoped_bytes = sum(one.size_bytes for one in unused if one.upload.scope is not None)
+    freed = sum(artifact.size_bytes for artifact in unused)
+    scoped_bytes = sum(
+        artifact.size_bytes for artifact in unused if artifact.upload.scope is not None
+    )
     removed = totals_change(-freed, -len(unused), scoped_bytes=-scoped_bytes)
     noted = _noted(unused, now)
     is_above = above(size_bytes=above_bytes)
     count = ARTIFACTS.update(*totals_key(owner), set=noted, add=removed, when=is_above)
-    deletes = [_delete_if_unused(one) for one in unused]
-    discarded = [discarded_put(one.upload, now) for one in unused]
-    failed = try_commit(count, *deletes, *discarded)
+    deletes = [_delete_if_unused(artifact) for artifact in unused]
+    discarded = [discarded_put(artifact.upload, now) for artifact in unused]
+    failed = failed_writes(count, *deletes, *discarded)
     if count in failed:
         return None
     return frozenset(
-        one.upload for one, delete in zip(unused, deletes, strict=True) if delete in failed
+        artifact.upload
+        for artifact, delete in zip(unused, deletes, strict=True)
+        if delete in failed
     )
 
 
@@ -68,9 +72,9 @@ def _noted(unused: Sequence[Unused], now: datetime) -> dict[str, int]:
     noted: dict[str, int] = {}
     for scoped, name in _NAMES.items():
         uses = [
-            used_at(one.upload, one.last_used_ms)
-            for one in unused
-            if (one.upload.scope is not None) is scoped
+            used_at(artifact.upload, artifact.last_used_ms)
+            for artifact in unused
+            if (artifact.upload.scope is not None) is scoped
         ]
         if uses:
             noted |= {f"{name}_at": to_ms(now), f"{name}_before": to_ms(max(uses))}

@@ -139,7 +139,7 @@ def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
         yield parse_stored(item)
 
 
-def read_for_finalizing(upload: Upload) -> tuple[IndexEntry, bool]:
+def read_for_publishing(upload: Upload) -> tuple[IndexEntry, bool]:
     """The entry of the upload's hash, and whether the upload was discarded."""
     key = discarded_key(upload)
     items = ARTIFACTS.get_many([*entry_keys(upload.owner, upload.index_key), key])
@@ -193,7 +193,7 @@ def _request_items(
 
 
 def put_pending(pending: PendingUpload) -> None:
-    """Store an offered upload. Replaces an earlier offer for the hash. If that one is used, S3's event finalizes it."""
+    """Store an offered upload. Replaces an earlier offer for the hash. If that one is used, S3's event publishes it."""
     upload = pending.upload
     item = {
         "owner": upload.owner,
@@ -260,7 +260,7 @@ def delete_body(upload: Upload) -> None:
 
 
 def discard_pending(pending: PendingUpload, *, now: datetime) -> bool:
-    """Discard an offered upload, so that its object is never published. False if it has been finalized or replaced.
+    """Discard an offered upload, so that its object is never published. False if it has been published or replaced.
 
     The upload stays listed as discarded while its object can arrive, so that the S3 event finds it.
     """

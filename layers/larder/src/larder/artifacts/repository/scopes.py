@@ -8,8 +8,7 @@ on the bytes that it has stored in a window.
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
-from larder.actor import Actor
-from larder.artifacts.models import Upload
+from larder.artifacts.models import CacheRequest
 from larder.artifacts.records import OwnScope
 from larder.clock import from_ms, to_ms
 from larder.concurrency import map_concurrently
@@ -27,16 +26,14 @@ _FORGOTTEN_AFTER = timedelta(days=1)
 """An empty scope is deleted after this time. Uploads record their scope more often, so no scope in use is missed."""
 
 
-def record_upload(upload: Upload, writer: Actor, name: str | None, *, at: datetime) -> None:
-    """Record who writes the own scope of the upload. `name` is that of the key or job.
-
-    Of the shared scope, only the time is recorded.
-    """
-    if upload.scope is None:
-        commit(ARTIFACTS.update(upload.owner, _SHARED, set={"last_upload_at": to_ms(at)}))
+def record_upload(request: CacheRequest) -> None:
+    """Record who writes the own scope of the view. Of the shared scope, only the time is recorded."""
+    owner, view, at = request.owner, request.view, {"last_upload_at": to_ms(request.now)}
+    if view.scope is None:
+        commit(ARTIFACTS.update(owner, _SHARED, set=at))
         return
-    writing = {"name": name, "user_id": writer.holder_id, "last_upload_at": to_ms(at)}
-    commit(ARTIFACTS.update(*_key(upload.owner, upload.scope), set=writing))
+    writing = {"name": view.scope_name, "user_id": request.writer.holder_id, **at}
+    commit(ARTIFACTS.update(*_key(owner, view.scope), set=writing))
 
 
 def take_budget(owner: str, scope: str, size_bytes: int, *, most: int, now: datetime) -> bool:

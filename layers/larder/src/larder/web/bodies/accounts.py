@@ -8,12 +8,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from larder.accounts.addresses import MAX_ADDRESS_LENGTH
 from larder.accounts.linking import UnlinkRequest
 from larder.accounts.models import ProfileChange
 from larder.accounts.provider_start import ProviderStart
 from larder.accounts.service import parse_image
 from larder.accounts.sign_in import SignIn, SignUp
+from larder.addresses import MAX_ADDRESS_LENGTH
 from larder.names import parse_name
 from larder.sso.authorization import RESERVED
 from larder.sso.state import Pages

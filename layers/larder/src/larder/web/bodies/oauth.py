@@ -9,11 +9,10 @@ from larder.api_keys.verification import presented_form
 from larder.errors import InvalidTarget, UnsupportedGrantType
 from larder.teams.slugs import SLUG, names_a_team
 from larder.trust.models import ExchangeRequest
-from larder.web.base_url import base_url
 from larder.web.bodies.values import Field, constant, form_body, one_of, string
 from larder.web.errors import InvalidRequest
 from larder.web.powertools.resolver import Request
-from larder.web.request_context import request_context
+from larder.web.request_context import base_url, request_context
 
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 ID_TOKEN_TYPES = (
@@ -79,8 +78,8 @@ def token_to_revoke(request: Request) -> str | None:
 def _team(form: Mapping[str, str]) -> dict[str, str]:
     """The id or slug of the team, and its id if the form has both."""
     named = {form[name] for name in _TEAM_NAMES if name in form}
-    ids = [one for one in named if names_a_team(one)]
-    slugs = [one for one in named if SLUG.fullmatch(one)]
+    ids = [name for name in named if names_a_team(name)]
+    slugs = [name for name in named if SLUG.fullmatch(name)]
     if len(ids) + len(slugs) < len(named):
         raise InvalidRequest("team_id_or_slug", "must be the id or the slug of a team")
     if not named or len(ids) > 1 or len(slugs) > 1:

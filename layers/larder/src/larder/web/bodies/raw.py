@@ -36,7 +36,9 @@ def parsed_bytes(body: bytes) -> object:
 def broken_rules(error: "ValidationError") -> list[tuple[str, str]]:
     """Every field that breaks a rule, with the rule. There is at least one."""
     errors = error.errors(include_url=False, include_input=False, include_context=False)
-    return [(printable(".".join(map(str, one["loc"])) or "body"), one["msg"]) for one in errors]
+    return [
+        (printable(".".join(map(str, error["loc"])) or "body"), error["msg"]) for error in errors
+    ]
 
 
 def printable(field: str) -> str:

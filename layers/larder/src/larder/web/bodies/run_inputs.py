@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from larder.errors import RunTooLarge
-from larder.misses.inputs import MAX_ANCESTORS, MAX_FILES, MAX_HINTS
-from larder.runs.models import MAX_TASKS, MAX_UNPACKED
 from larder.web.bodies.raw import sent_bytes
 from larder.web.errors import InvalidRequest
 from larder.web.powertools.resolver import Request
+from larder.why.inputs import MAX_ANCESTORS, MAX_FILES, MAX_HINTS
+from larder.why.models import MAX_TASKS, MAX_UNPACKED
 
 MAX_PACKED = 4_000_000
 """The most bytes of a compressed body."""
@@ -139,7 +139,7 @@ def report_bytes(request: Request) -> bytes:
 
 def check_files(inputs: Inputs) -> None:
     """Raises RunTooLarge."""
-    files = len(inputs.shared.files) + sum(len(one.files) for one in inputs.files)
+    files = len(inputs.shared.files) + sum(len(group.files) for group in inputs.files)
     if files > MAX_FILES:
         raise RunTooLarge
 

@@ -9,17 +9,6 @@ from pydantic import Field, TypeAdapter
 
 from larder.artifacts.models import HASH_PATTERN, MAX_DURATION_MS
 from larder.clock import from_ms
-from larder.runs.models import (
-    MAX_NAME,
-    MAX_TASKS,
-    TURBO,
-    Outcome,
-    Run,
-    RunTask,
-    kept_with_hashes,
-    names_of,
-    totals_of,
-)
 from larder.web.bodies.model import BodyModel, validated
 from larder.web.bodies.raw import parsed_bytes
 from larder.web.bodies.run_inputs import (
@@ -32,6 +21,17 @@ from larder.web.bodies.run_inputs import (
 from larder.web.parameters import Client
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.authorize import CausesReader, RunReporter
+from larder.why.models import (
+    MAX_NAME,
+    MAX_TASKS,
+    TURBO,
+    Outcome,
+    Run,
+    RunTask,
+    kept_with_hashes,
+    names_of,
+    totals_of,
+)
 
 _MAX_TEXT = 255
 _MAX_TIME_MS = 10**14
@@ -140,7 +140,7 @@ def reported_run(
 ) -> ReportedRun:
     """The file that `turbo run --summarize` writes. Other fields of it are ignored and not stored."""
     scm = summary.scm
-    ran = [(_task(one, one.execution), one.hash) for one in summary.tasks if one.execution]
+    ran = [(_task(task, task.execution), task.hash) for task in summary.tasks if task.execution]
     tasks, best = [task for task, _ in ran], kept_with_hashes(ran)
     run = Run(
         id=summary.id,

@@ -10,8 +10,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field, TypeAdapter
 
-from larder.accounts.addresses import parse_address
 from larder.accounts.team_invitations import InvitationWanted
+from larder.addresses import parse_address
 from larder.errors import InvalidEmail, NoValuesToUpdate
 from larder.names import parse_name
 from larder.teams.models import CachingStatus, Overwrites, People, Role, RunInputs, Unsigned
@@ -141,14 +141,15 @@ def sent_protection(_token: BearerToken, request: Request) -> ProtectionChange:
 def sent_invitations(_token: BearerToken, request: Request) -> list[InvitationWanted]:
     """`{"email", "role"?}`, or a list of up to MAX_INVITATIONS of them."""
     several = isinstance(sent_json(request), list)
-    one = None if several else parsed_json(_INVITATION, request)
-    sent = [one] if one else parsed_json(_INVITATIONS, request)
+    invitation = None if several else parsed_json(_INVITATION, request)
+    sent = [invitation] if invitation else parsed_json(_INVITATIONS, request)
     places = [f"{place}." if several else "" for place in range(len(sent))]
     return [
         InvitationWanted(
-            email=_email(one.email, f"{place}email"), role=_role(one.role, f"{place}role")
+            email=_email(invitation.email, f"{place}email"),
+            role=_role(invitation.role, f"{place}role"),
         )
-        for place, one in zip(places, sent, strict=True)
+        for place, invitation in zip(places, sent, strict=True)
     ]
 
 

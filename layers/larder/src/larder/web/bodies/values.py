@@ -79,7 +79,7 @@ def one_of(choices: Sequence[str]) -> Value[str]:
             raise InvalidRequest(place, f"must be one of {', '.join(choices)}")
         return sent
 
-    return Value(parse, lambda: {"type": "string", "enum": [str(one) for one in choices]})
+    return Value(parse, lambda: {"type": "string", "enum": [str(choice) for choice in choices]})
 
 
 def constant(only: str, refuse: Callable[[], LarderError] | None = None) -> Value[str]:
@@ -127,7 +127,7 @@ def array(things: str, item: Value[T], *, most: Callable[[], int]) -> Value[list
             rule = f"must hold at most {limit} {things}, not {len(sent)}"
             raise InvalidRequest(place or "body", rule)
         within = f"{place}." if place else ""
-        return [item.parse(one, f"{within}{index}") for index, one in enumerate(sent)]
+        return [item.parse(value, f"{within}{index}") for index, value in enumerate(sent)]
 
     return Value(parse, lambda: {"type": "array", "items": item.schema(), "maxItems": most()})
 

@@ -36,6 +36,8 @@ from larder.artifacts.caching import (
     read_with_membership,
 )
 from larder.artifacts.models import (
+    ArtifactHash,
+    CacheRequest,
     IndexEntry,
     RequestItems,
     Totals,
@@ -43,7 +45,7 @@ from larder.artifacts.models import (
     Wanted,
     view_of,
 )
-from larder.concurrency import running
+from larder.concurrency import in_parallel
 from larder.errors import NotATeamMember, TeamsDiffer, Unauthenticated
 from larder.teams.models import CachingStatus, Membership, is_team_id
 from larder.teams.slugs import team_of_slug
@@ -70,6 +72,19 @@ class CachePrincipal(Principal):
     own: IndexEntry
     view: View
     asked_at: datetime
+
+    def cache_request(self, hash: ArtifactHash) -> CacheRequest:
+        """What it asks of the artifact that the request names."""
+        return CacheRequest(
+            owner=self.owner,
+            hash=hash,
+            writer=self.actor,
+            view=self.view,
+            now=self.asked_at,
+            entry=self.entry,
+            own=self.own,
+            totals=self.totals,
+        )
 
     @property
     def team_id(self) -> str | None:
@@ -206,7 +221,7 @@ def _verified_with_items(
         found, items = read_all(reading_session(where.holder_id, token.hash), *place)
         return session_principal(if_valid(found, now=now)), items
     if known_as_counted(token.hash):
-        with running(read_items) as reading_items:
+        with in_parallel(read_items) as reading_items:
             key = verify_counted_key(token.hash, needs, now=now)
         items = reading_items.result()
     elif holder is not None:
@@ -229,7 +244,7 @@ def _verified(token: Token, key: ApiKey | None, needs: Permissions, *, now: date
 def _look_up(token: Token, team: TeamQuery) -> _Holder:
     """The holder of a token that this instance has not seen, before it is checked. Raises Unauthenticated."""
     if team.slug and not team.team_id:
-        with running(team_of_slug, team.slug) as looking_up:
+        with in_parallel(team_of_slug, team.slug) as looking_up:
             holder_id, key = _find_holder(token)
         slug_team = looking_up.result()
     else:

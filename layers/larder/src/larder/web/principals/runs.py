@@ -1,12 +1,38 @@
-"""Who can delete reported runs, and see why they missed: owners and admins all of them, everyone else their own."""
+"""Who reports runs, and who deletes them and sees why they missed: owners and admins all, everyone else their own."""
 
 from typing import Annotated, NamedTuple
 
 from larder.actor import Actor
 from larder.errors import ReadOnly
-from larder.runs.causes import Reader
+from larder.rate_limits.reports import Part, Sender
 from larder.web.powertools.resolver import Depends
 from larder.web.principals.authorize import UsageReader, UsageReporter
+from larder.web.principals.prefetch import CachePrincipal
+from larder.why.figures import Reader
+from larder.why.models import Caller
+
+
+def run_caller(principal: CachePrincipal, *, ci: str | None) -> Caller:
+    """Runs are trusted if their reporter writes what everyone reads, and without protection if a CI reports them."""
+    view, only_reads = principal.view, "write" not in principal.artifact_actions
+    credential, person = principal.credential.id, principal.person_id
+    rule = principal.key.rule_id if principal.key else None
+    # Also in a team without protection, where the jobs that a rule does not trust write the shared scope.
+    scope = view.scope if view.is_protected else rule and principal.own_scope
+    part = Part.OTHERS if scope else Part.TRUSTED
+    return Caller(
+        sender=Sender(
+            owner=principal.owner,
+            part=part if principal.membership.team else Part.PEOPLE,
+            writer=person or scope or rule or credential,
+        ),
+        compares_as=person or scope or credential,
+        team=principal.membership.team,
+        view=view,
+        trusted=view.scope is None if view.is_protected else ci is not None,
+        only_reads=only_reads,
+        actor=principal.actor,
+    )
 
 
 class Deleter(NamedTuple):

@@ -12,6 +12,7 @@
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
@@ -26,14 +27,15 @@ from larder.errors import (
     NotSignedIn,
     OperatorOnly,
     SessionNotFresh,
+    SessionRequired,
 )
 from larder.settings import settings
-from larder.web.cookies import session_token
+from larder.web.cookies import is_signed_by_the_old_secret, renewed_cookies, session_token
 from larder.web.errors import (
     UnauthorizedSession,
 )
 from larder.web.log import logger
-from larder.web.powertools.resolver import Depends, Request
+from larder.web.powertools.resolver import Cookie, Depends, Request
 from larder.web.principals.api_key import presented_key
 
 _BEARER = re.compile(r"Bearer +(?P<token>[A-Za-z0-9]{32})", re.IGNORECASE)
@@ -147,3 +149,33 @@ def operator(principal: SignedIn) -> UserPrincipal:
 
 SignedInLately = Annotated[UserPrincipal, Depends(signed_in_lately)]
 Operator = Annotated[UserPrincipal, Depends(operator)]
+
+
+def current_session(principal: UserPrincipal, request: Request) -> tuple[Session, Sequence[Cookie]]:
+    """The session of a browser that opens a page, which a use extends once a day, and the cookies to set for it.
+
+    They are set again then, and after a rotation of the signing secret, so that the session outlives the next rotation
+    too.
+    """
+    session = sessions.extend_session(principal.session, principal.user, now=clock.now())
+    is_due = session != principal.session or is_signed_by_the_old_secret(request)
+    if not is_due:
+        return session, ()
+    return session, renewed_cookies(request, principal.token, remembered=session.remembered)
+
+
+def is_fresh(principal: Principal) -> bool:
+    """Whether the user has signed in recently. False for a key."""
+    credential = principal.credential
+    return not isinstance(credential, ApiKey) and sessions.is_fresh(credential, now=clock.now())
+
+
+def check_fresh(principal: Principal) -> None:
+    """Call this before what is trusted and outlives the session. Raises SessionRequired, SessionNotFresh.
+
+    These are keys with more than the cache needs, rules, the protection of a team, and its owners and admins.
+    Otherwise, a stolen session or key could make a credential that stays trusted after the session has ended, or the
+    key is deleted (docs/decisions/ci-tokens.md).
+    """
+    if not is_fresh(principal):
+        raise SessionNotFresh if principal.key is None else SessionRequired

@@ -51,7 +51,7 @@ from larder.web.bodies.teams import (
 from larder.web.parameters import BearerToken
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.authenticate import Authenticated, authenticate
-from larder.web.principals.fresh import check_fresh
+from larder.web.principals.session import check_fresh
 from larder.web.principals.team import (
     MANAGE_ARTIFACTS,
     WRITE,

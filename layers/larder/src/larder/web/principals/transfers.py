@@ -2,15 +2,16 @@
 
 | Type | The principal |
 |---|---|
-| `Downloader` | a `CacheReader`, whose request may be redirected to the edge |
-| `AnnouncedWriter` | a `CacheWriter`, if the request announces an upload that can bypass the functions |
+| `RedirectableReader` | a `CacheReader`, whose request may be redirected to the edge |
+| `PreflightWriter` | a `CacheWriter`, if the request announces an upload that can bypass the functions |
 """
 
+import re
+from enum import Enum
 from typing import Annotated
 
 from larder.artifacts import edge
 from larder.artifacts.models import Wanted
-from larder.web.build_clients import DirectUploads, direct_uploads
 from larder.web.declared import text
 from larder.web.parameters import (
     BearerToken,
@@ -22,6 +23,15 @@ from larder.web.parameters import (
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.authorize import cache_writer, reader
 from larder.web.principals.prefetch import CachePrincipal, is_bound
+
+_TURBO = re.compile(r"turbo (\d{1,4})\.(\d{1,4})\.(\d{1,4})")
+
+_SENDS_LENGTH = (2, 2, 3)
+"""Older versions upload without Content-Length. S3 and the edge refuse that (docs/clients/turbo.md#uploads)."""
+
+_KEEPS_LOCATION = (2, 10, 13)
+"""Older versions append `&teamId=...&slug=...` to the Location of a preflight, which breaks the signature of a
+presigned URL. The edge ignores it. Their preflight names no team (docs/clients/turbo.md#preflight)."""
 
 USER_AGENT = text(
     "user-agent",
@@ -35,7 +45,26 @@ ANNOUNCED = text(
 )
 
 
-def downloader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
+class DirectUploads(Enum):
+    """The uploads of a client that can bypass the functions."""
+
+    NONE = "none"
+    BY_EDGE = "to the edge, with a key that is bound to a team"
+    ALL = "all"
+
+
+def direct_uploads(user_agent: str) -> DirectUploads:
+    """What the client can do. All clients other than `turbo` can do all."""
+    match = _TURBO.match(user_agent)
+    if match is None:
+        return DirectUploads.ALL
+    version = tuple(int(part) for part in match.groups())
+    if version < _SENDS_LENGTH:
+        return DirectUploads.NONE
+    return DirectUploads.ALL if version >= _KEEPS_LOCATION else DirectUploads.BY_EDGE
+
+
+def redirectable_reader(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
     with edge.reading_key():
         return reader(token, team, Wanted(hash_in_path(request), body=True))
 
@@ -44,7 +73,7 @@ def direct_uploads_of_client(request: Request) -> DirectUploads:
     return direct_uploads(USER_AGENT(request) or "")
 
 
-def announced_writer(
+def preflight_writer(
     request: Request, client: Annotated[DirectUploads, Depends(direct_uploads_of_client)]
 ) -> CachePrincipal | None:
     """The principal of an OPTIONS that announces an upload which can bypass the functions, or None for any other.
@@ -65,5 +94,5 @@ def announced_writer(
         return cache_writer(token, team, request)
 
 
-Downloader = Annotated[CachePrincipal, Depends(downloader)]
-AnnouncedWriter = Annotated[CachePrincipal | None, Depends(announced_writer)]
+RedirectableReader = Annotated[CachePrincipal, Depends(redirectable_reader)]
+PreflightWriter = Annotated[CachePrincipal | None, Depends(preflight_writer)]

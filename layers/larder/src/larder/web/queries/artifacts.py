@@ -13,7 +13,14 @@ from larder.artifacts.models import (
     parse_scope,
     parse_writer_id,
 )
-from larder.artifacts.selection import ALL_SCOPES, EVERYTHING, TARGET_PATTERN, Order, Range, Wanted
+from larder.artifacts.selection import (
+    ALL_SCOPES,
+    EVERYTHING,
+    TARGET_PATTERN,
+    Order,
+    Range,
+    Selection,
+)
 from larder.hashing import RANDOM_ID
 from larder.teams.models import RULE_ID, SHARED_SCOPE
 from larder.web.declared import NEXT, limit, moment, text
@@ -49,7 +56,7 @@ UNTIL = moment("until", "Only artifacts stored before this time.")
 ORDER = text(
     "order",
     "By hash, or the newest first.",
-    {"type": "string", "enum": [one.value for one in Order], "default": Order.HASH.value},
+    {"type": "string", "enum": [order.value for order in Order], "default": Order.HASH.value},
 )
 HIDDEN = text(
     "hidden",
@@ -81,11 +88,11 @@ _PLACES = {
 
 
 class ArtifactsQuery(NamedTuple):
-    """At most `limit` of the wanted artifacts, after the place `after`. It is empty for the first page."""
+    """At most `limit` artifacts of the selection, after the place `after`. It is empty for the first page."""
 
     limit: int
     after: str
-    wanted: Wanted
+    selection: Selection
     names_scope: bool
 
 
@@ -124,7 +131,7 @@ def _asked(request: Request) -> ArtifactsQuery:
         raise InvalidRequest("ci", f"must hold 1 to {MAX_CI_LENGTH} printable ASCII characters")
     if hidden not in (None, "true"):
         raise InvalidRequest("hidden", "must be true, or not be there")
-    wanted = Wanted(
+    selection = Selection(
         hidden=hidden is not None,
         order=Order(order),
         scope=scope or SHARED_SCOPE,
@@ -134,12 +141,16 @@ def _asked(request: Request) -> ArtifactsQuery:
         since=FROM(request),
         until=UNTIL(request),
     )
-    if wanted.since is not None and wanted.until is not None and wanted.since >= wanted.until:
+    if (
+        selection.since is not None
+        and selection.until is not None
+        and selection.since >= selection.until
+    ):
         raise InvalidRequest("from", "must be before `until`")
     return ArtifactsQuery(
         limit=limit,
-        after=_place(CURSOR(request), _PLACES[wanted.order]),
-        wanted=wanted,
+        after=_place(CURSOR(request), _PLACES[selection.order]),
+        selection=selection,
         names_scope=scope is not None,
     )
 
@@ -147,13 +158,13 @@ def _asked(request: Request) -> ArtifactsQuery:
 def artifact_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
     """The scope of one artifact. Only with ALL_SCOPES, there are pages. Raises InvalidRequest."""
     check_parameters(request, LIMIT, CURSOR, SCOPES)
-    asked = _asked(request)
-    for one in (LIMIT, CURSOR):
-        if asked.wanted.scope != ALL_SCOPES and one.sent(request) is not None:
-            raise InvalidRequest(one.name, f"must come with scope={ALL_SCOPES}")
-    if asked.after and not asked.after.startswith(f"{named_hash(request)}."):
+    query = _asked(request)
+    for parameter in (LIMIT, CURSOR):
+        if query.selection.scope != ALL_SCOPES and parameter.sent(request) is not None:
+            raise InvalidRequest(parameter.name, f"must come with scope={ALL_SCOPES}")
+    if query.after and not query.after.startswith(f"{named_hash(request)}."):
         raise InvalidRequest("cursor", NEXT)
-    return asked
+    return query
 
 
 def scope_query(_token: BearerToken, request: Request) -> str | None:
@@ -198,7 +209,7 @@ def removal_query(_token: BearerToken, request: Request) -> RemovalQuery:
     writer = TARGET_WRITER(request)
     targets = (TARGET_SCOPE, TARGET_FROM, TARGET_UNTIL, ALL)
     check_parameters(request, TARGET_WRITER, *targets)
-    others = [one.name for one in targets if one.sent(request) is not None]
+    others = [target.name for target in targets if target.sent(request) is not None]
     if writer is not None or not others:
         if others:
             raise InvalidRequest(others[0], "must not come with writer")
@@ -223,10 +234,10 @@ def removal_query(_token: BearerToken, request: Request) -> RemovalQuery:
 
 
 def removal_target(
-    asked: Annotated[RemovalQuery, Depends(removal_query)], principal: CacheManager
+    query: Annotated[RemovalQuery, Depends(removal_query)], principal: CacheManager
 ) -> str:
     """The target of the removal. To delete everything, the request has to repeat its owner. Raises InvalidRequest."""
     team = principal.membership.team
-    if asked.name not in (None, principal.owner if team is None else team.slug):
+    if query.name not in (None, principal.owner if team is None else team.slug):
         raise InvalidRequest("all", "must be the slug of the team, or your user id without a team")
-    return asked.target
+    return query.target

@@ -3,11 +3,11 @@
 from urllib.parse import parse_qs
 
 from larder.sso.callback import CallbackRequest
-from larder.web.base_url import base_url
 from larder.web.client_address import counted_address
 from larder.web.declared import text
 from larder.web.powertools.resolver import Request
 from larder.web.principals.session import MaybeSignedInInPerson
+from larder.web.request_context import base_url
 from larder.web.state_cookies import sent_states
 
 MOST_PARAMETERS = 50
@@ -25,7 +25,7 @@ def callback_request(request: Request, principal: MaybeSignedInInPerson) -> Call
         sent = parse_qs(raw, keep_blank_values=True, max_num_fields=MOST_PARAMETERS)
     except ValueError:
         sent = {}
-    declared = {one.name for one in (CODE, STATE, ISSUER, ERROR)}
+    declared = {parameter.name for parameter in (CODE, STATE, ISSUER, ERROR)}
     return CallbackRequest(
         provider_id=request.path_parameters["provider_id"],
         parameters={name: values for name, values in sent.items() if name in declared},

@@ -1,18 +1,17 @@
-"""Query parameters of the endpoint that lists runs."""
+"""Query parameters of the endpoints of runs."""
 
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from larder.runs.history import WantedHashes
-from larder.runs.models import MAX_NAME
 from larder.usage.models import Period
-from larder.web.declared import NEXT, limit, text
+from larder.web.declared import NEXT, limit, matching, text
 from larder.web.errors import InvalidRequest
 from larder.web.parameters import BearerToken, check_parameters
 from larder.web.powertools.resolver import Request
-from larder.web.queries.causes import AGAINST
 from larder.web.queries.usage import FROM, TO, parse_period
+from larder.why.history import WantedHashes
+from larder.why.models import MAX_NAME
 
 MAX_RUNS = 100
 DEFAULT_RUNS = 20
@@ -31,6 +30,13 @@ BRANCH = text(
     {"type": "string", "maxLength": MAX_BRANCH},
 )
 SHOWN = text("id", "The id of one run to get with its tasks. Needs `startedAt`.")
+AGAINST = matching(
+    "against",
+    re.compile(r"[A-Za-z0-9]{1,64}"),
+    "must be main, last, ci or the id of a run",
+    "The run to compare with: `main`, `last` (your last one), `ci`, or the id of a run. Without it, Larder chooses one "
+    "for a report, and shows the stored causes of a run.",
+)
 ID = text("id", "The id of the run to delete. Needs `startedAt`.")
 STARTED_AT = text("startedAt", "`startedAt` of the run.")
 REPORTER = text(
@@ -65,6 +71,12 @@ def runs_query(_token: BearerToken, request: Request) -> RunsQuery:
     if branch is not None and not 0 < len(branch) <= MAX_BRANCH:
         raise InvalidRequest("branch", f"must have 1 to {MAX_BRANCH} characters")
     return RunsQuery(period=period, branch=branch, limit=limit, before=before, place=place)
+
+
+def asked_baseline(_token: BearerToken, request: Request) -> str | None:
+    """`?against=`. Raises InvalidRequest."""
+    check_parameters(request, AGAINST)
+    return AGAINST(request)
 
 
 class RunQuery(NamedTuple):

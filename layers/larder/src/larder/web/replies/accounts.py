@@ -60,8 +60,10 @@ def session_json(session: Session, token: str) -> SessionJson:
 def sessions_json(sessions: Iterable[Session], principal: UserPrincipal) -> list[SessionJson]:
     """The caller's session has its token, the others their hash: one stolen session does not reveal the others."""
     return [
-        session_json(one, principal.token if one.id == principal.session.id else one.token_hash)
-        for one in sessions
+        session_json(
+            session, principal.token if session.id == principal.session.id else session.token_hash
+        )
+        for session in sessions
     ]
 
 

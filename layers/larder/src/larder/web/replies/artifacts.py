@@ -90,9 +90,9 @@ _NO_JOBS: Jobs = {}
 
 def writers_of(artifacts: Iterable[Artifact]) -> Iterator[Actor | None]:
     """Those of the artifacts, and of the uploads that contest them."""
-    for one in artifacts:
-        yield one.writer
-        yield one.contested.writer if one.contested else None
+    for artifact in artifacts:
+        yield artifact.writer
+        yield artifact.contested.writer if artifact.contested else None
 
 
 def artifact_json(

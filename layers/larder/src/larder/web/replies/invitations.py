@@ -51,7 +51,7 @@ class InvitationPreviewJson(TypedDict):
 
 
 def invitations_json(invitations: Sequence[Invitation]) -> InvitationsJson:
-    invited = [_invited_json(one) for one in invitations]
+    invited = [_invited_json(invitation) for invitation in invitations]
     return {**invited[0], "invitations": invited}
 
 

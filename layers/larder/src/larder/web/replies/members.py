@@ -67,7 +67,7 @@ def members_json(page: MembersPage) -> MembersJson:
     following = None if page.following is None else to_ms(page.following)
     return {
         "members": [_member_json(member, user) for member, user in page.members],
-        "emailInviteCodes": [_invitation_json(one) for one in page.invitations],
+        "emailInviteCodes": [_invitation_json(invitation) for invitation in page.invitations],
         "groupRoles": [
             {"providerId": provider_id, "group": group, "role": role}
             for provider_id, role, group in page.group_roles

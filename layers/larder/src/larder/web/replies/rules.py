@@ -144,16 +144,16 @@ def _maker_json(maker: Maker | None) -> MakerJson | None:
     return {"uid": maker.user_id, "email": maker.email, "role": maker.role}
 
 
-def explanation_json(one: Explanation) -> ExplanationJson:
-    match = one.match
+def explanation_json(explanation: Explanation) -> ExplanationJson:
+    match = explanation.match
     return {
-        "rule": one.rule.id,
-        "name": one.rule.name,
+        "rule": explanation.rule.id,
+        "name": explanation.rule.name,
         "accepted": match is not None and bool(match.actions),
-        "refused": list(one.refused),
+        "refused": list(explanation.refused),
         "trusted": match is not None and not match.distrusted,
         "notTrusted": [] if match is None else list(match.distrusted),
-        "permissions": [] if match is None else [f"artifacts:{one}" for one in match.actions],
+        "permissions": [] if match is None else [f"artifacts:{action}" for action in match.actions],
         "cacheScope": match.scope if match is not None and match.actions else None,
     }
 
@@ -164,7 +164,7 @@ def ci_token_json(token: CiToken, token_type: str) -> CiTokenJson:
         "issued_token_type": token_type,
         "token_type": "Bearer",
         "expires_in": token.expires_in_s,
-        "scope": " ".join(f"artifacts:{one}" for one in token.key.permissions["artifacts"]),
+        "scope": " ".join(f"artifacts:{action}" for action in token.key.permissions["artifacts"]),
         "larder": {
             "team": token.team.slug,
             "rule": token.match.rule.id,

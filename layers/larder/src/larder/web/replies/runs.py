@@ -6,18 +6,20 @@ from itertools import zip_longest
 from typing import Literal, NotRequired, TypedDict
 
 from larder.clock import Milliseconds, to_iso_date, to_ms
-from larder.explanations.models import Explained, NoCauses
-from larder.misses.causes import Class, Kind
-from larder.misses.hints import Hint
-from larder.misses.reasons import Reason
-from larder.misses.records import CauseJson, ComparisonJson
 from larder.records import shaped
-from larder.runs.causes import Reader
-from larder.runs.history import History
-from larder.runs.models import (
+from larder.usage.models import Period
+from larder.web.replies.artifacts import WriterJson
+from larder.web.replies.usage import PeriodJson
+from larder.why.causes import Class, Kind
+from larder.why.figures import Reader
+from larder.why.hints import Hint
+from larder.why.history import History
+from larder.why.models import (
     BuiltAgain,
     CauseFigures,
     DeletedRuns,
+    Explained,
+    NoCauses,
     Outcome,
     Repeats,
     Run,
@@ -26,9 +28,8 @@ from larder.runs.models import (
     TaskFigures,
     Totals,
 )
-from larder.usage.models import Period
-from larder.web.replies.artifacts import WriterJson
-from larder.web.replies.usage import PeriodJson
+from larder.why.reasons import Reason
+from larder.why.records import CauseJson, ComparisonJson
 
 _Outcome = Literal["localHit", "remoteHit", "built", "failed"]
 _OUTCOMES: Mapping[str, _Outcome] = {
@@ -267,8 +268,8 @@ def history_json(history: History, stored: Container[str]) -> TaskHistoryJson:
     return {
         "complete": history.complete,
         "hashes": [
-            shaped(TaskHashJson, one, ci=one.cis, stored=one.hash in stored)
-            for one in history.hashes
+            shaped(TaskHashJson, figures, ci=figures.cis, stored=figures.hash in stored)
+            for figures in history.hashes
         ],
     }
 
@@ -334,11 +335,11 @@ def runs_json(
             "totals": _totals_json(figures.totals),
             "count": len(figures.tasks),
             "tasks": [
-                _task_json(one, figures.repeats.get((one.package, one.task), _NO_REPEATS))
-                for one in figures.tasks[:MAX_TASK_FIGURES]
+                _task_json(task, figures.repeats.get((task.package, task.task), _NO_REPEATS))
+                for task in figures.tasks[:MAX_TASK_FIGURES]
             ],
-            "causes": [_cause_json(one) for one in figures.causes],
-            "again": [_again_json(one) for one in figures.again],
+            "causes": [_cause_json(cause) for cause in figures.causes],
+            "again": [_again_json(again) for again in figures.again],
         }
     return body
 
@@ -365,28 +366,28 @@ def _run_json(run: Run, reader: Reader) -> RunJson:
         "reporter": {"id": run.reporter.credential_id, "userId": run.reporter.holder_id},
         "topCauses": [
             {
-                "kind": one["kind"],
-                "subject": one["subject"],
-                "task": one["task"],
-                "tasks": one["directCount"] + one["below"],
+                "kind": cause["kind"],
+                "subject": cause["subject"],
+                "task": cause["task"],
+                "tasks": cause["directCount"] + cause["below"],
             }
-            for one in (explanation["causes"][:_MAX_NAMES] if explanation else [])
+            for cause in (explanation["causes"][:_MAX_NAMES] if explanation else [])
         ],
         "sameHash": explanation["sameHashCount"] if explanation else 0,
     }
 
 
-def _cause_json(one: CauseFigures) -> CauseFiguresJson:
-    return shaped(CauseFiguresJson, one, **{"class": one.class_})
+def _cause_json(cause: CauseFigures) -> CauseFiguresJson:
+    return shaped(CauseFiguresJson, cause, **{"class": cause.class_})
 
 
-def _again_json(one: BuiltAgain) -> BuiltAgainJson:
+def _again_json(again: BuiltAgain) -> BuiltAgainJson:
     return {
-        "reason": one.reason,
-        "builds": one.builds,
-        "buildMs": one.build_ms,
-        "tasks": list(one.tasks)[:_MAX_NAMES],
-        "taskCount": len(one.tasks),
+        "reason": again.reason,
+        "builds": again.builds,
+        "buildMs": again.build_ms,
+        "tasks": list(again.tasks)[:_MAX_NAMES],
+        "taskCount": len(again.tasks),
     }
 
 
@@ -394,11 +395,11 @@ def _totals_json(totals: Totals) -> RunTotalsJson:
     return shaped(RunTotalsJson, totals, timeSavedMs=totals.saved_ms)
 
 
-def _task_json(one: TaskFigures, repeats: Repeats) -> TaskJson:
+def _task_json(task: TaskFigures, repeats: Repeats) -> TaskJson:
     return shaped(
         TaskJson,
-        one,
-        timeSavedMs=one.saved_ms,
+        task,
+        timeSavedMs=task.saved_ms,
         hashes=repeats.hashes,
         repeated=repeats.repeated,
         repeatedMs=repeats.repeated_ms,

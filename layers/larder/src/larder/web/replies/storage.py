@@ -78,7 +78,7 @@ def _breakdown_json(breakdown: Breakdown) -> BreakdownJson:
         ],
         "writers": [_writer_part_json(part) for part in breakdown.writers],
         "ci": [_ci_part_json(part) for part in breakdown.vendors],
-        "largest": [_large_json(one) for one in breakdown.largest],
+        "largest": [_large_json(artifact) for artifact in breakdown.largest],
     }
 
 
@@ -98,12 +98,12 @@ def _ci_part_json(part: Part) -> CiPartJson:
     return {"ci": part.name, **_stored_json(part.stored)}
 
 
-def _large_json(one: Seen) -> LargeArtifactJson:
+def _large_json(artifact: Seen) -> LargeArtifactJson:
     return {
-        "hash": one.hash,
-        "scope": one.scope or SHARED_SCOPE,
-        "size": one.size_bytes,
-        "ci": one.ci,
-        "writer": None if one.writer is None else writer_json(one.writer),
-        "createdAt": to_ms(one.created_at),
+        "hash": artifact.hash,
+        "scope": artifact.scope or SHARED_SCOPE,
+        "size": artifact.size_bytes,
+        "ci": artifact.ci,
+        "writer": None if artifact.writer is None else writer_json(artifact.writer),
+        "createdAt": to_ms(artifact.created_at),
     }

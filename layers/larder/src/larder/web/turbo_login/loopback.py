@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from larder.web.base_url import base_url
 from larder.web.errors import NotLoopback
 from larder.web.powertools.resolver import Request
+from larder.web.request_context import base_url
 
 MAX_STATE_LENGTH = 512
 """turbo reads 8 kB of the request with its token, and percent-encoding can turn one character into twelve."""

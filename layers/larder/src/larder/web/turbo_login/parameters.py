@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from larder.web.declared import text
 from larder.web.errors import InvalidQuery
+from larder.web.guards import check_rate
 from larder.web.powertools.resolver import Request
 from larder.web.turbo_login.loopback import ADDRESS, Loopback, parse_loopback
 
@@ -16,6 +17,8 @@ REDIRECT_URI = text(
 )
 TEAM = text("team", "The team that the login is for.", {"type": "string", "minLength": 1})
 USER_AGENT = text("user-agent", "The default name of the key is derived from it.", place="header")
+TOKEN = text("token", "The code from the end of the login.")
+TOKEN_NAME = text("tokenName", "The name of the client.")
 TEAM_ID = text("teamId", "The id or slug of the team that the login is for.")
 SLUG = text("slug", "Another name for `teamId`.")
 NEXT = text("next", _WAITS_AT)
@@ -51,3 +54,17 @@ def sso_page(request: Request) -> str:
     if (state := STATE(request)) is not None:
         parameters["state"] = state
     return f"{LOGIN_PAGE}?{urlencode(parameters)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The code that turbo exchanges for a key, and the name that turbo gives to the key."""
+
+    code: str
+    client_name: str
+
+
+def sent_code(request: Request) -> Code:
+    """`?token=&tokenName=`. Raises TooManyRequests."""
+    check_rate(request, request.route)
+    return Code(TOKEN(request) or "", TOKEN_NAME(request) or "")
