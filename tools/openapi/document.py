@@ -197,14 +197,10 @@ class _Operation:
             return self._named(self.module.__name__.rpartition(".")[2])
         pattern = _unnamed(self.route.path)
         app = self.module.app
-        for static_route in app._static_routes + app._dynamic_routes:
-            methods = (
-                [static_route.method]
-                if isinstance(static_route.method, str)
-                else static_route.method
-            )
-            if self.route.method in methods and _unnamed(static_route.path) == pattern:
-                function: Callable[..., Any] = static_route.func
+        for route in app._static_routes + app._dynamic_routes:
+            methods = [route.method] if isinstance(route.method, str) else route.method
+            if self.route.method in methods and _unnamed(route.path) == pattern:
+                function: Callable[..., Any] = route.func
                 return function
         raise Undocumented("no function of the module handles this route")
 

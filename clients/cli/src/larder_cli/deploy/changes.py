@@ -49,18 +49,18 @@ class ResourceChange:
 def read_changes(changes: Iterable[Mapping[str, Any]]) -> list[ResourceChange]:
     """The changes of CloudFormation's `DescribeChangeSet`."""
     read = []
-    for one in (change["ResourceChange"] for change in changes):
+    for change in (listed["ResourceChange"] for listed in changes):
         names = {
             detail["Target"]["Name"]
-            for detail in one.get("Details", [])
+            for detail in change.get("Details", [])
             if detail.get("Target", {}).get("Name")
         }
         read.append(
             ResourceChange(
-                one["Action"],
-                one["LogicalResourceId"],
-                one["ResourceType"],
-                replaced=one.get("Replacement") == "True",
+                change["Action"],
+                change["LogicalResourceId"],
+                change["ResourceType"],
+                replaced=change.get("Replacement") == "True",
                 properties=tuple(sorted(names)),
             )
         )

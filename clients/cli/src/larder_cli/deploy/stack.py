@@ -151,12 +151,12 @@ def _stopped_rollback(cloudformation: Any, name: str) -> dict[str, str]:
     """Which resources the last rollback could not restore and why, by logical id."""
     failed: dict[str, str] = {}
     pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=name)
-    for one in (event for page in pages for event in page["StackEvents"]):
-        if one["LogicalResourceId"] == name:
-            if one["ResourceStatus"] == "UPDATE_ROLLBACK_IN_PROGRESS":
+    for event in (event for page in pages for event in page["StackEvents"]):
+        if event["LogicalResourceId"] == name:
+            if event["ResourceStatus"] == "UPDATE_ROLLBACK_IN_PROGRESS":
                 break
-        elif one["ResourceStatus"].endswith("_FAILED"):
-            failed.setdefault(one["LogicalResourceId"], one.get("ResourceStatusReason", ""))
+        elif event["ResourceStatus"].endswith("_FAILED"):
+            failed.setdefault(event["LogicalResourceId"], event.get("ResourceStatusReason", ""))
     return failed
 
 
@@ -190,9 +190,9 @@ def set_protection(cloudformation: Any, name: str, *, on: bool) -> None:
 def resources(cloudformation: Any, name: str) -> Iterator[Mapping[str, Any]]:
     """The resources that exist, as ListStackResources describes them."""
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
-    for one in (summary for page in pages for summary in page["StackResourceSummaries"]):
-        if one.get("PhysicalResourceId") and one["ResourceStatus"] != "DELETE_COMPLETE":
-            yield one
+    for summary in (summary for page in pages for summary in page["StackResourceSummaries"]):
+        if summary.get("PhysicalResourceId") and summary["ResourceStatus"] != "DELETE_COMPLETE":
+            yield summary
 
 
 def _physical_ids(cloudformation: Any, name: str, kind: str) -> Iterator[str]:

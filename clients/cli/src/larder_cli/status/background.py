@@ -27,7 +27,7 @@ def queues(deployed: Deployed) -> Iterator[Row]:
     is_empty = True
     for name, url in sorted(urls.items()):
         attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=list(_MESSAGES))
-        messages = sum(int(attributes["Attributes"][message]) for message in _MESSAGES)
+        messages = sum(int(attributes["Attributes"][name]) for name in _MESSAGES)
         if messages:
             is_empty = False
             yield Row(

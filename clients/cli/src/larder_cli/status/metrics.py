@@ -42,9 +42,7 @@ def read(deployed: Deployed, metrics: Iterable[Metric], *, hours: int) -> dict[M
                 EndTime=deployed.now + timedelta(minutes=1),
             )
         )
-        for result in (
-            metric_data_result for page in pages for metric_data_result in page["MetricDataResults"]
-        ):
+        for result in (result for page in pages for result in page["MetricDataResults"]):
             metric = batch[int(result["Id"].removeprefix("m"))]
             for value in result["Values"]:
                 known = found[metric]

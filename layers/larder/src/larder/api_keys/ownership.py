@@ -85,9 +85,7 @@ def _check_adoptable(key: ApiKey, now: datetime) -> "tuple[str, list[Write]]":
         raise InvalidValue("key", "has ended")
     check_team_permissions(key.permissions)
     held = actions_of(found.member.role)
-    if more := [
-        artifact for artifact in key.permissions.get("artifacts", ()) if artifact not in held
-    ]:
+    if more := [action for action in key.permissions.get("artifacts", ()) if action not in held]:
         raise InvalidValue("key", f"has artifacts: {', '.join(more)}, which its user does not have")
     return key.team_id, [
         *members.still_have_roles(key.team_id, found.member),

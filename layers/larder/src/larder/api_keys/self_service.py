@@ -415,11 +415,11 @@ def raised(before: ApiKey | None, after: ApiKey) -> bool:
 
 
 def _lasting(key: ApiKey) -> set[tuple[str, str]]:
-    artifacts = set(key.permissions.get("artifacts", ())) - {*CACHE_ACTIONS}
-    rules = key.permissions.get(TRUST, ())
+    on_artifacts = set(key.permissions.get("artifacts", ())) - {*CACHE_ACTIONS}
+    on_rules = key.permissions.get(TRUST, ())
     return {
-        *(("artifacts", artifact) for artifact in artifacts),
-        *((TRUST, rule) for rule in rules),
+        *(("artifacts", action) for action in on_artifacts),
+        *((TRUST, action) for action in on_rules),
     }
 
 
