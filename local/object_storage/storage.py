@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -77,7 +78,8 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
         super().__init__(folder, chunk_size=chunk_size)
         self._chunk_bytes = chunk_size
         self._folder: Path = self.data_dir
-        self._publishing = threading.Lock()
+        # Reentrant, because a publication also notes its version.
+        self._publishing = threading.RLock()
         self._versions: dict[tuple[str, str], list[Version]] = {}
         # Uploads that were interrupted by a kill.
         shutil.rmtree(self._folder / _UNFINISHED, ignore_errors=True)
@@ -130,10 +132,12 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
         """Delete a version by its stored name."""
         super().delete_object(bucket, key)
         if version := parse_stored_name(key):
-            known = self._versions.get((bucket, version.key), [])
-            self._versions[bucket, version.key] = [one for one in known if one != version]
-            if not self._versions[bucket, version.key]:
-                del self._versions[bucket, version.key]
+            with self._publishing:
+                known = self._versions.get((bucket, version.key), [])
+                if left := [other for other in known if other != version]:
+                    self._versions[bucket, version.key] = left
+                else:
+                    self._versions.pop((bucket, version.key), None)
 
     def list_objects(self, bucket: str, **options: Any) -> ListResult:
         """The current versions. A page may have fewer than `max_keys`."""
@@ -235,9 +239,11 @@ class Storage(FilesystemStorage):  # type: ignore[misc]  # nanio has no types
 
     def _note(self, bucket: str, version: Version | None) -> None:
         """Add a version to those of its key. None is an object without one, as nanio stores a multipart upload."""
-        if version is not None:
+        if version is None:
+            return
+        with self._publishing:
             known = self._versions.get((bucket, version.key), [])
-            newest_first = sorted([*known, version], key=lambda one: one.stored_name)
+            newest_first = sorted([*known, version], key=attrgetter("stored_name"))
             self._versions[bucket, version.key] = newest_first
 
     def _rename(self, bucket: str, key: str, version: Version) -> None:

@@ -4,8 +4,10 @@ import base64
 import hashlib
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -344,6 +346,20 @@ def test_writers_and_deleters_of_neighbouring_keys_do_not_disturb_each_other(
     for thread in threads:
         thread.join()
     assert errors == []
+
+
+def test_versions_of_one_key_that_are_stored_at_once_are_all_known(tmp_path: Path) -> None:
+    storage = Storage(tmp_path, chunk_size=1_000)
+    storage.create_bucket(BUCKET)
+    # Threads take turns so often that one would overwrite what another one notes.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(16) as pool:
+            made = list(pool.map(lambda _: storage.add_delete_marker(BUCKET, "key"), range(256)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert storage.versions(BUCKET, "key") == sorted(made, key=lambda marker: marker.stored_name)
 
 
 def test_a_reader_keeps_the_object_that_it_began_to_read(s3: Any) -> None:
