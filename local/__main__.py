@@ -49,7 +49,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _add_data(parser)
     parser.add_argument(
         "--workers",
-        type=_positive,
+        type=positive,
         default=os.environ.get("FUNCTION_WORKERS") or str(default_size()),
         help="processes that run the functions (FUNCTION_WORKERS, 2 for each core and at least 4)",
     )
@@ -78,7 +78,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--expiry-seconds",
-        type=_positive,
+        type=positive,
         default=os.environ.get("EXPIRY_SECONDS") or "60",
         help="seconds between deletions of expired items (EXPIRY_SECONDS, 60)",
     )
@@ -92,7 +92,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--concurrency",
-        type=_positive,
+        type=positive,
         default=os.environ.get("CONCURRENCY") or None,
         help="refuse requests as Lambda does (503) when this many functions run; new AWS accounts have 10"
         " (CONCURRENCY, no limit)",
@@ -182,7 +182,8 @@ def _limits(throttle: tuple[int, int] | None, concurrency: int | None) -> Limits
     return Limits(rate=rate, burst=burst, concurrency=concurrency)
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """An argument that is a whole number of at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")

@@ -130,6 +130,12 @@ def statements() -> list[dict[str, Any]]:
     ]
 
 
+def actions_of(pattern: str) -> list[str]:
+    service = pattern.partition(":")[0]
+    names = (f"{service}:{name}" for name in iam()[service]["privileges"])
+    return [action for action in names if fnmatchcase(action, pattern)]
+
+
 def is_allowed(action: str, statement: dict[str, Any]) -> bool:
     """Whether a statement has the action with a resource that IAM compares it with."""
     if not any(fnmatchcase(action.lower(), pattern.lower()) for pattern in statement["Action"]):
@@ -172,12 +178,7 @@ def test_every_action_of_a_statement_is_one_that_iam_compares_with_its_resources
         (statement["Sid"], pattern)
         for pattern, statement in patterns()
         if pattern not in NOT_IN_THE_LIST
-        and not any(
-            is_allowed(f"{service}:{name}", statement)
-            for service in [pattern.partition(":")[0]]
-            for name in iam()[service]["privileges"]
-            if fnmatchcase(f"{service}:{name}", pattern)
-        )
+        and not any(is_allowed(action, statement) for action in actions_of(pattern))
     } == set()
 
 

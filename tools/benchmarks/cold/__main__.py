@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from local.__main__ import positive
 from tools.benchmarks.cold.bench import bench_cold
 
 
@@ -13,23 +14,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.benchmarks.cold", description=__doc__)
     add = parser.add_argument
     add("functions", nargs="*", help="such as put_artifact; all functions by default")
-    add("--rounds", type=_positive, default=7, help="environments per function (7)")
+    add("--rounds", type=positive, default=7, help="environments per function (7)")
     add(
         "--warm-calls",
-        type=_positive,
+        type=positive,
         default=20,
         help="calls per environment after the first (20)",
     )
     add("--json", action="store_true", help="print JSON instead of the table")
     add("--write", type=Path, metavar="FILE", help="write the page with the table")
     return bench_cold(parser.parse_args())
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
 
 
 if __name__ == "__main__":
