@@ -92,9 +92,7 @@ def turbo_project(root: Path, tools: Path) -> Project:
         lambda: monorepo.wipe_outputs_and_local_cache(root),
         {
             "PATH": f"{root.with_name('bin')}{os.pathsep}{os.environ['PATH']}",
-            "DO_NOT_TRACK": "1",
-            "TURBO_TELEMETRY_DISABLED": "1",
-            "TURBO_NO_UPDATE_NOTIFIER": "1",
+            **turbo.QUIET,
         },
     )
     return Project(workspace, PACKAGES, change, in_the_shell)

@@ -106,9 +106,7 @@ def made(
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),
         "TMPDIR": str(temporary),
-        "DO_NOT_TRACK": "1",
-        "TURBO_TELEMETRY_DISABLED": "1",
-        "TURBO_NO_UPDATE_NOTIFIER": "1",
+        **turbo.QUIET,
         **variables,
     }
     program = native(turbo.NEWEST, tools)

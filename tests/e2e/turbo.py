@@ -21,6 +21,13 @@ SIGNATURE_KEY = "a signature key of the sample monorepo"
 # Versions whose `turbo run` starts a background process by default.
 DAEMON_VERSIONS = ("1.", "2.0.")
 
+QUIET = {
+    "DO_NOT_TRACK": "1",
+    "TURBO_TELEMETRY_DISABLED": "1",
+    "TURBO_NO_UPDATE_NOTIFIER": "1",
+}
+"""Variables with which turbo reports nothing about its use, and asks for no newer version."""
+
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 CACHED = re.compile(r"Cached:\s+(\d+) cached, (\d+) total")
 
@@ -150,9 +157,7 @@ class Client:
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
-            "DO_NOT_TRACK": "1",
-            "TURBO_TELEMETRY_DISABLED": "1",
-            "TURBO_NO_UPDATE_NOTIFIER": "1",
+            **QUIET,
             "TURBO_REMOTE_CACHE_SIGNATURE_KEY": self.signature_key,
             # Long, so that large artifacts do not become misses on a busy machine.
             "TURBO_REMOTE_CACHE_TIMEOUT": "240",

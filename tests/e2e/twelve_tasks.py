@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import turbo
+
 DEPENDENCIES = {"lib": [], "ui": ["lib"], "api": ["lib"], "web": ["ui"]}
 EXTERNAL = {"lib": {"lodash": "4.17.20"}, "api": {"express": "4.18.0"}}
 _GIT = ("git", "-c", "user.name=Sample", "-c", "user.email=sample@example.com")
@@ -57,9 +59,7 @@ class Monorepo:
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
-            "DO_NOT_TRACK": "1",
-            "TURBO_TELEMETRY_DISABLED": "1",
-            "TURBO_NO_UPDATE_NOTIFIER": "1",
+            **turbo.QUIET,
             **self.variables,
         }
 
