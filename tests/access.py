@@ -88,9 +88,7 @@ INDEPENDENT_ENDPOINTS = {
 def rows() -> dict[str, dict[str, str]]:
     """For each endpoint, the word under each title."""
     titles, *lines = (line.replace("|", " ").split() for line in TABLE.strip().splitlines())
-    return {
-        f"{method} {path}": dict(zip(titles, words, strict=True)) for method, path, *words in lines
-    }
+    return {f"{method} {path}": dict(zip(titles, words, strict=True)) for method, path, *words in lines}
 
 
 ROWS = rows()

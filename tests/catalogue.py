@@ -172,52 +172,30 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
                 "origin": n.trusted_origin,
             }
         ),
-        "POST /api/auth/change-email": by_session(
-            json={"newEmail": n.new_email, "callbackURL": "/changed"}
-        ),
+        "POST /api/auth/change-email": by_session(json={"newEmail": n.new_email, "callbackURL": "/changed"}),
         "POST /api/auth/confirm-email-change": public(json={"token": n.confirmation_token}),
         "POST /api/auth/change-password": by_session(
-            json={
-                "newPassword": new_password,
-                "currentPassword": n.password,
-                "revokeOtherSessions": True,
-            }
+            json={"newPassword": new_password, "currentPassword": n.password, "revokeOtherSessions": True}
         ),
         "GET /api/auth/ok": public(),
-        "POST /api/auth/request-password-reset": public(
-            json={"email": n.email, "redirectTo": "/reset"}
-        ),
-        "POST /api/auth/reset-password": public(
-            json={"newPassword": new_password, "token": n.reset_token}
-        ),
+        "POST /api/auth/request-password-reset": public(json={"email": n.email, "redirectTo": "/reset"}),
+        "POST /api/auth/reset-password": public(json={"newPassword": new_password, "token": n.reset_token}),
         "GET /api/auth/reset-password/{token}": public(query="callbackURL=%2Freset"),
         "POST /api/auth/revoke-session": by_session(json={"token": n.other_session}),
-        "POST /api/auth/send-verification-email": public(
-            json={"email": n.email, "callbackURL": "/verified"}
-        ),
-        "POST /api/auth/sign-in/social": public(
-            json={"provider": n.provider, "callbackURL": "/console"}
-        ),
-        "POST /api/auth/sign-in/sso": public(
-            json={"email": f"ada@{n.provider_domain}", "callbackURL": "/console"}
-        ),
+        "POST /api/auth/send-verification-email": public(json={"email": n.email, "callbackURL": "/verified"}),
+        "POST /api/auth/sign-in/social": public(json={"provider": n.provider, "callbackURL": "/console"}),
+        "POST /api/auth/sign-in/sso": public(json={"email": f"ada@{n.provider_domain}", "callbackURL": "/console"}),
         "GET /api/auth/sign-in/providers": public(),
         "GET /api/auth/callback/{id}": public(
             # The browser has no cookie of this sign-in. tests/sso has the requests that finish one.
             query="code=sample&state=5a3d91c2.LarderSampleSignInStateOfTheUser"
         ),
-        "POST /api/auth/link-social": by_session(
-            json={"provider": n.provider, "callbackURL": "/console/account"}
-        ),
+        "POST /api/auth/link-social": by_session(json={"provider": n.provider, "callbackURL": "/console/account"}),
         "POST /api/auth/unlink-account": by_session(json={"accountId": n.linked_account}),
         "POST /api/auth/sign-in/email": public(json={"email": n.email, "password": n.password}),
-        "POST /api/auth/sign-up/email": public(
-            json={"name": "Ada", "email": n.email, "password": n.password}
-        ),
+        "POST /api/auth/sign-up/email": public(json={"name": "Ada", "email": n.email, "password": n.password}),
         "POST /api/auth/update-user": by_session(json={"name": "Ada Lovelace"}),
-        "GET /api/auth/verify-email": public(
-            query=f"token={n.verification_token}&callbackURL=%2Fverified"
-        ),
+        "GET /api/auth/verify-email": public(query=f"token={n.verification_token}&callbackURL=%2Fverified"),
         "POST /api/auth/verify-password": by_session(json={"password": n.password}),
         "GET /v2/user": by_key(),
         "GET /v5/user/tokens/current": by_key(),
@@ -229,9 +207,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "POST /api/auth/api-key/delete": by_session(json={"keyId": n.key_id}),
         "GET /api/auth/api-key/get": by_session(query=f"id={n.key_id}"),
         "POST /api/auth/api-key/update": by_session(json={"keyId": n.key_id, "name": "deploy"}),
-        "POST /api/auth/api-key/verify": public(
-            json={"key": n.key, "permissions": {"artifacts": ["read"]}}
-        ),
+        "POST /api/auth/api-key/verify": public(json={"key": n.key, "permissions": {"artifacts": ["read"]}}),
         "POST /login/oauth/token": public(
             headers=FORM,
             body=urlencode(
@@ -243,9 +219,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
                 }
             ).encode(),
         ),
-        "POST /login/oauth/token/revoke": public(
-            headers=FORM, body=urlencode({"token": n.ci_token}).encode()
-        ),
+        "POST /login/oauth/token/revoke": public(headers=FORM, body=urlencode({"token": n.ci_token}).encode()),
         # functions/artifacts
         "PUT /v8/artifacts/{hash}": by_key(
             headers={
@@ -286,9 +260,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "GET /": public(),
         "GET /console": public(),
         "GET /console/{proxy+}": public(),
-        "GET /api/auth/sso": public(
-            query=f"teamId={n.team}&mode=login&next={callback}&state={state}"
-        ),
+        "GET /api/auth/sso": public(query=f"teamId={n.team}&mode=login&next={callback}&state={state}"),
         "GET /api/auth/turbo-login": by_session(query=f"redirect_uri={callback}"),
         "POST /api/auth/turbo-login": by_session(
             headers={"origin": n.origin, "sec-fetch-site": "same-origin"},
@@ -297,8 +269,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "GET /join": public(query="token=LarderSampleInvitation0000000000"),
         "GET /openapi.json": public(),
         "GET /registration/verify": public(
-            query=f"token={n.login_code}"
-            "&tokenName=Turbo+CLI+on+laptop+via+SAML%2FOIDC+Single+Sign-On"
+            query=f"token={n.login_code}&tokenName=Turbo+CLI+on+laptop+via+SAML%2FOIDC+Single+Sign-On"
         ),
         "GET /sign-in": public(query="next=%2Fconsole%2Faccount"),
         "GET /reset-password": public(query=f"token={n.reset_token}"),
@@ -309,12 +280,8 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "POST /v1/teams": by_session(json={"slug": n.new_slug, "name": "Web platform"}),
         "GET /v2/teams": by_key(query="limit=100"),
         "GET /v2/teams/{idOrSlug}": by_key(),
-        "PATCH /v2/teams/{idOrSlug}": by_session(
-            json={"name": "Acme, Inc.", "slug": n.renamed_slug}
-        ),
-        "POST /v1/teams/{idOrSlug}/rules": by_session(
-            json={"provider": "github", "repository": "acme/web"}
-        ),
+        "PATCH /v2/teams/{idOrSlug}": by_session(json={"name": "Acme, Inc.", "slug": n.renamed_slug}),
+        "POST /v1/teams/{idOrSlug}/rules": by_session(json={"provider": "github", "repository": "acme/web"}),
         "PATCH /v1/teams/{idOrSlug}/rules/{ruleId}": by_session(json={"lifetimeSeconds": 1800}),
         "POST /v1/teams/{idOrSlug}/rules/explain": by_session(
             json={"claims": {"iss": "https://gitlab.com", "project_id": "22"}}
@@ -326,9 +293,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "PATCH /v1/teams/{idOrSlug}/members/{uid}": by_session(json={"role": "ADMIN"}),
         "POST /v1/teams/join": by_session(json={"token": n.invitation_token}),
         "POST /v1/teams/invitation": public(json={"token": n.invitation_token}),
-        "POST /v1/teams/{idOrSlug}/members/teams/join": by_session(
-            json={"inviteCode": n.invitation_token}
-        ),
+        "POST /v1/teams/{idOrSlug}/members/teams/join": by_session(json={"inviteCode": n.invitation_token}),
         "GET /v1/audit": by_session(query="action=caching_set,key_deleted"),
         # functions/usage
         "GET /v1/storage": by_session(),
@@ -344,13 +309,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
                 "ancestors": ["77aa00b1c8b0f0e5b6f0a4f0a6b7c8d9e0f1a2b3"],
                 "dirty": False,
                 "tasks": [
-                    {
-                        "package": "web",
-                        "task": "build",
-                        "hash": n.hash,
-                        "cache": {"status": "MISS"},
-                        "bytes": 2_000_000,
-                    }
+                    {"package": "web", "task": "build", "hash": n.hash, "cache": {"status": "MISS"}, "bytes": 2_000_000}
                 ],
                 "inputs": {
                     "version": 1,
@@ -381,9 +340,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
                             "files": 0,
                             "definition": 0,
                             "external": "459c029558afe716",
-                            "env": {
-                                "API_URL": "ab8e18ef4ebebeddc0b3152ce9c9006e14fc05242e3fc9ce32246ea6a9543074"
-                            },
+                            "env": {"API_URL": "ab8e18ef4ebebeddc0b3152ce9c9006e14fc05242e3fc9ce32246ea6a9543074"},
                             "inferred": [],
                             "dependencies": [],
                             "script": "c3ab8ff13720",
@@ -404,11 +361,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
             json={
                 "id": "36BZkPZ2WvAw4rLnTqMzCx0Ed8s",
                 "turboVersion": "2.11.11",
-                "execution": {
-                    "startTime": n.run_started_ms,
-                    "endTime": n.run_started_ms + 42_000,
-                    "exitCode": 0,
-                },
+                "execution": {"startTime": n.run_started_ms, "endTime": n.run_started_ms + 42_000, "exitCode": 0},
                 "scm": {"branch": "main", "sha": "1f0bd0a4c8b0f0e5b6f0a4f0a6b7c8d9e0f1a2b3"},
                 "tasks": [
                     {
@@ -416,10 +369,7 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
                         "task": "build",
                         "hash": n.hash,
                         "cache": {"status": "HIT", "source": "REMOTE", "timeSaved": 41000},
-                        "execution": {
-                            "startTime": n.run_started_ms + 500,
-                            "endTime": n.run_started_ms + 1_000,
-                        },
+                        "execution": {"startTime": n.run_started_ms + 500, "endTime": n.run_started_ms + 1_000},
                     }
                 ],
             },

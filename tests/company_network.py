@@ -34,9 +34,7 @@ class Network:
     ports: dict[str, int] = field(default_factory=dict)
     writers: list[asyncio.StreamWriter] = field(default_factory=list, repr=False)
 
-    async def forward(
-        self, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def forward(self, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer as a proxy."""
         self.writers.append(writer)
         with suppress(OSError, asyncio.IncompleteReadError):
@@ -53,9 +51,7 @@ class Network:
                 await self.join(self.ports[target], b"", reader, writer)
             writer.close()
 
-    async def join(
-        self, port: int, own: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def join(self, port: int, own: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass bytes on. `own` replaces the host, as a local cloud answers only to names of this computer."""
         with suppress(OSError):
             inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)

@@ -81,9 +81,7 @@ def quick_boto3() -> Iterator[None]:
 def quick_httpx() -> Iterator[None]:
     """httpx reads the certificates of all authorities once. It would for every request, also without TLS: 26 ms."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(
-            "httpx._transports.default.create_ssl_context", cache(httpx.create_ssl_context)
-        )
+        patched.setattr("httpx._transports.default.create_ssl_context", cache(httpx.create_ssl_context))
         yield
 
 
@@ -109,9 +107,7 @@ def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal | 
 
 
 @pytest.fixture
-def environment(
-    monkeypatch: pytest.MonkeyPatch, dynamodb_local: str | None
-) -> Iterator[pytest.MonkeyPatch]:
+def environment(monkeypatch: pytest.MonkeyPatch, dynamodb_local: str | None) -> Iterator[pytest.MonkeyPatch]:
     """The environment variables of a function. A variable that a test sets takes effect at its next use."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
@@ -183,9 +179,7 @@ def _first_stores() -> tuple[Stores, str]:
     """The stores that every test starts with, and the ARN of their signing secret."""
     _make_tables()
     bucket = template().environment[environment_name("artifacts_bucket")]
-    aws.s3().create_bucket(
-        Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
-    )
+    aws.s3().create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
     aws.s3().put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     secret = aws.secrets_manager().create_secret(
         Name="larder-signing-secret",
@@ -203,10 +197,7 @@ def _make_tables() -> None:
 
 @pytest.fixture
 def aws_in_memory(
-    environment: pytest.MonkeyPatch,
-    option: "SetOption",
-    dynamodb_local: str | None,
-    rehearsed: Rehearsal | None,
+    environment: pytest.MonkeyPatch, option: "SetOption", dynamodb_local: str | None, rehearsed: Rehearsal | None
 ) -> Iterator[None]:
     """Empty tables, an empty bucket, and a signing secret in Secrets Manager."""
     if rehearsed:
@@ -226,9 +217,7 @@ def aws_in_memory(
 
 
 @pytest.fixture
-def begin_with(
-    aws_in_memory: None, dynamodb_local: str | None, rehearsed: Rehearsal | None
-) -> "BeginWith":
+def begin_with(aws_in_memory: None, dynamodb_local: str | None, rehearsed: Rehearsal | None) -> "BeginWith":
     """Fill the stores with the data that a function creates: `begin_with(make)`."""
     return BeginWith(in_moto=not (dynamodb_local or rehearsed))
 

@@ -9,9 +9,7 @@ from local.cloudformation import read_template, resolve
 
 ACCOUNT = "123456789012"
 REGION = "eu-central-1"
-TEMPLATE = read_template(
-    Path(__file__).resolve().parents[1] / "deploy" / "deployer" / "template.yaml"
-)
+TEMPLATE = read_template(Path(__file__).resolve().parents[1] / "deploy" / "deployer" / "template.yaml")
 EXISTING_BUCKET = "ExistingBucketPolicy"
 POLICIES = ("StackPolicy", "FunctionsPolicy", "DataPolicy", "ApiPolicy", EXISTING_BUCKET)
 PLAN = ("PlanPolicy", EXISTING_BUCKET)
@@ -30,10 +28,7 @@ class Deployer:
     """The template with these parameters, and defaults for the others."""
 
     def __init__(
-        self,
-        parameters: Mapping[str, str] | None = None,
-        policies: Sequence[str] = POLICIES,
-        **pseudo: str,
+        self, parameters: Mapping[str, str] | None = None, policies: Sequence[str] = POLICIES, **pseudo: str
     ) -> None:
         """`pseudo` replaces pseudo parameters by their last part: `Region="us-east-1"`."""
         given, self._policies = parameters or {}, policies
@@ -46,9 +41,7 @@ class Deployer:
         }
 
     def document(self, policy: str) -> Document:
-        resolved: Document = self._resolved(
-            TEMPLATE["Resources"][policy]["Properties"]["PolicyDocument"]
-        )
+        resolved: Document = self._resolved(TEMPLATE["Resources"][policy]["Properties"]["PolicyDocument"])
         return resolved
 
     def trust(self, role: str = "GitHubRole") -> Document:

@@ -126,9 +126,7 @@ class Account:
         (self.folder / "samconfig.toml").write_text(SETTINGS % inline)
         (self.folder / "larder.toml").write_text(as_toml("prod", {"stack": "larder-prod"}, options))
 
-    def deploy(
-        self, *arguments: str, environ: Mapping[str, str] | None = None, answers: str | None = None
-    ) -> Done:
+    def deploy(self, *arguments: str, environ: Mapping[str, str] | None = None, answers: str | None = None) -> Done:
         """Deploy with the keys of the account and nothing else in the environment, or with these variables."""
         if self.way == "make":
             unattended = [] if answers is not None else ["--no-confirm-changeset"]
@@ -139,11 +137,7 @@ class Account:
         return self.larder("install", *unattended, *arguments, environ=environ, answers=answers)
 
     def larder(
-        self,
-        command: str,
-        *arguments: str,
-        environ: Mapping[str, str] | None = None,
-        answers: str | None = None,
+        self, command: str, *arguments: str, environ: Mapping[str, str] | None = None, answers: str | None = None
     ) -> Done:
         """Run `larder install`, `plan` or `upgrade` with larder.toml and the release."""
         program = Path(sys.executable).with_name("larder")
@@ -151,11 +145,7 @@ class Account:
         return self.run([program, command, *given, *arguments], environ=environ, answers=answers)
 
     def run(
-        self,
-        command: Sequence[str | Path],
-        *,
-        environ: Mapping[str, str] | None = None,
-        answers: str | None = None,
+        self, command: Sequence[str | Path], *, environ: Mapping[str, str] | None = None, answers: str | None = None
     ) -> Done:
         done = subprocess.run(
             command,
@@ -211,9 +201,7 @@ class Account:
 
 
 @contextmanager
-def empty_account(
-    folder: Path, *, functions_at_once: int = 1000, way: Way = "larder"
-) -> Iterator[Account]:
+def empty_account(folder: Path, *, functions_at_once: int = 1000, way: Way = "larder") -> Iterator[Account]:
     """An account whose prod environment protects its data."""
     failing = folder / "fail-at"
     limits = {"LAMBDA_ACCOUNT_CONCURRENCY": str(functions_at_once)}

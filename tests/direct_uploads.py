@@ -36,11 +36,7 @@ def upload(send: Sender, hash: str, body: bytes) -> str:
 
 
 def announce(
-    key: str,
-    context: Context | None = None,
-    *,
-    version: str | None = None,
-    reason: str = "PutObject",
+    key: str, context: Context | None = None, *, version: str | None = None, reason: str = "PutObject"
 ) -> None:
     """Deliver S3's event of a finished object: of this version, or of the current one."""
     if version is None:
@@ -78,8 +74,7 @@ def versions() -> list[StoredVersion]:
     listing = aws.s3().list_object_versions(Bucket=settings().artifacts_bucket)
     assert listing.get("DeleteMarkers", []) == []
     return [
-        StoredVersion(version["Key"], version["VersionId"], version["Size"])
-        for version in listing.get("Versions", [])
+        StoredVersion(version["Key"], version["VersionId"], version["Size"]) for version in listing.get("Versions", [])
     ]
 
 

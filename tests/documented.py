@@ -55,9 +55,7 @@ def _wrong_json(route_key: str, status: int, body: bytes) -> str | None:
     if error is None:
         return None
     place = "/".join(map(str, error.instance_path))
-    return (
-        f"{route_key} returns {status} with a body that breaks its schema: {place}: {error.message}"
-    )
+    return f"{route_key} returns {status} with a body that breaks its schema: {place}: {error.message}"
 
 
 @cache
@@ -71,9 +69,7 @@ def document() -> dict[str, Any]:
 def _headers() -> frozenset[str]:
     """The headers that the document has, by lower-case names. Those of CORS are not in it."""
     operations = [one for path in document()["paths"].values() for one in path.values()]
-    responses = [
-        response for operation in operations for response in operation["responses"].values()
-    ]
+    responses = [response for operation in operations for response in operation["responses"].values()]
     return frozenset(name.lower() for response in responses for name in response.get("headers", {}))
 
 
@@ -96,6 +92,5 @@ def _validator(route_key: str, status: int) -> jsonschema_rs.Draft202012Validato
     assert response is not None
     schema = response["content"]["application/json"]["schema"]
     return jsonschema_rs.Draft202012Validator(
-        {**schema, "components": {"schemas": document()["components"]["schemas"]}},
-        validate_formats=True,
+        {**schema, "components": {"schemas": document()["components"]["schemas"]}}, validate_formats=True
     )

@@ -25,9 +25,7 @@ from tests.requests import Sender
 from tests.sso.providers import add_acme, link
 
 
-def create_everything(
-    ada: User, acme: Team, *, password: str, mark: str = "x", issuer: str = GITHUB
-) -> Names:
+def create_everything(ada: User, acme: Team, *, password: str, mark: str = "x", issuer: str = GITHUB) -> Names:
     """Create it for a user with a proven address and this password, and for their team.
 
     `mark` is in the names and addresses that have to be unique. `issuer` issues the id token.
@@ -64,9 +62,7 @@ def create_everything(
         renamed_slug=f"renamed-{mark}",
         reset_token=issue_reset_token(ada, now=now),
         verification_token=issue_verification_token(ada, now=now),
-        confirmation_token=issue_confirmation_token(
-            ada, new_email=new_email, callback_url="", now=now
-        ),
+        confirmation_token=issue_confirmation_token(ada, new_email=new_email, callback_url="", now=now),
         invitation_token=invitations.issue_token(invitation),
         rule=rule.id,
         run="stored",

@@ -61,9 +61,7 @@ def answering(
 
 
 @contextmanager
-def refusing(
-    service: str, operation: str, status: int, body: dict[str, Any]
-) -> Iterator[list[str]]:
+def refusing(service: str, operation: str, status: int, body: dict[str, Any]) -> Iterator[list[str]]:
     """Like `answering`, but below botocore's retries, so that they happen. Yields the attempts."""
     tries: list[str] = []
 

@@ -53,9 +53,7 @@ class Issuer:
         repository.add(self.url, None)
         repository.store_keys(self.url, self.jwks, now=clock.now(), until=clock.now())
 
-    def mint(
-        self, claims: Mapping[str, Any], *, header: Mapping[str, Any] | None = None, kid: str = ""
-    ) -> str:
+    def mint(self, claims: Mapping[str, Any], *, header: Mapping[str, Any] | None = None, kid: str = "") -> str:
         """A token with these claims, signed with the key `kid`. None as a claim leaves it out."""
         kid = kid or next(iter(self.keys))
         now = int(time.time())
@@ -65,9 +63,7 @@ class Issuer:
         key = self.keys[kid]
         algorithm = "RS256" if isinstance(key, rsa.RSAPrivateKey) else "ES256"
         # Not jwt.encode, which refuses some of the claims that the tests send.
-        return api_jws.encode(
-            json.dumps(present).encode(), key, algorithm, headers={"kid": kid, **(header or {})}
-        )
+        return api_jws.encode(json.dumps(present).encode(), key, algorithm, headers={"kid": kid, **(header or {})})
 
 
 def public(kid: str, key: Any) -> dict[str, Any]:
@@ -127,10 +123,7 @@ class Server:
     def issuer(self) -> Issuer:
         """An issuer whose keys this server publishes."""
         made = Issuer(self.url)
-        self.documents["/.well-known/openid-configuration"] = {
-            "issuer": self.url,
-            "jwks_uri": f"{self.url}/jwks",
-        }
+        self.documents["/.well-known/openid-configuration"] = {"issuer": self.url, "jwks_uri": f"{self.url}/jwks"}
         self.documents["/jwks"] = {"keys": made.jwks}
         return made
 

@@ -46,9 +46,7 @@ class Mailbox:
 
     def messages(self) -> list[Message]:
         """Every message of the outbox, newest first."""
-        return [
-            stored.message for stored in service.read_outbox(limit=100, now=clock.now()).messages
-        ]
+        return [stored.message for stored in service.read_outbox(limit=100, now=clock.now()).messages]
 
     def link(self) -> str:
         """Deliver, and return the path and query of the link in the newest message."""

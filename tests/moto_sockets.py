@@ -74,10 +74,7 @@ def answering_wire(answer_tables: Answer) -> Iterator[None]:
     def leave_plain(context: ssl.SSLContext, plain: Any, *args: Any, **kwargs: Any) -> Any:
         return plain if isinstance(plain, _Connection) else wrap(context, plain, *args, **kwargs)
 
-    with (
-        patch("socket.create_connection", connect_to_moto),
-        patch.object(ssl.SSLContext, "wrap_socket", leave_plain),
-    ):
+    with patch("socket.create_connection", connect_to_moto), patch.object(ssl.SSLContext, "wrap_socket", leave_plain):
         yield
 
 
@@ -139,9 +136,7 @@ class _Connection:
         begin = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         self._reply = BytesIO(f"HTTP/1.1 {status} .\r\n{begin}\r\n".encode() + content)
 
-    def _answered(
-        self, method: str, target: str, headers: Any, body: bytes
-    ) -> tuple[int, dict[str, str], bytes]:
+    def _answered(self, method: str, target: str, headers: Any, body: bytes) -> tuple[int, dict[str, str], bytes]:
         if self._answer_tables is not None:
             return self._answer_tables(headers, body)
         url = f"https://{self._host}{target}"

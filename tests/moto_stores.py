@@ -22,11 +22,7 @@ from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.model_instances import model_data, reset_model_data
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
 from moto.core.responses import ActionContext, ActionResult
-from moto.core.serialize import (
-    AttributePicker,
-    AttributePickerContext,
-    XFormedAttributePicker,
-)
+from moto.core.serialize import AttributePicker, AttributePickerContext, XFormedAttributePicker
 from moto.core.utils import method_names_from_class
 from moto.dynamodb.comparisons import ConditionExpressionParser
 from moto.dynamodb.models import DynamoDBBackend, dynamodb_backends
@@ -41,17 +37,7 @@ from moto.secretsmanager.models import secretsmanager_backends
 
 from tests.moto_sockets import answering_wire
 
-_SERVICES = {
-    "cloudformation",
-    "cloudwatch",
-    "dynamodb",
-    "logs",
-    "s3",
-    "secretsmanager",
-    "ses",
-    "sesv2",
-    "sts",
-}
+_SERVICES = {"cloudformation", "cloudwatch", "dynamodb", "logs", "s3", "secretsmanager", "ses", "sesv2", "sts"}
 _SIMPLE = {"S", "N", "B", "BOOL"}
 """The types of attributes that have no parts."""
 
@@ -249,9 +235,7 @@ def _copy_tree(node: Node, memo: dict[int, Any]) -> Node:
     """A copy of a parsed update, which moto makes before it fills in values. Only its nodes change."""
     copied = copy(node)
     if node.children is not None:
-        copied.children = [
-            _copy_tree(child, memo) if _is_node[type(child)] else child for child in node.children
-        ]
+        copied.children = [_copy_tree(child, memo) if _is_node[type(child)] else child for child in node.children]
         for child in copied.children:
             if _is_node[type(child)]:
                 child.parent = copied
@@ -262,9 +246,7 @@ def _traverse(traverser: DepthFirstTraverser, node: Node) -> Node:
     """Process the nodes of a tree from the bottom up. moto asks the traverser at each node which ones to process."""
     prepare = type(traverser).pre_processing_of_child
     prepares = prepare is not DepthFirstTraverser.pre_processing_of_child
-    is_processed = _of_traversers.setdefault(
-        type(traverser), _Kinds(*traverser.nodes_to_be_processed())
-    )
+    is_processed = _of_traversers.setdefault(type(traverser), _Kinds(*traverser.nodes_to_be_processed()))
 
     def visit(node: Any, position: int) -> Any:
         parent = node.parent

@@ -59,6 +59,4 @@ def variable(option: str) -> str:
 @cache
 def _variables() -> dict[str, frozenset[bytes]]:
     functions = load_template(environ={}).functions
-    return {
-        function.handler: frozenset(map(os.fsencode, function.variables)) for function in functions
-    }
+    return {function.handler: frozenset(map(os.fsencode, function.variables)) for function in functions}

@@ -34,9 +34,7 @@ def stored_of(owner: str) -> dict[str, list[str]]:
 
 def assert_nothing_is_in_index_or_bucket(owner: str) -> None:
     assert [key for one, key in index_keys() if one == owner] == []
-    listed = aws.s3().list_objects_v2(
-        Bucket=settings().artifacts_bucket, Prefix=f"artifacts/{owner}/"
-    )
+    listed = aws.s3().list_objects_v2(Bucket=settings().artifacts_bucket, Prefix=f"artifacts/{owner}/")
     assert listed["KeyCount"] == 0
 
 

@@ -67,9 +67,7 @@ class Page(HTMLParser):
 
     @property
     def policy(self) -> dict[str, list[str]]:
-        directives = (
-            one.split() for one in self.reply.headers["content-security-policy"].split(";")
-        )
+        directives = (one.split() for one in self.reply.headers["content-security-policy"].split(";"))
         return {name: values for name, *values in directives}
 
 

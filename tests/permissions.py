@@ -21,13 +21,9 @@ RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
 Grant = tuple[str, str]
 """An action and its resource as in the template: `("dynamodb:GetItem", "TeamsTable.Arn")`."""
 
-_OBJECTS = {
-    f"{folder}/": f"${{ArtifactsBucket.Arn}}/{folder}/*" for folder in ("artifacts", "inputs")
-}
+_OBJECTS = {f"{folder}/": f"${{ArtifactsBucket.Arn}}/{folder}/*" for folder in ("artifacts", "inputs")}
 _SES = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}"
-_FUNCTIONS = {
-    function.name: function.logical_id for function in load_template(environ={}).functions
-}
+_FUNCTIONS = {function.name: function.logical_id for function in load_template(environ={}).functions}
 _TABLES = {
     resource_name(logical_id): logical_id
     for logical_id, resource in RESOURCES.items()
@@ -35,9 +31,7 @@ _TABLES = {
 }
 
 
-def policies(
-    logical_id: str, *, keys_act_as_sessions: bool = True
-) -> dict[str, list[dict[str, Any]]]:
+def policies(logical_id: str, *, keys_act_as_sessions: bool = True) -> dict[str, list[dict[str, Any]]]:
     """The policy statements of a function: its own under its name, and each shared policy under the policy's name.
 
     `keys_act_as_sessions` is the template's condition of that name, the only one for statements.
@@ -145,18 +139,14 @@ def _grants_of(operation: str, arguments: dict[str, Any]) -> set[Grant]:
     if operation in ("PutObject", "DeleteObject"):
         return {(f"s3:{operation}{_versioned(arguments)}", _objects(arguments))}
     if operation == "BatchGetItem":
-        return {
-            ("dynamodb:BatchGetItem", f"{_TABLES[name]}.Arn") for name in arguments["RequestItems"]
-        }
+        return {("dynamodb:BatchGetItem", f"{_TABLES[name]}.Arn") for name in arguments["RequestItems"]}
     if "IndexName" in arguments:
         logical_id = _TABLES[arguments["TableName"]]
         return {(f"dynamodb:{operation}", f"${{{logical_id}.Arn}}/index/{arguments['IndexName']}")}
     return {(f"dynamodb:{operation}", _table(arguments))}
 
 
-def allows(
-    logical_id: str, grant: Grant, context: Context, *, keys_act_as_sessions: bool = True
-) -> bool:
+def allows(logical_id: str, grant: Grant, context: Context, *, keys_act_as_sessions: bool = True) -> bool:
     """Whether a statement of the function grants this to a call with this context."""
     conditions = _conditions(logical_id, keys_act_as_sessions).get(grant, [])
     return any(_is_met(condition, context) for condition in conditions)
@@ -206,9 +196,7 @@ def _value(value: Any) -> str:
 def function_of(handler: str) -> str:
     """The logical id of the function that has this handler."""
     return next(
-        name
-        for name, resource in RESOURCES.items()
-        if resource.get("Properties", {}).get("Handler") == handler
+        name for name, resource in RESOURCES.items() if resource.get("Properties", {}).get("Handler") == handler
     )
 
 

@@ -17,13 +17,7 @@ from larder.accounts.sessions import start_session
 from larder.actor import Actor
 from larder.api_keys.models import ApiKey
 from larder.artifacts import uploads
-from larder.artifacts.models import (
-    UNPROTECTED,
-    Artifact,
-    ArtifactHash,
-    ArtifactMetadata,
-    CacheRequest,
-)
+from larder.artifacts.models import UNPROTECTED, Artifact, ArtifactHash, ArtifactMetadata, CacheRequest
 from larder.artifacts.repository.index import read_entry
 from larder.signing import sign
 from larder.teams.models import Team
@@ -85,13 +79,7 @@ class Sender:
     query: str | None = None
 
     def __call__(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes = b"",
-        json_body: Any = None,
-        headers: Headers | None = None,
+        self, method: str, path: str, *, body: bytes = b"", json_body: Any = None, headers: Headers | None = None
     ) -> Reply:
         if json_body is not None:
             body = json.dumps(json_body).encode()
@@ -116,9 +104,7 @@ class Sender:
             return self.authorization
         return None if self.token is None else f"Bearer {self.token}"
 
-    def _headers(
-        self, headers: Headers | None, body: bytes, *, is_json: bool
-    ) -> list[tuple[str, str]]:
+    def _headers(self, headers: Headers | None, body: bytes, *, is_json: bool) -> list[tuple[str, str]]:
         pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers or [])
         names = {name.lower() for name, _ in pairs}
         if "transfer-encoding" in names:
@@ -143,14 +129,7 @@ class Browser:
     def get(self, path: str, *, headers: Headers | None = None) -> Reply:
         return self._ask("GET", path, headers, b"")
 
-    def post(
-        self,
-        path: str,
-        body: Any = None,
-        *,
-        raw: bytes | None = None,
-        headers: Headers | None = None,
-    ) -> Reply:
+    def post(self, path: str, body: Any = None, *, raw: bytes | None = None, headers: Headers | None = None) -> Reply:
         content = json.dumps({} if body is None else body).encode() if raw is None else raw
         return self._ask("POST", path, headers, content)
 
@@ -165,9 +144,7 @@ class Browser:
             **dict(pairs),
         }
         if self.cookies:
-            all_headers["cookie"] = "; ".join(
-                f"{name}={value}" for name, value in self.cookies.items()
-            )
+            all_headers["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         path, _, query = path.partition("?")
         reply = deliver(method, f"/api/auth{path}", query, list(all_headers.items()), body)
         for line in reply.cookies:
@@ -291,9 +268,7 @@ def request_event(
     return function, event
 
 
-def deliver(
-    method: str, path: str, query: str, headers: Sequence[tuple[str, str]], body: bytes
-) -> Reply:
+def deliver(method: str, path: str, query: str, headers: Sequence[tuple[str, str]], body: bytes) -> Reply:
     function, event = request_event(method, path, query, headers, body)
     # moto replies in this process, so only a busy machine can use up the function's time.
     limit_s = 3600 if in_memory() else function.timeout_s

@@ -26,12 +26,8 @@ PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
 
 
 def test_every_error_is_documented_with_its_status_its_cause_and_its_remedy() -> None:
-    rows = re.findall(
-        r"^\| (\d+) (`\w+`(?:, `\w+`)*) \| .+ \| .+ \|$", codes_of_errors(), re.MULTILINE
-    )
-    documented = {
-        (int(status), code) for status, codes in rows for code in re.findall(r"\w+", codes)
-    }
+    rows = re.findall(r"^\| (\d+) (`\w+`(?:, `\w+`)*) \| .+ \| .+ \|$", codes_of_errors(), re.MULTILINE)
+    documented = {(int(status), code) for status, codes in rows for code in re.findall(r"\w+", codes)}
     assert documented == {(reply.status, reply.code) for reply in REPLIES.values()}
     assert [int(status) for status, _ in rows] == sorted(int(status) for status, _ in rows)
 
@@ -40,9 +36,7 @@ def test_every_error_is_in_a_test() -> None:
     """Each code as clients get it: in upper case under /api/auth."""
     tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
     codes = {reply.code for reply in REPLIES.values()}
-    assert [
-        code for code in codes if not re.search(rf"\b({code}|{code.upper()})[\"']", tests)
-    ] == []
+    assert [code for code in codes if not re.search(rf"\b({code}|{code.upper()})[\"']", tests)] == []
 
 
 def codes_of_errors() -> str:
@@ -88,20 +82,14 @@ def test_links_have_existing_targets(page: Path) -> None:
 
 def test_the_index_of_the_documentation_lists_every_page() -> None:
     index = DOCS / "README.md"
-    listed = {
-        (DOCS / target).resolve() for target in re.findall(r"\]\(([^)#]+)", index.read_text())
-    }
+    listed = {(DOCS / target).resolve() for target in re.findall(r"\]\(([^)#]+)", index.read_text())}
     pages = {page for page in PAGES if DOCS in page.parents and page.parent.name != "decisions"}
     assert pages - {index} <= listed
 
 
 QUESTIONS = {
     "deploy": ("install.md", "the-command", "larder install --env prod"),
-    "a poisoned cache": (
-        "protection.md",
-        "recover-from-a-poisoning",
-        "larder artifacts delete acme --writer ID",
-    ),
+    "a poisoned cache": ("protection.md", "recover-from-a-poisoning", "larder artifacts delete acme --writer ID"),
     "a key that is refused": ("errors.md", "the-codes", "| 401 `unauthorized` |"),
 }
 """What a reader looks for in the index: the link there, the anchor of a heading of its page, and the answer."""
@@ -135,9 +123,7 @@ def anchors(page: Path) -> set[str]:
     """The anchors of the page: its headings in GitHub's form, and explicit anchors."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {anchor_of(heading) for heading in headings} | set(
-        re.findall(r'^<a id="([^"]+)"></a>$', text, re.MULTILINE)
-    )
+    return {anchor_of(heading) for heading in headings} | set(re.findall(r'^<a id="([^"]+)"></a>$', text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -165,9 +151,7 @@ def test_every_table_has_a_heading_and_the_same_cells_in_each_row(page: Path) ->
             assert row.count("|") == heading.count("|"), row
 
 
-CITED_DOCUMENT = re.compile(
-    r"(?<![\w./*-])([\w./-]+\.md)(?![\w/])(?:#([\w-]*\w))?(?:, ([A-Z][\w ]*\w)\b(?!\.\w))?"
-)
+CITED_DOCUMENT = re.compile(r"(?<![\w./*-])([\w./-]+\.md)(?![\w/])(?:#([\w-]*\w))?(?:, ([A-Z][\w ]*\w)\b(?!\.\w))?")
 """`docs/clients/turbo.md#preflight`, or `docs/deploy.md, Custom domain`, in a comment or message."""
 
 PAGES_OF_TURBO = (
@@ -187,9 +171,7 @@ def test_pages_show_the_line_with_which_every_artifact_is_cached(page: str) -> N
     assert PREFLIGHT_LINE in text
 
 
-UNPUBLISHED = re.compile(
-    r"\bspec(?:ification)? ?\d+|\(reference: |\(design: |\bdecision \d+|\(00\d\d\)", re.IGNORECASE
-)
+UNPUBLISHED = re.compile(r"\bspec(?:ification)? ?\d+|\(reference: |\(design: |\bdecision \d+|\(00\d\d\)", re.IGNORECASE)
 """Citations of sources outside the repository. A decision is cited by a link."""
 
 WRITTEN_BY_HAND = {".py", ".yaml", ".toml", ".html", ".js", ".mjs", ""}
@@ -213,16 +195,12 @@ def broken_citations(file: Path) -> Iterator[str]:
         # What a command writes.
         if path.startswith("dist/"):
             continue
-        cited = next(
-            (p for p in (ROOT / path, DOCS / path, file.parent / path) if p.exists()), None
-        )
+        cited = next((p for p in (ROOT / path, DOCS / path, file.parent / path) if p.exists()), None)
         if cited is None:
             yield path
         elif anchor and anchor not in anchors(cited):
             yield f"{path}#{anchor}"
-        elif heading and not re.search(
-            rf"^##+ {re.escape(heading)}$", cited.read_text(), re.MULTILINE
-        ):
+        elif heading and not re.search(rf"^##+ {re.escape(heading)}$", cited.read_text(), re.MULTILINE):
             yield f"{path}, {heading}"
 
 
@@ -266,9 +244,7 @@ def conformance_rows() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("row", conformance_rows(), ids=lambda row: f"{row[0].strip()}: {row[1]}")
-def test_every_deviation_from_the_descriptions_names_its_reason_and_its_test(
-    row: list[str],
-) -> None:
+def test_every_deviation_from_the_descriptions_names_its_reason_and_its_test(row: list[str]) -> None:
     section, description, larder, reason, tests = (cell.strip() for cell in row)
     assert all((section, description, larder, reason))
     named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", tests)
@@ -302,8 +278,7 @@ def installed(text: str) -> Iterator[str]:
         given = [
             word
             for before, word in zip(["", *words], words, strict=False)
-            if not word.startswith("-")
-            and before not in ("--only-binary", "--python-version", "--requirement")
+            if not word.startswith("-") and before not in ("--only-binary", "--python-version", "--requirement")
         ]
         yield from given[:1] if runs_one else given
 
@@ -320,24 +295,18 @@ def is_named(word: str) -> bool:
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_recipes_ask_an_index_only_for_names_that_others_publish(path: Path) -> None:
-    names = {
-        re.split(r"(?<!^)[@=<>]", one)[0] for one in installed(path.read_text()) if is_named(one)
-    }
+    names = {re.split(r"(?<!^)[@=<>]", one)[0] for one in installed(path.read_text()) if is_named(one)}
     assert names <= THEIRS | {"@better-auth/api-key"}
 
 
-@pytest.mark.parametrize(
-    "command", ["uvx larder-cache@1.2.3 doctor", "pip install --quiet larder-cli"]
-)
+@pytest.mark.parametrize("command", ["uvx larder-cache@1.2.3 doctor", "pip install --quiet larder-cli"])
 def test_a_recipe_that_names_one_of_our_packages_is_found(command: str) -> None:
     assert [is_named(one) for one in installed(f"```\n{command}\n```\n")] == [True]
 
 
 def test_the_recipe_for_pip_names_every_folder_that_it_needs() -> None:
     text = (DOCS / "operator-cli.md").read_text()
-    folders = {
-        one.removeprefix("./larder/") for one in installed(text) if one.startswith("./larder/")
-    }
+    folders = {one.removeprefix("./larder/") for one in installed(text) if one.startswith("./larder/")}
     ours = {one["project"]["name"]: folder for folder, one in packages().items()}
     needed = {"clients/cli"}
     for folder in folders:

@@ -8,11 +8,7 @@ from tests.documented import OF_EVERY_REPLY, undocumented
 
 SIGN_OUT = "POST /api/auth/sign-out"
 STATUS = "GET /v8/artifacts/status"
-JSON = {
-    "content-type": "application/json",
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-}
+JSON = {"content-type": "application/json", "cache-control": "no-store", "x-content-type-options": "nosniff"}
 ENABLED = b'{"status":"enabled"}'
 
 

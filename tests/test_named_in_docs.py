@@ -18,16 +18,12 @@ PAGES = [
     if page.name not in ("changelog.md", "CONTRIBUTING.md")
 ]
 ROUTES = [
-    re.compile(
-        f"{route.method} (/api/auth)?{re.sub(r'{[^}]+}', '[^/]+', route.path.removeprefix('/api/auth'))}"
-    )
+    re.compile(f"{route.method} (/api/auth)?{re.sub(r'{[^}]+}', '[^/]+', route.path.removeprefix('/api/auth'))}")
     for route in load_template(environ={}).routes
 ]
 TARGETS = set(
     re.findall(
-        r"^([a-z][\w-]*):",
-        "".join((ROOT / name).read_text() for name in ("Makefile", "tools/more.mk")),
-        re.MULTILINE,
+        r"^([a-z][\w-]*):", "".join((ROOT / name).read_text() for name in ("Makefile", "tools/more.mk")), re.MULTILINE
     )
 )
 
@@ -45,17 +41,11 @@ def is_command(line: str) -> bool:
             name = word.partition("=")[0]
             if name not in known:
                 return False
-        elif (
-            isinstance(at, click.Group)
-            and re.fullmatch(r"[a-z]+(-[a-z]+)*", word)
-            and not takes_value
-        ):
+        elif isinstance(at, click.Group) and re.fullmatch(r"[a-z]+(-[a-z]+)*", word) and not takes_value:
             if word not in at.commands:
                 return False
             at = at.commands[word]
-            known |= {
-                name for option in at.params for name in [*option.opts, *option.secondary_opts]
-            }
+            known |= {name for option in at.params for name in [*option.opts, *option.secondary_opts]}
         takes_value = word.startswith("--") and "=" not in word and at is cli
     return True
 

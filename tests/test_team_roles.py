@@ -23,19 +23,14 @@ RIGHTS = {
 }
 """Rows of the table, and the property of the role for each. The other rows apply to every member."""
 
-EVERYBODYS = (
-    "Read artifacts, the usage figures and the list of members",
-    "Leave the team",
-)
+EVERYBODYS = ("Read artifacts, the usage figures and the list of members", "Leave the team")
 
 
 def table() -> dict[str, dict[str, str]]:
     """The cells of the table, by permission and role."""
     section = PAGE.read_text().partition("## Roles\n")[2].partition("\n## ")[0]
     head, _, *rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in section.splitlines()
-        if line.startswith("|")
+        [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")
     ]
     return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
 

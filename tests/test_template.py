@@ -24,15 +24,7 @@ from larder.settings import PACKED, Settings, SettingsError, environment_name, u
 from local import option_check
 from local.cloudformation import by_default
 from tests.conftest import SetOption
-from tests.permissions import (
-    RESOURCES,
-    TEMPLATE,
-    allows,
-    granted,
-    grants,
-    policies,
-    statements,
-)
+from tests.permissions import RESOURCES, TEMPLATE, allows, granted, grants, policies, statements
 from tests.variables import MOST_BYTES, TEXTS, longest_variables, measured, variables_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,15 +58,10 @@ def events(logical_id: str, kind: str) -> dict[str, dict[str, Any]]:
 
 HTTP_FUNCTIONS = [name for name in FUNCTIONS if events(name, "HttpApi")]
 BACKGROUND_FUNCTIONS = [name for name in FUNCTIONS if name not in HTTP_FUNCTIONS]
-INVOKED_FUNCTIONS = {
-    "RemoveArtifacts": "removal_function",
-    "SendAccountEmail": "email_function",
-}
+INVOKED_FUNCTIONS = {"RemoveArtifacts": "removal_function", "SendAccountEmail": "email_function"}
 """Functions that others invoke asynchronously, by the option with their name."""
 ROUTES = {
-    (route["Method"], route["Path"]): name
-    for name in HTTP_FUNCTIONS
-    for route in events(name, "HttpApi").values()
+    (route["Method"], route["Path"]): name for name in HTTP_FUNCTIONS for route in events(name, "HttpApi").values()
 }
 
 
@@ -171,14 +158,10 @@ def test_no_function_is_traced_unless_enabled() -> None:
     ("setting", "condition", "off"),
     [("PermissionsBoundary", "HasPermissionsBoundary", ""), ("RolePath", "HasRolePath", "/")],
 )
-def test_an_organization_can_bound_and_place_every_role(
-    setting: str, condition: str, off: str
-) -> None:
+def test_an_organization_can_bound_and_place_every_role(setting: str, condition: str, off: str) -> None:
     assert SHARED[setting] == {"Fn::If": [condition, {"Ref": setting}, {"Ref": "AWS::NoValue"}]}
     assert PARAMETERS[setting]["Default"] == off
-    assert TEMPLATE["Conditions"][condition] == {
-        "Fn::Not": [{"Fn::Equals": [{"Ref": setting}, off]}]
-    }
+    assert TEMPLATE["Conditions"][condition] == {"Fn::Not": [{"Fn::Equals": [{"Ref": setting}, off]}]}
     assert not of_type("AWS::IAM::Role")
     assert not [name for name, own in FUNCTIONS.items() if {setting, "Role"} & set(own)]
 
@@ -216,9 +199,7 @@ def test_a_role_path_begins_and_ends_with_a_slash(path: str, taken: bool) -> Non
     assert bool(re.fullmatch(PARAMETERS["RolePath"]["AllowedPattern"], path)) is taken
 
 
-@pytest.mark.parametrize(
-    "logical_id", [name for name in BACKGROUND_FUNCTIONS if events(name, "Schedule")]
-)
+@pytest.mark.parametrize("logical_id", [name for name in BACKGROUND_FUNCTIONS if events(name, "Schedule")])
 def test_a_background_run_ends_well_before_the_next_one_starts(logical_id: str) -> None:
     assert FUNCTIONS[logical_id].get("Timeout", SHARED["Timeout"]) <= 300
 
@@ -231,15 +212,10 @@ def test_no_address_or_arn_is_of_one_partition() -> None:
     fixed = {
         f"{path.relative_to(ROOT)}: {found}"
         for path in files
-        for found in re.findall(
-            r"arn:aws:|[\w.}{()-]+\.amazonaws\.com(?!\w)", path.read_text(encoding="utf-8")
-        )
+        for found in re.findall(r"arn:aws:|[\w.}{()-]+\.amazonaws\.com(?!\w)", path.read_text(encoding="utf-8"))
         if path != ROOT / "tools" / "generate" / "events.py"
     }
-    assert fixed == {
-        "template.yaml: cloudfront.amazonaws.com",
-        "template.yaml: events.amazonaws.com",
-    }
+    assert fixed == {"template.yaml: cloudfront.amazonaws.com", "template.yaml: events.amazonaws.com"}
 
 
 # ------------------------------------------------------------------------------------- environment
@@ -258,9 +234,7 @@ def test_variables_are_measured_as_lambda_measures_them() -> None:
 def test_every_option_that_is_a_text_has_a_longest_length() -> None:
     options = {camel_case(option.name) for option in fields(Settings)} & PARAMETERS.keys()
     texts = {
-        name
-        for name in options
-        if PARAMETERS[name]["Type"] == "String" and "AllowedValues" not in PARAMETERS[name]
+        name for name in options if PARAMETERS[name]["Type"] == "String" and "AllowedValues" not in PARAMETERS[name]
     }
     assert {name for name in options if "MaxLength" in PARAMETERS[name]} == texts == TEXTS.keys()
 
@@ -282,8 +256,7 @@ def test_a_text_that_json_writes_longer_is_refused(parameter: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameter", "unit"),
-    [("OperatorEmails", "@\u00fc.de,\u00fc"), ("AllowedEmailDomains", "\u00fc.de,")],
+    ("parameter", "unit"), [("OperatorEmails", "@\u00fc.de,\u00fc"), ("AllowedEmailDomains", "\u00fc.de,")]
 )
 def test_a_text_with_letters_outside_ascii_has_fewer_characters(parameter: str, unit: str) -> None:
     pattern = PARAMETERS[parameter]["AllowedPattern"]
@@ -323,32 +296,20 @@ def test_every_option_is_in_a_set() -> None:
 
 def test_every_option_is_a_parameter_or_a_resource() -> None:
     named = {camel_case(option.name) for option in fields(Settings)}
-    assert named - PARAMETERS.keys() - RESOURCES.keys() == {
-        "EdgeUrl",
-        "EmailFunction",
-        "RemovalFunction",
-    }
+    assert named - PARAMETERS.keys() - RESOURCES.keys() == {"EdgeUrl", "EmailFunction", "RemovalFunction"}
 
 
 @pytest.mark.parametrize(("logical_id", "option"), INVOKED_FUNCTIONS.items())
-def test_a_function_that_is_invoked_by_name_has_the_name_in_the_options(
-    logical_id: str, option: str
-) -> None:
+def test_a_function_that_is_invoked_by_name_has_the_name_in_the_options(logical_id: str, option: str) -> None:
     # No reference: the function could have this option too, and would depend on itself.
     name = FUNCTIONS[logical_id]["FunctionName"]["Fn::Sub"]
-    written = [
-        variables_of(function).get(PACKED, {"Fn::Sub": ""})["Fn::Sub"] for function in FUNCTIONS
-    ]
+    written = [variables_of(function).get(PACKED, {"Fn::Sub": ""})["Fn::Sub"] for function in FUNCTIONS]
     packed = [one if isinstance(one, str) else one[0] for one in written]
-    assert {entry for text in packed for entry in text.split() if entry.startswith(option)} == {
-        f"{option}={name}"
-    }
+    assert {entry for text in packed for entry in text.split() if entry.startswith(option)} == {f"{option}={name}"}
 
 
 def test_every_function_has_a_trigger_or_is_invoked_by_name() -> None:
-    assert {name for name, own in FUNCTIONS.items() if "Events" not in own} == set(
-        INVOKED_FUNCTIONS
-    )
+    assert {name for name, own in FUNCTIONS.items() if "Events" not in own} == set(INVOKED_FUNCTIONS)
 
 
 @pytest.mark.parametrize(
@@ -513,10 +474,7 @@ def test_pages_of_the_local_cloud_are_not_in_the_api() -> None:
 
 
 def throttled_by(option: str) -> dict[str, Any]:
-    return {
-        "ThrottlingRateLimit": {"Ref": f"{option}Rate"},
-        "ThrottlingBurstLimit": {"Ref": f"{option}Burst"},
-    }
+    return {"ThrottlingRateLimit": {"Ref": f"{option}Rate"}, "ThrottlingBurstLimit": {"Ref": f"{option}Burst"}}
 
 
 def test_routes_of_builds_and_servers_do_not_share_the_limits_of_people() -> None:
@@ -528,10 +486,7 @@ def test_routes_of_builds_and_servers_do_not_share_the_limits_of_people() -> Non
         route: throttled_by("Throttling") for route in (*busy, "POST /api/auth/api-key/verify")
     }
     parameters = TEMPLATE["Parameters"]
-    for people, builds in (
-        ("AccountThrottlingRate", "ThrottlingRate"),
-        ("AccountThrottlingBurst", "ThrottlingBurst"),
-    ):
+    for people, builds in (("AccountThrottlingRate", "ThrottlingRate"), ("AccountThrottlingBurst", "ThrottlingBurst")):
         assert parameters[people]["Default"] * 10 <= parameters[builds]["Default"]
 
 
@@ -575,18 +530,10 @@ def test_mutual_tls_needs_a_domain_that_is_the_only_address() -> None:
     condition, authentication, otherwise = domain["MutualTlsAuthentication"]["Fn::If"]
     assert (condition, otherwise) == ("HasTruststore", {"Ref": "AWS::NoValue"})
     version = ["HasTruststoreVersion", {"Ref": "TruststoreVersion"}, {"Ref": "AWS::NoValue"}]
-    assert authentication == {
-        "TruststoreUri": {"Ref": "TruststoreUri"},
-        "TruststoreVersion": {"Fn::If": version},
-    }
-    for condition, parameter in (
-        ("HasTruststore", "TruststoreUri"),
-        ("HasTruststoreVersion", "TruststoreVersion"),
-    ):
+    assert authentication == {"TruststoreUri": {"Ref": "TruststoreUri"}, "TruststoreVersion": {"Fn::If": version}}
+    for condition, parameter in (("HasTruststore", "TruststoreUri"), ("HasTruststoreVersion", "TruststoreVersion")):
         assert PARAMETERS[parameter]["Default"] == ""
-        assert TEMPLATE["Conditions"][condition] == {
-            "Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, ""]}]
-        }
+        assert TEMPLATE["Conditions"][condition] == {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, ""]}]}
     rule = TEMPLATE["Rules"]["MutualTlsNeedsDisabledEndpoint"]
     assert rule["RuleCondition"] == TEMPLATE["Conditions"]["HasTruststore"]
     (assertion,) = rule["Assertions"]
@@ -613,12 +560,7 @@ def test_every_function_with_a_route_can_refuse_direct_requests(logical_id: str)
 
 @pytest.mark.parametrize(
     ("domain", "taken"),
-    [
-        ("", True),
-        ("cache.example.com", True),
-        ("https://cache.example.com", False),
-        ("cache", False),
-    ],
+    [("", True), ("cache.example.com", True), ("https://cache.example.com", False), ("cache", False)],
 )
 def test_a_custom_domain_must_be_a_host_name(domain: str, taken: bool) -> None:
     assert bool(re.fullmatch(PARAMETERS["DomainName"]["AllowedPattern"], domain)) is taken
@@ -715,10 +657,7 @@ def test_a_shared_policy_is_used_by_several_functions() -> None:
         users = [
             name
             for name, own in FUNCTIONS.items()
-            if any(
-                {"Ref": logical_id} in (one, *one.get("Fn::If", []))
-                for one in own.get("Policies", [])
-            )
+            if any({"Ref": logical_id} in (one, *one.get("Fn::If", [])) for one in own.get("Policies", []))
         ] + [role["Ref"] for role in policy.get("Roles", [])]
         assert len(users) > 1, f"{logical_id} belongs to {users}"
 
@@ -740,9 +679,7 @@ def test_a_role_has_room_for_two_policies_of_an_organization() -> None:
 def test_one_function_sends_mail_and_only_from_the_configured_sender() -> None:
     senders = {name for name in FUNCTIONS if "ses:SendEmail" in {one for one, _ in grants(name)}}
     assert senders == {"SendAccountEmail"}
-    (statement,) = (
-        one for one in statements("SendAccountEmail") if one["Action"] == "ses:SendEmail"
-    )
+    (statement,) = (one for one in statements("SendAccountEmail") if one["Action"] == "ses:SendEmail")
     assert statement["Condition"] == {"StringEquals": {"ses:FromAddress": {"Ref": "EmailSender"}}}
 
 
@@ -813,16 +750,7 @@ def test_a_function_with_a_route_can_authenticate_its_caller(logical_id: str) ->
     (path, *_) = (route["Path"] for route in events(logical_id, "HttpApi").values())
     named = ["VerifyToken"]
     if path.startswith(
-        (
-            "/v8/",
-            "/v1/artifacts",
-            "/v1/runs",
-            "/v1/tasks",
-            "/v1/causes",
-            "/v1/usage",
-            "/v1/audit",
-            "/v1/storage",
-        )
+        ("/v8/", "/v1/artifacts", "/v1/runs", "/v1/tasks", "/v1/causes", "/v1/usage", "/v1/audit", "/v1/storage")
     ):
         named = ["AuthenticateCaller"]
     if path.startswith("/api/auth/"):
@@ -831,10 +759,7 @@ def test_a_function_with_a_route_can_authenticate_its_caller(logical_id: str) ->
     assert (policies_of_function[0].get("Ref") in named) is (logical_id not in FOR_ANYBODY)
 
 
-@pytest.mark.parametrize(
-    "logical_id",
-    ["AnswerUnknown", *(name for name in HTTP_FUNCTIONS if name.startswith("Show"))],
-)
+@pytest.mark.parametrize("logical_id", ["AnswerUnknown", *(name for name in HTTP_FUNCTIONS if name.startswith("Show"))])
 def test_pages_are_the_same_for_everyone_and_can_read_no_data(logical_id: str) -> None:
     assert "Policies" not in FUNCTIONS[logical_id]
 
@@ -860,14 +785,9 @@ def test_functions_of_rate_limited_paths_can_count_requests(logical_id: str) -> 
 def test_no_permission_is_granted_twice(holder: str) -> None:
     """A test cannot show whether a duplicate is needed, because removing it changes nothing."""
     # A conditional statement may repeat one that is always there.
-    having = [
-        policies(name, keys_act_as_sessions=False) for name in FUNCTIONS if holder in policies(name)
-    ]
+    having = [policies(name, keys_act_as_sessions=False) for name in FUNCTIONS if holder in policies(name)]
     needed = {
-        grant
-        for held in having
-        for grant, times in Counter(granted(chain(*held.values()))).items()
-        if times == 1
+        grant for held in having for grant, times in Counter(granted(chain(*held.values()))).items() if times == 1
     }
     assert {grant for held in having for grant in granted(held[holder])} <= needed
 
@@ -885,12 +805,8 @@ def test_functions_that_read_objects_can_detect_a_missing_one(logical_id: str) -
     assert ("s3:GetObject" in actions) == ("s3:ListBucket" in actions)
 
 
-@pytest.mark.parametrize(
-    ("logical_id", "action"), [("Preflight", "s3:PutObject"), ("FetchArtifact", "s3:GetObject")]
-)
-def test_functions_that_presign_urls_have_the_permission_for_the_request(
-    logical_id: str, action: str
-) -> None:
+@pytest.mark.parametrize(("logical_id", "action"), [("Preflight", "s3:PutObject"), ("FetchArtifact", "s3:GetObject")])
+def test_functions_that_presign_urls_have_the_permission_for_the_request(logical_id: str, action: str) -> None:
     assert (action, "${ArtifactsBucket.Arn}/artifacts/*") in grants(logical_id)
 
 
@@ -915,9 +831,7 @@ def test_a_kms_key_is_named_by_its_arn(arn: str, taken: bool) -> None:
 
 def test_an_own_key_encrypts_logs_and_the_signing_secret_too_and_is_off_by_default() -> None:
     assert PARAMETERS["KmsKeyArn"]["Default"] == ""
-    assert TEMPLATE["Conditions"]["HasKmsKey"] == {
-        "Fn::Not": [{"Fn::Equals": [{"Ref": "KmsKeyArn"}, ""]}]
-    }
+    assert TEMPLATE["Conditions"]["HasKmsKey"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "KmsKeyArn"}, ""]}]}
     encrypted = of_type("AWS::Logs::LogGroup") | of_type("AWS::SecretsManager::Secret")
     domains = {function["Handler"].partition(".")[0] for function in FUNCTIONS.values()}
     assert len(encrypted) == len(domains) + len(["the access log", "the secret"])
@@ -948,9 +862,7 @@ def test_functions_use_an_own_key_only_through_the_services_that_they_call(
     through = through if isinstance(through, list) else [through]
     assert operator == "StringLike"
     assert through == [{"Fn::Sub": f"{service}.${{AWS::Region}}.*"} for service in services]
-    callers = [
-        name for name in FUNCTIONS if any(one.startswith(actions) for one, _ in grants(name))
-    ]
+    callers = [name for name in FUNCTIONS if any(one.startswith(actions) for one, _ in grants(name))]
     assert callers
     assert [role["Ref"] for role in own["Roles"]] == [f"{name}Role" for name in sorted(callers)]
 
@@ -1000,16 +912,11 @@ def test_the_bucket_accepts_only_tls() -> None:
     refusals = by_default(TEMPLATE, policy["PolicyDocument"]["Statement"])
     assert all(refusal["Effect"] == "Deny" and refusal["Principal"] == "*" for refusal in refusals)
     assert all(
-        refusal["Resource"]
-        == [{"Fn::GetAtt": "ArtifactsBucket.Arn"}, {"Fn::Sub": "${ArtifactsBucket.Arn}/*"}]
+        refusal["Resource"] == [{"Fn::GetAtt": "ArtifactsBucket.Arn"}, {"Fn::Sub": "${ArtifactsBucket.Arn}/*"}]
         for refusal in refusals
     )
-    assert {"Bool": {"aws:SecureTransport": "false"}} in [
-        refusal["Condition"] for refusal in refusals
-    ]
-    assert {"NumericLessThan": {"s3:TlsVersion": "1.2"}} in [
-        refusal["Condition"] for refusal in refusals
-    ]
+    assert {"Bool": {"aws:SecureTransport": "false"}} in [refusal["Condition"] for refusal in refusals]
+    assert {"NumericLessThan": {"s3:TlsVersion": "1.2"}} in [refusal["Condition"] for refusal in refusals]
 
 
 def test_the_bucket_keeps_versions() -> None:
@@ -1019,29 +926,17 @@ def test_the_bucket_keeps_versions() -> None:
 def test_the_bucket_accepts_only_signatures_of_presigned_urls_that_larder_makes() -> None:
     (policy,) = of_type("AWS::S3::BucketPolicy").values()
     (refusal,) = (
-        one
-        for one in by_default(TEMPLATE, policy["PolicyDocument"]["Statement"])
-        if one["Sid"] == "SignedWithinAnHour"
+        one for one in by_default(TEMPLATE, policy["PolicyDocument"]["Statement"]) if one["Sid"] == "SignedWithinAnHour"
     )
     (allowed_ms,) = refusal["Condition"]["NumericGreaterThan"].values()
-    longest_s = max(
-        TEMPLATE["Parameters"][name]["MaxValue"]
-        for name in ("UploadUrlSeconds", "DownloadUrlSeconds")
-    )
+    longest_s = max(TEMPLATE["Parameters"][name]["MaxValue"] for name in ("UploadUrlSeconds", "DownloadUrlSeconds"))
     assert refusal["Condition"] == {"NumericGreaterThan": {"s3:signatureAge": allowed_ms}}
     assert int(allowed_ms) == longest_s * 1000
 
 
 # ---------------------------------------------------------------------------------------- the edge
 
-OF_THE_EDGE = {
-    "EdgeAccess",
-    "EdgeDistribution",
-    "EdgeKeys",
-    "EdgeRequest",
-    "EdgeResponse",
-    "ReadEdgeKey",
-}
+OF_THE_EDGE = {"EdgeAccess", "EdgeDistribution", "EdgeKeys", "EdgeRequest", "EdgeResponse", "ReadEdgeKey"}
 
 
 def distribution() -> dict[str, Any]:
@@ -1060,29 +955,21 @@ def test_without_the_option_nothing_of_the_edge_is_deployed() -> None:
 def test_only_this_distribution_reads_and_writes_artifacts_and_cannot_list_or_delete() -> None:
     (policy,) = of_type("AWS::S3::BucketPolicy").values()
     (allowed,) = (
-        statement["Fn::If"][1]
-        for statement in policy["PolicyDocument"]["Statement"]
-        if "Fn::If" in statement
+        statement["Fn::If"][1] for statement in policy["PolicyDocument"]["Statement"] if "Fn::If" in statement
     )
     assert allowed["Principal"] == {"Service": "cloudfront.amazonaws.com"}
     assert allowed["Action"] == ["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"]
     assert allowed["Resource"] == {"Fn::Sub": "${ArtifactsBucket.Arn}/artifacts/*"}
     arn = "arn:${AWS::Partition}:cloudfront::${AWS::AccountId}:distribution/${EdgeDistribution}"
     assert allowed["Condition"] == {
-        "StringEquals": {
-            "aws:SourceArn": {"Fn::Sub": arn},
-            "aws:SourceAccount": {"Ref": "AWS::AccountId"},
-        }
+        "StringEquals": {"aws:SourceArn": {"Fn::Sub": arn}, "aws:SourceAccount": {"Ref": "AWS::AccountId"}}
     }
 
 
 def test_each_request_of_the_edge_is_checked_and_no_reply_is_kept() -> None:
     behavior = distribution()["DefaultCacheBehavior"]
     assert "CacheBehaviors" not in distribution()
-    assert {
-        function_association["EventType"]
-        for function_association in behavior["FunctionAssociations"]
-    } == {
+    assert {function_association["EventType"] for function_association in behavior["FunctionAssociations"]} == {
         "viewer-request",
         "viewer-response",
     }
@@ -1092,8 +979,7 @@ def test_each_request_of_the_edge_is_checked_and_no_reply_is_kept() -> None:
     assert behavior["CachePolicyId"] == "4135ea2d-6df8-44a3-9df3-4b5a84be39ad"
     assert behavior["OriginRequestPolicyId"] == "b689b0a8-53d0-40ab-baf2-68738e2966ac"
     kept = {
-        response["ErrorCode"]: response["ErrorCachingMinTTL"]
-        for response in distribution()["CustomErrorResponses"]
+        response["ErrorCode"]: response["ErrorCachingMinTTL"] for response in distribution()["CustomErrorResponses"]
     }
     assert kept == dict.fromkeys((403, 404, 500, 502, 503, 504), 0)
 
@@ -1110,9 +996,7 @@ def test_only_functions_that_sign_addresses_read_the_key_of_the_edge() -> None:
     readers = {
         name
         for name, own in FUNCTIONS.items()
-        if any(
-            {"Ref": "ReadEdgeKey"} in policy.get("Fn::If", []) for policy in own.get("Policies", [])
-        )
+        if any({"Ref": "ReadEdgeKey"} in policy.get("Fn::If", []) for policy in own.get("Policies", []))
     }
     assert readers == {"FetchArtifact", "Preflight"}
 
@@ -1122,9 +1006,7 @@ def test_the_names_of_the_edge_fit_for_a_stack_of_40_characters(name: str) -> No
     """CloudFront has no regions, so that stacks of two regions share the names."""
     properties = RESOURCES[name]["Properties"]
     text = properties.get("OriginAccessControlConfig", properties)["Name"]["Fn::Sub"]
-    longest = text.replace("${AWS::StackName}", "s" * 40).replace(
-        "${AWS::Region}", "ap-southeast-2"
-    )
+    longest = text.replace("${AWS::StackName}", "s" * 40).replace("${AWS::Region}", "ap-southeast-2")
     assert len(longest) <= 64
     assert "$" not in longest
 
@@ -1178,14 +1060,8 @@ def test_whatever_names_the_bucket_names_the_existing_one_in_place_of_it() -> No
         for one in (
             ({"Ref": "ArtifactsBucket"}, {"Ref": "ExistingBucket"}),
             ({"Fn::GetAtt": "ArtifactsBucket.Arn"}, {"Fn::Sub": arn}),
-            (
-                {"Fn::Sub": "${ArtifactsBucket.Arn}/artifacts/*"},
-                {"Fn::Sub": f"{arn}/artifacts/*"},
-            ),
-            (
-                {"Fn::Sub": "${ArtifactsBucket.Arn}/inputs/*"},
-                {"Fn::Sub": f"{arn}/inputs/*"},
-            ),
+            ({"Fn::Sub": "${ArtifactsBucket.Arn}/artifacts/*"}, {"Fn::Sub": f"{arn}/artifacts/*"}),
+            ({"Fn::Sub": "${ArtifactsBucket.Arn}/inputs/*"}, {"Fn::Sub": f"{arn}/inputs/*"}),
             (
                 {"Fn::GetAtt": "ArtifactsBucket.RegionalDomainName"},
                 {"Fn::Sub": "${ExistingBucket}.s3.${AWS::Region}.${AWS::URLSuffix}"},
@@ -1216,8 +1092,7 @@ def test_only_functions_that_change_keys_can_while_keys_do_not_act_as_sessions()
         return {
             name
             for name in FUNCTIONS
-            if "FindSession" in policies(name)
-            and can_change_keys(name, keys_act_as_sessions=keys_act_as_sessions)
+            if "FindSession" in policies(name) and can_change_keys(name, keys_act_as_sessions=keys_act_as_sessions)
         }
 
     key_endpoints = {name for name in FUNCTIONS if "TidyApiKeys" in policies(name)}
@@ -1280,15 +1155,11 @@ def test_a_table_is_on_demand_capped_and_encrypted(logical_id: str) -> None:
     assert table["SSESpecification"] == {"Fn::If": ["HasKmsKey", own_key, {"SSEEnabled": True}]}
 
 
-@pytest.mark.parametrize(
-    "logical_id", ["IdentityTable", "ApiKeysTable", "TeamsTable", "AuditTable"]
-)
+@pytest.mark.parametrize("logical_id", ["IdentityTable", "ApiKeysTable", "TeamsTable", "AuditTable"])
 def test_data_that_cannot_be_restored_is_protected(logical_id: str) -> None:
     table = TABLES[logical_id]
     assert table["DeletionProtectionEnabled"] == {"Ref": "ProtectData"}
-    assert table["PointInTimeRecoverySpecification"] == {
-        "PointInTimeRecoveryEnabled": {"Ref": "ProtectData"}
-    }
+    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": {"Ref": "ProtectData"}}
     assert PARAMETERS["ProtectData"]["Default"] == "true"
 
 
@@ -1325,17 +1196,11 @@ def test_an_object_created_event_invokes_commit_upload() -> None:
     assert rule["Pattern"] == {
         "source": ["aws.s3"],
         "detail-type": ["Object Created"],
-        "detail": {
-            "bucket": {"name": [BUCKET]},
-            "object": {"key": [{"prefix": "artifacts/"}]},
-        },
+        "detail": {"bucket": {"name": [BUCKET]}, "object": {"key": [{"prefix": "artifacts/"}]}},
     }
 
 
-@pytest.mark.parametrize(
-    "logical_id",
-    ["SweepArtifacts", "SweepExpiredKeys", "SweepDeletedUsers", "SweepDeletedTeams"],
-)
+@pytest.mark.parametrize("logical_id", ["SweepArtifacts", "SweepExpiredKeys", "SweepDeletedUsers", "SweepDeletedTeams"])
 def test_clean_up_functions_run_every_hour(logical_id: str) -> None:
     (schedule,) = events(logical_id, "Schedule").values()
     assert schedule["Schedule"] == "rate(1 hour)"
@@ -1350,9 +1215,7 @@ def test_failed_background_events_are_kept(logical_id: str) -> None:
     assert failures["Destination"]["Fn::GetAtt"].removesuffix(".Arn") in QUEUES
 
 
-@pytest.mark.parametrize(
-    "logical_id", [name for name in BACKGROUND_FUNCTIONS if name not in INVOKED_FUNCTIONS]
-)
+@pytest.mark.parametrize("logical_id", [name for name in BACKGROUND_FUNCTIONS if name not in INVOKED_FUNCTIONS])
 def test_events_that_eventbridge_cannot_deliver_are_kept(logical_id: str) -> None:
     ((name, trigger),) = FUNCTIONS[logical_id]["Events"].items()
     delivery = trigger["Properties"]
@@ -1378,10 +1241,7 @@ def test_events_that_eventbridge_cannot_deliver_are_kept(logical_id: str) -> Non
 
 @pytest.mark.parametrize("logical_id", QUEUES)
 def test_a_dead_letter_queue_is_encrypted_and_keeps_two_weeks(logical_id: str) -> None:
-    assert QUEUES[logical_id] == {
-        "MessageRetentionPeriod": FOURTEEN_DAYS_S,
-        "SqsManagedSseEnabled": True,
-    }
+    assert QUEUES[logical_id] == {"MessageRetentionPeriod": FOURTEEN_DAYS_S, "SqsManagedSseEnabled": True}
 
 
 # ------------------------------------------------------------------------- alarms and dashboard
@@ -1423,9 +1283,7 @@ def test_prod_has_alarms_on_stored_bytes_and_on_their_growth() -> None:
 
 
 @pytest.mark.parametrize("logical_id", ALARMS)
-def test_an_alarm_notifies_the_configured_topic_and_stays_silent_without_traffic(
-    logical_id: str,
-) -> None:
+def test_an_alarm_notifies_the_configured_topic_and_stays_silent_without_traffic(logical_id: str) -> None:
     alarm = ALARMS[logical_id]
     assert alarm["AlarmActions"] == alarm["OKActions"] == ALARM_TARGET
     assert alarm["TreatMissingData"] == "notBreaching"
@@ -1450,9 +1308,7 @@ def test_the_parameters_state_the_cost_of_the_alarms() -> None:
 
 def test_s3_measures_traffic_only_for_its_alarm() -> None:
     (metric,) = watched(ALARMS["MuchTraffic"])
-    (filter_id,) = (
-        dimension["Value"] for dimension in metric["Dimensions"] if dimension["Name"] == "FilterId"
-    )
+    (filter_id,) = (dimension["Value"] for dimension in metric["Dimensions"] if dimension["Name"] == "FilterId")
     nothing = {"Ref": "AWS::NoValue"}
     configured = bucket()["MetricsConfigurations"]
     assert configured == {"Fn::If": ["AlarmedByTraffic", [{"Id": filter_id}], nothing]}
@@ -1468,10 +1324,7 @@ def test_a_budget_notifies_before_it_is_spent_and_is_off_by_default() -> None:
     condition, notifications, without = budget["NotificationsWithSubscribers"]["Fn::If"]
     assert (condition, without) == ("NotifiesOfBudget", {"Ref": "AWS::NoValue"})
     assert [
-        (
-            notification["Notification"]["NotificationType"],
-            notification["Notification"]["Threshold"],
-        )
+        (notification["Notification"]["NotificationType"], notification["Notification"]["Threshold"])
         for notification in notifications
     ] == [("ACTUAL", 80), ("FORECASTED", 100)]
     target = {
@@ -1537,9 +1390,7 @@ def widgets() -> list[dict[str, Any]]:
     return found
 
 
-def test_the_dashboard_is_free_as_one_of_an_accounts_first_three(
-    widgets: list[dict[str, Any]],
-) -> None:
+def test_the_dashboard_is_free_as_one_of_an_accounts_first_three(widgets: list[dict[str, Any]]) -> None:
     metrics = [metric for widget in widgets for metric in widget["properties"].get("metrics", [])]
     named = [metric for metric in metrics if isinstance(metric[0], str)]
     assert 30 < len(named) <= FREE_METRICS_OF_A_DASHBOARD
@@ -1565,9 +1416,7 @@ def test_widgets_do_not_overlap(widgets: list[dict[str, Any]]) -> None:
         taken |= places
 
 
-def test_the_dashboard_groups_every_route(
-    widgets: list[dict[str, Any]],
-) -> None:
+def test_the_dashboard_groups_every_route(widgets: list[dict[str, Any]]) -> None:
     (query,) = (widget["properties"]["query"] for widget in widgets if widget["type"] == "log")
     pattern = re.search(r"parse route /(.+?)/ \| ", query)
     assert pattern is not None
@@ -1591,17 +1440,9 @@ def test_the_dashboard_groups_every_route(
 def test_the_outputs_have_everything_the_command_line_needs() -> None:
     outputs = TEMPLATE["Outputs"]
     named = {camel_case(option.name) for option in fields(Settings)} - PARAMETERS.keys()
-    of_edge = {
-        name for name, output in outputs.items() if output.get("Condition", "")[:7] == "HasEdge"
-    }
+    of_edge = {name for name, output in outputs.items() if output.get("Condition", "")[:7] == "HasEdge"}
     assert of_edge == {"EdgeDistribution", "EdgeDomainTarget", "EdgeKeys", "EdgeUrl"}
-    assert outputs.keys() == named | of_edge | {
-        "ApiUrl",
-        "DomainTarget",
-        "ReadableSince",
-        "Region",
-        "Version",
-    }
+    assert outputs.keys() == named | of_edge | {"ApiUrl", "DomainTarget", "ReadableSince", "Region", "Version"}
     functions = {"EmailFunction": "SendAccountEmail", "RemovalFunction": "RemoveArtifacts"}
     references = {name: name for name in named} | functions
     assert {name: outputs[name]["Value"] for name in named} == {
@@ -1610,9 +1451,7 @@ def test_the_outputs_have_everything_the_command_line_needs() -> None:
 
 
 @pytest.mark.parametrize("environment", ["default", "prod"])
-def test_every_environment_is_linted_built_fresh_and_sets_known_parameters(
-    environment: str,
-) -> None:
+def test_every_environment_is_linted_built_fresh_and_sets_known_parameters(environment: str) -> None:
     configuration = tomllib.loads((ROOT / "samconfig.toml").read_text())[environment]
     assert configuration["validate"]["parameters"]["lint"] is True
     assert configuration["build"]["parameters"]["cached"] is False

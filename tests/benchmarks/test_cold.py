@@ -53,10 +53,7 @@ def test_a_function_is_compared_with_the_bare_ones_before_and_after_it() -> None
     lives = [life("bare", 100), life("a", 150), life("b", 150), life("bare", 100)]
     lives += [life("bare", 300), life("a", 450), life("b", 900), life("bare", 300)]
     assert row(lives, "a").ratios == Ratios(
-        init=1.5,
-        init_cpu=1.5,
-        cold=(160 / 110 + 460 / 310) / 2,
-        cold_cpu=(160 / 110 + 460 / 310) / 2,
+        init=1.5, init_cpu=1.5, cold=(160 / 110 + 460 / 310) / 2, cold_cpu=(160 / 110 + 460 / 310) / 2
     )
     assert row(lives, "b").ratios is not None
     assert row(lives, "b").ratios.init == (1.5 + 3) / 2  # type: ignore[union-attr]
@@ -109,10 +106,7 @@ def test_the_page_counts_the_replies_that_are_no_success() -> None:
 def test_the_page_has_the_range_of_the_functions_of_other_folders() -> None:
     lives = [life("bare"), life("get_team", 150), life("list_teams", 90), life("bare")]
     page = as_page(run(lives))
-    assert (
-        "\n| teams, 2 functions | 90 to 150 | 10 to 10 | 0.91 to 1.45 | 5.0 to 5.0 | 60 to 60 |"
-        in page
-    )
+    assert "\n| teams, 2 functions | 90 to 150 | 10 to 10 | 0.91 to 1.45 | 5.0 to 5.0 | 60 to 60 |" in page
     assert "get_team" not in page
 
 

@@ -21,8 +21,7 @@ from tools.benchmarks.paths import LOOPBACK, NONE, Model
 def test_a_repository_has_packages_in_layers_and_outputs_of_its_mix(tmp_path: Path) -> None:
     repositories.make(tmp_path / "mixed", 12, "mixed")
     described = [
-        json.loads(file.read_text())
-        for file in sorted((tmp_path / "mixed" / "packages").glob("*/package.json"))
+        json.loads(file.read_text()) for file in sorted((tmp_path / "mixed" / "packages").glob("*/package.json"))
     ]
     assert [len(one["dependencies"]) for one in described] == [0, 0, *[2] * 10]
     sizes = [repositories.size(number, "mixed") for number in range(100)]
@@ -31,9 +30,7 @@ def test_a_repository_has_packages_in_layers_and_outputs_of_its_mix(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("size", "by_function"), [(10_000, 200), (4_500_000, 502)])
-def test_the_peer_passes_artifacts_through_and_its_function_only_small_ones(
-    size: int, by_function: int
-) -> None:
+def test_the_peer_passes_artifacts_through_and_its_function_only_small_ones(size: int, by_function: int) -> None:
     with modelled() as model:
         model.set(LOOPBACK, NONE)
         with httpx.Client(base_url=model.url, trust_env=False) as client:

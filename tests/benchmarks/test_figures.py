@@ -37,10 +37,7 @@ def test_cpu_is_given_per_reply() -> None:
 
 
 def test_failures_are_reported_per_server() -> None:
-    rounds = [
-        (outcome(1, refused=1), outcome(1, late=2)),
-        (outcome(1, refused=2), outcome(1)),
-    ]
+    rounds = [(outcome(1, refused=1), outcome(1, late=2)), (outcome(1, refused=2), outcome(1))]
     row = compared("HEAD", "peer", rounds)
     assert row.failures == "Larder: 3 x refused, peer: 2 x late"
 

@@ -36,11 +36,7 @@ class Runtime:
     def run(self, code: str, *arguments: str) -> Any:
         """Run `code` and parse the JSON that it prints. It sees no environment, and no packages but `search_path`."""
         done = subprocess.run(
-            [self.python, "-I", "-S", "-B", "-c", code, *arguments],
-            env={},
-            capture_output=True,
-            text=True,
-            timeout=60,
+            [self.python, "-I", "-S", "-B", "-c", code, *arguments], env={}, capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
@@ -67,9 +63,7 @@ def built_template() -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def built_functions(built_template: dict[str, Any]) -> list[BuiltFunction]:
     return [
-        BuiltFunction(
-            logical_id, resource["Properties"]["Handler"], BUILT / resource["Properties"]["CodeUri"]
-        )
+        BuiltFunction(logical_id, resource["Properties"]["Handler"], BUILT / resource["Properties"]["CodeUri"])
         for logical_id, resource in built_template["Resources"].items()
         if resource["Type"] == "AWS::Serverless::Function"
     ]
@@ -84,9 +78,7 @@ def layer(built_template: dict[str, Any]) -> Path:
 
 @pytest.fixture(scope="session")
 def runtime_python() -> Path:
-    found = subprocess.run(
-        [ROOT / "tools" / "find-python", "3.13"], capture_output=True, text=True, timeout=60
-    )
+    found = subprocess.run([ROOT / "tools" / "find-python", "3.13"], capture_output=True, text=True, timeout=60)
     assert found.returncode == 0, found.stderr
     return Path(found.stdout.strip())
 

@@ -33,11 +33,7 @@ MEMORY_MB = 512
 @pytest.fixture(scope="module")
 def rows() -> dict[str, Any]:
     done = subprocess.run(
-        [*COMMAND, "--json", *([] if IS_ALL else MODULES)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=900,
+        [*COMMAND, "--json", *([] if IS_ALL else MODULES)], cwd=ROOT, capture_output=True, text=True, timeout=900
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return {row["function"]: row for row in json.loads(done.stdout)["rows"]}
@@ -48,9 +44,7 @@ def test_the_table_has_each_function_and_the_baselines(rows: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_function_replies_cold_and_warm_within_its_memory(
-    module: str, rows: dict[str, Any]
-) -> None:
+def test_a_function_replies_cold_and_warm_within_its_memory(module: str, rows: dict[str, Any]) -> None:
     row = rows[module]
     assert not row["failed"]
     assert sum(row["replies"].values()) == 3
@@ -59,9 +53,7 @@ def test_a_function_replies_cold_and_warm_within_its_memory(
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_function_accepts_the_credentials_of_repeated_samples(
-    module: str, rows: dict[str, Any]
-) -> None:
+def test_a_function_accepts_the_credentials_of_repeated_samples(module: str, rows: dict[str, Any]) -> None:
     replies = rows[module]["replies"].keys()
     # Some refuse their sample, such as deleting the only owner of a team.
     assert all(reply == "done" or reply[0] in "234" for reply in replies)

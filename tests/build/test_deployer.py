@@ -31,10 +31,7 @@ UNNEEDED = {
     "AWS::Budgets::Budget": ("billing:GetBillingViewData",),
     "AWS::CloudFront::Distribution": (
         *("cloudfront:*ConnectionGroup", "cloudfront:GetVpcOrigin"),
-        *(
-            "cloudfront:CreateDistributionWithTags",
-            "cloudfront:UpdateDistributionWithStagingConfig",
-        ),
+        *("cloudfront:CreateDistributionWithTags", "cloudfront:UpdateDistributionWithStagingConfig"),
     ),
     "AWS::CloudFront::KeyValueStore": ("s3:HeadObject",),
     # No replicas, imports, streams, insights or policies. So the deployer neither reads nor writes items.
@@ -46,12 +43,7 @@ UNNEEDED = {
     ),
     "AWS::IAM::ManagedPolicy": ("iam:*GroupPolicy", "iam:*UserPolicy"),
     # No VPC, file system, or signed code.
-    "AWS::Lambda::Function": (
-        "ec2:*",
-        "elasticfilesystem:*",
-        "s3files:*",
-        "lambda:GetCodeSigningConfig",
-    ),
+    "AWS::Lambda::Function": ("ec2:*", "elasticfilesystem:*", "s3files:*", "lambda:GetCodeSigningConfig"),
     # No destinations, protection of data or against deletion, and no index.
     "AWS::Logs::LogGroup": (
         *("firehose:*", "s3:*", "logs:PutBearerTokenAuthentication", "logs:*IndexPolicy"),
@@ -61,11 +53,7 @@ UNNEEDED = {
     # No access lists, replication, lock, inventory or tables. Objects stay unreadable.
     "AWS::S3::Bucket": (
         *("s3:DeleteObject", "s3:PutObjectAcl", "s3:PutObjectLockConfiguration", "s3tables:*"),
-        *(
-            "s3:*AccelerateConfiguration",
-            "s3:*AnalyticsConfiguration",
-            "s3:*InventoryConfiguration",
-        ),
+        *("s3:*AccelerateConfiguration", "s3:*AnalyticsConfiguration", "s3:*InventoryConfiguration"),
         *("s3:*IntelligentTieringConfiguration", "s3:*ReplicationConfiguration"),
     ),
     "AWS::SecretsManager::Secret": ("secretsmanager:*Region*",),
@@ -151,17 +139,11 @@ def is_allowed(action: str, statement: dict[str, Any]) -> bool:
 def test_every_action_that_cloudformation_needs_is_allowed(subtests: pytest.Subtests) -> None:
     for kind in sorted({resource["Type"] for resource in transformed_resources().values()}):
         missing = {
-            action
-            for action in needed(kind)
-            if not any(is_allowed(action, statement) for statement in statements())
+            action for action in needed(kind) if not any(is_allowed(action, statement) for statement in statements())
         }
         unneeded = UNNEEDED.get(kind, ())
         with subtests.test(kind=kind):
-            assert not [
-                action
-                for action in missing
-                if not any(fnmatchcase(action, one) for one in unneeded)
-            ]
+            assert not [action for action in missing if not any(fnmatchcase(action, one) for one in unneeded)]
             for pattern in unneeded:
                 assert any(fnmatchcase(action, pattern) for action in missing), pattern
 
@@ -177,8 +159,7 @@ def test_every_action_of_a_statement_is_one_that_iam_compares_with_its_resources
     assert {
         (statement["Sid"], pattern)
         for pattern, statement in patterns()
-        if pattern not in NOT_IN_THE_LIST
-        and not any(is_allowed(action, statement) for action in actions_of(pattern))
+        if pattern not in NOT_IN_THE_LIST and not any(is_allowed(action, statement) for action in actions_of(pattern))
     } == set()
 
 
@@ -207,12 +188,7 @@ NAMED = {
     "AWS::Lambda::Function": "FunctionName",
     "AWS::Logs::LogGroup": "LogGroupName",
 }
-LENGTHS = {
-    "AWS::S3::Bucket": 63,
-    "AWS::SQS::Queue": 80,
-    "AWS::IAM::Role": 64,
-    "AWS::Events::Rule": 64,
-}
+LENGTHS = {"AWS::S3::Bucket": 63, "AWS::SQS::Queue": 80, "AWS::IAM::Role": 64, "AWS::Events::Rule": 64}
 
 
 def name_of(stack: str, logical_id: str, resource: dict[str, Any]) -> str:

@@ -35,18 +35,12 @@ def source_template() -> dict[str, Any]:
     return read_template(ROOT / "template.yaml")["Resources"]
 
 
-FUNCTIONS = [
-    name for name, one in source_template().items() if one["Type"] == "AWS::Serverless::Function"
-]
+FUNCTIONS = [name for name, one in source_template().items() if one["Type"] == "AWS::Serverless::Function"]
 
 
 @pytest.fixture
 def function(request: pytest.FixtureRequest, built_functions: list[BuiltFunction]) -> BuiltFunction:
-    (found,) = (
-        built_function
-        for built_function in built_functions
-        if built_function.logical_id == request.param
-    )
+    (found,) = (built_function for built_function in built_functions if built_function.logical_id == request.param)
     return found
 
 
@@ -58,18 +52,14 @@ def import_domain(domain: str, runtime: Runtime) -> dict[str, str]:
     """Import all handlers of a folder of functions/. Returns the files of all loaded modules."""
     handlers = [handler for handler in HANDLERS if handler.startswith(f"{domain}.")]
     search_path = list(map(str, runtime.search_path))
-    loaded: dict[str, str] = runtime.run(
-        IMPORT_HANDLERS, json.dumps(search_path), json.dumps(handlers)
-    )
+    loaded: dict[str, str] = runtime.run(IMPORT_HANDLERS, json.dumps(search_path), json.dumps(handlers))
     assert loaded.keys() >= {handler.rpartition(".")[0] for handler in handlers}
     return loaded
 
 
 # test_bench_cold.py starts each function on its own.
 @pytest.mark.parametrize("domain", DOMAINS)
-def test_built_handlers_import_without_any_environment(
-    domain: str, runtime: Runtime, layer: Path
-) -> None:
+def test_built_handlers_import_without_any_environment(domain: str, runtime: Runtime, layer: Path) -> None:
     loaded = import_domain(domain, runtime)
     native, _, host = runtime.search_path
     stand_ins = {path.name for path in native.iterdir()}
@@ -116,16 +106,9 @@ def test_a_compiled_module_has_its_path_in_lambda(layer: Path) -> None:
     for path in layer.rglob("*.pyc"):
         compiled = path.read_bytes()
         assert str(ROOT).encode() not in compiled, path
-        assert (
-            f"/opt/python/{path.parent.parent.relative_to(layer)}".removesuffix("/.").encode()
-            in compiled
-        )
+        assert f"/opt/python/{path.parent.parent.relative_to(layer)}".removesuffix("/.").encode() in compiled
 
 
 def test_everything_in_the_template_was_built(built_template: dict[str, Any]) -> None:
     assert built_template["Resources"].keys() == source_template().keys()
-    assert {path.name for path in BUILT.iterdir() if path.is_dir()} == {
-        *FUNCTIONS,
-        "JwtLayer",
-        "LarderLayer",
-    }
+    assert {path.name for path in BUILT.iterdir() if path.is_dir()} == {*FUNCTIONS, "JwtLayer", "LarderLayer"}

@@ -45,11 +45,7 @@ def archive(folder: Path, name: str) -> Path:
 
 
 def test_the_archives_contain_the_build(packed: Path) -> None:
-    for name, folder in (
-        ("functions", "GetStatus"),
-        ("layer", "LarderLayer"),
-        ("jwt-layer", "JwtLayer"),
-    ):
+    for name, folder in (("functions", "GetStatus"), ("layer", "LarderLayer"), ("jwt-layer", "JwtLayer")):
         assert set(ZipFile(archive(packed, name)).namelist()) == files(BUILT / folder)
 
 
@@ -99,9 +95,7 @@ def uploaded(folder: Path, bucket: Bucket, home: Path) -> tuple[set[str], set[st
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    properties = [
-        resource["Properties"] for resource in read_template(home / TEMPLATE)["Resources"].values()
-    ]
+    properties = [resource["Properties"] for resource in read_template(home / TEMPLATE)["Resources"].values()]
     functions, layers = (
         {one[name].removeprefix(f"s3://{bucket.name}/") for one in properties if name in one}
         for name in ("CodeUri", "ContentUri")

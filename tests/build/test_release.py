@@ -91,9 +91,7 @@ def test_the_template_names_the_archives_in_the_bucket_of_the_parameters(release
 
 
 def test_the_bill_of_materials_lists_the_packages_of_the_layers(release: Path) -> None:
-    listed = {
-        component["name"] for component in json.loads((release / SBOM).read_text())["components"]
-    }
+    listed = {component["name"] for component in json.loads((release / SBOM).read_text())["components"]}
     packed = {
         path.name.partition("-")[0].replace("_", "-")
         for layer in ("LarderLayer", "JwtLayer")
@@ -179,9 +177,7 @@ def test_the_wheel_has_the_release_and_needs_no_distribution_called_larder(wheel
         (name,) = [one for one in opened.namelist() if one.endswith(".dist-info/METADATA")]
         metadata = opened.read(name).decode()
         description = json.loads(opened.read(f"larder_cli/release/{DESCRIPTION}"))
-    needed = [
-        line.split(": ")[1] for line in metadata.splitlines() if line.startswith("Requires-Dist")
-    ]
+    needed = [line.split(": ")[1] for line in metadata.splitlines() if line.startswith("Requires-Dist")]
     assert [one for one in needed if one.startswith("larder")] == []
     assert f"Version: {description['version']}\n" in metadata
 
@@ -189,9 +185,7 @@ def test_the_wheel_has_the_release_and_needs_no_distribution_called_larder(wheel
 def test_the_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     """Without git, make, SAM or a checkout."""
     uv = ROOT / ".tools" / "uv" / "bin" / "uv"
-    subprocess.run(
-        [uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv"], check=True
-    )
+    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run([uv, "pip", "install", "--quiet", "--python", python, wheel], check=True)
     for arguments, words in (

@@ -21,9 +21,7 @@ def resources() -> dict[str, Any]:
 
 
 def of_type(resources: dict[str, Any], kind: str) -> dict[str, Any]:
-    return {
-        name: one.get("Properties", {}) for name, one in resources.items() if one["Type"] == kind
-    }
+    return {name: one.get("Properties", {}) for name, one in resources.items() if one["Type"] == kind}
 
 
 def test_the_stack_has_room_for_more_resources(resources: dict[str, Any]) -> None:
@@ -46,13 +44,8 @@ def test_every_role_has_the_boundary_and_the_path(resources: dict[str, Any]) -> 
     roles = of_type(resources, "AWS::IAM::Role").values()
     assert len(roles) > 40
     for role in roles:
-        for setting, parameter in (
-            ("PermissionsBoundary", "PermissionsBoundary"),
-            ("Path", "RolePath"),
-        ):
-            assert role[setting] == {
-                "Fn::If": [f"Has{parameter}", {"Ref": parameter}, {"Ref": "AWS::NoValue"}]
-            }
+        for setting, parameter in (("PermissionsBoundary", "PermissionsBoundary"), ("Path", "RolePath")):
+            assert role[setting] == {"Fn::If": [f"Has{parameter}", {"Ref": parameter}, {"Ref": "AWS::NoValue"}]}
 
 
 def test_the_longest_variables_of_every_function_fit(resources: dict[str, Any]) -> None:
@@ -94,37 +87,22 @@ def test_the_apis_own_address_can_be_disabled(resources: dict[str, Any]) -> None
 
 def test_every_route_uses_payload_format_2(resources: dict[str, Any]) -> None:
     paths = resources["HttpApi"]["Properties"]["Body"]["paths"]
-    integrations = [
-        method["x-amazon-apigateway-integration"]
-        for path in paths.values()
-        for method in path.values()
-    ]
+    integrations = [method["x-amazon-apigateway-integration"] for path in paths.values() for method in path.values()]
     assert len(integrations) >= 10
     assert {integration["payloadFormatVersion"] for integration in integrations} == {"2.0"}
     assert {integration["type"] for integration in integrations} == {"aws_proxy"}
 
 
-def test_amazons_policies_only_allow_logs_and_traces(
-    resources: dict[str, Any],
-) -> None:
-    roles = [
-        resource["Properties"]
-        for resource in resources.values()
-        if resource["Type"] == "AWS::IAM::Role"
-    ]
+def test_amazons_policies_only_allow_logs_and_traces(resources: dict[str, Any]) -> None:
+    roles = [resource["Properties"] for resource in resources.values() if resource["Type"] == "AWS::IAM::Role"]
     assert roles
     foreign = {
-        policy.rpartition("/")[2]
-        for role in roles
-        for policy in role["ManagedPolicyArns"]
-        if isinstance(policy, str)
+        policy.rpartition("/")[2] for role in roles for policy in role["ManagedPolicyArns"] if isinstance(policy, str)
     }
     assert foreign == {"AWSLambdaBasicExecutionRole", "AWSXrayWriteOnlyAccess"}
 
 
-def test_a_role_allows_sending_failed_background_runs_to_the_queue(
-    resources: dict[str, Any],
-) -> None:
+def test_a_role_allows_sending_failed_background_runs_to_the_queue(resources: dict[str, Any]) -> None:
     configured = of_type(resources, "AWS::Lambda::EventInvokeConfig")
     assert len(configured) >= 5
     for own in configured.values():
@@ -162,9 +140,7 @@ print(json.dumps([schema.get(name, []) for name in ("createOnlyProperties", "con
 def test_the_check_of_upgrades_knows_every_property_that_replaces_data(kind: str) -> None:
     """CloudFormation's own list, which cfn-lint brings."""
     python = ROOT / ".tools" / "sam" / "bin" / "python"
-    done = subprocess.run(
-        [python, "-c", REPLACING, kind], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([python, "-c", REPLACING, kind], capture_output=True, text=True, timeout=60, check=True)
     always, sometimes = json.loads(done.stdout)
     assert always
     assert {path.removeprefix("/properties/") for path in always + sometimes} <= set(KEPT[kind])

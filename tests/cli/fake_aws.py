@@ -51,9 +51,7 @@ class FakeAws:
 
     def holds_stack(self, outputs: Mapping[str, str], parameters: Mapping[str, str]) -> None:
         """Answer DescribeStacks with one stack."""
-        described = _members("Outputs", "Output", outputs) + _members(
-            "Parameters", "Parameter", parameters
-        )
+        described = _members("Outputs", "Output", outputs) + _members("Parameters", "Parameter", parameters)
         self.status = 200
         self.body = (
             '<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">'

@@ -40,9 +40,7 @@ class Repository:
     def git(self, *arguments: str) -> str:
         author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
         command = ["git", *author, "-c", "core.autocrlf=false", *arguments]
-        return subprocess.run(
-            command, cwd=self.root, capture_output=True, text=True, check=True
-        ).stdout.strip()
+        return subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=True).stdout.strip()
 
     def commit(self) -> str:
         """Commit everything, and return its id."""

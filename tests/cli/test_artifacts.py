@@ -86,12 +86,9 @@ def test_show_prints_the_details(larder: Larder, stored: Cloud) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hash", "expected"),
-    [("other", "acme stores no artifact other"), ("a.b", "hash: must be"), ("#totals", "hash:")],
+    ("hash", "expected"), [("other", "acme stores no artifact other"), ("a.b", "hash: must be"), ("#totals", "hash:")]
 )
-def test_show_rejects_unknown_and_invalid_hashes(
-    larder: Larder, stored: Cloud, hash: str, expected: str
-) -> None:
+def test_show_rejects_unknown_and_invalid_hashes(larder: Larder, stored: Cloud, hash: str, expected: str) -> None:
     assert expected in larder.refusal("artifacts", "show", "acme", hash)
 
 
@@ -101,10 +98,7 @@ def test_list_marks_what_protection_hides(larder: Larder, stored: Cloud) -> None
         (visible,) = larder.json("artifacts", "list", "acme")
         assert (visible["hash"], "hidden" in visible) == ("b1", False)
         found = larder.json("artifacts", "list", "acme", "--hidden")
-        assert {one["hash"]: one["hidden"] for one in found} == {
-            **dict.fromkeys(("a1", "a2", "a3"), True),
-            "b1": False,
-        }
+        assert {one["hash"]: one["hidden"] for one in found} == {**dict.fromkeys(("a1", "a2", "a3"), True), "b1": False}
         header, *_ = larder("artifacts", "list", "acme", "--hidden").stdout.splitlines()
         assert "hidden" in header.lower()
 
@@ -172,9 +166,7 @@ def test_delete_reports_which_hashes_existed(larder: Larder, stored: Cloud) -> N
 
 
 @pytest.mark.parametrize("writer", ["key", "user id", "address"])
-def test_delete_by_writer_deletes_all_their_artifacts(
-    larder: Larder, stored: Cloud, writer: str
-) -> None:
+def test_delete_by_writer_deletes_all_their_artifacts(larder: Larder, stored: Cloud, writer: str) -> None:
     writers = {"key": stored.key.id, "user id": stored.user.id, "address": "ADA@acme.example"}
     done = larder.json("artifacts", "delete", "acme", "--writer", writers[writer])
     assert (done["artifacts"], done["size_bytes"], done["finished"]) == (3, 24, True)
@@ -197,9 +189,7 @@ def test_delete_by_writer_deletes_all_their_artifacts(
         (["--all", ""], "--all must repeat acme"),
     ],
 )
-def test_delete_needs_exactly_one_target(
-    larder: Larder, stored: Cloud, arguments: list[str], text: str
-) -> None:
+def test_delete_needs_exactly_one_target(larder: Larder, stored: Cloud, arguments: list[str], text: str) -> None:
     output = larder.refusal("artifacts", "delete", "acme", *arguments, status=2)
     assert text in output
     assert read_totals(stored.team.id).artifacts == 3
@@ -258,9 +248,7 @@ def test_audit_shows_who_deleted_what(larder: Larder, stored: Cloud, manage: Sen
     assert "ada@acme.example" in larder("artifacts", "audit", "acme").stdout
 
 
-def test_audit_shows_the_id_of_a_deleted_user(
-    larder: Larder, stored: Cloud, manage: Sender
-) -> None:
+def test_audit_shows_the_id_of_a_deleted_user(larder: Larder, stored: Cloud, manage: Sender) -> None:
     manage("DELETE", "/v1/artifacts/a1")
     delete_user(stored.user.id, now=clock.now())
     leave_teams(stored.user.id)
@@ -302,9 +290,7 @@ def test_audit_names_a_rotated_key_that_is_gone(larder: Larder, cloud: Cloud) ->
     assert created["subject"] == cloud.key.id
 
 
-def test_an_address_stands_for_artifacts_without_a_team(
-    larder: Larder, stored: Cloud, personal: Sender
-) -> None:
+def test_an_address_stands_for_artifacts_without_a_team(larder: Larder, stored: Cloud, personal: Sender) -> None:
     ada = "Ada@acme.example"
     assert "ada@acme.example stores nothing" in larder("artifacts", "list", ada).stdout
     for hash in ("b1", "b2"):
@@ -324,12 +310,8 @@ def test_an_address_stands_for_artifacts_without_a_team(
     assert read_totals(stored.team.id).artifacts == 3
 
 
-@pytest.mark.parametrize(
-    "command", [("list",), ("show", "a1"), ("delete", "a1"), ("audit",)], ids=lambda one: one[0]
-)
-def test_an_unknown_address_is_reported(
-    larder: Larder, cloud: Cloud, command: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("command", [("list",), ("show", "a1"), ("delete", "a1"), ("audit",)], ids=lambda one: one[0])
+def test_an_unknown_address_is_reported(larder: Larder, cloud: Cloud, command: tuple[str, ...]) -> None:
     name, *more = command
     output = larder.refusal("artifacts", name, "bob@acme.example", *more)
     assert "there is no user bob@acme.example" in output

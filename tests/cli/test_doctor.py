@@ -107,9 +107,7 @@ def test_a_repository_that_caches_everything_has_no_findings(repository: Reposit
     repository.stores(120_000_000, 100)
     report = repository.report("--offline")
     assert report["findings"] == []
-    settings = {
-        setting["name"]: (setting["value"], setting["where"]) for setting in report["settings"]
-    }
+    settings = {setting["name"]: (setting["value"], setting["where"]) for setting in report["settings"]}
     assert settings == {
         "turbo": ("2.11.11", "node_modules/turbo"),
         "address": ("https://cache.example.com", "TURBO_API"),
@@ -144,13 +142,7 @@ class Case:
 CACHE = "https://cache.example.com"
 KEY = "TURBO_REMOTE_CACHE_SIGNATURE_KEY"
 CASES = (
-    Case(
-        "no-address",
-        "turbo.json:1",
-        "No address is set",
-        "TURBO_API=",
-        variables={"TURBO_API": None},
-    ),
+    Case("no-address", "turbo.json:1", "No address is set", "TURBO_API=", variables={"TURBO_API": None}),
     Case(
         *("no-address", "TURBO_API", "turbo uses https://vercel.com/api", "TURBO_API="),
         variables={"TURBO_API": "https://vercel.com/api"},
@@ -173,11 +165,7 @@ CASES = (
     ),
     Case(
         *("proxied-address", "HTTP_PROXY", "turbo asks a proxy", "NO_PROXY=.corp,127.0.0.1"),
-        variables={
-            "TURBO_API": "http://127.0.0.1:3000",
-            "http_proxy": "http://proxy:3128",
-            "NO_PROXY": ".corp",
-        },
+        variables={"TURBO_API": "http://127.0.0.1:3000", "http_proxy": "http://proxy:3128", "NO_PROXY": ".corp"},
     ),
     Case(
         *("slash-at-end", "TURBO_API", "ends with a slash", "TURBO_API=https://cache.example.com"),
@@ -192,14 +180,8 @@ CASES = (
         *("login-refused", "turbo.json:1", "http://cache.example.com", f'"loginUrl": "{CACHE}"'),
         cache={"loginUrl": "http://cache.example.com"},
     ),
-    Case(
-        *("caching-off", "turbo.json:1", "enabled is false", '"enabled": true'),
-        cache={"enabled": False},
-    ),
-    Case(
-        *("cache-flags", "TURBO_FORCE", "restores nothing", "unset TURBO_FORCE"),
-        variables={"TURBO_FORCE": "true"},
-    ),
+    Case(*("caching-off", "turbo.json:1", "enabled is false", '"enabled": true'), cache={"enabled": False}),
+    Case(*("cache-flags", "TURBO_FORCE", "restores nothing", "unset TURBO_FORCE"), variables={"TURBO_FORCE": "true"}),
     Case(
         *("cache-flags", "TURBO_REMOTE_CACHE_READ_ONLY", "uploads nothing", "unset"),
         variables={"TURBO_REMOTE_CACHE_READ_ONLY": "1"},
@@ -209,8 +191,7 @@ CASES = (
         variables={"TURBO_CACHE": "local:rw,remote:r"},
     ),
     Case(
-        *("cache-flags", "TURBO_CACHE", "restores nothing", "unset TURBO_CACHE"),
-        variables={"TURBO_CACHE": "remote:w"},
+        *("cache-flags", "TURBO_CACHE", "restores nothing", "unset TURBO_CACHE"), variables={"TURBO_CACHE": "remote:w"}
     ),
     Case(
         *("cache-flags", "TURBO_CACHE", "uses no remote cache", "unset TURBO_CACHE"),
@@ -234,11 +215,7 @@ CASES = (
         others=frozenset({"hidden-setting"}),
     ),
     Case(
-        *(
-            "preflight-needless",
-            "turbo.json:1",
-            "The largest of 20 artifacts in .turbo/cache has 4.0 MB",
-        ),
+        *("preflight-needless", "turbo.json:1", "The largest of 20 artifacts in .turbo/cache has 4.0 MB"),
         '"remoteCache": { "preflight": false }',
         cache={"preflight": True},
         stored=(*[100] * 19, 4_000_000),
@@ -266,20 +243,13 @@ CASES = (
         "TURBO_REMOTE_CACHE_TIMEOUT=30",
         variables={"TURBO_REMOTE_CACHE_TIMEOUT": "1m"},
     ),
-    Case(
-        *("invalid-value", "turbo.json:1", "is not true or false"),
-        cache={"signature": "true"},
-    ),
+    Case(*("invalid-value", "turbo.json:1", "is not true or false"), cache={"signature": "true"}),
     Case(
         *("hidden-setting", "TURBO_API", f"turbo uses {CACHE} of TURBO_API, not https://old"),
         cache={"apiUrl": "https://old.example.com"},
     ),
     Case(
-        *(
-            "hidden-setting",
-            "TURBO_TEAM",
-            "turbo uses acme of TURBO_TEAM, not web of .turbo/config",
-        ),
+        *("hidden-setting", "TURBO_TEAM", "turbo uses acme of TURBO_TEAM, not web of .turbo/config"),
         files={".turbo/config.json": {"teamslug": "web"}},
     ),
     Case(
@@ -305,26 +275,13 @@ CASES = (
         *("no-token", "TURBO_TOKEN", "No token", "TURBO_TOKEN: ${{ secrets.TURBO_TOKEN }}"),
         variables={"TURBO_TOKEN": None, "CI": "true"},
     ),
+    Case(*("invalid-token", "TURBO_TOKEN", "not one word", "TURBO_TOKEN=..."), variables={"TURBO_TOKEN": f"{TOKEN}\n"}),
+    Case(*("invalid-token", "TURBO_TOKEN", "not one word", "TURBO_TOKEN=..."), variables={"TURBO_TOKEN": f'"{TOKEN}"'}),
+    Case(*("invalid-token", "TURBO_TOKEN", "or not Larder's", "TURBO_TOKEN=..."), variables={"TURBO_TOKEN": "vca_abc"}),
     Case(
-        *("invalid-token", "TURBO_TOKEN", "not one word", "TURBO_TOKEN=..."),
-        variables={"TURBO_TOKEN": f"{TOKEN}\n"},
+        *("signature-without-key", "turbo.json:1", f"{KEY} is not set", f"{KEY}=$(openssl"), cache={"signature": True}
     ),
-    Case(
-        *("invalid-token", "TURBO_TOKEN", "not one word", "TURBO_TOKEN=..."),
-        variables={"TURBO_TOKEN": f'"{TOKEN}"'},
-    ),
-    Case(
-        *("invalid-token", "TURBO_TOKEN", "or not Larder's", "TURBO_TOKEN=..."),
-        variables={"TURBO_TOKEN": "vca_abc"},
-    ),
-    Case(
-        *("signature-without-key", "turbo.json:1", f"{KEY} is not set", f"{KEY}=$(openssl"),
-        cache={"signature": True},
-    ),
-    Case(
-        *("key-without-signature", KEY, "signature is not true", '"signature": true'),
-        variables={KEY: LONG_KEY},
-    ),
+    Case(*("key-without-signature", KEY, "signature is not true", '"signature": true'), variables={KEY: LONG_KEY}),
     Case(
         *("weak-signature-key", KEY, "The key has 6 bytes", f"{KEY}=$(openssl rand -hex 32)"),
         cache={"signature": True},
@@ -350,10 +307,7 @@ CASES = (
     ),
     Case(
         *("unknown-turbo", "package.json", "not known"),
-        files={
-            "node_modules/turbo/package.json": {},
-            "package.json": {"devDependencies": {"turbo": "^2.5.0"}},
-        },
+        files={"node_modules/turbo/package.json": {}, "package.json": {"devDependencies": {"turbo": "^2.5.0"}}},
     ),
 )
 
@@ -393,9 +347,7 @@ def test_a_finding(repository: Repository, case: Case) -> None:
     ],
     ids=["npm", "pnpm", "pnpm 6", "yarn 1", "yarn 4", "bun", "package.json"],
 )
-def test_the_version_comes_from_the_lock_file(
-    repository: Repository, file: str, content: object
-) -> None:
+def test_the_version_comes_from_the_lock_file(repository: Repository, file: str, content: object) -> None:
     repository.write("node_modules/turbo/package.json", {})
     repository.write(file, content)
     (turbo, *_) = repository.report("--offline")["settings"]
@@ -412,9 +364,7 @@ def test_the_version_comes_from_the_lock_file(
     ],
     ids=["packages", "a package", "dependencies", "nesting"],
 )
-def test_a_damaged_file_names_no_version(
-    repository: Repository, file: str, content: object
-) -> None:
+def test_a_damaged_file_names_no_version(repository: Repository, file: str, content: object) -> None:
     repository.write("node_modules/turbo/package.json", {})
     repository.write(file, content)
     (turbo, *_) = repository.report("--offline")["settings"]
@@ -423,9 +373,7 @@ def test_a_damaged_file_names_no_version(
 
 
 def test_a_package_uses_the_settings_of_the_root(repository: Repository) -> None:
-    repository.write(
-        "turbo.json", '{\n  // ours\n  "remoteCache": {\n    "preflight": true,\n  },\n}'
-    )
+    repository.write("turbo.json", '{\n  // ours\n  "remoteCache": {\n    "preflight": true,\n  },\n}')
     repository.write("packages/ui/turbo.json", '{"extends": ["//"], /* none */}')
     # Not a file of a package either.
     (repository.root / "packages" / "turbo.json").symlink_to("not-there")
@@ -447,9 +395,7 @@ def test_a_token_and_a_team_of_vercel_count_without_those_of_larder(repository: 
     for name in ("TURBO_TOKEN", "TURBO_TEAM"):
         repository.environment.delenv(name)
     repository.sets(VERCEL_ARTIFACTS_TOKEN=TOKEN, VERCEL_ARTIFACTS_OWNER="team_1")
-    settings = {
-        setting["name"]: setting["where"] for setting in repository.report("--offline")["settings"]
-    }
+    settings = {setting["name"]: setting["where"] for setting in repository.report("--offline")["settings"]}
     assert settings["token"] == "VERCEL_ARTIFACTS_TOKEN"
     assert settings["team"] == "VERCEL_ARTIFACTS_OWNER"
 
@@ -487,9 +433,7 @@ def test_turbo_jsonc_and_another_cache_folder_are_read(repository: Repository) -
 
 def test_no_limit_of_time_is_never_too_short(repository: Repository) -> None:
     repository.stores(10_000_000_000)
-    repository.write(
-        "turbo.json", {"remoteCache": {"preflight": True, "timeout": 0, "uploadTimeout": 0}}
-    )
+    repository.write("turbo.json", {"remoteCache": {"preflight": True, "timeout": 0, "uploadTimeout": 0}})
     assert repository.found(offline=True) == {}
 
 
@@ -502,9 +446,7 @@ def test_no_limit_of_time_is_never_too_short(repository: Repository) -> None:
         ({"turbo.json": "[]"}, "not a JSON object"),
     ],
 )
-def test_without_a_configuration_the_status_is_2(
-    repository: Repository, files: dict[str, str], message: str
-) -> None:
+def test_without_a_configuration_the_status_is_2(repository: Repository, files: dict[str, str], message: str) -> None:
     folder = repository.root / "elsewhere"
     folder.mkdir()
     (repository.root / "turbo.json").unlink()
@@ -541,9 +483,7 @@ EDGE = "k=1&e=2&m=3&s=4"
 
 def address(owner: str, scope: str = "", query: str = SIGNED) -> str:
     upload = "019000000000" + "0" * 16
-    return (
-        f"https://bucket.s3.example.com/artifacts/{owner}/0123456789abcdef{scope}/{upload}?{query}"
-    )
+    return f"https://bucket.s3.example.com/artifacts/{owner}/0123456789abcdef{scope}/{upload}?{query}"
 
 
 def error(code: str, message: str = "No.") -> dict[str, Any]:
@@ -615,9 +555,7 @@ def check_output(*arguments: str) -> None:
         assert not line.startswith("::"), line
 
 
-def test_no_text_from_outside_reaches_the_terminal_raw(
-    repository: Repository, stub: Answering, tmp_path: Path
-) -> None:
+def test_no_text_from_outside_reaches_the_terminal_raw(repository: Repository, stub: Answering, tmp_path: Path) -> None:
     for request in ("GET /v8/artifacts/status", "GET /api/auth/ok", "OPTIONS /v8/artifacts"):
         stub.says(request, 403, error(HOSTILE, HOSTILE))
         check_output(str(repository.root))
@@ -628,8 +566,7 @@ def test_no_text_from_outside_reaches_the_terminal_raw(
     repository.sets(TURBO_PREFLIGHT=HOSTILE, TURBO_TEAMID=HOSTILE, TURBO_CACHE_DIR=HOSTILE)
     repository.write("node_modules/turbo/package.json", {"version": f"2.1.0{HOSTILE}"})
     repository.write(
-        "turbo.json",
-        {"remoteCache": dict.fromkeys(("apiUrl", "teamSlug", "teamId", "loginUrl"), HOSTILE)},
+        "turbo.json", {"remoteCache": dict.fromkeys(("apiUrl", "teamSlug", "teamId", "loginUrl"), HOSTILE)}
     )
     check_output(str(repository.root))
     repository.environment.delenv("TURBO_API")
@@ -657,17 +594,11 @@ def test_every_command_prints_through_one_place() -> None:
     """`echo`, `print_line`, `print_record` and `print_table` replace control characters."""
     folder = Path(output.__file__).parent
     raw = re.compile(r"click\.(?:secho|echo)\((?!f\"\{mark(?:ed)?\}  \", nl=False\))|\bprint\(")
-    found = {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        if raw.search(path.read_text())
-    }
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*.py") if raw.search(path.read_text())}
     assert found == {"output.py"}
 
 
-def test_a_deployment_that_takes_everything_has_no_findings(
-    repository: Repository, stub: Answering
-) -> None:
+def test_a_deployment_that_takes_everything_has_no_findings(repository: Repository, stub: Answering) -> None:
     report = repository.report()
     assert report["findings"] == []
     facts = {setting["name"]: setting["value"] for setting in report["settings"]}
@@ -694,9 +625,7 @@ def test_a_deployment_that_takes_everything_has_no_findings(
         (500, "internal_error", "unexpected", ""),
     ],
 )
-def test_a_refused_token(
-    repository: Repository, stub: Answering, status: int, code: str, id: str, where: str
-) -> None:
+def test_a_refused_token(repository: Repository, stub: Answering, status: int, code: str, id: str, where: str) -> None:
     stub.says("GET /v8/artifacts/status", status, error(code, f"No {TOKEN}."))
     (finding,) = repository.found().values()
     assert finding["id"] == id
@@ -713,12 +642,7 @@ def test_a_refused_token(
     ],
 )
 def test_the_line_to_paste_changes_the_setting_that_decides(
-    repository: Repository,
-    stub: Answering,
-    files: dict[str, str],
-    variables: dict[str, str],
-    where: str,
-    paste: str,
+    repository: Repository, stub: Answering, files: dict[str, str], variables: dict[str, str], where: str, paste: str
 ) -> None:
     """The id goes before the slug, so TURBO_TEAM alone would change nothing."""
     if files:
@@ -730,8 +654,7 @@ def test_the_line_to_paste_changes_the_setting_that_decides(
 
 
 @pytest.mark.parametrize(
-    ("sizes", "level"),
-    [((), "warning"), ((100,) * 19, "warning"), ((100,) * 20, None), ((5_000_000,), "problem")],
+    ("sizes", "level"), [((), "warning"), ((100,) * 19, "warning"), ((100,) * 20, None), ((5_000_000,), "problem")]
 )
 @pytest.mark.parametrize("id", ["preflight-off", "old-turbo"])
 def test_only_what_loses_hits_now_is_a_problem(
@@ -769,12 +692,9 @@ def test_the_line_to_paste_is_of_the_repositorys_package_manager(
 
 
 @pytest.mark.parametrize(
-    ("status", "id"),
-    [("disabled", "team-off"), ("paused", "team-off"), ("over_limit", "quota-full")],
+    ("status", "id"), [("disabled", "team-off"), ("paused", "team-off"), ("over_limit", "quota-full")]
 )
-def test_a_team_that_caches_nothing(
-    repository: Repository, stub: Answering, status: str, id: str
-) -> None:
+def test_a_team_that_caches_nothing(repository: Repository, stub: Answering, status: str, id: str) -> None:
     stub.says("GET /v8/artifacts/status", 200, {"status": status})
     stub.says("OPTIONS /v8/artifacts", 403, error(f"remote_caching_{status}"))
     (finding,) = repository.found().values()
@@ -782,9 +702,7 @@ def test_a_team_that_caches_nothing(
     assert status in finding["found"]
 
 
-@pytest.mark.parametrize(
-    "code", ["read_only", "missing_permission", "missing_role", "email_not_proven"]
-)
+@pytest.mark.parametrize("code", ["read_only", "missing_permission", "missing_role", "email_not_proven"])
 def test_a_token_that_only_reads(repository: Repository, stub: Answering, code: str) -> None:
     assert (403, code) in {(reply.status, reply.code) for reply in REPLIES.values()}
     stub.says("OPTIONS /v8/artifacts", 403, error(code))
@@ -828,9 +746,7 @@ def test_a_clock_that_is_wrong(repository: Repository, stub: Answering) -> None:
         assert found in finding["found"]
 
 
-def test_a_server_that_is_not_larder_never_gets_the_token(
-    repository: Repository, stub: Answering
-) -> None:
+def test_a_server_that_is_not_larder_never_gets_the_token(repository: Repository, stub: Answering) -> None:
     stub.says("GET /api/api/auth/ok", 200, "<html>")
     repository.sets(TURBO_API=f"{stub.url}/api")
     (finding,) = repository.found().values()
@@ -863,10 +779,7 @@ def test_signatures_need_the_edge_for_preflight(repository: Repository, stub: An
 def test_a_team_that_refuses_unsigned_artifacts(repository: Repository, stub: Answering) -> None:
     stub.says("OPTIONS /v8/artifacts", 200)
     (finding,) = repository.found().values()
-    assert (finding["id"], finding["paste"]) == (
-        "unsigned-refused",
-        '"remoteCache": { "signature": true }',
-    )
+    assert (finding["id"], finding["paste"]) == ("unsigned-refused", '"remoteCache": { "signature": true }')
 
 
 def test_an_own_scope_and_an_own_cache(repository: Repository, stub: Answering) -> None:
@@ -878,9 +791,7 @@ def test_an_own_scope_and_an_own_cache(repository: Repository, stub: Answering) 
     assert finding["id"] == "own-cache"
 
 
-def test_the_deployment_says_what_an_old_client_gets(
-    repository: Repository, stub: Answering
-) -> None:
+def test_the_deployment_says_what_an_old_client_gets(repository: Repository, stub: Answering) -> None:
     repository.write("node_modules/turbo/package.json", {"version": "2.10.12"})
     assert repository.found() == {}
     agents = [one.headers["User-Agent"] for one in stub.asked if one.method == "OPTIONS"]

@@ -44,9 +44,7 @@ def deployed(data_folder: Path) -> Path:
     """The folder of an edge that does not answer."""
     folder = data_folder / "edge"
     folder.mkdir()
-    change_cloud_json(
-        data_folder, LARDER_EDGE_URL=unused_url(), LARDER_EDGE_KEY=str(folder / "switch.json")
-    )
+    change_cloud_json(data_folder, LARDER_EDGE_URL=unused_url(), LARDER_EDGE_KEY=str(folder / "switch.json"))
     return folder
 
 
@@ -129,12 +127,7 @@ def test_an_old_key_stays_until_its_addresses_have_expired(switch: Switch) -> No
         now.shift(2)
         assert switch.delete_expired() == [first.id]
     (left,) = switch.stored_keys()
-    assert (left.id, left.flags, left.in_use, left.until) == (
-        second.id,
-        ("once", "unsigned"),
-        True,
-        None,
-    )
+    assert (left.id, left.flags, left.in_use, left.until) == (second.id, ("once", "unsigned"), True, None)
     assert read_edge_key() == second
 
 

@@ -38,9 +38,7 @@ def test_help_has_examples_and_needs_no_target(path: tuple[str, ...]) -> None:
         assert COMMANDS[path].help
 
 
-@pytest.mark.parametrize(
-    "path", [path for path, command in COMMANDS.items() if isinstance(command, click.Group)]
-)
+@pytest.mark.parametrize("path", [path for path, command in COMMANDS.items() if isinstance(command, click.Group)])
 def test_80_columns_show_the_whole_summary_of_each_command(
     path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,23 +57,14 @@ def test_every_option_has_a_help_text(path: tuple[str, ...]) -> None:
 
 # The output of `larder run` is that of the build.
 @pytest.mark.parametrize(
-    "path",
-    [
-        path
-        for path, command in COMMANDS.items()
-        if not isinstance(command, click.Group) and path != ("run",)
-    ],
+    "path", [path for path, command in COMMANDS.items() if not isinstance(command, click.Group) and path != ("run",)]
 )
 def test_every_command_can_print_json(path: tuple[str, ...]) -> None:
     assert "--json" in {name for param in COMMANDS[path].params for name in param.opts}
 
 
-@pytest.mark.parametrize(
-    "path", [path for path, command in COMMANDS.items() if not isinstance(command, click.Group)]
-)
-def test_the_reference_lists_the_command_with_its_arguments_and_required_options(
-    path: tuple[str, ...],
-) -> None:
+@pytest.mark.parametrize("path", [path for path, command in COMMANDS.items() if not isinstance(command, click.Group)])
+def test_the_reference_lists_the_command_with_its_arguments_and_required_options(path: tuple[str, ...]) -> None:
     (row,) = [
         line
         for line in REFERENCE.read_text().partition("\n## Permissions")[0].splitlines()
@@ -116,9 +105,7 @@ def test_help_imports_no_slow_module() -> None:
         "cli(['keys', 'create', '--help'], standalone_mode=False)\n"
         "print([name for name in ('boto3', 'botocore', 'rich', 'pydantic') if name in sys.modules])"
     )
-    shown = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert shown.stdout.splitlines()[-1] == "[]"
 
 
@@ -133,9 +120,7 @@ def test_run_imports_no_other_command_and_no_package() -> None:
         "finally:\n"
         "    print([name for name in ('larder_cli.main', 'click', 'hashlib') if name in sys.modules])"
     )
-    shown = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert shown.stdout.startswith("usage: larder run ")
     assert shown.stdout.splitlines()[-1] == "[]"
 

@@ -6,11 +6,7 @@ from typing import Any
 
 from larder import aws, clock
 from larder.artifacts import storage
-from larder.artifacts.models import (
-    ArtifactHash,
-    ArtifactMetadata,
-    Upload,
-)
+from larder.artifacts.models import ArtifactHash, ArtifactMetadata, Upload
 from larder.settings import settings
 from tests.requests import Cloud, Reply
 
@@ -48,9 +44,7 @@ def store_some(cloud: Cloud) -> list[str]:
     return hashes
 
 
-def test_rebuild_restores_a_lost_index_with_tags_and_durations(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_rebuild_restores_a_lost_index_with_tags_and_durations(larder: Larder, cloud: Cloud) -> None:
     hashes = store_some(cloud)
     before = larder.json("teams", "show", "acme")
     lose_the_index()
@@ -59,13 +53,7 @@ def test_rebuild_restores_a_lost_index_with_tags_and_durations(
     output = larder.json("rebuild-index")
 
     assert output.pop("seconds") >= 0
-    assert output == {
-        "objects": 5,
-        "indexed": 5,
-        "already_current": 0,
-        "expired_or_refused": 0,
-        "replaced": 0,
-    }
+    assert output == {"objects": 5, "indexed": 5, "already_current": 0, "expired_or_refused": 0, "replaced": 0}
     for number, hash in enumerate(hashes):
         reply = get(cloud, hash)
         assert (reply.status, reply.body) == (200, b"body of " + hash.encode())

@@ -62,10 +62,7 @@ def rows(shown: str) -> list[dict[str, str]]:
     starts = [head.index(label) for label in labels]
     ends = [*starts[1:], None]
     return [
-        {
-            label.strip(): line[start:end].strip()
-            for label, start, end in zip(labels, starts, ends, strict=True)
-        }
+        {label.strip(): line[start:end].strip() for label, start, end in zip(labels, starts, ends, strict=True)}
         for line in lines
     ]
 
@@ -126,8 +123,7 @@ def test_a_key_without_a_team_acts_for_all_teams_of_its_user(larder: Larder, clo
 
 def test_permissions_for_several_resources_are_combined(larder: Larder, cloud: Cloud) -> None:
     made = larder.json(
-        *("keys", "create", *ADA, "--permissions", "artifacts=read, write"),
-        *("--permissions", "reports=read"),
+        *("keys", "create", *ADA, "--permissions", "artifacts=read, write"), *("--permissions", "reports=read")
     )
     assert made["permissions"] == {"artifacts": ["read", "write"], "reports": ["read"]}
 
@@ -138,9 +134,7 @@ def test_an_unknown_action_of_larders_resources_is_rejected(larder: Larder, clou
     assert [key["id"] for key in larder.json("keys", "list", *ADA)] == [cloud.key.id]
 
 
-@pytest.mark.parametrize(
-    ("defaults", "warns"), [('{"artifacts":["read"]}', True), ('{"artifact":["read"]}', False)]
-)
+@pytest.mark.parametrize(("defaults", "warns"), [('{"artifacts":["read"]}', True), ('{"artifact":["read"]}', False)])
 def test_an_unknown_resource_causes_a_warning(
     larder: Larder, cloud: Cloud, data_folder: Path, defaults: str, warns: bool
 ) -> None:
@@ -219,18 +213,9 @@ def test_create_rejects_values_outside_the_limits(
         (("--rate-limit-max", "0"), "'--rate-limit-max': 0 is not in the range"),
         (("--rate-limit-window", "0s"), "'--rate-limit-window': '0s' is out of range"),
         (("--rate-limit-window", "1h"), "--rate-limit-window needs --rate-limit-max"),
-        (
-            ("--remaining", "5", "--refill-amount", "5"),
-            "--refill-amount and --refill-interval belong together",
-        ),
-        (
-            ("--remaining", "5", "--refill-interval", "1d"),
-            "--refill-amount and --refill-interval belong together",
-        ),
-        (
-            ("--refill-amount", "5", "--refill-interval", "1d"),
-            "--refill-amount and --refill-interval need --remaining",
-        ),
+        (("--remaining", "5", "--refill-amount", "5"), "--refill-amount and --refill-interval belong together"),
+        (("--remaining", "5", "--refill-interval", "1d"), "--refill-amount and --refill-interval belong together"),
+        (("--refill-amount", "5", "--refill-interval", "1d"), "--refill-amount and --refill-interval need --remaining"),
     ],
 )
 def test_create_rejects_unreadable_options(
@@ -317,8 +302,7 @@ def test_a_key_with_two_uses_works_twice_and_is_deleted(larder: Larder, cloud: C
 def test_a_refill_gives_the_uses_back(larder: Larder, cloud: Cloud) -> None:
     with time_machine.travel(clock.now(), tick=False) as traveller:
         made = larder.json(
-            *("keys", "create", *ADA, "--remaining", "1"),
-            *("--refill-amount", "1", "--refill-interval", "2s"),
+            *("keys", "create", *ADA, "--remaining", "1"), *("--refill-amount", "1", "--refill-interval", "2s")
         )
         assert [use(made).status, use(made).status] == [200, 401]
         traveller.shift(timedelta(seconds=2.1))
@@ -326,21 +310,16 @@ def test_a_refill_gives_the_uses_back(larder: Larder, cloud: Cloud) -> None:
     assert larder.json("keys", "show", made["id"])["last_refill_at"] is not None
 
 
-def test_a_key_without_uses_is_rejected_but_kept_until_its_refill(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_a_key_without_uses_is_rejected_but_kept_until_its_refill(larder: Larder, cloud: Cloud) -> None:
     made = larder.json(
-        *("keys", "create", *ADA, "--remaining", "0"),
-        *("--refill-amount", "5", "--refill-interval", "1d"),
+        *("keys", "create", *ADA, "--remaining", "0"), *("--refill-amount", "5", "--refill-interval", "1d")
     )
     assert made["remaining"] == 0
     assert use(made).status == 401
     assert larder.json("keys", "show", made["id"])["remaining"] == 0
 
 
-def test_a_key_without_uses_or_a_refill_is_rejected_and_deleted(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_a_key_without_uses_or_a_refill_is_rejected_and_deleted(larder: Larder, cloud: Cloud) -> None:
     made = larder.json("keys", "create", *ADA, "--remaining", "0")
     assert made["remaining"] == 0
     assert use(made).status == 401
@@ -440,9 +419,7 @@ def test_the_overlap_ends_with_the_old_keys_lifetime(larder: Larder, cloud: Clou
     assert made["old_expires_at"] == old["expires_at"]
 
 
-def test_rotation_shows_the_key_once_and_when_the_old_one_ends(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_rotation_shows_the_key_once_and_when_the_old_one_ends(larder: Larder, cloud: Cloud) -> None:
     shown = larder("keys", "rotate", cloud.key.id, "--overlap", "1h").stdout
     output, raw = facts(shown), shown.splitlines()[-1]
     assert (len(raw), shown.count(raw)) == (64, 1)
@@ -455,15 +432,9 @@ def test_rotation_shows_the_key_once_and_when_the_old_one_ends(
 
 @pytest.mark.parametrize(
     ("overlap", "expected"),
-    [
-        ("soon", "is not a duration"),
-        ("-1h", "is not a duration"),
-        ("36501d", "out of range: it must be from 0s"),
-    ],
+    [("soon", "is not a duration"), ("-1h", "is not a duration"), ("36501d", "out of range: it must be from 0s")],
 )
-def test_rotation_rejects_an_unreadable_overlap(
-    larder: Larder, cloud: Cloud, overlap: str, expected: str
-) -> None:
+def test_rotation_rejects_an_unreadable_overlap(larder: Larder, cloud: Cloud, overlap: str, expected: str) -> None:
     refusal = larder.refusal("keys", "rotate", cloud.key.id, "--overlap", overlap, status=2)
     assert expected in refusal
     assert "'--overlap'" in refusal
@@ -471,9 +442,7 @@ def test_rotation_rejects_an_unreadable_overlap(
     assert len(larder.json("keys", "list", *ADA)) == 1
 
 
-def test_delete_expired_deletes_only_expired_keys_of_all_users(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_delete_expired_deletes_only_expired_keys_of_all_users(larder: Larder, cloud: Cloud) -> None:
     bob = create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
     yesterday = clock.now() - timedelta(days=1)
     for user_id in (cloud.user.id, cloud.user.id, bob.id):
@@ -493,14 +462,9 @@ def test_list_shows_when_a_key_was_last_used(larder: Larder, cloud: Cloud) -> No
     assert larder.json("keys", "list", *ADA)[0]["last_request_at"] is not None
 
 
-def test_list_says_when_a_user_has_no_keys_or_does_not_exist(
-    larder: Larder, aws_in_memory: None
-) -> None:
+def test_list_says_when_a_user_has_no_keys_or_does_not_exist(larder: Larder, aws_in_memory: None) -> None:
     create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
-    assert (
-        "bob@acme.example has no keys"
-        in larder("keys", "list", "--user", "bob@acme.example").stdout
-    )
+    assert "bob@acme.example has no keys" in larder("keys", "list", "--user", "bob@acme.example").stdout
     assert "there is no user" in larder.refusal("keys", "list", "--user", "nobody@acme.example")
 
 
@@ -536,15 +500,11 @@ def test_a_trusted_key_of_a_team_protects_it(larder: Larder, cloud: Cloud) -> No
 
 
 def test_a_key_has_one_owner(larder: Larder, cloud: Cloud) -> None:
-    assert "--owned-by-team needs --team" in larder.refusal(
-        "keys", "create", "--owned-by-team", status=2
-    )
+    assert "--owned-by-team needs --team" in larder.refusal("keys", "create", "--owned-by-team", status=2)
     assert "no --user" in larder.refusal(*OF_TEAM, *ADA, status=2)
     assert "--user is required" in larder.refusal("keys", "create", "--team", "acme", status=2)
     assert "either --user or --team" in larder.refusal("keys", "list", status=2)
-    assert "either --user or --team" in larder.refusal(
-        "keys", "list", *ADA, "--team", "acme", status=2
-    )
+    assert "either --user or --team" in larder.refusal("keys", "list", *ADA, "--team", "acme", status=2)
     assert "owns no keys" in larder("keys", "list", "--team", "acme").stdout
     refusal = larder.refusal(*OF_TEAM, "--permissions", "teams=read")
     assert refusal.startswith("--permissions: of a key that a team owns must not have teams")
@@ -570,9 +530,7 @@ def test_an_adopted_key_is_known_to_its_former_owner(larder: Larder, cloud: Clou
     assert shown.stderr == ""
     with time_machine.travel(datetime(2030, 5, 3, 12, tzinfo=UTC)):
         remove_member(cloud.team.id, bob.id, by=None)
-    warning = (
-        f"Bob left on 3 May 2030 and knows this key. Rotate it: `larder keys rotate {key.id}`\n"
-    )
+    warning = f"Bob left on 3 May 2030 and knows this key. Rotate it: `larder keys rotate {key.id}`\n"
     assert larder("keys", "show", key.id).stderr == warning
     assert larder("keys", "list", "--team", "acme").stderr == warning
     assert Sender(raw)("GET", STATUS).status == 200

@@ -241,9 +241,7 @@ def test_an_owner_takes_a_key_over(cy: Left, larder: Larder, later: Clock, how: 
     assert status(raw) == 200
 
 
-def test_rotate_known_replaces_the_keys_that_the_person_knows(
-    cy: Left, larder: Larder, later: Clock
-) -> None:
+def test_rotate_known_replaces_the_keys_that_the_person_knows(cy: Left, larder: Larder, later: Clock) -> None:
     record = larder.json("users", "suspend", cy.user.email, "--rotate-known")
     assert {one["replaces"] for one in record["rotated"]} == {cy.manages[0], cy.builds[0]}
     later.pass_(DAY)
@@ -268,9 +266,7 @@ def test_owners_end_a_membership_whose_account_is_gone(cy: Left, larder: Larder)
     assert cy.owner("DELETE", cy.member).status == 200
 
 
-def test_an_interrupted_unlink_ends_with_the_sweep(
-    cy: Left, larder: Larder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_unlink_ends_with_the_sweep(cy: Left, larder: Larder, monkeypatch: pytest.MonkeyPatch) -> None:
     gives_role(cy)
     with monkeypatch.context() as patch:
         patch.setattr("larder.accounts.linking.end_given", lambda *_, **__: [])

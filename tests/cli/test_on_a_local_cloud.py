@@ -22,9 +22,7 @@ COMMAND = Path(sys.executable).with_name("larder")
 
 
 @pytest.fixture(scope="module")
-def local_cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def local_cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     server = start(request.config.rootpath, tmp_path_factory.mktemp("cloud") / "data")
     yield server
     server.stop()
@@ -126,9 +124,7 @@ def test_an_index_is_rebuilt_during_uploads(local_cloud: LocalCloud) -> None:
                 # Mostly new hashes, and sometimes one that is being rebuilt.
                 while not done.is_set() and len(written) < 500:
                     number = len(written)
-                    written.append(
-                        put(other, number % 40, "b") if number % 3 == 0 else put(other, number, "c")
-                    )
+                    written.append(put(other, number % 40, "b") if number % 3 == 0 else put(other, number, "c"))
 
         writer = Thread(target=write)
         writer.start()
@@ -188,9 +184,7 @@ def test_rotating_the_signing_secret_keeps_users_signed_in(local_cloud: LocalClo
 
     with httpx.Client(base_url=local_cloud.url, trust_env=False, timeout=30) as http:
         person = {"name": "Eve", "email": "eve@acme.example", "password": "correct horse"}
-        signed_up = http.post(
-            "/api/auth/sign-up/email", json=person, headers={"origin": local_cloud.url}
-        )
+        signed_up = http.post("/api/auth/sign-up/email", json=person, headers={"origin": local_cloud.url})
         assert signed_up.status_code == 200, signed_up.text
         before = dict(http.cookies)
         larder(local_cloud, "rotate-signing-secret")
@@ -209,10 +203,7 @@ def test_a_stopped_cloud_is_reported(local_cloud: LocalCloud) -> None:
     local_cloud.stop()
     try:
         done = subprocess.run(
-            [COMMAND, "--local", local_cloud.data, "teams", "list"],
-            capture_output=True,
-            text=True,
-            timeout=60,
+            [COMMAND, "--local", local_cloud.data, "teams", "list"], capture_output=True, text=True, timeout=60
         )
         assert (done.returncode, done.stdout) == (1, "")
         assert "no local cloud is running on" in done.stderr

@@ -12,9 +12,7 @@ from larder_cli.progress import counting
 def shown(capsys: pytest.CaptureFixture[str], **record: object) -> dict[str, str]:
     print_record(record, as_json=False)
     lines = capsys.readouterr().out.splitlines()
-    return {
-        label.strip(): value.strip() for label, value in (line.split("  ", 1) for line in lines)
-    }
+    return {label.strip(): value.strip() for label, value in (line.split("  ", 1) for line in lines)}
 
 
 @pytest.mark.parametrize(
@@ -46,9 +44,7 @@ def test_sizes_have_units(capsys: pytest.CaptureFixture[str], size: int, expecte
         (10**11, "1,157 d 9 h"),
     ],
 )
-def test_durations_have_units(
-    capsys: pytest.CaptureFixture[str], duration_ms: int, expected: str
-) -> None:
+def test_durations_have_units(capsys: pytest.CaptureFixture[str], duration_ms: int, expected: str) -> None:
     assert shown(capsys, time_saved_ms=duration_ms) == {"time saved": expected}
 
 
@@ -56,10 +52,7 @@ def test_times_are_in_utc(capsys: pytest.CaptureFixture[str]) -> None:
     moment = datetime(2026, 1, 2, 1, 30, tzinfo=timezone(timedelta(hours=2)))
     assert shown(capsys, created_at=moment) == {"created": "2026-01-01 23:30:00 UTC"}
     print_record({"created_at": moment, "day": date(2026, 1, 2)}, as_json=True)
-    assert json.loads(capsys.readouterr().out) == {
-        "created_at": "2026-01-01T23:30:00.000Z",
-        "day": "2026-01-02",
-    }
+    assert json.loads(capsys.readouterr().out) == {"created_at": "2026-01-01T23:30:00.000Z", "day": "2026-01-02"}
 
 
 def test_other_values(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,16 +12,7 @@ from larder.teams.models import People, Role
 from larder.teams.protection import read_protection
 from tests.conftest import SetOption
 from tests.requests import Cloud, Sender
-from tests.trust.scene import (
-    CLEAN,
-    POISON,
-    make_scene,
-    protected,
-    put,
-    read,
-    scope_of,
-    seconds_later,
-)
+from tests.trust.scene import CLEAN, POISON, make_scene, protected, put, read, scope_of, seconds_later
 
 from .conftest import Larder
 from .fake_aws import FakeAws
@@ -98,23 +89,16 @@ def test_no_protect_keeps_the_team_as_it_is(cloud: Cloud, larder: Larder) -> Non
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        (["--trusted"], "--trusted needs --team"),
-        (["--team", "acme", "--no-protect"], "--no-protect needs --trusted"),
-    ],
+    [(["--trusted"], "--trusted needs --team"), (["--team", "acme", "--no-protect"], "--no-protect needs --trusted")],
 )
-def test_options_that_do_not_fit_together(
-    larder: Larder, cloud: Cloud, options: list[str], message: str
-) -> None:
+def test_options_that_do_not_fit_together(larder: Larder, cloud: Cloud, options: list[str], message: str) -> None:
     assert message in larder.refusal(*CREATE, *options, status=2)
 
 
 def test_a_trusted_key_needs_an_owner_or_admin(cloud: Cloud, larder: Larder) -> None:
     larder("users", "create", "--email", "bob@acme.example", "--name", "Bob")
     larder("teams", "add-member", "acme", "bob@acme.example", "--role", "DEVELOPER")
-    output = larder.refusal(
-        *("keys", "create", "--user", "bob@acme.example", "--team", "acme", "--trusted")
-    )
+    output = larder.refusal(*("keys", "create", "--user", "bob@acme.example", "--team", "acme", "--trusted"))
     assert "bob@acme.example is not an owner or admin of acme" in output
     assert read_protection(cloud.team.id).on is None
 
@@ -129,14 +113,8 @@ def test_artifacts_of_a_scope(cloud: Cloud, larder: Larder) -> None:
         (shared,) = larder.json("artifacts", "list", "acme")
         assert ("scope" in shared, shared["size_bytes"]) == (False, len(CLEAN))
         listed = larder.json("artifacts", "list", "acme", "--scope", "all")
-        assert [(one["hash"], one["scope"]) for one in listed] == [
-            ("abc", "shared"),
-            ("abc", scope),
-            ("def", scope),
-        ]
-        assert larder.json("artifacts", "delete", "acme", "abc", "--scope", scope) == [
-            {"hash": "abc", "deleted": True}
-        ]
+        assert [(one["hash"], one["scope"]) for one in listed] == [("abc", "shared"), ("abc", scope), ("def", scope)]
+        assert larder.json("artifacts", "delete", "acme", "abc", "--scope", scope) == [{"hash": "abc", "deleted": True}]
         record = larder.json("artifacts", "delete", "acme", "--scope", scope)
         assert (record["scope"], record["artifacts"]) == (scope, 1)
         assert read(scene.main, "abc") == CLEAN

@@ -23,10 +23,7 @@ from larder_cli.quantities import (
         ("2026-11-21", datetime(2026, 11, 21, tzinfo=UTC)),
         ("2026-11-21T14:00", datetime(2026, 11, 21, 14, tzinfo=UTC)),
         (" 2026-11-21 14:00:30 ", datetime(2026, 11, 21, 14, 0, 30, tzinfo=UTC)),
-        (
-            "2026-11-21T14:00+01:00",
-            datetime(2026, 11, 21, 14, tzinfo=timezone(timedelta(hours=1))),
-        ),
+        ("2026-11-21T14:00+01:00", datetime(2026, 11, 21, 14, tzinfo=timezone(timedelta(hours=1)))),
     ],
 )
 def test_times_are_in_utc_unless_they_name_a_zone(text: str, expected: datetime) -> None:
@@ -72,14 +69,7 @@ def test_invalid_sizes(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("90s", 90),
-        ("30m", 1800),
-        ("12h", 43_200),
-        ("30d", 2_592_000),
-        ("4w", 2_419_200),
-        ("1 D", 86_400),
-    ],
+    [("90s", 90), ("30m", 1800), ("12h", 43_200), ("30d", 2_592_000), ("4w", 2_419_200), ("1 D", 86_400)],
 )
 def test_durations(text: str, expected: int) -> None:
     assert seconds(text) == expected
@@ -105,8 +95,7 @@ def test_invalid_durations_or_zero(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("90s", "90s"), ("60s", "1m"), ("60m", "1h"), ("24h", "1d"), ("36h", "36h"), ("1w", "7d")],
+    ("text", "expected"), [("90s", "90s"), ("60s", "1m"), ("60m", "1h"), ("24h", "1d"), ("36h", "36h"), ("1w", "7d")]
 )
 def test_a_period_is_shown_in_the_largest_exact_unit(text: str, expected: str) -> None:
     assert period(period_ms(text)) == expected
@@ -127,8 +116,7 @@ def test_the_longest_period() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [('{"a": [1, 2.5, "ü"]}', {"a": [1, 2.5, "ü"]}), ('"text"', "text"), ("null", None)],
+    ("text", "expected"), [('{"a": [1, 2.5, "ü"]}', {"a": [1, 2.5, "ü"]}), ('"text"', "text"), ("null", None)]
 )
 def test_json(text: str, expected: object) -> None:
     assert json_value(text) == expected

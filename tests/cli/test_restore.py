@@ -34,9 +34,7 @@ def items(table: str) -> list[Any]:
 def test_restore_brings_back_deleted_and_changed_items_and_keeps_new_ones(larder: Larder) -> None:
     now = clock.now()
     ada = create_user("ada@acme.example", "Ada", now=now)
-    teams = [
-        create_team(f"Team {n}", f"team-{n}", owner_user_id=ada.id, now=now) for n in range(30)
-    ]
+    teams = [create_team(f"Team {n}", f"team-{n}", owner_user_id=ada.id, now=now) for n in range(30)]
     name = copy_of("TeamsTable")
     before = items(name)
     for item in before[:40]:
@@ -68,17 +66,14 @@ def test_every_table_with_recovery_can_be_restored() -> None:
     protected = {
         table.logical_id
         for table in template().tables
-        if table.logical_id.removesuffix("Table").lower()
-        in {one.replace("-", "") for one in TABLES}
+        if table.logical_id.removesuffix("Table").lower() in {one.replace("-", "") for one in TABLES}
     }
     assert protected >= {"IdentityTable", "ApiKeysTable", "TeamsTable", "AuditTable"}
 
 
 def test_it_rejects_its_own_table_and_reports_a_missing_one(larder: Larder) -> None:
     own = settings().teams_table
-    assert "the stack's own table" in larder.refusal(
-        "restore-table", "teams", "--from", own, status=2
-    )
+    assert "the stack's own table" in larder.refusal("restore-table", "teams", "--from", own, status=2)
     refusal = larder.refusal("restore-table", "teams", "--from", "missing")
     assert refusal == "there is no table missing: `aws dynamodb list-tables` lists them"
 

@@ -40,9 +40,7 @@ def stored() -> dict[str, Any]:
 def was_rotated(age: timedelta) -> None:
     """Set the age of the current secret in Secrets Manager."""
     (secret,) = secretsmanager_backends[DEFAULT_ACCOUNT_ID]["eu-central-1"].secrets.values()
-    secret.versions[str(secret.default_version_id)]["createdate"] = int(
-        (clock.now() - age).timestamp()
-    )
+    secret.versions[str(secret.default_version_id)]["createdate"] = int((clock.now() - age).timestamp())
 
 
 # ---------------------------------------------------------------------------------------- a stack
@@ -56,9 +54,7 @@ def test_the_old_secret_becomes_the_previous_one(on_stack: Larder) -> None:
     assert len(after["current"]) == 64
     assert after["current"] != before
     assert output["old_is_accepted"] is True
-    rotated, known = (
-        datetime.fromisoformat(output[name]) for name in ("rotated_at", "known_everywhere_at")
-    )
+    rotated, known = (datetime.fromisoformat(output[name]) for name in ("rotated_at", "known_everywhere_at"))
     assert known - rotated == 6 * MINUTE
 
 
@@ -68,9 +64,7 @@ def test_it_prints_the_effect_but_no_secret(on_stack: Larder) -> None:
     assert not [secret for secret in stored().values() if secret in shown]
 
 
-def test_functions_accept_the_old_secrets_signatures_until_they_are_dropped(
-    on_stack: Larder,
-) -> None:
+def test_functions_accept_the_old_secrets_signatures_until_they_are_dropped(on_stack: Larder) -> None:
     signature = sign("text")
     on_stack("rotate-signing-secret")
     restart()
@@ -137,9 +131,7 @@ def test_a_leaked_secret_is_dropped_at_once(on_stack: Larder) -> None:
     assert stored()["previous"] == after["current"]
 
 
-def test_a_missing_permission_is_reported(
-    on_stack: Larder, own_environment: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_permission_is_reported(on_stack: Larder, own_environment: pytest.MonkeyPatch) -> None:
     with FakeAws.running() as denying:
         denying.refuses_in_json(400, "AccessDeniedException", "not authorized")
         own_environment.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", denying.url)
@@ -163,9 +155,7 @@ def start_again(local_json: Path) -> None:
     change_cloud_json(local_json.parent, LARDER_SIGNING_SECRET=secret)
 
 
-def test_a_local_cloud_uses_the_new_secret_from_its_next_start(
-    larder: Larder, local_json: Path
-) -> None:
+def test_a_local_cloud_uses_the_new_secret_from_its_next_start(larder: Larder, local_json: Path) -> None:
     shown = larder("rotate-signing-secret").stdout
     assert "from its next start" in shown
     local = json.loads(local_json.read_text())
@@ -198,9 +188,7 @@ def test_drop_old_drops_a_local_clouds_secret(larder: Larder, local_json: Path) 
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"signing_secret": "a", '])
-def test_a_damaged_local_json_is_reported(
-    larder: Larder, data_folder: Path, text: str | None
-) -> None:
+def test_a_damaged_local_json_is_reported(larder: Larder, data_folder: Path, text: str | None) -> None:
     if text is not None:
         (data_folder / "local.json").write_text(text)
     refusal = larder.refusal("rotate-signing-secret")

@@ -256,9 +256,7 @@ def test_with_a_stack_the_account_is_asked_how_many_functions_it_runs(
 
 
 @pytest.fixture
-def logs(
-    aws_in_memory: None, fake_aws: FakeAws, own_environment: pytest.MonkeyPatch
-) -> Iterator[None]:
+def logs(aws_in_memory: None, fake_aws: FakeAws, own_environment: pytest.MonkeyPatch) -> Iterator[None]:
     """The log group of the cache's functions, in memory, with a stream for each of two."""
     own_environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", fake_aws.url)
     aws.reset()
@@ -280,18 +278,14 @@ def write_line(function: str, **entry: str) -> None:
 
 
 def site_with_requests(**request_ids: str) -> Site:
-    return Site(
-        url="https://cache.example.com", key=KEY, team=None, large_bytes=1, request_ids=request_ids
-    )
+    return Site(url="https://cache.example.com", key=KEY, team=None, large_bytes=1, request_ids=request_ids)
 
 
 def test_logged_requests_are_found(logs: None) -> None:
     began = clock.now()
     write_line("GetStatus", request_id="one=", key_id="k", owner="team_1")
     write_line("Preflight", request_id="two=", key_id="k", owner="team_1")
-    output = requests_are_logged(
-        site_with_requests(GetStatus="one=", Preflight="two="), "larder", began
-    )
+    output = requests_are_logged(site_with_requests(GetStatus="one=", Preflight="two="), "larder", began)
     assert output == "2 requests found"
 
 
@@ -303,9 +297,7 @@ def test_logged_requests_are_found(logs: None) -> None:
         ({"message": "START one="}, "has no key_id"),
     ],
 )
-def test_a_log_line_with_the_key_or_without_its_id_fails(
-    logs: None, entry: dict[str, str], found: str
-) -> None:
+def test_a_log_line_with_the_key_or_without_its_id_fails(logs: None, entry: dict[str, str], found: str) -> None:
     began = clock.now()
     write_line("GetStatus", **entry)
     with pytest.raises(Failed, match=found):
@@ -314,8 +306,6 @@ def test_a_log_line_with_the_key_or_without_its_id_fails(
 
 def test_a_log_without_the_request_fails(logs: None) -> None:
     with pytest.raises(Failed, match="the log of GetStatus does not contain"):
-        requests_are_logged(
-            site_with_requests(GetStatus="one="), "larder", clock.now(), timeout_s=0
-        )
+        requests_are_logged(site_with_requests(GetStatus="one="), "larder", clock.now(), timeout_s=0)
     with pytest.raises(Failed, match="no apigw-requestid"):
         requests_are_logged(site_with_requests(GetStatus=""), "larder", clock.now())

@@ -94,20 +94,11 @@ def stored() -> IdentityProvider:
 # Add a provider --------------------------------------------------------------------------------
 
 
-def test_add_pins_the_configuration(
-    add: Add, provider: RunningProvider, larder: Larder, api_url: str
-) -> None:
+def test_add_pins_the_configuration(add: Add, provider: RunningProvider, larder: Larder, api_url: str) -> None:
     added = add("--domain", "Acme.example", "--groups-claim", "groups", "--hidden")
     assert added["redirect_uri"] == f"{api_url}/api/auth/callback/acme"
-    assert (added["token"], added["keys"]) == (
-        f"{provider.issuer}/token",
-        f"{provider.issuer}/keys",
-    )
-    assert (added["mode"], added["domains"], added["hidden"]) == (
-        "optional",
-        ["acme.example"],
-        True,
-    )
+    assert (added["token"], added["keys"]) == (f"{provider.issuer}/token", f"{provider.issuer}/keys")
+    assert (added["mode"], added["domains"], added["hidden"]) == ("optional", ["acme.example"], True)
     assert service.unsealed_secrets(stored(), now=clock.now()) == [SECRET]
     assert SECRET not in str(added)
     (listed,) = larder.json("sso", "list")
@@ -124,9 +115,7 @@ def test_the_output_says_what_to_do_next(add: Add, larder: Larder, api_url: str)
 
 
 def test_the_secret_comes_from_a_question_that_does_not_show_it(add: Add, larder: Larder) -> None:
-    words = [
-        word for word in add.arguments() if word not in ("--client-secret-file", add.secret_file)
-    ]
+    words = [word for word in add.arguments() if word not in ("--client-secret-file", add.secret_file)]
     result = CliRunner().invoke(cli, [*larder.target, *words], input=f"{SECRET}\n")
     assert result.exit_code == 0, result.output
     assert SECRET not in result.output
@@ -164,16 +153,12 @@ def test_a_provider_that_does_not_answer_is_refused(add: Add, provider: RunningP
     assert "nothing listens there" in add.refusal("--issuer", "http://127.0.0.1:1")
 
 
-def test_an_issuer_on_a_loopback_address_is_only_for_a_local_cloud(
-    add: Add, data_folder: Path
-) -> None:
+def test_an_issuer_on_a_loopback_address_is_only_for_a_local_cloud(add: Add, data_folder: Path) -> None:
     change_cloud_json(data_folder, LARDER_BASE_URL="https://cache.example.com")
     assert "issuer: must be an https URL" in add.refusal()
 
 
-def test_a_client_id_that_a_token_of_a_ci_job_can_have_is_refused(
-    add: Add, cloud: Cloud, api_url: str
-) -> None:
+def test_a_client_id_that_a_token_of_a_ci_job_can_have_is_refused(add: Add, cloud: Cloud, api_url: str) -> None:
     """Attack 9: a CI job asks for a token with our client id."""
     assert "which is the audience of CI jobs" in add.refusal("--client-id", api_url)
     assert "which is the audience of CI jobs" in add.refusal("--client-id", f"{api_url}/")
@@ -261,9 +246,7 @@ def test_the_domain_that_google_names_follows_the_domains(larder: Larder) -> Non
     assert stored().required_claims == {"hd": ("acme.net",)}
 
 
-def test_removing_a_domain_of_a_required_provider_frees_its_people(
-    larder: Larder, bob: User
-) -> None:
+def test_removing_a_domain_of_a_required_provider_frees_its_people(larder: Larder, bob: User) -> None:
     add_acme(mode=Mode.REQUIRED)
     end_access(bob, at=clock.now() + DAY)
     larder("sso", "set", "acme", "--remove-domain", "acme.example")
@@ -281,22 +264,16 @@ def test_an_interrupted_change_of_the_domains_is_finished(larder: Larder, bob: U
     assert freed.access_until is None
 
 
-def test_rotate_secret_keeps_the_former_one_for_a_day(
-    larder: Larder, add: Add, tmp_path: Path
-) -> None:
+def test_rotate_secret_keeps_the_former_one_for_a_day(larder: Larder, add: Add, tmp_path: Path) -> None:
     add()
     (tmp_path / "new.txt").write_text("another")
     before = clock.now()
-    printed = larder.json(
-        "sso", "rotate-secret", "acme", "--client-secret-file", str(tmp_path / "new.txt")
-    )
+    printed = larder.json("sso", "rotate-secret", "acme", "--client-secret-file", str(tmp_path / "new.txt"))
     assert printed["former_secret_until"] >= clock.to_iso(before + DAY)
     assert service.unsealed_secrets(stored(), now=clock.now()) == ["another", SECRET]
 
 
-def test_refresh_shows_the_difference_before_it_counts(
-    larder: Larder, add: Add, provider: RunningProvider
-) -> None:
+def test_refresh_shows_the_difference_before_it_counts(larder: Larder, add: Add, provider: RunningProvider) -> None:
     add()
     assert larder.json("sso", "refresh", "acme") == {"id": "acme", "changed": False}
     provider.configuration["jwks_uri"] = f"{provider.issuer}/new/keys"
@@ -328,9 +305,7 @@ def results(larder: Larder, status: int) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-def test_a_working_provider_passes(
-    larder: Larder, add: Add, provider: RunningProvider, method: str
-) -> None:
+def test_a_working_provider_passes(larder: Larder, add: Add, provider: RunningProvider, method: str) -> None:
     provider.configuration["token_endpoint_auth_methods_supported"] = [method]
     add()
     assert results(larder, 0) == dict.fromkeys(("configuration", "keys", "clock", "client"))
@@ -350,9 +325,7 @@ def test_each_check_says_what_is_wrong(larder: Larder, add: Add, provider: Runni
     assert "invalid_client: the client id or the secret is wrong" in found["client"]
 
 
-def test_another_reply_of_the_token_endpoint_fails(
-    larder: Larder, add: Add, provider: RunningProvider
-) -> None:
+def test_another_reply_of_the_token_endpoint_fails(larder: Larder, add: Add, provider: RunningProvider) -> None:
     add()
     provider.error = "redirect_uri_mismatch"
     assert results(larder, 1)["client"] == (
@@ -460,11 +433,7 @@ def test_remove_ends_sessions_and_frees_the_domain(larder: Larder, bob: User) ->
     assert "carl@acme.example has no password" in asked.stderr
     assert "bob@acme.example has no password" not in asked.stderr
     assert service.find_provider("acme")
-    assert larder.json("sso", "remove", "acme", "--yes") == {
-        "id": "acme",
-        "removed": True,
-        "sessions_ended": 1,
-    }
+    assert larder.json("sso", "remove", "acme", "--yes") == {"id": "acme", "removed": True, "sessions_ended": 1}
     assert find_session(token, now=now) is None
     freed = find_user(bob.id)
     assert freed is not None
@@ -481,9 +450,7 @@ def test_an_interrupted_removal_is_finished(larder: Larder, bob: User) -> None:
     assert find_session(token, now=now) is None
 
 
-def test_an_interrupted_removal_leaves_no_groups_and_managed_members(
-    larder: Larder, bob: User, cloud: Cloud
-) -> None:
+def test_an_interrupted_removal_leaves_no_groups_and_managed_members(larder: Larder, bob: User, cloud: Cloud) -> None:
     now, team_id = clock.now(), cloud.team.id
     provider = add_acme()
     map_group("acme", team_id, None, Role.VIEWER)

@@ -45,10 +45,7 @@ def test_the_documented_permissions_are_those_of_the_calls() -> None:
     rows = re.findall(r"^\| `status(?: --drift)?` \| (.+) \|$", section, re.MULTILINE)
     listed = {action for row in rows for action in re.findall(r"`(\w+:\w+)`", row)}
     # CloudFormation calls these two for the caller.
-    by_cloudformation = {
-        "cloudformation:DetectStackResourceDrift",
-        "cloudformation:BatchDescribeTypeConfigurations",
-    }
+    by_cloudformation = {"cloudformation:DetectStackResourceDrift", "cloudformation:BatchDescribeTypeConfigurations"}
     assert listed | {general} == {*ACTIONS.values(), *by_cloudformation}
 
 
@@ -89,9 +86,7 @@ def test_alarms_in_cloudwatch_alone_are_a_warning_and_none_a_note() -> None:
 def test_a_topic_of_your_own_needs_a_subscription_of_any_kind() -> None:
     pager = {"SubscriptionArn": f"{TOPIC}:1", "Protocol": "https", "Endpoint": "https://pager"}
     with stubbed("sns", Alarms="true", AlarmTopic=TOPIC) as (deployed, stubber):
-        stubber.add_response(
-            "list_subscriptions_by_topic", {"Subscriptions": [pager]}, {"TopicArn": TOPIC}
-        )
+        stubber.add_response("list_subscriptions_by_topic", {"Subscriptions": [pager]}, {"TopicArn": TOPIC})
         (row,) = alarm_mail(deployed)
     assert (row.level, row.found) == (Level.OK, "1 confirmed")
 
@@ -160,7 +155,4 @@ def test_a_line_after_the_progress_is_a_line_of_its_own(
     terminal.say("The end.")
     terminal.say("Really.")
     shown = capsys.readouterr().err
-    assert [line.strip() for line in shown.splitlines() if line.strip()][1:] == [
-        "The end.",
-        "Really.",
-    ]
+    assert [line.strip() for line in shown.splitlines() if line.strip()][1:] == ["The end.", "Really."]

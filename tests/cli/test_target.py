@@ -66,9 +66,7 @@ def test_the_environment_names_the_target(
     assert Larder().json("teams", "list") == []
 
 
-def test_local_option_overrides_the_stack_variable(
-    larder: Larder, own_environment: pytest.MonkeyPatch
-) -> None:
+def test_local_option_overrides_the_stack_variable(larder: Larder, own_environment: pytest.MonkeyPatch) -> None:
     own_environment.setenv("LARDER_STACK", "larder")
     assert larder.json("teams", "list") == []
 
@@ -84,9 +82,7 @@ def test_stack_option_overrides_the_local_variable(
 
 
 @pytest.mark.parametrize("missing", ["folder", "cloud.json"])
-def test_a_folder_without_a_running_cloud(
-    own_environment: pytest.MonkeyPatch, tmp_path: Path, missing: str
-) -> None:
+def test_a_folder_without_a_running_cloud(own_environment: pytest.MonkeyPatch, tmp_path: Path, missing: str) -> None:
     data = tmp_path / "absent" if missing == "folder" else tmp_path
     refusal = Larder(("--local", str(data))).refusal("teams", "list")
     assert refusal.startswith(f"no local cloud is running on {data}: start it with `make serve`")
@@ -125,17 +121,13 @@ def test_a_cloud_of_another_version(data_folder: Path) -> None:
     assert "LARDER_TEAMS_TABLE" in refusal
 
 
-def test_the_users_own_aws_configuration_is_ignored(
-    larder: Larder, own_environment: pytest.MonkeyPatch
-) -> None:
+def test_the_users_own_aws_configuration_is_ignored(larder: Larder, own_environment: pytest.MonkeyPatch) -> None:
     own_environment.setenv("AWS_PROFILE", "of-another-account")
     own_environment.setenv("AWS_SESSION_TOKEN", "of-another-account")
     own_environment.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
     own_environment.setenv("LARDER_RETENTION_DAYS", "no number")
     assert larder.json("teams", "list") == []
-    assert not {"AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"} & {
-        *os.environ
-    }
+    assert not {"AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"} & {*os.environ}
 
 
 def test_an_unreachable_store_is_reported_in_one_line(data_folder: Path) -> None:
@@ -159,9 +151,7 @@ def test_a_missing_bucket_is_reported_in_one_line(larder: Larder, data_folder: P
 
 
 def test_a_denied_call_links_to_the_permissions(data_folder: Path, fake_aws: FakeAws) -> None:
-    fake_aws.refuses_in_json(
-        400, "AccessDeniedException", "User: ada is not authorized\nto perform: dynamodb:Scan"
-    )
+    fake_aws.refuses_in_json(400, "AccessDeniedException", "User: ada is not authorized\nto perform: dynamodb:Scan")
     change_cloud_json(data_folder, AWS_ENDPOINT_URL_DYNAMODB=fake_aws.url)
     refusal = Larder(("--local", str(data_folder))).refusal("teams", "list")
     assert "not authorized to perform: dynamodb:Scan (AccessDeniedException)" in refusal
@@ -179,9 +169,7 @@ def test_an_unexpected_aws_error_shows_its_code(data_folder: Path, fake_aws: Fak
 
 
 def test_tables_come_from_the_stacks_outputs(aws_in_memory: None, stack: FakeAws) -> None:
-    made = Larder(("--stack", "acme-cache")).json(
-        *("users", "create", "--email", "ada@acme.example", "--name", "Ada")
-    )
+    made = Larder(("--stack", "acme-cache")).json(*("users", "create", "--email", "ada@acme.example", "--name", "Ada"))
     assert [request["StackName"] for request in stack.requests] == [["acme-cache"]]
     assert settings().identity_table == resource_name("IdentityTable")
     assert made["email"] == "ada@acme.example"
@@ -192,17 +180,11 @@ def test_every_setting_comes_from_the_stack(aws_in_memory: None, stack: FakeAws)
     stack.holds_stack(OUTPUTS, different)
     Larder(("--stack", "larder")).json("teams", "list")
     assert (settings().retention_days, settings().default_quota_bytes) == (7, 123)
-    unset = [
-        option
-        for option in Settings.__dataclass_fields__
-        if environment_name(option) not in os.environ
-    ]
+    unset = [option for option in Settings.__dataclass_fields__ if environment_name(option) not in os.environ]
     assert unset == []
 
 
-def test_the_stacks_default_quota_is_shown(
-    aws_in_memory: None, stack: FakeAws, cloud: Cloud
-) -> None:
+def test_the_stacks_default_quota_is_shown(aws_in_memory: None, stack: FakeAws, cloud: Cloud) -> None:
     stack.holds_stack(OUTPUTS, PARAMETERS | {"DefaultQuotaBytes": "50000000000"})
     assert "50.0 GB" in Larder(("--stack", "larder"))("teams", "show", "acme").stdout
 
@@ -218,9 +200,7 @@ def test_variables_of_another_deployment_are_ignored(
 def test_a_stack_without_the_outputs_is_rejected(stack: FakeAws) -> None:
     stack.holds_stack({"Other": "output"}, {})
     refusal = Larder(("--stack", "other")).refusal("teams", "list")
-    assert refusal.startswith(
-        "the stack other is not a Larder deployment, or one of another version"
-    )
+    assert refusal.startswith("the stack other is not a Larder deployment, or one of another version")
 
 
 def test_an_unknown_stack(stack: FakeAws) -> None:
@@ -231,11 +211,7 @@ def test_an_unknown_stack(stack: FakeAws) -> None:
 
 @pytest.mark.parametrize(
     ("code", "next_step"),
-    [
-        ("AccessDenied", "docs/operator-cli.md"),
-        ("ExpiredToken", "sign in"),
-        ("InvalidClientTokenId", "sign in"),
-    ],
+    [("AccessDenied", "docs/operator-cli.md"), ("ExpiredToken", "sign in"), ("InvalidClientTokenId", "sign in")],
 )
 def test_an_aws_error_says_what_to_do_next(stack: FakeAws, code: str, next_step: str) -> None:
     stack.refuses(403, code, "The credentials are not good enough.")
@@ -272,9 +248,7 @@ def test_a_profile_sets_the_credentials_and_the_region(
     nothing_of_aws: pytest.MonkeyPatch, fake_aws: FakeAws, tmp_path: Path
 ) -> None:
     (tmp_path / "config").write_text("[profile ops]\nregion = ap-south-1\n")
-    (tmp_path / "credentials").write_text(
-        "[ops]\naws_access_key_id = KEYOFOPS\naws_secret_access_key = secret\n"
-    )
+    (tmp_path / "credentials").write_text("[ops]\naws_access_key_id = KEYOFOPS\naws_secret_access_key = secret\n")
     nothing_of_aws.setenv("AWS_ACCESS_KEY_ID", "KEYOFENVIRONMENT")
     nothing_of_aws.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     nothing_of_aws.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", fake_aws.url)
@@ -286,21 +260,15 @@ def test_a_profile_sets_the_credentials_and_the_region(
     assert "/ap-south-1/cloudformation/" in authorization
 
 
-def test_an_unexpected_error_shows_its_traceback(
-    larder: Larder, data_folder: Path, aws_in_memory: None
-) -> None:
+def test_an_unexpected_error_shows_its_traceback(larder: Larder, data_folder: Path, aws_in_memory: None) -> None:
     """An item that no version writes is a bug, which needs a traceback to repair."""
     claim = {"pk": "email#eve@acme.example", "sk": "user"}
     aws.dynamodb().put_item(TableName=settings().identity_table, Item=aws.serialize(claim))
-    result = CliRunner().invoke(
-        cli, ["--local", str(data_folder), "users", "show", "eve@acme.example"]
-    )
+    result = CliRunner().invoke(cli, ["--local", str(data_folder), "users", "show", "eve@acme.example"])
     assert isinstance(result.exception, KeyError)
 
 
-def test_a_refusal_of_a_deployment_command_is_one_line(
-    own_environment: pytest.MonkeyPatch, fake_aws: FakeAws
-) -> None:
+def test_a_refusal_of_a_deployment_command_is_one_line(own_environment: pytest.MonkeyPatch, fake_aws: FakeAws) -> None:
     with FakeAws.running() as identity:
         identity.body = (
             b"<GetCallerIdentityResponse><GetCallerIdentityResult><Account>000000000000</Account>"
@@ -310,7 +278,5 @@ def test_a_refusal_of_a_deployment_command_is_one_line(
         own_environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", fake_aws.url)
         fake_aws.refuses(403, "AccessDenied", "You may not perform cloudformation:DescribeStacks")
         refusal = Larder().refusal("options", "--stack", "larder", "--region", "eu-central-1")
-    assert refusal.startswith(
-        "AWS refused: You may not perform cloudformation:DescribeStacks (AccessDenied)"
-    )
+    assert refusal.startswith("AWS refused: You may not perform cloudformation:DescribeStacks (AccessDenied)")
     assert "docs/operator-cli.md" in refusal

@@ -28,9 +28,7 @@ def put(cloud: Cloud, hash: str, body: bytes) -> int:
 
 def test_create_adds_a_team_with_its_owner(larder: Larder) -> None:
     larder("users", "create", "--email", "ada@acme.example", "--name", "Ada")
-    made = larder.json(
-        *("teams", "create", "--name", "Acme", "--slug", "acme", "--owner", "ada@acme.example")
-    )
+    made = larder.json(*("teams", "create", "--name", "Acme", "--slug", "acme", "--owner", "ada@acme.example"))
     assert made["id"].startswith("team_")
     assert (made["slug"], made["name"]) == ("acme", "Acme")
     assert (made["caching"], made["status"], made["block"]) == ("enabled", "enabled", None)
@@ -39,9 +37,7 @@ def test_create_adds_a_team_with_its_owner(larder: Larder) -> None:
 
 
 def test_a_slug_belongs_to_one_team(larder: Larder, cloud: Cloud) -> None:
-    refusal = larder.refusal(
-        *("teams", "create", "--name", "Other", "--slug", "acme", "--owner", "ada@acme.example")
-    )
+    refusal = larder.refusal(*("teams", "create", "--name", "Other", "--slug", "acme", "--owner", "ada@acme.example"))
     assert refusal == "another team has the slug acme"
 
 
@@ -52,9 +48,7 @@ def test_a_slug_belongs_to_one_team(larder: Larder, cloud: Cloud) -> None:
         ("other", "nobody@acme.example", "there is no user nobody@acme.example"),
     ],
 )
-def test_a_team_needs_a_slug_and_an_owner(
-    larder: Larder, cloud: Cloud, slug: str, owner: str, expected: str
-) -> None:
+def test_a_team_needs_a_slug_and_an_owner(larder: Larder, cloud: Cloud, slug: str, owner: str, expected: str) -> None:
     arguments = ("teams", "create", "--name", "Other", "--slug", slug, "--owner", owner)
     assert expected in larder.refusal(*arguments)
 
@@ -113,9 +107,7 @@ def test_an_address_in_place_of_a_team_suggests_the_users_commands(
 
 
 @pytest.mark.usefixtures("refusing")
-def test_show_prints_stored_bytes_and_the_status_that_clients_see(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_show_prints_stored_bytes_and_the_status_that_clients_see(larder: Larder, cloud: Cloud) -> None:
     assert put(cloud, "a1", b"x" * 700) == 202
     assert put(cloud, "a2", b"x" * 800) == 202
     larder("teams", "set", "acme", "--quota", "1kB")
@@ -149,9 +141,7 @@ def test_caching_can_be_disabled_and_enabled(larder: Larder, cloud: Cloud, cachi
 
 
 @pytest.mark.parametrize("block", ["soft_block", "payment_missing"])
-def test_a_blocked_team_gets_402_until_it_is_unblocked(
-    larder: Larder, cloud: Cloud, block: str
-) -> None:
+def test_a_blocked_team_gets_402_until_it_is_unblocked(larder: Larder, cloud: Cloud, block: str) -> None:
     assert larder.json("teams", "set", "acme", "--block", block)["block"] == block
     assert put(cloud, "a1", b"x") == 402
     assert larder.json("teams", "set", "acme", "--unblock")["block"] is None
@@ -165,9 +155,7 @@ def test_a_blocked_team_gets_402_until_it_is_unblocked(
         ("payment_missing", "A payment for this account is missing: ask Eve"),
     ],
 )
-def test_blocked_users_see_the_reason(
-    larder: Larder, cloud: Cloud, block: str, message: str
-) -> None:
+def test_blocked_users_see_the_reason(larder: Larder, cloud: Cloud, block: str, message: str) -> None:
     team = ("teams", "set", "acme", "--block", block)
     assert larder.json(*team, "--reason", "ask Eve")["block_reason"] == "ask Eve"
     assert cloud.send("GET", "/v8/artifacts/status").message == message
@@ -249,9 +237,7 @@ def test_a_user_who_has_not_proven_the_address_is_not_added(larder: Larder, clou
     assert [one["proven"] for one in larder.json("teams", "members", "acme")] == [True, False]
 
 
-def test_a_user_who_has_not_proven_the_address_is_not_given_a_team(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_a_user_who_has_not_proven_the_address_is_not_given_a_team(larder: Larder, cloud: Cloud) -> None:
     create_user("cto@acme.example", "CTO", password=PASSWORD, now=clock.now())
     creating = ("teams", "create", "--name", "Web", "--slug", "web", "--owner", "cto@acme.example")
     assert "has not proven that the address is theirs" in larder.refusal(*creating)
@@ -283,9 +269,7 @@ def test_members_are_listed_with_role_email_name_and_date(larder: Larder, cloud:
     assert all(word in shown for word in ("DEVELOPER", "bob@acme.example", "Bob", "UTC"))
 
 
-def test_a_deleted_user_is_listed_until_the_membership_is_deleted(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_a_deleted_user_is_listed_until_the_membership_is_deleted(larder: Larder, cloud: Cloud) -> None:
     bob = create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
     larder("teams", "add-member", "acme", "bob@acme.example")
     delete_user(bob.id, now=clock.now())
@@ -306,13 +290,9 @@ def test_members_rejects_an_unknown_team(larder: Larder) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [("remove-member",), ("add-member", "--role", "MEMBER"), ("add-member",)],
-    ids=" ".join,
+    "change", [("remove-member",), ("add-member", "--role", "MEMBER"), ("add-member",)], ids=" ".join
 )
-def test_the_only_owner_cannot_leave_or_lose_the_role(
-    larder: Larder, cloud: Cloud, change: tuple[str, ...]
-) -> None:
+def test_the_only_owner_cannot_leave_or_lose_the_role(larder: Larder, cloud: Cloud, change: tuple[str, ...]) -> None:
     create_user("bob@acme.example", "Bob", email_verified=True, now=clock.now())
     command, *options = change
     arguments = ("teams", command, "acme", cloud.user.email, *options)
@@ -335,9 +315,7 @@ def test_run_inputs_are_off_until_they_are_set(larder: Larder, cloud: Cloud) -> 
     assert "'all' is not one of" in larder.refusal("teams", "run-inputs", "acme", "all", status=2)
 
 
-def test_rename_changes_name_and_slug_and_keeps_the_former_slug(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_rename_changes_name_and_slug_and_keeps_the_former_slug(larder: Larder, cloud: Cloud) -> None:
     renamed = larder.json("teams", "rename", "acme", "--name", "Acme, Inc.", "--slug", "acme-inc")
     assert (renamed["id"], renamed["slug"], renamed["name"]) == (
         cloud.team.id, "acme-inc", "Acme, Inc.",
@@ -351,9 +329,7 @@ def test_rename_changes_name_and_slug_and_keeps_the_former_slug(
     assert put(cloud, "a1", b"x") == 403
 
 
-def test_only_with_an_option_a_new_team_gets_the_slug_of_a_deleted_one(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_only_with_an_option_a_new_team_gets_the_slug_of_a_deleted_one(larder: Larder, cloud: Cloud) -> None:
     larder("teams", "delete", "acme", "--yes")
     create = ("teams", "create", "--name", "New", "--slug", "acme", "--owner", cloud.user.email)
     assert larder.refusal(*create) == "another team has the slug acme"
@@ -364,9 +340,7 @@ def test_only_with_an_option_a_new_team_gets_the_slug_of_a_deleted_one(
 def test_rename_rejects_taken_and_invalid_values(larder: Larder, cloud: Cloud) -> None:
     larder("teams", "create", "--name", "Zed", "--slug", "zed", "--owner", "ada@acme.example")
     assert "nothing to change" in larder.refusal("teams", "rename", "acme", status=2)
-    assert larder.refusal("teams", "rename", "acme", "--slug", "zed") == (
-        "another team has the slug zed"
-    )
+    assert larder.refusal("teams", "rename", "acme", "--slug", "zed") == ("another team has the slug zed")
     assert larder.refusal("teams", "rename", "acme", "--slug", "No").startswith("slug: ")
     assert larder.refusal("teams", "rename", "acme", "--name", "\x1b").startswith("name: ")
     assert "there is no team nobody" in larder.refusal("teams", "rename", "nobody", "--slug", "x")
@@ -383,9 +357,7 @@ def test_delete_ends_all_access_to_the_team(larder: Larder, cloud: Cloud) -> Non
 
 
 @pytest.mark.parametrize(("answer", "deleted"), [("y\n", True), ("n\n", False), ("", False)])
-def test_delete_asks_for_confirmation(
-    larder: Larder, cloud: Cloud, answer: str, deleted: bool
-) -> None:
+def test_delete_asks_for_confirmation(larder: Larder, cloud: Cloud, answer: str, deleted: bool) -> None:
     arguments = [*larder.target, "teams", "delete", "acme"]
     result = CliRunner().invoke(cli, arguments, input=answer, prog_name="larder")
     assert f"Delete acme ({cloud.team.id}), with its artifacts, keys and members?" in result.stderr
@@ -393,9 +365,7 @@ def test_delete_asks_for_confirmation(
     assert put(cloud, "a1", b"x") == (403 if deleted else 202)
 
 
-def test_invite_submits_an_email(
-    larder: Larder, cloud: Cloud, mail_function: FakeAws, api_url: str
-) -> None:
+def test_invite_submits_an_email(larder: Larder, cloud: Cloud, mail_function: FakeAws, api_url: str) -> None:
     made = larder.json("teams", "invite", "acme", "eve@acme.example", "--role", "developer")
     assert (made["team"], made["email"], made["role"]) == ("acme", "eve@acme.example", "DEVELOPER")
     (job,) = (parse_job(json.loads(body)) for body in mail_function.bodies)
@@ -414,14 +384,10 @@ def test_invite_rejects_an_invalid_address_role_or_team(larder: Larder, cloud: C
     assert refusal == "email: must be an email address"
     arguments = ("teams", "invite", "acme", "eve@acme.example", "--role", "KING")
     assert "'KING' is not one of" in larder.refusal(*arguments, status=2)
-    assert "there is no team nobody" in larder.refusal(
-        "teams", "invite", "nobody", "eve@acme.example"
-    )
+    assert "there is no team nobody" in larder.refusal("teams", "invite", "nobody", "eve@acme.example")
 
 
-def test_an_invitation_can_be_withdrawn_by_address(
-    larder: Larder, cloud: Cloud, mail_function: FakeAws
-) -> None:
+def test_an_invitation_can_be_withdrawn_by_address(larder: Larder, cloud: Cloud, mail_function: FakeAws) -> None:
     larder("teams", "invite", "acme", "eve@acme.example")
     assert larder.json("teams", "withdraw", "acme", "EVE@acme.example")["withdrawn"] is True
     assert larder.json("teams", "invitations", "acme") == []
@@ -431,8 +397,6 @@ def test_an_invitation_can_be_withdrawn_by_address(
 
 
 def test_a_key_with_the_permission_manages_the_team(larder: Larder, cloud: Cloud) -> None:
-    made = larder.json(
-        *("keys", "create", "--user", "ada@acme.example", "--permissions", "teams=read,write")
-    )
+    made = larder.json(*("keys", "create", "--user", "ada@acme.example", "--permissions", "teams=read,write"))
     reply = Sender(made["key"])("GET", "/v3/teams/acme/members")
     assert [member["email"] for member in reply.json["members"]] == ["ada@acme.example"]

@@ -60,9 +60,7 @@ def test_the_first_rule_protects_its_team(larder: Larder, cloud: Cloud) -> None:
     assert larder("trust", "add", "acme", "--github", "acme/docs").stderr == ""
 
 
-def test_the_list_names_who_made_a_rule(
-    larder: Larder, cloud: Cloud, mail_function: FakeAws
-) -> None:
+def test_the_list_names_who_made_a_rule(larder: Larder, cloud: Cloud, mail_function: FakeAws) -> None:
     larder("trust", "add", "acme", "--github", "acme/web", "--no-protect")
     adam = joined(cloud, Role.ADMIN, "adam").user
     joined(cloud, Role.OWNER, "olga")
@@ -77,9 +75,7 @@ def test_the_list_names_who_made_a_rule(
     assert {(job.maker, *job.rules) for job in left} == {(adam.email, listed[1]["id"])}
 
 
-def test_the_owners_get_an_email_of_the_operators_rule(
-    larder: Larder, cloud: Cloud, mail_function: FakeAws
-) -> None:
+def test_the_owners_get_an_email_of_the_operators_rule(larder: Larder, cloud: Cloud, mail_function: FakeAws) -> None:
     olga = joined(cloud, Role.OWNER, "olga").user
     made = larder.json("trust", "add", "acme", "--github", "acme/web", "--no-protect")
     given = [job for job in jobs_of(mail_function) if isinstance(job, TrustGiven)]
@@ -128,18 +124,14 @@ def test_another_issuer_and_its_claims(larder: Larder, cloud: Cloud) -> None:
     assert (issuer["url"], issuer["added"], issuer["keys"]) == (OWN, True, 0)
     larder("issuers", "remove", OWN)
     assert "was not added" in larder.refusal("issuers", "remove", OWN)
-    assert larder.refusal("issuers", "add", "http://gitlab.com").startswith(
-        "issuer: must be an https"
-    )
+    assert larder.refusal("issuers", "add", "http://gitlab.com").startswith("issuer: must be an https")
 
 
 def test_explain(larder: Larder, cloud: Cloud, tmp_path: Path) -> None:
     larder("trust", "add", "acme", "--github", "acme/web")
     claims = {**github_claims(ref="refs/heads/x"), "iss": GITHUB}
     file = tmp_path / "claims.json"
-    file.write_text(
-        json.dumps({**claims, "aud": larder.json("trust", "list", "acme")[0]["audience"]})
-    )
+    file.write_text(json.dumps({**claims, "aud": larder.json("trust", "list", "acme")[0]["audience"]}))
     (explained,) = larder.json("trust", "explain", "acme", str(file))
     assert (explained["accepted"], explained["trusted"]) == (True, False)
     assert explained["why"] == "ref is refs/heads/x, not refs/heads/main"
@@ -154,9 +146,7 @@ def test_explain(larder: Larder, cloud: Cloud, tmp_path: Path) -> None:
     assert "  - iss is https://token.actions.githubusercontent.com, not https://gitlab.com" in lines
     assert [line for line in lines if len(line) > 80] == []
     file.write_text("eyJ.eyJ.x")
-    assert "claims as a JSON object" in larder.refusal(
-        *("trust", "explain", "acme", str(file)), status=2
-    )
+    assert "claims as a JSON object" in larder.refusal(*("trust", "explain", "acme", str(file)), status=2)
 
 
 def test_wrong_usage(larder: Larder, cloud: Cloud) -> None:

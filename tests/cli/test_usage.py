@@ -52,13 +52,7 @@ def test_the_tools_are_shown_once_another_than_turbo_was_used(larder: Larder, cl
 
 
 def report(cloud: Cloud, source: str, event: str, duration_ms: int) -> None:
-    one = {
-        "sessionId": str(uuid.uuid4()),
-        "source": source,
-        "event": event,
-        "hash": "abc",
-        "duration": duration_ms,
-    }
+    one = {"sessionId": str(uuid.uuid4()), "source": source, "event": event, "hash": "abc", "duration": duration_ms}
     assert cloud.send("POST", "/v8/artifacts/events", json_body=[one]).status == 200
 
 
@@ -108,11 +102,7 @@ def test_a_block_is_shown_next_to_the_status(larder: Larder, cloud: Cloud) -> No
     assert (output["block"], output["block_reason"]) == (None, None)
     larder("teams", "set", "acme", "--block", "payment_missing", "--reason", "ask Eve")
     output = larder.json("usage", "acme")
-    assert (output["status"], output["block"], output["block_reason"]) == (
-        "enabled",
-        "payment_missing",
-        "ask Eve",
-    )
+    assert (output["status"], output["block"], output["block_reason"]) == ("enabled", "payment_missing", "ask Eve")
     assert larder.json("usage", "--all")["teams"][0]["block"] == "payment_missing"
     shown = larder("usage", "acme").stdout
     assert "payment_missing" in shown
@@ -150,8 +140,7 @@ def test_the_chart_shows_cached_and_built_tasks(larder: Larder, cloud: Cloud) ->
 
 
 @pytest.mark.parametrize(
-    ("days", "title", "rows"),
-    [(31, "day ", 31), (32, "week of", 5), (182, "week of", 26), (183, "month", 6)],
+    ("days", "title", "rows"), [(31, "day ", 31), (32, "week of", 5), (182, "week of", 26), (183, "month", 6)]
 )
 def test_a_long_period_is_shown_by_week_or_month(
     larder: Larder, cloud: Cloud, days: int, title: str, rows: int
@@ -165,24 +154,15 @@ def test_a_long_period_is_shown_by_week_or_month(
     assert lines[top].startswith(title)
     # The period may start and end in the middle of a week or a month.
     assert end - top - 2 in (rows, rows + 1)
-    drawn = [
-        int(line.split()[2].replace(",", "")) for line in lines[top + 2 : end] if CACHED in line
-    ]
+    drawn = [int(line.split()[2].replace(",", "")) for line in lines[top + 2 : end] if CACHED in line]
     assert sum(drawn) == larder.json("usage", "acme", "--days", str(days))["total"]["hits"]
 
 
 @pytest.mark.parametrize("command", [("usage", "acme"), ("usage", "--all")])
-def test_the_largest_figures_fit_80_columns(
-    larder: Larder, cloud: Cloud, command: tuple[str, ...]
-) -> None:
+def test_the_largest_figures_fit_80_columns(larder: Larder, cloud: Cloud, command: tuple[str, ...]) -> None:
     for ci in ("GITHUB_ACTIONS", "GOOGLE_CLOUD_BUILD", None):
         reported(
-            cloud.team.id,
-            ci=ci,
-            remote_hits=999_999,
-            local_hits=999_999,
-            remote_misses=999_999,
-            time_saved_ms=10**12,
+            cloud.team.id, ci=ci, remote_hits=999_999, local_hits=999_999, remote_misses=999_999, time_saved_ms=10**12
         )
     set_uploads(cloud.team.id, today(), Uploads(count=10**6, size_bytes=10**15))
     shown = larder(*command).stdout
@@ -243,19 +223,13 @@ def test_invalid_arguments_are_rejected(larder: Larder, cloud: Cloud) -> None:
 
 
 @pytest.mark.usefixtures("refusing")
-def test_an_address_shows_usage_without_a_team(
-    larder: Larder, cloud: Cloud, personal: Sender
-) -> None:
+def test_an_address_shows_usage_without_a_team(larder: Larder, cloud: Cloud, personal: Sender) -> None:
     assert personal("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
     reported(cloud.user.id, remote_hits=3)
     reported(cloud.team.id, remote_hits=50)
     larder("users", "set", "ada@acme.example", "--quota", "5")
     output = larder.json("usage", "ADA@acme.example", "--days", "1")
-    assert (output["team"], output["email"], output["id"]) == (
-        None,
-        "ada@acme.example",
-        cloud.user.id,
-    )
+    assert (output["team"], output["email"], output["id"]) == (None, "ada@acme.example", cloud.user.id)
     assert (output["total"]["hits"], output["stored_bytes"], output["quota_bytes"]) == (3, 5, 5)
     assert output["status"] == "over_limit"
     shown = larder("usage", "ada@acme.example").stdout

@@ -82,10 +82,7 @@ def test_list_shows_all_users_largest_first(larder: Larder, cloud: Cloud, person
         (cloud.user.email, cloud.user.id, 5, 1),
         ("bob@acme.example", bob.id, 0, 0),
     ]
-    assert [one["email_verified"] for one in output if one["id"] in (bob.id, eve.id)] == [
-        False,
-        True,
-    ]
+    assert [one["email_verified"] for one in output if one["id"] in (bob.id, eve.id)] == [False, True]
     assert all(one["created_at"].endswith("Z") for one in output)
     shown = larder("users", "list").stdout
     assert all(word in shown for word in ("eve@acme.example", eve.id, "2.0 kB", "UTC"))
@@ -111,9 +108,7 @@ def test_list_says_when_there_are_no_users(larder: Larder) -> None:
     assert larder.json("users", "list") == []
 
 
-def test_show_prints_the_users_cache_without_a_team(
-    larder: Larder, cloud: Cloud, personal: Sender
-) -> None:
+def test_show_prints_the_users_cache_without_a_team(larder: Larder, cloud: Cloud, personal: Sender) -> None:
     assert personal("PUT", "/v8/artifacts/abc", body=b"12345").status == 202
     shown = larder.json("users", "show", cloud.user.email)
     assert (shown["stored_bytes"], shown["artifacts"], shown["quota_bytes"]) == (5, 1, 5 * 10**9)
@@ -130,11 +125,7 @@ def test_quota_block_and_caching_of_a_user_do_not_affect_the_team(
     assert larder.json(*person, "--default-quota", "--caching", "paused")["status"] == "paused"
     assert personal("GET", "/v8/artifacts/abc").code == "remote_caching_paused"
     output = larder.json(*person, "--block", "soft_block", "--reason", "ask Eve")
-    assert (output["block"], output["block_reason"], output["caching"]) == (
-        "soft_block",
-        "ask Eve",
-        "paused",
-    )
+    assert (output["block"], output["block_reason"], output["caching"]) == ("soft_block", "ask Eve", "paused")
     assert personal("GET", "/v8/artifacts/abc").message == "This account is blocked: ask Eve"
     assert cloud.send("GET", "/v8/artifacts/status").json == {"status": "enabled"}
     output = larder.json(*person, "--unblock", "--caching", "enabled")
@@ -233,9 +224,7 @@ def test_delete_asks_for_confirmation(larder: Larder, answer: str, deleted: bool
     assert (find_user(bob.id) is None) == deleted
 
 
-def test_delete_refuses_the_only_owner_of_a_team_and_suggests_commands(
-    larder: Larder, cloud: Cloud
-) -> None:
+def test_delete_refuses_the_only_owner_of_a_team_and_suggests_commands(larder: Larder, cloud: Cloud) -> None:
     create_team("Beta", "beta", owner_user_id=cloud.user.id, now=clock.now())
     # Without --yes: the refusal comes before the question.
     refusal = larder.refusal("users", "delete", cloud.user.email)
@@ -267,9 +256,7 @@ def test_delete_checks_owners_again_after_the_confirmation(
     assert find_user(cloud.user.id) == cloud.user
 
 
-def test_delete_reports_a_user_deleted_during_the_confirmation(
-    larder: Larder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_delete_reports_a_user_deleted_during_the_confirmation(larder: Larder, monkeypatch: pytest.MonkeyPatch) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
 
     def answered_late(*_: object, **__: object) -> bool:
@@ -303,9 +290,7 @@ def test_an_interrupted_delete_says_what_may_remain(
     assert role_of(cloud.team.id, bob.id) is None
 
 
-def test_delete_says_when_a_membership_may_remain(
-    larder: Larder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_delete_says_when_a_membership_may_remain(larder: Larder, monkeypatch: pytest.MonkeyPatch) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
     monkeypatch.setattr("larder.teams.members.leave_teams", lambda _: False)
     refusal = larder.refusal("users", "delete", "bob@acme.example", "--yes")
@@ -349,13 +334,7 @@ def test_end_sessions_rejects_an_unknown_user(larder: Larder) -> None:
 @pytest.fixture
 def stolen(cloud: Cloud) -> User:
     """An account with the thief's address and the thief's password."""
-    thief = create_user(
-        "thief@evil.example",
-        "Bob",
-        password="the thief's own",
-        email_verified=True,
-        now=clock.now(),
-    )
+    thief = create_user("thief@evil.example", "Bob", password="the thief's own", email_verified=True, now=clock.now())
     add_member(cloud.team.id, thief.id, Role.MEMBER, now=clock.now())
     return thief
 
@@ -380,9 +359,7 @@ def test_change_email_returns_an_account_to_the_owner_of_the_new_address(
     assert (bob.id, bob.email_verified) == (stolen.id, True)
 
 
-def test_change_email_ends_all_access_of_the_thief(
-    larder: Larder, stolen: User, mail_function: FakeAws
-) -> None:
+def test_change_email_ends_all_access_of_the_thief(larder: Larder, stolen: User, mail_function: FakeAws) -> None:
     now = clock.now()
     _, session = start_session(stolen, now=now)
     verification = issue_verification_token(stolen, now=now)
@@ -428,9 +405,7 @@ def test_change_email_notifies_the_former_address(
     assert (job.mail_context.base_url, job.by_operator) == (api_url, True)
 
 
-def test_change_email_to_another_spelling_sends_no_notice(
-    larder: Larder, mail_function: FakeAws
-) -> None:
+def test_change_email_to_another_spelling_sends_no_notice(larder: Larder, mail_function: FakeAws) -> None:
     create_user("stra\u00dfe@acme.example", "Bob", now=clock.now())
     output = larder.json("users", "change-email", "strasse@acme.example", "strasse@acme.example")
     assert (output["email"], output["former_email_notified"]) == ("strasse@acme.example", False)

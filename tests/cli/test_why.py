@@ -134,18 +134,13 @@ def test_a_repository_that_does_not_have_the_commits(repository: Repository) -> 
     unknown = repository.run("run", "l2", "c" * 40, a=b"two\n", new=b"")
     assert [about(cause)[1:] for cause in causes(base, unknown)] == [([], None)] * 2
     shallow = repository.run("run", "l2", a=b"two\n", new=b"")
-    assert [about(cause)[1:] for cause in causes(base, shallow)] == [
-        (["uncommitted"], None),
-        (["untracked"], "setup"),
-    ]
+    assert [about(cause)[1:] for cause in causes(base, shallow)] == [(["uncommitted"], None), (["untracked"], "setup")]
     strange = repository.run("run", "l2", "--output=x", a=b"two\n")
     assert [about(cause)[1:] for cause in causes(base, strange)] == [([], None)]
     assert not (repository.root / "x").exists()
 
 
-def test_a_folder_of_a_repository(
-    repository: Repository, own_environment: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_a_repository(repository: Repository, own_environment: pytest.MonkeyPatch) -> None:
     """The root of turbo can be below that of git."""
     inner = Repository(repository.root / "apps")
     inner.write("turbo.json", {"tasks": {}})
@@ -186,22 +181,13 @@ def test_markdown_is_no_markup_of_its_names(repository: Repository) -> None:
     shown = Larder()("why", base, run, "--markdown").stdout
     assert shown.startswith("**Larder**: Compared 1 task with run `36BZkPZ2` of `main`")
     row = next(line for line in shown.splitlines() if line.startswith("| file"))
-    assert row == (
-        "| file: `packages/lib/<img src=x>'@org'\\|\ufffd\ufffd.js` added | 1 | 1.0 s |  |"
-    )
+    assert row == ("| file: `packages/lib/<img src=x>'@org'\\|\ufffd\ufffd.js` added | 1 | 1.0 s |  |")
     assert "@org" not in re.sub(r"`[^`]*`", "", shown)
     assert "\u202e" not in Larder()("why", base, run).stdout
 
 
 def test_redaction_leaves_no_name(repository: Repository) -> None:
-    names = (
-        "hidden-package",
-        "HIDDEN_VARIABLE",
-        "HIDDEN_OTHER",
-        "hidden-path",
-        "hidden-argument",
-        "hidden-branch",
-    )
+    names = ("hidden-package", "HIDDEN_VARIABLE", "HIDDEN_OTHER", "hidden-path", "hidden-argument", "hidden-branch")
     old = task_record("hidden-package#build", "1", "hidden-package#lint")
     new = task_record(
         "hidden-package#build",
@@ -216,9 +202,7 @@ def test_redaction_leaves_no_name(repository: Repository) -> None:
     )
     scm = {"sha": "b" * 40, "branch": "hidden-branch"}
     base = repository.write("base.json", document(old, scm=scm))
-    new_one = task_record(
-        "hidden-package#test", "1", environmentVariables=variables(passed=("HIDDEN_VARIABLE=1",))
-    )
+    new_one = task_record("hidden-package#test", "1", environmentVariables=variables(passed=("HIDDEN_VARIABLE=1",)))
     run = repository.write("run.json", document(new, new_one, scm=scm))
     for options in ((), ("--json",), ("--markdown",)):
         plain = Larder()("why", base, run, *options).stdout
@@ -297,14 +281,9 @@ def test_a_dry_run_that_fails(repository: Repository, own_environment: pytest.Mo
 
     prints("printf ' \\033[31mERROR\\033[0m  no task \\007named build\\n' >&2; exit 1")
     failed = Larder().refusal("why", "build", "--against", base)
-    assert (
-        failed
-        == "turbo run build --dry=json failed: ERROR  no task \N{REPLACEMENT CHARACTER}named build"
-    )
+    assert failed == "turbo run build --dry=json failed: ERROR  no task \N{REPLACEMENT CHARACTER}named build"
     prints("echo no JSON")
-    assert "the output of turbo --dry=json is not valid" in Larder().refusal(
-        "why", "build", "--against", base
-    )
+    assert "the output of turbo --dry=json is not valid" in Larder().refusal("why", "build", "--against", base)
     prints("cat base.json")
     assert "nothing changed" in Larder()("why", "build", "--against", base, "--offline").stdout
 
@@ -318,9 +297,7 @@ def test_boto3_is_not_imported(repository: Repository) -> None:
         f"cli(['why', {base!r}, {run!r}], standalone_mode=False)\n"
         "print([name for name in ('boto3', 'botocore', 'rich') if name in sys.modules])"
     )
-    shown = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert shown.stdout.splitlines()[-1] == "[]"
 
 
@@ -332,9 +309,7 @@ def test_the_guide_has_a_heading_for_each_advice() -> None:
 
 def test_the_json_of_the_guide_is_that_of_the_command() -> None:
     (example,) = re.findall(r"^```json\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
-    shown = record(
-        compare(parse_summary(document(LIB)), parse_summary(document(LIB | {"hash": "2"})))
-    )
+    shown = record(compare(parse_summary(document(LIB)), parse_summary(document(LIB | {"hash": "2"}))))
     written, printed = json.loads(example), json.loads(json.dumps(shown))
     assert list(written) == list(printed)
     for name in ("baseline", "run"):
@@ -352,13 +327,7 @@ ANY_JSON = st.recursive(
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every container of a document with each of its keys."""
-    keys = (
-        list(value)
-        if isinstance(value, dict)
-        else range(len(value))
-        if isinstance(value, list)
-        else ()
-    )
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for key in keys:
         yield value, key
         yield from places(value[key])

@@ -91,9 +91,7 @@ def test_json_and_markdown_are_those_of_two_files(repository: Repository, stub: 
         _, *ours = Larder()("why", "build", option).stdout.splitlines()
         _, *theirs = Larder()("why", base, run, option).stdout.splitlines()
         assert ours
-        assert [
-            line.replace(" (not committed)", "").replace("| setup |", "|  |") for line in theirs
-        ] == ours
+        assert [line.replace(" (not committed)", "").replace("| setup |", "|  |") for line in theirs] == ours
 
 
 def test_the_report_says_what_git_knows(repository: Repository, stub: Stub) -> None:
@@ -102,11 +100,7 @@ def test_the_report_says_what_git_knows(repository: Repository, stub: Stub) -> N
     repository.write("packages/lib/src/new.js", "new\n")
     repository.write("packages/lib/generated/x.js", "x\n")
     repository.write("packages/lib/src/a.js", "edited\n")
-    inputs = {
-        "src/a.js": blob(b"edited\n"),
-        "src/new.js": blob(b"new\n"),
-        "generated/x.js": blob(b"x\n"),
-    }
+    inputs = {"src/a.js": blob(b"edited\n"), "src/new.js": blob(b"new\n"), "generated/x.js": blob(b"x\n")}
     dry_run(repository, LIB | {"inputs": inputs})
     Larder()("why", "build")
     report = json.loads(gzip.decompress(only(stub).body))
@@ -127,11 +121,7 @@ def test_without_git_the_report_has_no_hints(repository: Repository, stub: Stub)
 
 def test_no_value_and_no_command_is_sent(repository: Repository, stub: Stub) -> None:
     listed = {"configured": [], "inferred": [], "passthrough": [f"TOKEN={SECRET}"], "specified": {}}
-    task = LIB | {
-        "command": "deploy hunter2",
-        "cliArguments": ["hunter2"],
-        "environmentVariables": listed,
-    }
+    task = LIB | {"command": "deploy hunter2", "cliArguments": ["hunter2"], "environmentVariables": listed}
     dry_run(repository, task)
     Larder()("why", "build")
     sent = gzip.decompress(only(stub).body).decode()
@@ -188,9 +178,7 @@ def test_git_completes_classes_and_commits(repository: Repository, stub: Stub) -
     assert len(stub.asked) == 1
 
 
-def test_a_cause_of_files_that_git_does_not_know_stays_as_it_is(
-    repository: Repository, stub: Stub
-) -> None:
+def test_a_cause_of_files_that_git_does_not_know_stays_as_it_is(repository: Repository, stub: Stub) -> None:
     """The baseline had a file that is not in its commit. Whether it is one of two changed ones is not known."""
     base = repository.git("rev-parse", "HEAD")
     repository.write("packages/lib/src/a.js", "a 2\n")
@@ -204,9 +192,7 @@ def test_a_cause_of_files_that_git_does_not_know_stays_as_it_is(
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_line_endings_are_proven_by_the_deployment(
-    repository: Repository, stub: Stub, is_clean: bool
-) -> None:
+def test_line_endings_are_proven_by_the_deployment(repository: Repository, stub: Stub, is_clean: bool) -> None:
     """If the baseline ran with other contents than its commit has, other line endings explain nothing."""
     names = ("a", "b", "c")
     for name in names:
@@ -230,9 +216,7 @@ def test_line_endings_are_proven_by_the_deployment(
 
 
 @pytest.mark.parametrize("ending", ["", "\r"])
-def test_more_files_than_a_report_has_hints_for_are_one_cause(
-    repository: Repository, stub: Stub, ending: str
-) -> None:
+def test_more_files_than_a_report_has_hints_for_are_one_cause(repository: Repository, stub: Stub, ending: str) -> None:
     names = [f"f{number}" for number in range(MAX_HINTS + 2)]
     for name in names:
         repository.write(f"packages/lib/src/{name}.js", f"{name}\n")
@@ -243,17 +227,12 @@ def test_more_files_than_a_report_has_hints_for_are_one_cause(
         repository.write(f"packages/lib/src/{name}.js", contents[name])
     (cause,) = causes_here(repository, run_of(base, "l2", **contents))
     assert (cause["more"], cause["class"]) == (MAX_HINTS + 1, "setup")
-    assert [hint["hint"] for hint in cause["hints"]] == [
-        "line_endings" if ending else "uncommitted"
-    ]
+    assert [hint["hint"] for hint in cause["hints"]] == ["line_endings" if ending else "uncommitted"]
 
 
 def test_git_names_the_changed_packages(repository: Repository, stub: Stub) -> None:
     def lockfile(version: str) -> None:
-        packages = {
-            "packages/lib": {"dependencies": {"ms": "2"}},
-            "node_modules/ms": {"version": version},
-        }
+        packages = {"packages/lib": {"dependencies": {"ms": "2"}}, "node_modules/ms": {"version": version}}
         repository.write("package-lock.json", {"packages": packages})
 
     def run(hash: str) -> dict[str, Any]:
@@ -285,15 +264,9 @@ def test_causes_outside_the_code_fail_if_asked(repository: Repository, stub: Stu
     Larder()("why", "build", "--fail-on", "setup", status=3)
 
 
-def test_words_of_a_newer_deployment_are_shown_or_left_out(
-    repository: Repository, stub: Stub
-) -> None:
+def test_words_of_a_newer_deployment_are_shown_or_left_out(repository: Repository, stub: Stub) -> None:
     causes = causes_of(repository)
-    causes["causes"][0] |= {
-        "kind": "moon-phase",
-        "hints": [{"hint": "new", "values": []}],
-        "advice": "wait",
-    }
+    causes["causes"][0] |= {"kind": "moon-phase", "hints": [{"hint": "new", "values": []}], "advice": "wait"}
     causes["notes"] = [{"note": "new", "subject": None, "count": 0, "tasks": []}]
     stub.says("POST /v1/causes", 200, {"causes": causes, "missing": None})
     shown = Larder()("why", "build").stdout
@@ -305,25 +278,15 @@ def test_words_of_a_newer_deployment_are_shown_or_left_out(
 @pytest.mark.parametrize(
     ("missing", "arguments", "message"),
     [
-        (
-            "no_baseline",
-            (),
-            "no baseline: report a run of main first. Set TURBO_RUN_SUMMARY=true for turbo on main",
-        ),
+        ("no_baseline", (), "no baseline: report a run of main first. Set TURBO_RUN_SUMMARY=true for turbo on main"),
         ("no_baseline", (), "LARDER_INPUTS=names sh ci/report-run.sh"),
-        (
-            "no_baseline",
-            ("--against", "ci"),
-            "no reported run that can be compared is --against ci",
-        ),
+        ("no_baseline", ("--against", "ci"), "no reported run that can be compared is --against ci"),
         ("inputs_off", (), 'PATCH /v2/teams/acme and {"runInputs": "names"}'),
         ("no_time", (), "within five seconds: name a run with --against ID"),
         ("moon_phase", (), "the deployment did not compare the run: moon_phase"),
     ],
 )
-def test_a_run_that_is_not_compared(
-    stub: Stub, missing: str, arguments: tuple[str, ...], message: str
-) -> None:
+def test_a_run_that_is_not_compared(stub: Stub, missing: str, arguments: tuple[str, ...], message: str) -> None:
     stub.says("POST /v1/causes", 200, {"causes": None, "missing": missing})
     assert message in Larder().refusal("why", "build", *arguments)
 
@@ -368,11 +331,7 @@ def test_a_deployment_that_does_not_answer(stub: Stub, own_environment: pytest.M
     ],
 )
 def test_a_setting_that_is_missing(
-    stub: Stub,
-    own_environment: pytest.MonkeyPatch,
-    variable: str,
-    value: str | None,
-    message: str,
+    stub: Stub, own_environment: pytest.MonkeyPatch, variable: str, value: str | None, message: str
 ) -> None:
     if value is None:
         own_environment.delenv(variable)
@@ -433,9 +392,7 @@ def test_a_reported_run(repository: Repository, stub: Stub) -> None:
     """Its id can be the beginning that the output shows."""
     other = {"id": "36AAAAAA", "startedAt": 2}
     stub.says(
-        "GET /v1/runs",
-        200,
-        {"runs": [other, {"id": RUN, "startedAt": 1}], "pagination": {"count": 2, "next": None}},
+        "GET /v1/runs", 200, {"runs": [other, {"id": RUN, "startedAt": 1}], "pagination": {"count": 2, "next": None}}
     )
     path = f"GET /v1/runs/{RUN}"
     stub.says(path, 200, {"id": RUN, "causes": causes_of(repository), "missing": None})
@@ -446,11 +403,7 @@ def test_a_reported_run(repository: Repository, stub: Stub) -> None:
     for missing, options, message in (
         ("no_inputs", (), f"run {RUN} has no inputs"),
         ("no_baseline", (), "name one, such as --against main"),
-        (
-            "no_baseline",
-            ("--against", "ci"),
-            "no reported run that can be compared is --against ci",
-        ),
+        ("no_baseline", ("--against", "ci"), "no reported run that can be compared is --against ci"),
     ):
         stub.says(path, 200, {"id": RUN, "causes": None, "missing": missing})
         assert message in Larder().refusal("why", "--run", RUN, *options)
@@ -474,9 +427,7 @@ def test_reasons_of_tasks_with_the_same_hash(repository: Repository, stub: Stub)
     causes = causes_of(repository, sameHash=tasks, sameHashCount=9)
     stub.says("POST /v1/causes", 200, {"causes": causes, "missing": None})
     lines = Larder()("why", "build").stdout.splitlines()
-    assert [
-        line.partition(": ")[2] for line in lines if line.startswith("same hash, not rest")
-    ] == [
+    assert [line.partition(": ")[2] for line in lines if line.startswith("same hash, not rest")] == [
         "2 tasks, evicted on 2026-11-20: a#lint, b#lint",
         "1 task, the run did not ask the cache (forced): c#lint",
         "1 task, probably the run did not ask the cache (the remote cache was off, or had no token): d#lint",
@@ -505,8 +456,6 @@ def test_a_task_is_needed_in_the_package(repository: Repository, stub: Stub) -> 
 def test_many_values_are_shown_as_more(repository: Repository) -> None:
     """The JSON has the first ten."""
     old = task_record("lib#build", "1", resolvedTaskDefinition={"outputs": []})
-    new = task_record(
-        "lib#build", "2", resolvedTaskDefinition={"outputs": [f"{n:02}/**" for n in range(12)]}
-    )
+    new = task_record("lib#build", "2", resolvedTaskDefinition={"outputs": [f"{n:02}/**" for n in range(12)]})
     base, run = repository.write("a.json", document(old)), repository.write("b.json", document(new))
     assert "+00/**, +01/**, +02/**, +03/** and more -> 1 task" in Larder()("why", base, run).stdout

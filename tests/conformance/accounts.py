@@ -31,9 +31,7 @@ VERIFIED = {"require_email_verification": "true"}
 LINK = {"send_verification_on_sign_up": "true"}
 
 ACCOUNTS = (
-    case(
-        "3.1-register", "users register", sign_up(), json={"user": {"email": EMAIL, "name": "Bob"}}
-    ),
+    case("3.1-register", "users register", sign_up(), json={"user": {"email": EMAIL, "name": "Bob"}}),
     case(
         "3.1-register-default",
         "in every deployment",
@@ -62,23 +60,8 @@ ACCOUNTS = (
         get("/list-accounts"),
         json=[{"providerId": "credential"}],
     ),
-    case(
-        "3.3-sign-in",
-        "valid credentials sign in",
-        sign_up(),
-        OUT,
-        sign_in(),
-        WHO,
-        json={"user": {"email": EMAIL}},
-    ),
-    case(
-        "3.3-sign-in-wrong",
-        "others do not",
-        sign_up(),
-        OUT,
-        sign_in(password="wrong horse"),
-        status=401,
-    ),
+    case("3.3-sign-in", "valid credentials sign in", sign_up(), OUT, sign_in(), WHO, json={"user": {"email": EMAIL}}),
+    case("3.3-sign-in-wrong", "others do not", sign_up(), OUT, sign_in(password="wrong horse"), status=401),
     case("3.3-remember", "a session lasts", sign_up(), WHO, json={"session": {"expiresAt": str}}),
     case(
         "3.3-unverified",
@@ -89,15 +72,7 @@ ACCOUNTS = (
         json={"message": str},
         options=VERIFIED,
     ),
-    case(
-        "3.3-unverified-mail",
-        "and another mail",
-        sign_up(),
-        sign_in(),
-        status=403,
-        mails=1,
-        options=VERIFIED,
-    ),
+    case("3.3-unverified-mail", "and another mail", sign_up(), sign_in(), status=403, mails=1, options=VERIFIED),
     case(
         "3.3-verify",
         "a link of verification redirects to callbackURL",
@@ -179,12 +154,7 @@ ACCOUNTS = (
         "3.3-change-others",
         "and ends other sessions",
         sign_up(),
-        post(
-            "/change-password",
-            currentPassword=PASSWORD,
-            newPassword="another horse",
-            revokeOtherSessions=True,
-        ),
+        post("/change-password", currentPassword=PASSWORD, newPassword="another horse", revokeOtherSessions=True),
         get("/list-sessions"),
         json=[{"id": str}],
     ),
@@ -194,23 +164,14 @@ ACCOUNTS = (
             f"`{name}` is required",
             post(
                 "/sign-up/email",
-                **{
-                    k: v
-                    for k, v in {"name": "B", "email": EMAIL, "password": PASSWORD}.items()
-                    if k != name
-                },
+                **{k: v for k, v in {"name": "B", "email": EMAIL, "password": PASSWORD}.items() if k != name},
             ),
             status=400,
         )
         for name in ("name", "email", "password")
     ),
     case("3.2-name", "a name is a string", sign_up(name=""), row="the name is a"),
-    case(
-        "3.2-image-form",
-        "an image is a URL",
-        sign_up(image="ftp://a.example/b"),
-        row="the image is",
-    ),
+    case("3.2-image-form", "an image is a URL", sign_up(image="ftp://a.example/b"), row="the image is"),
     case("3.2-email", "an email is an address", sign_up(email="b@localhost"), row="the email is"),
     case("3.4-sign-up-7", "a password has at least 8", sign_up(password="1234567"), status=400),
     case("3.4-sign-up-128", "and at most 128 characters", sign_up(password="x" * 128)),
@@ -253,18 +214,8 @@ ACCOUNTS = (
         json={"status": True},
         mails=1,
     ),
-    case(
-        "3.4-reset-required",
-        "a reset needs the new password",
-        post("/reset-password", token="nope"),
-        status=400,
-    ),
-    case(
-        "3.4-reset-token",
-        "and its token",
-        post("/reset-password", newPassword="another horse"),
-        status=400,
-    ),
+    case("3.4-reset-required", "a reset needs the new password", post("/reset-password", token="nope"), status=400),
+    case("3.4-reset-token", "and its token", post("/reset-password", newPassword="another horse"), status=400),
     case(
         "3.4-change-required",
         "a change needs both passwords",

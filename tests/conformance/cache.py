@@ -50,12 +50,7 @@ DESCRIBES = "`x-artifact-client-ci` and"
 TAG = "x-artifact-tag"
 
 CACHE = (
-    case(
-        "1.2-size",
-        "Content-Length is required on upload",
-        put(content_length=""),
-        status=400,
-    ),
+    case("1.2-size", "Content-Length is required on upload", put(content_length=""), status=400),
     case(
         "1.2-size-chunked",
         "also of a body in chunks",
@@ -103,9 +98,7 @@ CACHE = (
         status=200,
         json={"08e4547d5347b63f": {"size": 8, "taskDurationMs": int, "tag": "c2lnbmVk"}},
     ),
-    case(
-        "1.2-tag-600", "a tag has at most 600 characters", put(x_artifact_tag="A" * 600), status=202
-    ),
+    case("1.2-tag-600", "a tag has at most 600 characters", put(x_artifact_tag="A" * 600), status=202),
     case("1.2-tag-601", "a longer tag is invalid", put(x_artifact_tag="A" * 604), status=400),
     case(
         "1.2-tag-base64",
@@ -114,36 +107,12 @@ CACHE = (
         status=400,
         row='the tag is "base64"',
     ),
-    case(
-        "1.2-ci-50",
-        "the name of the CI has at most 50 characters",
-        put(x_artifact_client_ci="c" * 50),
-        status=202,
-    ),
-    case(
-        "1.2-ci-51",
-        "a longer name is invalid",
-        put(x_artifact_client_ci="c" * 51),
-        status=400,
-        row=DESCRIBES,
-    ),
-    case(
-        "1.2-ci-text",
-        "the name of the CI is a string",
-        put(x_artifact_client_ci="bügel"),
-        status=202,
-    ),
-    case(
-        "1.2-interactive-0", "interactive is 0", put(x_artifact_client_interactive="0"), status=202
-    ),
+    case("1.2-ci-50", "the name of the CI has at most 50 characters", put(x_artifact_client_ci="c" * 50), status=202),
+    case("1.2-ci-51", "a longer name is invalid", put(x_artifact_client_ci="c" * 51), status=400, row=DESCRIBES),
+    case("1.2-ci-text", "the name of the CI is a string", put(x_artifact_client_ci="bügel"), status=202),
+    case("1.2-interactive-0", "interactive is 0", put(x_artifact_client_interactive="0"), status=202),
     case("1.2-interactive-1", "or 1", put(x_artifact_client_interactive="1"), status=202),
-    case(
-        "1.2-interactive-2",
-        "and nothing else",
-        put(x_artifact_client_interactive="2"),
-        status=400,
-        row=DESCRIBES,
-    ),
+    case("1.2-interactive-2", "and nothing else", put(x_artifact_client_interactive="2"), status=400, row=DESCRIBES),
     case(
         "1.2-event-duration-least",
         "a duration of an event is a number of milliseconds",
@@ -151,13 +120,7 @@ CACHE = (
         status=400,
         row='`duration` is a "number"',
     ),
-    case(
-        "1.2-hash-text",
-        "the hash is a string from the path",
-        put(to=f"{V8}/a.b"),
-        status=202,
-        row='"`hash` (string',
-    ),
+    case("1.2-hash-text", "the hash is a string from the path", put(to=f"{V8}/a.b"), status=202, row='"`hash` (string'),
     case("1.2-event", "an event has these five fields", events(EVENT), status=200),
     case(
         "1.2-event-recorded",
@@ -167,40 +130,17 @@ CACHE = (
         status=200,
         json={"total": {"remoteHits": 1}},
     ),
-    case(
-        "1.2-events",
-        "several events are sent together",
-        events(EVENT, {**EVENT, "event": "MISS"}),
-        status=200,
-    ),
-    case(
-        "1.2-event-duration",
-        "the duration of an event is optional",
-        events(without("duration")),
-        status=200,
-    ),
+    case("1.2-events", "several events are sent together", events(EVENT, {**EVENT, "event": "MISS"}), status=200),
+    case("1.2-event-duration", "the duration of an event is optional", events(without("duration")), status=200),
     *(
-        case(
-            f"1.2-event-{name}-required", f"`{name}` is required", events(without(name)), status=400
-        )
+        case(f"1.2-event-{name}-required", f"`{name}` is required", events(without(name)), status=400)
         for name in ("sessionId", "source", "event", "hash")
     ),
-    case(
-        "1.2-event-uuid", "the session is a UUID", events({**EVENT, "sessionId": "me"}), status=400
-    ),
-    case(
-        "1.2-event-local",
-        "the source is LOCAL or REMOTE",
-        events({**EVENT, "source": "LOCAL"}),
-        status=200,
-    ),
+    case("1.2-event-uuid", "the session is a UUID", events({**EVENT, "sessionId": "me"}), status=400),
+    case("1.2-event-local", "the source is LOCAL or REMOTE", events({**EVENT, "source": "LOCAL"}), status=200),
     case("1.2-event-source", "and nothing else", events({**EVENT, "source": "DISK"}), status=400),
-    case(
-        "1.2-event-kind", "the event is HIT or MISS", events({**EVENT, "event": "PUT"}), status=400
-    ),
-    case(
-        "1.2-event-more", "no other properties are allowed", events({**EVENT, "cpu": 1}), status=400
-    ),
+    case("1.2-event-kind", "the event is HIT or MISS", events({**EVENT, "event": "PUT"}), status=400),
+    case("1.2-event-more", "no other properties are allowed", events({**EVENT, "cpu": 1}), status=400),
     case(
         "1.2-event-hash",
         "every recorded event counts",
@@ -232,29 +172,13 @@ CACHE = (
         status=200,
         json={"08e4547d5347b63f": {"taskDurationMs": int}},
     ),
-    case(
-        "1.3-put",
-        "a valid upload responds 202 with the URLs",
-        put(),
-        status=202,
-        json={"urls": [str]},
-    ),
+    case("1.3-put", "a valid upload responds 202 with the URLs", put(), status=202, json={"urls": [str]}),
     case("1.3-get", "GET returns the body", put(), ask("GET", HASH), status=200, body=b"artifact"),
     case("1.3-head", "HEAD returns headers only", put(), ask("HEAD", HASH), status=200, body=b""),
     case("1.3-absent-get", "GET of an absent artifact responds 404", ask("GET", HASH), status=404),
-    case(
-        "1.3-absent-head", "HEAD of an absent artifact responds 404", ask("HEAD", HASH), status=404
-    ),
-    case(
-        "1.4-team-id",
-        "teamId names the team",
-        put(),
-        ask("GET", HASH, query="teamId={team_id}"),
-        status=200,
-    ),
-    case(
-        "1.4-slug", "slug names the team", put(), ask("GET", HASH, query="slug={slug}"), status=200
-    ),
+    case("1.3-absent-head", "HEAD of an absent artifact responds 404", ask("HEAD", HASH), status=404),
+    case("1.4-team-id", "teamId names the team", put(), ask("GET", HASH, query="teamId={team_id}"), status=200),
+    case("1.4-slug", "slug names the team", put(), ask("GET", HASH, query="slug={slug}"), status=200),
     *(
         case(
             f"1.4-401-{method}{path[len(V8) :].replace('/', '-')}",
@@ -277,13 +201,7 @@ CACHE = (
         events(EVENT, x_artifact_client_ci="GITHUB_ACTIONS", x_artifact_client_interactive="0"),
         status=200,
     ),
-    case(
-        "1.4-events-ci-51",
-        "with its bound",
-        events(EVENT, x_artifact_client_ci="c" * 51),
-        status=400,
-        row=DESCRIBES,
-    ),
+    case("1.4-events-ci-51", "with its bound", events(EVENT, x_artifact_client_ci="c" * 51), status=400, row=DESCRIBES),
     case(
         "1.4-events-interactive",
         "and interactive with its values",
@@ -291,12 +209,7 @@ CACHE = (
         status=400,
         row=DESCRIBES,
     ),
-    case(
-        "1.4-events-array",
-        "the body is an array",
-        ask("POST", f"{V8}/events", json=EVENT),
-        status=400,
-    ),
+    case("1.4-events-array", "the body is an array", ask("POST", f"{V8}/events", json=EVENT), status=400),
     case(
         "1.4-events-most",
         "an array of events has no greatest length",
@@ -337,18 +250,8 @@ CACHE = (
         status=400,
         row='"400: an invalid query value"',
     ),
-    case(
-        "1.4-put-empty",
-        "an invalid file size is 400",
-        put(b"", content_length="0"),
-        status=400,
-    ),
-    case(
-        "1.4-put-mismatch",
-        "as a length that is not that of the body",
-        put(b"four", content_length="5"),
-        status=400,
-    ),
+    case("1.4-put-empty", "an invalid file size is 400", put(b"", content_length="0"), status=400),
+    case("1.4-put-mismatch", "as a length that is not that of the body", put(b"four", content_length="5"), status=400),
     case(
         "1.4-get-ci",
         "GET takes the name of the CI",
@@ -434,11 +337,6 @@ CACHE = (
         ask("GET", HASH, by="other", query="slug={slug}"),
         status=403,
     ),
-    case(
-        "1.7-404",
-        "404 is for GET and HEAD of an absent artifact",
-        ask("GET", f"{V8}/absent"),
-        status=404,
-    ),
+    case("1.7-404", "404 is for GET and HEAD of an absent artifact", ask("GET", f"{V8}/absent"), status=404),
     case("1.9-path", "the version is in the path", ask("GET", "/v7/artifacts/status"), status=404),
 )

@@ -44,13 +44,7 @@ def refused(code: str) -> dict[str, Any]:
 
 KEYS = (
     *(
-        case(
-            f"2.2-record-{name}",
-            f"a record has `{name}`",
-            create(name="ci"),
-            get(),
-            json={name: pattern},
-        )
+        case(f"2.2-record-{name}", f"a record has `{name}`", create(name="ci"), get(), json={name: pattern})
         for name, pattern in {
             "id": str,
             "name": "ci",
@@ -72,13 +66,7 @@ KEYS = (
             "metadata": ...,
         }.items()
     ),
-    case(
-        "2.2-permissions-field",
-        "`permissions` is a string",
-        create(),
-        json={"permissions": str},
-        row="a string",
-    ),
+    case("2.2-permissions-field", "`permissions` is a string", create(), json={"permissions": str}, row="a string"),
     case(
         "2.2-lastRequest-exact",
         "the time of the last request",
@@ -135,12 +123,7 @@ KEYS = (
         )
         for n, value in enumerate(({"repo": "web"}, ["a"], "text", 1, True, None))
     ),
-    case(
-        "2.2-metadata-large",
-        "of any size",
-        create(metadata="m" * 10_001),
-        row='"Any value, or null"',
-    ),
+    case("2.2-metadata-large", "of any size", create(metadata="m" * 10_001), row='"Any value, or null"'),
     case(
         "2.2-metadata-disabled",
         "unless the option is disabled",
@@ -164,12 +147,7 @@ KEYS = (
         json={"user": {"email": str}},
         options={"session_for_api_keys": "true", "api_key_headers": "x-key"},
     ),
-    case(
-        "2.2-length",
-        "a key has 64 characters by default",
-        create(),
-        json={"key": re.compile("^[^_]{64}$")},
-    ),
+    case("2.2-length", "a key has 64 characters by default", create(), json={"key": re.compile("^[^_]{64}$")}),
     case(
         "2.2-length-any",
         "or any other number",
@@ -186,12 +164,7 @@ KEYS = (
         json={"key": re.compile("^acme_"), "prefix": "acme_"},
         options={"default_key_prefix": "acme_"},
     ),
-    case(
-        "2.2-prefix-own",
-        "or one of the request",
-        create(prefix="ci_"),
-        json={"key": re.compile("^ci_")},
-    ),
+    case("2.2-prefix-own", "or one of the request", create(prefix="ci_"), json={"key": re.compile("^ci_")}),
     case(
         "2.2-prefix-bounds",
         "with bounds of its length",
@@ -201,21 +174,9 @@ KEYS = (
     ),
     case("2.2-name-text", "a name is a string", create(name="a\tb"), row="the key's name"),
     case("2.2-prefix-text", "a prefix is a string", create(prefix="ü_"), row='"string"'),
-    case(
-        "2.2-name-required",
-        "a name can be required",
-        create(),
-        status=400,
-        options={"require_key_name": "true"},
-    ),
+    case("2.2-name-required", "a name can be required", create(), status=400, options={"require_key_name": "true"}),
     case("2.2-name-optional", "but is not by default", create(), json={"name": None}),
-    case(
-        "2.2-name-bounds",
-        "and has bounds",
-        create(name="abc"),
-        status=400,
-        options={"maximum_key_name_length": "2"},
-    ),
+    case("2.2-name-bounds", "and has bounds", create(name="abc"), status=400, options={"maximum_key_name_length": "2"}),
     case(
         "2.2-expiry-default",
         "keys can expire by default",
@@ -272,18 +233,8 @@ KEYS = (
         json={"start": None},
         options={"store_key_start": "false"},
     ),
-    case(
-        "2.3-create",
-        "a key without expiresIn never expires",
-        create(),
-        json={"key": str, "expiresAt": None},
-    ),
-    case(
-        "2.3-create-expires",
-        "with it, it expires",
-        create(expiresIn=86_400),
-        json={"expiresAt": TIME},
-    ),
+    case("2.3-create", "a key without expiresIn never expires", create(), json={"key": str, "expiresAt": None}),
+    case("2.3-create-expires", "with it, it expires", create(expiresIn=86_400), json={"expiresAt": TIME}),
     case(
         "2.3-create-always",
         "valid input creates a key",
@@ -293,22 +244,8 @@ KEYS = (
         options={"max_keys_per_user": "1"},
         row="valid input creates a key",
     ),
-    case(
-        "2.3-use",
-        "a use decreases remaining by 1",
-        limited(remaining=5),
-        verify(),
-        get(),
-        json={"remaining": 4},
-    ),
-    case(
-        "2.3-use-unlimited",
-        "or not, if it is null",
-        create(),
-        verify(),
-        get(),
-        json={"remaining": None},
-    ),
+    case("2.3-use", "a use decreases remaining by 1", limited(remaining=5), verify(), get(), json={"remaining": 4}),
+    case("2.3-use-unlimited", "or not, if it is null", create(), verify(), get(), json={"remaining": None}),
     case(
         "2.3-use-last",
         "a key without uses left is removed",
@@ -387,27 +324,10 @@ KEYS = (
     case(
         "2.4-create-all",
         "create takes five fields",
-        create(
-            name="ci",
-            expiresIn=86_400,
-            prefix="ci_",
-            metadata={"a": 1},
-            permissions={"artifacts": ["read"]},
-        ),
-        json={
-            "name": "ci",
-            "prefix": "ci_",
-            "metadata": {"a": 1},
-            "permissions": {"artifacts": ["read"]},
-            "key": str,
-        },
+        create(name="ci", expiresIn=86_400, prefix="ci_", metadata={"a": 1}, permissions={"artifacts": ["read"]}),
+        json={"name": "ci", "prefix": "ci_", "metadata": {"a": 1}, "permissions": {"artifacts": ["read"]}, "key": str},
     ),
-    case(
-        "2.4-create-fraction",
-        "expiresIn is a number",
-        create(expiresIn=86_400.5),
-        row='`expiresIn`: "number"',
-    ),
+    case("2.4-create-fraction", "expiresIn is a number", create(expiresIn=86_400.5), row='`expiresIn`: "number"'),
     case(
         "2.4-create-window",
         "rateLimitTimeWindow is a number of milliseconds",
@@ -427,9 +347,7 @@ KEYS = (
         json={"rateLimitEnabled": True, "rateLimitTimeWindow": 1000, "rateLimitMax": 5},
     ),
     case("2.4-verify", "verify returns valid, error and key", create(), verify(), json=VALID),
-    case(
-        "2.4-verify-required", "`key` is required", ask("verify", by="nobody", json={}), status=400
-    ),
+    case("2.4-verify-required", "`key` is required", ask("verify", by="nobody", json={}), status=400),
     case(
         "2.4-verify-permissions",
         "with permissions that the key holds",
@@ -461,13 +379,7 @@ KEYS = (
     ),
     case("2.4-get", "get returns the record", create(), get(), json={"id": str, "userId": str}),
     case("2.4-get-required", "`id` is required", ask("get", method="GET"), status=400),
-    case(
-        "2.4-update-name",
-        "update changes the name",
-        create(name="a"),
-        update(name="b"),
-        json={"name": "b"},
-    ),
+    case("2.4-update-name", "update changes the name", create(name="a"), update(name="b"), json={"name": "b"}),
     case(
         "2.4-update-permissions",
         "and the permissions",
@@ -475,16 +387,8 @@ KEYS = (
         update(permissions={"artifacts": ["read"]}),
         json={"permissions": {"artifacts": ["read"]}},
     ),
-    case(
-        "2.4-update-nothing",
-        "`name` is optional",
-        create(),
-        update(),
-        row='"`name` (string, optional)"',
-    ),
-    case(
-        "2.4-update-required", "`keyId` is required", ask("update", json={"name": "b"}), status=400
-    ),
+    case("2.4-update-nothing", "`name` is optional", create(), update(), row='"`name` (string, optional)"'),
+    case("2.4-update-required", "`keyId` is required", ask("update", json={"name": "b"}), status=400),
     case(
         "2.4-delete-other",
         "only the owner deletes a key",
@@ -500,9 +404,7 @@ KEYS = (
         status=404,
         row='"only when the caller',
     ),
-    case(
-        "2.4-delete-required", "`keyId` is required to delete", ask("delete", json={}), status=400
-    ),
+    case("2.4-delete-required", "`keyId` is required to delete", ask("delete", json={}), status=400),
     case(
         "2.4-list",
         "list has no parameters, and returns an array",
@@ -510,13 +412,7 @@ KEYS = (
         ask("list", method="GET"),
         json=[{"id": str}, {"id": str}],
     ),
-    case(
-        "2.4-list-own",
-        "of the caller's records",
-        create(),
-        ask("list", by="other", method="GET"),
-        json=[],
-    ),
+    case("2.4-list-own", "of the caller's records", create(), ask("list", by="other", method="GET"), json=[]),
     case(
         "2.4-delete-expired",
         "delete-all-expired takes no body",
@@ -535,9 +431,7 @@ KEYS = (
         "2.4-session-all",
         "for whatever a user can do",
         create(),
-        ask(
-            "/api/auth/list-sessions", by="nobody", method="GET", headers={"x-api-key": "{0[key]}"}
-        ),
+        ask("/api/auth/list-sessions", by="nobody", method="GET", headers={"x-api-key": "{0[key]}"}),
         options={"session_for_api_keys": "true"},
         row='"any other endpoint", for accounts',
     ),

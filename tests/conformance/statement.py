@@ -88,11 +88,7 @@ def matches(pattern: Any, value: Any) -> bool:
             name in value and matches(one, value[name]) for name, one in pattern.items()
         )
     if isinstance(pattern, list):
-        return (
-            isinstance(value, list)
-            and len(pattern) == len(value)
-            and all(map(matches, pattern, value))
-        )
+        return isinstance(value, list) and len(pattern) == len(value) and all(map(matches, pattern, value))
     return type(pattern) is type(value) and bool(pattern == value)
 
 

@@ -53,25 +53,11 @@ EMAILS = {
     "quoted": '"a b"@x.example',
     "255": f"a@{'x.' * 123}example",
 }
-IMAGES = {
-    "http": "HTTP://x.example/é",
-    "data": "data:image/png;base64,AA==",
-    "ftp": "ftp://x.example/a",
-}
-URLS = {
-    "path": "/a?b=c#d",
-    "same": "https://cache.example.com/a",
-    "other": "https://other.example/",
-    "app": "app://x",
-}
+IMAGES = {"http": "HTTP://x.example/é", "data": "data:image/png;base64,AA==", "ftp": "ftp://x.example/a"}
+URLS = {"path": "/a?b=c#d", "same": "https://cache.example.com/a", "other": "https://other.example/", "app": "app://x"}
 OTHER = {"other": 1}
 
-EVENT = {
-    "sessionId": "6f1f5b1e-7d0c-4c52-9c1e-0c9a1c2b3d4e",
-    "source": "REMOTE",
-    "event": "HIT",
-    "hash": "0a1b",
-}
+EVENT = {"sessionId": "6f1f5b1e-7d0c-4c52-9c1e-0c9a1c2b3d4e", "source": "REMOTE", "event": "HIT", "hash": "0a1b"}
 
 
 def post(path: str, by: Any = "nobody", **json: Any) -> Ask:
@@ -162,9 +148,7 @@ def sent(ask: Ask, field: str, value: Any) -> Ask:
     return replace(ask, json={**ask.json, field: value})
 
 
-@pytest.mark.parametrize(
-    ("ask", "field", "values", "reasons"), BOUNDS, ids=lambda one: getattr(one, "path", None)
-)
+@pytest.mark.parametrize(("ask", "field", "values", "reasons"), BOUNDS, ids=lambda one: getattr(one, "path", None))
 def test_a_refused_value_of_the_described_type_has_a_row(
     ask: Ask, field: str, values: Mapping[str, Any], reasons: dict[str, str], scene: Scene
 ) -> None:

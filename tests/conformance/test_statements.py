@@ -121,21 +121,15 @@ def _set(option: SetOption, options: Mapping[str, object]) -> None:
         option(name, str(value))
 
 
-@pytest.mark.parametrize(
-    "statement", [one for one in STATEMENTS if one.row is None], ids=lambda one: one.id
-)
+@pytest.mark.parametrize("statement", [one for one in STATEMENTS if one.row is None], ids=lambda one: one.id)
 def test_the_statement_holds(statement: Statement, scene: Scene, option: SetOption) -> None:
     _set(option, statement.options)
     held, reply = holds(statement, scene)
     assert held, (statement.text, statement.says, reply)
 
 
-@pytest.mark.parametrize(
-    "statement", [one for one in STATEMENTS if one.row is not None], ids=lambda one: one.id
-)
-def test_what_differs_from_a_statement_has_a_row(
-    statement: Statement, scene: Scene, option: SetOption
-) -> None:
+@pytest.mark.parametrize("statement", [one for one in STATEMENTS if one.row is not None], ids=lambda one: one.id)
+def test_what_differs_from_a_statement_has_a_row(statement: Statement, scene: Scene, option: SetOption) -> None:
     assert [cell for cell in rows() if cell.startswith(statement.row or "")], "the row is missing"
     _set(option, statement.options)
     held, reply = holds(statement, scene)
@@ -144,15 +138,9 @@ def test_what_differs_from_a_statement_has_a_row(
 
 def test_every_row_is_about_a_statement() -> None:
     named = [statement.row for statement in STATEMENTS if statement.row is not None]
-    without = [
-        cell
-        for cell in rows()
-        if not any(cell.startswith(start) for start in (*named, *NOT_OF_ONE_REPLY))
-    ]
+    without = [cell for cell in rows() if not any(cell.startswith(start) for start in (*named, *NOT_OF_ONE_REPLY))]
     assert without == []
 
 
 def test_ids_are_unique() -> None:
-    assert [
-        id for id, count in Counter(statement.id for statement in STATEMENTS).items() if count > 1
-    ] == []
+    assert [id for id, count in Counter(statement.id for statement in STATEMENTS).items() if count > 1] == []

@@ -47,9 +47,7 @@ def routes(stack: Stack) -> list[Route]:
     ]
 
 
-def _route(
-    stack: Stack, resources: dict[str, Any], method: str, path: str, operation: dict[str, Any]
-) -> Route:
+def _route(stack: Stack, resources: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> Route:
     logical_id = _function_of(operation[_INTEGRATION])
     name = resources[logical_id]["PhysicalResourceId"]
     _check_permission(stack, name, resources["HttpApi"]["PhysicalResourceId"], method, path)
@@ -85,9 +83,7 @@ class Invocations:
         # A thread for each request. asyncio's default pool is too small for a client with many parallel requests.
         self._threads = ThreadPoolExecutor(_AT_ONCE, "invoke")
 
-    async def invoke(
-        self, function: Function, event: bytes, request_id: str, binary_body: bytes = b""
-    ) -> bytes:
+    async def invoke(self, function: Function, event: bytes, request_id: str, binary_body: bytes = b"") -> bytes:
         loop = asyncio.get_running_loop()
         payload = with_binary_body(event, binary_body)
         return await loop.run_in_executor(self._threads, self._invoke, function.name, payload)

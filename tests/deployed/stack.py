@@ -89,11 +89,7 @@ class Stack:
         done = subprocess.run(
             command,
             cwd=folder,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.folder),
-                **self.emulator.variables,
-            },
+            env={"PATH": os.environ["PATH"], "HOME": str(self.folder), **self.emulator.variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -105,9 +101,7 @@ class Stack:
     # ------------------------------------------------------------------------------ resources
 
     def described(self) -> dict[str, Any]:
-        (stack,) = self.emulator.client("cloudformation").describe_stacks(StackName=self.name)[
-            "Stacks"
-        ]
+        (stack,) = self.emulator.client("cloudformation").describe_stacks(StackName=self.name)["Stacks"]
         return dict(stack)
 
     def failures(self) -> str:
@@ -116,18 +110,16 @@ class Stack:
 
     def template(self) -> dict[str, Any]:
         """The template after CloudFormation's transformation, without SAM's own types."""
-        body = self.emulator.client("cloudformation").get_template(
-            StackName=self.name, TemplateStage="Processed"
-        )["TemplateBody"]
+        body = self.emulator.client("cloudformation").get_template(StackName=self.name, TemplateStage="Processed")[
+            "TemplateBody"
+        ]
         read: dict[str, Any] = body if isinstance(body, dict) else json.loads(body)
         return read
 
     def resources(self) -> dict[str, dict[str, Any]]:
         """The resources of the stack, by logical id."""
         pages = (
-            self.emulator.client("cloudformation")
-            .get_paginator("list_stack_resources")
-            .paginate(StackName=self.name)
+            self.emulator.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=self.name)
         )
         found = [summary for page in pages for summary in page["StackResourceSummaries"]]
         return {one["LogicalResourceId"]: one for one in found}
@@ -136,9 +128,7 @@ class Stack:
         return str(self.resources()[logical_id]["PhysicalResourceId"])
 
     def outputs(self) -> dict[str, str]:
-        return {
-            output["OutputKey"]: output["OutputValue"] for output in self.described()["Outputs"]
-        }
+        return {output["OutputKey"]: output["OutputValue"] for output in self.described()["Outputs"]}
 
     def types(self) -> Counter[str]:
         return Counter(resource["ResourceType"] for resource in self.resources().values())

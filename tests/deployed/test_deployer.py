@@ -28,9 +28,7 @@ class User:
     environ: Mapping[str, str]
 
     @classmethod
-    def with_policies(
-        cls, account: Account, name: str, policies: Sequence[str], stack: str = "larder-prod"
-    ) -> "User":
+    def with_policies(cls, account: Account, name: str, policies: Sequence[str], stack: str = "larder-prod") -> "User":
         iam = account.client("iam")
         iam.create_user(UserName=name)
         given = {"StackName": stack, "ExistingBucket": "acme-build-cache"}
@@ -130,9 +128,7 @@ def test_a_deployer_cannot_choose_what_another_stack_runs(user: User) -> None:
     assert user.deploy().status == 0
     other = User.with_policies(user.account, "other", POLICIES, "larder-dev")
     keys = (other.environ["AWS_ACCESS_KEY_ID"], other.environ["AWS_SECRET_ACCESS_KEY"])
-    theirs = boto3.session.Session(*keys, region_name=REGION).client(
-        "s3", endpoint_url=user.account.emulator.url
-    )
+    theirs = boto3.session.Session(*keys, region_name=REGION).client("s3", endpoint_url=user.account.emulator.url)
     bucket = f"larder-code-{ACCOUNT_ID}-{REGION}"
     stored = theirs.list_objects_v2(Bucket=bucket)["Contents"]
     for one in stored:

@@ -59,9 +59,7 @@ def test_it_stops_if_the_profile_names_another_region(account: Account) -> None:
     assert (account.stack(REGION), account.stack(ELSEWHERE)) == (None, None)
 
 
-def test_a_region_before_the_command_counts(
-    account: Account,
-) -> None:
+def test_a_region_before_the_command_counts(account: Account) -> None:
     program = Path(sys.executable).with_name("larder")
     given = ("--config", account.folder / "larder.toml", "--release", account.folder)
     done = account.run([program, "--region", ELSEWHERE, "plan", *given], environ={})
@@ -91,9 +89,7 @@ def test_a_new_stack_is_complete_before_it_is_protected(account: Account) -> Non
     assert users.startswith(f"{prefix} users create")
     assert teams.startswith(f"{prefix} teams create")
     assert keys.startswith(f"{prefix} keys create")
-    assert smoke == (
-        "  TURBO_API=https://api.example TURBO_TOKEN=... larder --stack larder-prod smoke"
-    )
+    assert smoke == ("  TURBO_API=https://api.example TURBO_TOKEN=... larder --stack larder-prod smoke")
 
 
 def test_a_trial_stays_unprotected(account: Account) -> None:
@@ -142,9 +138,7 @@ def test_an_account_that_allows_few_functions_is_refused(tmp_path: Path) -> None
         done = account.deploy()
         assert done.status == 1
         assert "at most 10 functions at once" in done.text
-        assert (
-            "aws service-quotas request-service-quota-increase --service-code lambda" in done.text
-        )
+        assert "aws service-quotas request-service-quota-increase --service-code lambda" in done.text
         assert account.stack() is None
         assert account.deploy("--accept-low-concurrency").status == 0
 
@@ -233,9 +227,7 @@ def test_a_new_default_arrives(account: Account) -> None:
     account.deploy()
     account.release(TEMPLATE.replace("Default: INFO", "Default: WARN"))
     done = account.deploy()
-    assert [line.split() for line in done.text.splitlines() if line.startswith("Level")] == [
-        ["Level", "INFO", "WARN"]
-    ]
+    assert [line.split() for line in done.text.splitlines() if line.startswith("Level")] == [["Level", "INFO", "WARN"]]
     assert account.note("Level") == "WARN"
 
 
@@ -264,9 +256,7 @@ def test_a_misspelt_option_is_refused_by_name(account: Account) -> None:
 
 
 @both_ways
-def test_a_bucket_that_is_not_ready_or_has_artifacts_is_refused_before_anything_changes(
-    account: Account,
-) -> None:
+def test_a_bucket_that_is_not_ready_or_has_artifacts_is_refused_before_anything_changes(account: Account) -> None:
     s3 = account.client("s3")
     s3.create_bucket(Bucket="acme-build-cache")
     s3.put_object(Bucket="acme-build-cache", Key="artifacts/team_1/abc/1", Body=b"artifact")
@@ -378,14 +368,10 @@ def remove_limits(account: Account, printed: str) -> None:
     assert lines, printed
     for line in lines:
         *_, api, _, stage, _, key = shlex.split(line)
-        account.client("apigatewayv2").delete_route_settings(
-            ApiId=api, StageName=stage, RouteKey=key
-        )
+        account.client("apigatewayv2").delete_route_settings(ApiId=api, StageName=stage, RouteKey=key)
 
 
-def test_a_version_without_a_limited_route_is_deployed_once_its_limits_are_removed(
-    account: Account,
-) -> None:
+def test_a_version_without_a_limited_route_is_deployed_once_its_limits_are_removed(account: Account) -> None:
     assert release(account, "/a", "/b", limited="/b").status == 0
     refused = release(account, "/a", limited="/a")
     assert (refused.status, "Unable to find Route by key GET /b" in refused.text) == (1, True)
@@ -397,9 +383,7 @@ def test_a_version_without_a_limited_route_is_deployed_once_its_limits_are_remov
 
 
 @pytest.mark.parametrize("forward", [True, False], ids=["the same version", "the version before"])
-def test_a_rollback_that_limits_of_a_route_stop_is_finished(
-    account: Account, forward: bool
-) -> None:
+def test_a_rollback_that_limits_of_a_route_stop_is_finished(account: Account, forward: bool) -> None:
     assert release(account, "/a", limited=None).status == 0
     account.failing.write_text("Note")
     failed = release(account, "/a", "/b", limited="/b", note="b")

@@ -50,15 +50,7 @@ class Api:
         headers = {"authorization": f"Bearer {self._cloud.token}", **given.pop("headers", {})}
         params = {"slug": self._cloud.team, **given.pop("params", {})}
         url = f"{self._cloud.url}{path}"
-        return httpx.request(
-            method,
-            url,
-            headers=headers,
-            params=params,
-            trust_env=False,
-            timeout=TIMEOUT_S,
-            **given,
-        )
+        return httpx.request(method, url, headers=headers, params=params, trust_env=False, timeout=TIMEOUT_S, **given)
 
 
 @pytest.fixture
@@ -81,9 +73,7 @@ def stored(cloud: DeployedCloud) -> dict[str, Any]:
         "users": sorted(item["pk"] for item in cloud.items("LARDER_IDENTITY_TABLE")),
         "keys": sorted(item["key_hash"] for item in cloud.items("LARDER_API_KEYS_TABLE")),
         "artifacts": {
-            item["hash"]: item["upload_id"]
-            for item in cloud.items("LARDER_ARTIFACTS_TABLE")
-            if "#" not in item["hash"]
+            item["hash"]: item["upload_id"] for item in cloud.items("LARDER_ARTIFACTS_TABLE") if "#" not in item["hash"]
         },
         "secret": cloud.stack and cloud.stack.outputs()["SigningSecret"],
     }
@@ -126,9 +116,7 @@ def test_a_small_artifact_passes_through_a_function(api: Api) -> None:
     assert (got.content, got.headers["x-artifact-duration"]) == (b"small artifact", "1200")
 
 
-def test_a_large_artifact_goes_to_s3_and_the_event_publishes_it(
-    api: Api, cloud: DeployedCloud
-) -> None:
+def test_a_large_artifact_goes_to_s3_and_the_event_publishes_it(api: Api, cloud: DeployedCloud) -> None:
     offered = api("OPTIONS", "/v8/artifacts/large", headers=ANNOUNCED)
     assert offered.status_code == 204, offered.text
     sent = httpx.put(offered.headers["location"], content=LARGE, trust_env=False, timeout=TIMEOUT_S)
@@ -138,17 +126,13 @@ def test_a_large_artifact_goes_to_s3_and_the_event_publishes_it(
     reads_everything(api)
 
 
-def test_the_bucket_refuses_requests_without_tls(
-    api: Api, cloud: DeployedCloud, stack: Stack
-) -> None:
+def test_the_bucket_refuses_requests_without_tls(api: Api, cloud: DeployedCloud, stack: Stack) -> None:
     """Its policy does. The cloud removes it for all other tests, because there is no TLS on one machine."""
     bucket, s3 = stack.physical("ArtifactsBucket"), stack.emulator.client("s3")
     s3.put_bucket_policy(Bucket=bucket, Policy=cloud.bucket_policy)
     try:
         offered = api("OPTIONS", "/v8/artifacts/refused", headers=ANNOUNCED)
-        sent = httpx.put(
-            offered.headers["location"], content=LARGE, trust_env=False, timeout=TIMEOUT_S
-        )
+        sent = httpx.put(offered.headers["location"], content=LARGE, trust_env=False, timeout=TIMEOUT_S)
     finally:
         s3.delete_bucket_policy(Bucket=bucket)
     assert sent.status_code == 403
@@ -158,9 +142,7 @@ def test_the_bucket_refuses_requests_without_tls(
 def test_after_a_sign_up_another_function_sends_mail(cloud: DeployedCloud) -> None:
     ada = {"email": "ada@acme.example", "password": PASSWORD, "name": "Ada"}
     page = {"origin": cloud.url}
-    with httpx.Client(
-        base_url=cloud.url, headers=page, trust_env=False, timeout=TIMEOUT_S
-    ) as browser:
+    with httpx.Client(base_url=cloud.url, headers=page, trust_env=False, timeout=TIMEOUT_S) as browser:
         signed_up = browser.post("/api/auth/sign-up/email", json=ada)
         assert signed_up.status_code == 200, signed_up.text
         (message,) = mail_to(cloud, ada["email"])
@@ -206,9 +188,7 @@ def test_the_keys_of_a_function_allow_only_what_its_role_allows(stack: Stack) ->
 
 def test_an_event_that_keeps_failing_goes_to_the_queue(stack: Stack) -> None:
     stack.emulator.client("lambda").invoke(
-        FunctionName=stack.physical("RemoveArtifacts"),
-        InvocationType="Event",
-        Payload=b'{"no": "job"}',
+        FunctionName=stack.physical("RemoveArtifacts"), InvocationType="Event", Payload=b'{"no": "job"}'
     )
     queue = stack.physical("RemoveArtifactsFailures")
 
@@ -248,9 +228,7 @@ def test_the_logs_are_in_the_groups_of_the_template(stack: Stack) -> None:
 # ------------------------------------------------------------------------------------- the same deployment again
 
 
-def test_the_same_deployment_again_changes_nothing(
-    cloud: DeployedCloud, stack: Stack, api: Api
-) -> None:
+def test_the_same_deployment_again_changes_nothing(cloud: DeployedCloud, stack: Stack, api: Api) -> None:
     before, resources = stored(cloud), stack.resources()
     updated = stack.described().get("LastUpdatedTime")
     output = stack.deploy(PROD)
@@ -266,9 +244,7 @@ def test_the_same_deployment_again_changes_nothing(
 # -------------------------------------------------------------------------------- changed option
 
 
-def test_a_changed_option_updates_the_functions_in_place(
-    cloud: DeployedCloud, stack: Stack, api: Api
-) -> None:
+def test_a_changed_option_updates_the_functions_in_place(cloud: DeployedCloud, stack: Stack, api: Api) -> None:
     before, resources = stored(cloud), stack.resources()
     stack.deploy({**PROD, "OverQuota": "evict", "MaxUploadBytes": "1000000"})
     assert stack.described()["StackStatus"] == "UPDATE_COMPLETE"

@@ -53,9 +53,7 @@ def in_cloudfront(stack: Stack) -> dict[str, list[Any]]:
         "distributions": client.list_distributions()["DistributionList"].get("Items", []),
         "functions": client.list_functions(Stage="LIVE")["FunctionList"].get("Items", []),
         "stores": client.list_key_value_stores()["KeyValueStoreList"].get("Items", []),
-        "controls": client.list_origin_access_controls()["OriginAccessControlList"].get(
-            "Items", []
-        ),
+        "controls": client.list_origin_access_controls()["OriginAccessControlList"].get("Items", []),
     }
 
 
@@ -81,9 +79,7 @@ def test_without_the_option_nothing_of_it_is_deployed(cloud: DeployedCloud, stac
     assert "X-Amz-Signature=" in address(cloud)
 
 
-def test_with_the_option_it_is_deployed_and_changes_nothing_for_clients(
-    cloud: DeployedCloud, stack: Stack
-) -> None:
+def test_with_the_option_it_is_deployed_and_changes_nothing_for_clients(cloud: DeployedCloud, stack: Stack) -> None:
     before = stack.resources()
     stack.deploy({**TRIAL, "Edge": "true"})
     assert stack.resources().keys() - before.keys() == OF_THE_EDGE

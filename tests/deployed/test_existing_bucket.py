@@ -123,9 +123,7 @@ def test_an_artifact_of_the_bucket_before_is_a_miss_that_can_be_stored_again(ask
     assert ask("GET", "/v8/artifacts/before").content == BEFORE
 
 
-def test_a_deletion_of_the_stack_leaves_the_bucket_with_everything(
-    stack: Stack, s3: Any, own_bucket: str
-) -> None:
+def test_a_deletion_of_the_stack_leaves_the_bucket_with_everything(stack: Stack, s3: Any, own_bucket: str) -> None:
     before = versions(s3, BUCKET)
     assert len(before) == len(THEIRS) + 3
     # CloudFormation could not delete the bucket before, because it has an artifact. The operator does.

@@ -26,9 +26,7 @@ def stack(tmp_path: Path, failing: Path) -> Iterator[Stack]:
         yield Stack(running, packed(tmp_path / "packed"))
 
 
-def test_the_same_command_mends_it_and_a_deletion_leaves_nothing(
-    stack: Stack, failing: Path
-) -> None:
+def test_the_same_command_mends_it_and_a_deletion_leaves_nothing(stack: Stack, failing: Path) -> None:
     failing.write_text(str(FAILS_AT))
     failed = stack.try_to_deploy(WITHOUT_ALARMS)
     assert failed.status == 1

@@ -24,10 +24,7 @@ from tools.release.package import complete
 pytestmark = pytest.mark.e2e
 
 LAST = "AfterTheStage"
-SHARED_GROUPS = {
-    f"{domain}LogGroup"
-    for domain in ("Accounts", "ApiKeys", "Artifacts", "Pages", "Teams", "Usage")
-}
+SHARED_GROUPS = {f"{domain}LogGroup" for domain in ("Accounts", "ApiKeys", "Artifacts", "Pages", "Teams", "Usage")}
 RETAINED = "PutArtifactLogGroup"
 """A log group that an operator keeps, as docs/deploy.md says."""
 FIRST_RELEASE = json.loads(recording(ROOT, "0.1.0").read_text())["HttpApi"]
@@ -66,10 +63,7 @@ def first_release(template: dict[str, Any]) -> dict[str, Any]:
         events = resource.get("Properties", {}).get("Events", {})
         for name in [name for name, event in events.items() if event["Type"] == "HttpApi"]:
             given = events[name]["Properties"]
-            if (
-                "Path" in given
-                and f"{given['Method']} {given['Path']}" not in FIRST_RELEASE["Routes"]
-            ):
+            if "Path" in given and f"{given['Method']} {given['Path']}" not in FIRST_RELEASE["Routes"]:
                 del events[name]
     for name in SHARED_GROUPS:
         del template["Resources"][name]
@@ -101,9 +95,7 @@ def fails_and_goes_back(stack: Stack, failing: Path, before: Stack) -> None:
     assert stack.template() == before.template()
 
 
-def test_both_ways_work_and_so_do_their_rollbacks(
-    running: Emulator, failing: Path, tmp_path: Path
-) -> None:
+def test_both_ways_work_and_so_do_their_rollbacks(running: Emulator, failing: Path, tmp_path: Path) -> None:
     now = Stack(running, packed(tmp_path / "now"))
     shutil.copytree(now.folder, tmp_path / "first")
     first = Stack(running, tmp_path / "first")

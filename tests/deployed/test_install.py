@@ -45,18 +45,12 @@ def installed(account: Account) -> dict[str, Any]:
 def parameters(account: Account) -> dict[str, str]:
     stack = account.stack()
     assert stack is not None
-    return {
-        parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack["Parameters"]
-    }
+    return {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack["Parameters"]}
 
 
 def change_sets(account: Account) -> list[str]:
     listed = account.client("cloudformation").list_change_sets(StackName="larder-prod")
-    return [
-        summary["ChangeSetName"]
-        for summary in listed["Summaries"]
-        if summary["ExecutionStatus"] == "AVAILABLE"
-    ]
+    return [summary["ChangeSetName"] for summary in listed["Summaries"] if summary["ExecutionStatus"] == "AVAILABLE"]
 
 
 # Plan -------------------------------------------------------------------------------------------
@@ -69,14 +63,11 @@ def test_a_plan_of_a_new_stack_leaves_no_stack(account: Account) -> None:
     assert account.stack() is None
 
 
-def test_a_plan_names_what_the_upgrade_then_does_and_leaves_no_change_set(
-    account: Account,
-) -> None:
+def test_a_plan_names_what_the_upgrade_then_does_and_leaves_no_change_set(account: Account) -> None:
     installed(account)
     more = "  More: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: more}}\nOutputs:"
     without = WHOLE.replace(
-        '  WordsNote: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: !Sub "<${Words}>"}}\n',
-        "",
+        '  WordsNote: {Type: AWS::SSM::Parameter, Properties: {Type: String, Value: !Sub "<${Words}>"}}\n', ""
     ).replace("  Words: {Value: !Ref WordsNote}\n", "")
     account.release(
         without.replace("Outputs:", more).replace('"1.2.3"', '"1.3.0"'),
@@ -99,9 +90,7 @@ def test_a_plan_names_what_the_upgrade_then_does_and_leaves_no_change_set(
     # The first line is what people read, on standard error.
     _, _, printed = account.larder("plan", "--json").text.partition("\n")
     as_json = json.loads(printed)
-    assert {
-        resource["id"] for resource in as_json["resources"] if resource["action"] == "Remove"
-    } == {"WordsNote"}
+    assert {resource["id"] for resource in as_json["resources"] if resource["action"] == "Remove"} == {"WordsNote"}
     assert account.larder("upgrade", "--yes").status == 0
     planned = account.larder("plan")
     assert (planned.status, "Nothing would change." in planned.text) == (0, True), planned.text
@@ -160,9 +149,7 @@ def test_another_account_than_that_of_the_file_is_refused(account: Account) -> N
         ("Words", "--set Words: write NAME=VALUE"),
     ],
 )
-def test_an_option_out_of_bounds_is_refused_before_any_call(
-    account: Account, given: str, message: str
-) -> None:
+def test_an_option_out_of_bounds_is_refused_before_any_call(account: Account, given: str, message: str) -> None:
     refused = account.larder("install", "--yes", "--set", given, environ={})
     assert refused.status in (1, 2)
     assert message in refused.text
@@ -212,9 +199,7 @@ def test_an_unknown_setting_or_environment_of_the_file_is_refused(account: Accou
 def test_a_stack_of_something_else_is_neither_changed_nor_deleted(account: Account) -> None:
     client = account.client("cloudformation")
     theirs = {"Description": "Payments.", "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
-    client.create_stack(
-        StackName="larder-prod", TemplateBody=json.dumps(theirs), EnableTerminationProtection=True
-    )
+    client.create_stack(StackName="larder-prod", TemplateBody=json.dumps(theirs), EnableTerminationProtection=True)
     client.get_waiter("stack_create_complete").wait(StackName="larder-prod")
     before = account.stack()
     for arguments in (("install", "--yes"), ("upgrade", "--yes"), ("plan",)):
@@ -235,9 +220,7 @@ def test_another_file_under_a_key_of_the_release_is_refused(account: Account) ->
     (template,) = s3.list_objects_v2(Bucket=bucket)["Contents"]
     assert template["Key"].startswith("larder/larder-prod/larder.template-")
     theirs = WHOLE.replace("Outputs:", "  Topic: {Type: AWS::SNS::Topic}\nOutputs:", 1)
-    s3.put_object(
-        Bucket=bucket, Key=template["Key"], Body=theirs.encode(), ChecksumAlgorithm="SHA256"
-    )
+    s3.put_object(Bucket=bucket, Key=template["Key"], Body=theirs.encode(), ChecksumAlgorithm="SHA256")
     refused = account.larder("upgrade", "--yes", "--set", "Level=DEBUG")
     assert refused.status == 1, refused.text
     assert f"s3://{bucket}/{template['Key']} is not the file of this release" in refused.text
@@ -298,19 +281,12 @@ def test_without_a_file_options_stay_and_new_ones_get_their_default(account: Acc
     account.configure(ProtectData="true", Level="DEBUG")
     installed(account)
     (account.folder / "larder.toml").unlink()
-    account.release(
-        WHOLE.replace("Parameters:\n", 'Parameters:\n  New: {Type: String, Default: "n"}\n')
-    )
+    account.release(WHOLE.replace("Parameters:\n", 'Parameters:\n  New: {Type: String, Default: "n"}\n'))
     done = account.larder("upgrade", "--yes", "--stack", "larder-prod", "--set", "Words=line")
     assert done.status == 0, done.text
     assert "Options follow what is deployed" in done.text
     deployed = parameters(account)
-    assert [deployed[name] for name in ("Level", "New", "Words", "ProtectData")] == [
-        "DEBUG",
-        "n",
-        "line",
-        "true",
-    ]
+    assert [deployed[name] for name in ("Level", "New", "Words", "ProtectData")] == ["DEBUG", "n", "line", "true"]
 
 
 def test_without_a_file_the_code_goes_where_the_stack_has_it(account: Account) -> None:
@@ -364,9 +340,7 @@ def begin(account: Account, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize("after_calls", range(1, 22, 2))
-def test_after_a_process_that_died_at_any_call_the_same_command_ends_right(
-    account: Account, after_calls: int
-) -> None:
+def test_after_a_process_that_died_at_any_call_the_same_command_ends_right(account: Account, after_calls: int) -> None:
     dying = [sys.executable, "-m", "tests.deployed.dying", str(after_calls), "install", "--yes"]
     given = ("--config", account.folder / "larder.toml", "--release", account.folder)
     killed = account.run([*dying, *given])
@@ -390,9 +364,7 @@ def test_a_lost_reply_ends_no_installation(account: Account, call: int) -> None:
     assert (account.stack() or {})["EnableTerminationProtection"]
 
 
-def test_a_creation_that_died_before_its_data_was_protected_is_protected_without_a_file(
-    account: Account,
-) -> None:
+def test_a_creation_that_died_before_its_data_was_protected_is_protected_without_a_file(account: Account) -> None:
     installed(account)
     client = account.client("cloudformation")
     (account.folder / "larder.toml").unlink()
@@ -401,9 +373,7 @@ def test_a_creation_that_died_before_its_data_was_protected_is_protected_without
     client.update_stack(
         StackName="larder-prod",
         TemplateBody=template,
-        Parameters=[
-            {"ParameterKey": name, "ParameterValue": value} for name, value in unprotected.items()
-        ],
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in unprotected.items()],
     )
     client.get_waiter("stack_update_complete").wait(
         StackName="larder-prod", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
@@ -445,9 +415,7 @@ def test_of_two_at_once_one_is_refused_and_says_who_is_running(account: Account)
     assert "started by arn:aws:iam::000000000000:root: another deployment is running" in second.text
 
 
-def test_two_stacks_installed_at_once_in_a_new_account_share_the_bucket_of_code(
-    account: Account,
-) -> None:
+def test_two_stacks_installed_at_once_in_a_new_account_share_the_bucket_of_code(account: Account) -> None:
     with begin(account) as first, begin(account, "--stack", "larder-staging") as second:
         outputs = [process.communicate(timeout=120)[0] for process in (first, second)]
     assert (first.returncode, second.returncode) == (0, 0), outputs

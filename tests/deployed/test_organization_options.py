@@ -48,11 +48,7 @@ def test_they_deploy_together_and_can_all_be_taken_out(stack: Stack) -> None:
         if "WithOwnKey" in policy["PolicyName"]
     }
     # The functions that use the key, as `make generate` lists them.
-    using = [
-        resource["Properties"]["Roles"]
-        for name, resource in RESOURCES.items()
-        if "WithOwnKey" in name
-    ]
+    using = [resource["Properties"]["Roles"] for name, resource in RESOURCES.items() if "WithOwnKey" in name]
     assert sorted(map(len, attached.values())) == sorted(map(len, using))
     assert all(attached.values())
     stack.deploy(WITHOUT_ALARMS)

@@ -120,8 +120,7 @@ def confirm(stack: Stack) -> None:
 
 def recover(stack: Stack, table: str, *, on: bool) -> None:
     stack.emulator.client("dynamodb").update_continuous_backups(
-        TableName=stack.physical(table),
-        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": on},
+        TableName=stack.physical(table), PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": on}
     )
 
 
@@ -132,9 +131,7 @@ def test_a_healthy_stack_has_no_warning(stack: Stack) -> None:
     looked = look(stack.emulator, "--release", stack.folder, "--drift")
     assert looked.status == 0
     assert [row for row in looked.rows if row["level"] != "ok"] == []
-    assert looked.of("version")[0][1].endswith(
-        f"; all {FUNCTIONS} functions and 2 layers run its code"
-    )
+    assert looked.of("version")[0][1].endswith(f"; all {FUNCTIONS} functions and 2 layers run its code")
     assert "UPDATE_COMPLETE, started " in looked.of("stack")[0][1]
     assert looked.of("data") == [("ok", "4 tables protected and recoverable")]
     assert looked.of("queues") == [("ok", "4 empty")]
@@ -166,8 +163,7 @@ def other_code(stack: Stack, function: str) -> Iterator[None]:
     client.update_function_code(FunctionName=stack.physical(function), ZipFile=archive.getvalue())
     yield
     parameters = {
-        parameter["ParameterKey"]: parameter["ParameterValue"]
-        for parameter in stack.described()["Parameters"]
+        parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack.described()["Parameters"]
     }
     (released,) = stack.folder.glob("functions-*.zip")
     client.update_function_code(
@@ -190,9 +186,7 @@ def test_code_that_was_changed_by_hand_is_named(stack: Stack) -> None:
 
 def test_another_layer_is_other_code(stack: Stack) -> None:
     client, function = stack.emulator.client("lambda"), stack.physical("FetchArtifact")
-    layers = [
-        layer["Arn"] for layer in client.get_function_configuration(FunctionName=function)["Layers"]
-    ]
+    layers = [layer["Arn"] for layer in client.get_function_configuration(FunctionName=function)["Layers"]]
     client.update_function_configuration(FunctionName=function, Layers=[])
     looked = look(stack.emulator, "--release", stack.folder)
     client.update_function_configuration(FunctionName=function, Layers=layers)
@@ -215,9 +209,7 @@ def test_a_layer_that_is_gone_is_other_code(stack: Stack) -> None:
     assert looked.of("version")[0][1].endswith("do not run its code: SweepExpiredKeys")
 
 
-def test_without_the_release_of_this_version_the_code_is_not_compared(
-    stack: Stack, tmp_path: Path
-) -> None:
+def test_without_the_release_of_this_version_the_code_is_not_compared(stack: Stack, tmp_path: Path) -> None:
     ((level, found),) = look(stack.emulator).of("version")
     assert (level, found.endswith("because this command has no release")) == ("note", True)
     other = tmp_path / "other"
@@ -259,18 +251,14 @@ def test_a_table_without_protection_or_recovery_is_a_warning(stack: Stack) -> No
         ("warning", "TeamsTable can be deleted by mistake, although ProtectData=true"),
         ("warning", "AuditTable cannot be restored to an earlier time, although ProtectData=true"),
     ]
-    assert f"update-table --table-name {table} --deletion-protection-enabled" in looked.advice(
-        "data"
-    )
+    assert f"update-table --table-name {table} --deletion-protection-enabled" in looked.advice("data")
     assert "PointInTimeRecoveryEnabled=true" in looked.advice("data")
 
 
 def ends(at: Emulator, name: str, status: str) -> None:
     """Wait until the stack has this status."""
     client = at.client("cloudformation")
-    eventually(
-        lambda: client.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"] == status, 60
-    )
+    eventually(lambda: client.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"] == status, 60)
 
 
 def change(stack: Stack, *, until: str = "UPDATE_COMPLETE", **options: str) -> None:
@@ -341,16 +329,12 @@ def test_alarms_that_nobody_gets_are_a_problem(stack: Stack) -> None:
     sns.unsubscribe(SubscriptionArn=mine["SubscriptionArn"])
     looked = look(stack.emulator)
     assert looked.status == 1
-    assert looked.of("alarm mail") == [
-        ("problem", "nobody subscribes to the alarms, so none arrives")
-    ]
+    assert looked.of("alarm mail") == [("problem", "nobody subscribes to the alarms, so none arrives")]
     assert f"aws sns subscribe --topic-arn {topic}" in looked.advice("alarm mail")
     sns.subscribe(TopicArn=topic, Protocol="email", Endpoint=ADDRESS)
     looked = look(stack.emulator)
     assert looked.status == 1
-    assert looked.of("alarm mail") == [
-        ("problem", f"{ADDRESS} has not confirmed, so no alarm arrives")
-    ]
+    assert looked.of("alarm mail") == [("problem", f"{ADDRESS} has not confirmed, so no alarm arrives")]
     assert "open the link" in looked.advice("alarm mail")
     confirm(stack)
     sns.subscribe(TopicArn=topic, Protocol="email", Endpoint="second@example.com")
@@ -384,10 +368,7 @@ def test_an_alarm_that_is_gone_is_a_warning(stack: Stack) -> None:
     client.delete_alarms(AlarmNames=[name])
     looked = look(stack.emulator)
     kept = ("Namespace", "MetricName", "ExtendedStatistic", "Period", "EvaluationPeriods")
-    client.put_metric_alarm(
-        AlarmName=name,
-        **{key: alarm[key] for key in (*kept, "Threshold", "ComparisonOperator")},
-    )
+    client.put_metric_alarm(AlarmName=name, **{key: alarm[key] for key in (*kept, "Threshold", "ComparisonOperator")})
     assert looked.status == 0
     assert looked.of("alarms") == [("warning", "ApiSlow is deleted")]
     assert "docs/operations.md, Differences from the template" in looked.advice("alarms")
@@ -406,9 +387,7 @@ def test_a_message_in_a_queue_is_a_warning(stack: Stack) -> None:
     assert "docs/operations.md, DeadLetters" in looked.advice("queues")
 
 
-@pytest.mark.parametrize(
-    ("function", "check"), [("SweepExpiredKeys", "sweeps"), (ON_UPLOAD, "uploads")]
-)
+@pytest.mark.parametrize(("function", "check"), [("SweepExpiredKeys", "sweeps"), (ON_UPLOAD, "uploads")])
 def test_a_rule_that_is_off_is_a_problem(stack: Stack, function: str, check: str) -> None:
     events, rule = stack.emulator.client("events"), stack.physical(function * 2)
     events.disable_rule(Name=rule)
@@ -419,9 +398,7 @@ def test_a_rule_that_is_off_is_a_problem(stack: Stack, function: str, check: str
     assert f"aws events enable-rule --name {rule}" in looked.advice(check)
 
 
-def test_runs_of_the_hourly_functions_are_counted_and_their_failures_warned_of(
-    stack: Stack,
-) -> None:
+def test_runs_of_the_hourly_functions_are_counted_and_their_failures_warned_of(stack: Stack) -> None:
     function = stack.physical("SweepDeletedUsers")
     stack.emulator.client("lambda").invoke(FunctionName=function, Payload=b"{}")
     assert look(stack.emulator).of("sweeps")[0][1].startswith("1 of 4 ran within two hours")
@@ -429,9 +406,7 @@ def test_runs_of_the_hourly_functions_are_counted_and_their_failures_warned_of(
     put_metric(stack, "AWS/Lambda", "Errors", 2, FunctionName=function)
     looked = look(stack.emulator)
     assert looked.status == 0
-    assert looked.of("sweeps") == [
-        ("warning", "SweepDeletedUsers failed 2 of 4 times within two hours")
-    ]
+    assert looked.of("sweeps") == [("warning", "SweepDeletedUsers failed 2 of 4 times within two hours")]
     assert "docs/operations.md, DeadLetters" in looked.advice("sweeps")
 
 
@@ -439,9 +414,7 @@ def test_functions_that_have_not_run_for_two_hours_are_a_problem(stack: Stack) -
     with time_machine.travel(datetime.now(UTC) + timedelta(hours=3)):
         looked = look(stack.emulator)
     assert looked.status == 1
-    assert looked.of("sweeps") == [
-        ("problem", f"{function} has not run for two hours") for function in HOURLY
-    ]
+    assert looked.of("sweeps") == [("problem", f"{function} has not run for two hours") for function in HOURLY]
     assert "docs/operations.md, DeadLetters" in looked.advice("sweeps")
 
 
@@ -492,9 +465,7 @@ def test_events_of_uploads_are_counted_and_lost_ones_warned_of(stack: Stack) -> 
 def test_functions_that_others_have_reserved_are_a_problem(stack: Stack) -> None:
     client, function = stack.emulator.client("lambda"), stack.physical("PutArtifact")
     allowed = client.get_account_settings()["AccountLimit"]["ConcurrentExecutions"]
-    client.put_function_concurrency(
-        FunctionName=function, ReservedConcurrentExecutions=allowed - 50
-    )
+    client.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=allowed - 50)
     looked = look(stack.emulator)
     client.delete_function_concurrency(FunctionName=function)
     assert (looked.status, looked.of("concurrency")[0][0]) == (1, "problem")
@@ -519,14 +490,7 @@ def test_what_aws_refused_is_a_warning_that_names_it(stack: Stack) -> None:
         put_metric(stack, "AWS/Lambda", "Throttles", number, FunctionName=stack.physical(function))
     keys = {"TableName": stack.physical("ApiKeysTable")}
     put_metric(stack, "AWS/DynamoDB", "WriteThrottleEvents", 4, **keys)
-    put_metric(
-        stack,
-        "AWS/DynamoDB",
-        "WriteThrottleEvents",
-        1,
-        **keys,
-        GlobalSecondaryIndexName="by_user",
-    )
+    put_metric(stack, "AWS/DynamoDB", "WriteThrottleEvents", 1, **keys, GlobalSecondaryIndexName="by_user")
     put_metric(stack, "Larder/larder", "RefusedRequests", 3)
     put_metric(stack, "AWS/ApiGateway", "5xx", 1, ApiId=stack.physical("HttpApi"))
     looked = look(stack.emulator)
@@ -582,23 +546,15 @@ def observer(stack: Stack) -> tuple[dict[str, str], Callable[[str], None]]:
 
     allow()
     key = iam.create_access_key(UserName=USER)["AccessKey"]
-    return {
-        "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
-        "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
-    }, allow
+    return {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}, allow
 
 
 def test_the_documented_permissions_suffice_and_none_is_left_over(
-    stack: Stack,
-    observer: tuple[dict[str, str], Callable[[str], None]],
-    monkeypatch: pytest.MonkeyPatch,
+    stack: Stack, observer: tuple[dict[str, str], Callable[[str], None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environ, _ = observer
     called: set[str] = set()
-    monkeypatch.setattr(
-        "botocore.client.BaseClient._make_api_call",
-        _noting(called),
-    )
+    monkeypatch.setattr("botocore.client.BaseClient._make_api_call", _noting(called))
     looked = look(stack.emulator, "--release", stack.folder, "--drift", environ=environ)
     assert [row for row in looked.rows if "not checked" in row["found"]] == []
     assert called - {NEVER_DENIED.partition(":")[2]} == ACTIONS.keys()
@@ -664,10 +620,7 @@ def test_a_stack_whose_creation_failed_has_one_row(stack: Stack) -> None:
 def test_a_stack_that_was_only_planned_has_one_row(stack: Stack) -> None:
     client = stack.emulator.client("cloudformation")
     client.create_change_set(
-        StackName="planned",
-        ChangeSetName="first",
-        ChangeSetType="CREATE",
-        TemplateBody=json.dumps(SMALL),
+        StackName="planned", ChangeSetName="first", ChangeSetType="CREATE", TemplateBody=json.dumps(SMALL)
     )
     looked = look(stack.emulator, name="planned")
     assert (looked.status, len(looked.rows)) == (1, 1)
@@ -680,9 +633,7 @@ def test_no_stack_is_an_error(stack: Stack) -> None:
     assert "there is no stack absent in us-east-1" in looked.text
 
 
-def test_a_new_account_runs_too_few_functions_and_missing_resources_hide_nothing(
-    tmp_path: Path,
-) -> None:
+def test_a_new_account_runs_too_few_functions_and_missing_resources_hide_nothing(tmp_path: Path) -> None:
     with emulator(tmp_path / "emulator", {"LAMBDA_ACCOUNT_CONCURRENCY": "10"}) as running:
         client = running.client("cloudformation")
         client.create_stack(StackName="small", TemplateBody=json.dumps(SMALL))
@@ -740,7 +691,6 @@ def test_the_checks_know_the_resources_of_the_template() -> None:
     protected = {
         name
         for name, one in RESOURCES.items()
-        if one["Type"] == "AWS::DynamoDB::Table"
-        and "DeletionProtectionEnabled" in one["Properties"]
+        if one["Type"] == "AWS::DynamoDB::Table" and "DeletionProtectionEnabled" in one["Properties"]
     }
     assert set(PROTECTED) == protected

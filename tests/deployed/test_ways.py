@@ -124,19 +124,11 @@ def data(stack: Stack) -> dict[str, str]:
 def test_the_wheel_installs_upgrades_and_uninstalls_without_a_checkout(machine: Machine) -> None:
     installed = machine.larder("install", "--yes", "--set", "Alarms=false")
     assert "Next:" in installed
-    machine.larder(
-        *("--stack", STACK, "users", "create", "--email", "ada@acme.example", "--name", "Ada")
-    )
+    machine.larder(*("--stack", STACK, "users", "create", "--email", "ada@acme.example", "--name", "Ada"))
     assert "Nothing changes" in machine.larder("upgrade", "--yes", "--stack", STACK)
     planned = json.loads(
         subprocess.run(
-            [
-                machine.folder / "venv" / "bin" / "larder",
-                "plan",
-                "--json",
-                "--set",
-                "Tracing=Active",
-            ],
+            [machine.folder / "venv" / "bin" / "larder", "plan", "--json", "--set", "Tracing=Active"],
             cwd=machine.folder,
             env={**machine.emulator.variables, "PATH": "", "HOME": str(machine.folder)},
             capture_output=True,
@@ -149,20 +141,14 @@ def test_the_wheel_installs_upgrades_and_uninstalls_without_a_checkout(machine: 
     assert machine.emulator.client("dynamodb").list_tables()["TableNames"] == []
 
 
-def test_from_the_wheel_to_the_first_hit_of_turbo(
-    machine: Machine, release: Path, tmp_path: Path
-) -> None:
+def test_from_the_wheel_to_the_first_hit_of_turbo(machine: Machine, release: Path, tmp_path: Path) -> None:
     """The six lines that docs/install.md names, and two of turbo."""
     machine.larder("install", "--yes", "--set", "Alarms=false")
     operate = ("--stack", STACK)
     ada = "ada@acme.example"
     machine.larder(*operate, "users", "create", "--email", ada, "--name", "Ada")
-    machine.larder(
-        *operate, *("teams", "create", "--name", "Acme", "--slug", "acme", "--owner", ada)
-    )
-    made = machine.larder(
-        *(*operate, "keys", "create", "--user", ada, "--team", "acme", "--name", "ci", "--json")
-    )
+    machine.larder(*operate, *("teams", "create", "--name", "Acme", "--slug", "acme", "--owner", ada))
+    made = machine.larder(*(*operate, "keys", "create", "--user", ada, "--team", "acme", "--name", "ci", "--json"))
     key, port = json.loads(made)["key"], free_port()
     stack = Stack(machine.emulator, release)
     # The bucket refuses requests without TLS, which the emulator does not have.
@@ -174,18 +160,10 @@ def test_from_the_wheel_to_the_first_hit_of_turbo(
         assert "failed" not in checked.lower()
         remote = {"TURBO_API": url, "TURBO_TOKEN": key, "TURBO_TEAM": "acme"}
         client = turbo.Client(
-            turbo.installed(turbo.NEWEST, ROOT / ".tools" / "turbo"),
-            turbo.NEWEST,
-            remote,
-            tmp_path,
-            preflight=True,
+            turbo.installed(turbo.NEWEST, ROOT / ".tools" / "turbo"), turbo.NEWEST, remote, tmp_path, preflight=True
         )
         monorepo = tmp_path / "monorepo"
-        generate(
-            monorepo,
-            [Package("lib", 2_000, ()), Package("app", 6_000_000, ("lib",))],
-            home=tmp_path,
-        )
+        generate(monorepo, [Package("lib", 2_000, ()), Package("app", 6_000_000, ("lib",))], home=tmp_path)
         (monorepo / "turbo.json").write_text(json.dumps(turbo.turbo_json(turbo.NEWEST)))
         turbo.build(client, monorepo)
         before = output_digests(monorepo)
@@ -205,9 +183,7 @@ def test_the_command_takes_over_a_stack_of_sam_and_sam_one_of_the_command(
     environment = {"PATH": os.environ["PATH"], **running.variables}
     operate = ("--stack", STACK, "users")
     run_larder(
-        *(*operate, "create", "--email", "ada@acme.example", "--name", "Ada"),
-        environment=environment,
-        timeout_s=120,
+        *(*operate, "create", "--email", "ada@acme.example", "--name", "Ada"), environment=environment, timeout_s=120
     )
     stack.deploy(TRIAL)
     assert data(stack) == before

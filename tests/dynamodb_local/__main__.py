@@ -38,8 +38,7 @@ def _create_tables(template: Path, port: int) -> None:
         dynamodb.create_table(**table.create_table)
         if table.ttl_attribute:
             dynamodb.update_time_to_live(
-                TableName=table.name,
-                TimeToLiveSpecification={"AttributeName": table.ttl_attribute, "Enabled": True},
+                TableName=table.name, TimeToLiveSpecification={"AttributeName": table.ttl_attribute, "Enabled": True}
             )
 
 
@@ -48,9 +47,7 @@ async def _serve(listener: socket.socket, port: int) -> None:
     await server.serve_forever()
 
 
-async def _connect(
-    port: int, client: asyncio.StreamReader, to_client: asyncio.StreamWriter
-) -> None:
+async def _connect(port: int, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
     engine, to_engine = await asyncio.open_connection("127.0.0.1", port)
     await asyncio.gather(_pass_on(client, to_engine), _pass_on(engine, to_client))
 

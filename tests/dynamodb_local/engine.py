@@ -28,9 +28,7 @@ _OPTIONS = ("-inMemory", "-disableTelemetry", "-cors", "localhost")
 
 # Java cannot end with its parent by itself. So the shell starts a child that waits for the end of its input, as in
 # local/child_processes.py, and then becomes Java itself: `$$` is the same process id for both.
-_JAVA_THAT_ENDS_WITH_PARENT = (
-    'exec 3<&0; (cat <&3 >/dev/null; kill -9 $$ 2>/dev/null) & exec java "$@" 3<&- </dev/null'
-)
+_JAVA_THAT_ENDS_WITH_PARENT = 'exec 3<&0; (cat <&3 >/dev/null; kill -9 $$ 2>/dev/null) & exec java "$@" 3<&- </dev/null'
 _children = ChildProcesses()
 
 

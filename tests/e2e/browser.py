@@ -10,11 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from selenium.common.exceptions import (
-    StaleElementReferenceException,
-    TimeoutException,
-    WebDriverException,
-)
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException, WebDriverException
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -63,9 +59,7 @@ def opened(profile: Path) -> Iterator[Browser]:
     for argument in (*_ARGUMENTS, f"--user-data-dir={profile}"):
         options.add_argument(argument)
     # With a path, Selenium does not search or download one.
-    service = ChromeService(
-        _installed(_DRIVERS), env={"PATH": os.environ["PATH"], "HOME": str(home)}
-    )
+    service = ChromeService(_installed(_DRIVERS), env={"PATH": os.environ["PATH"], "HOME": str(home)})
     driver = Chrome(options, service)
     try:
         driver.set_page_load_timeout(WAIT_SECONDS)
@@ -126,19 +120,12 @@ class Browser:
 
     def look(self, *, width: int, dark: bool = False, **features: str) -> None:
         """Set the width of the page in pixels, and what the system prefers, such as `forced_colors="active"`."""
-        self._command(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=900,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        self._command("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self._command("Emulation.setScrollbarsHidden", hidden=True)
         wanted = {"prefers-color-scheme": "dark" if dark else "light"}
         wanted |= {name.replace("_", "-"): value for name, value in features.items()}
         self._command(
-            "Emulation.setEmulatedMedia",
-            features=[{"name": name, "value": value} for name, value in wanted.items()],
+            "Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in wanted.items()]
         )
 
     def picture(self) -> bytes:
@@ -278,11 +265,7 @@ class Browser:
 
     def _shown(self, path: str) -> WebElement:
         def found() -> list[WebElement]:
-            return [
-                element
-                for element in self.driver.find_elements(By.XPATH, path)
-                if element.is_displayed()
-            ]
+            return [element for element in self.driver.find_elements(By.XPATH, path) if element.is_displayed()]
 
         self._wait(found, lambda: f"nothing at {path} is shown: {self.text()}")
         (shown,) = found()
@@ -297,9 +280,7 @@ class Browser:
         return first
 
     def _wait(self, condition: Callable[[], object], message: str | Callable[[], str]) -> None:
-        waiting = WebDriverWait(
-            self.driver, WAIT_SECONDS, POLL_SECONDS, (StaleElementReferenceException,)
-        )
+        waiting = WebDriverWait(self.driver, WAIT_SECONDS, POLL_SECONDS, (StaleElementReferenceException,))
 
         def met(_: object) -> object:
             try:

@@ -56,9 +56,7 @@ def _kind() -> type[LocalCloud]:
 
 
 @contextlib.contextmanager
-def running(
-    root: Path, data: Path, *, command: Sequence[str] = SERVE, **options: str
-) -> Iterator[LocalCloud]:
+def running(root: Path, data: Path, *, command: Sequence[str] = SERVE, **options: str) -> Iterator[LocalCloud]:
     """A context with a server. Its data is deleted at the end."""
     server = start(root, data, command=command, **options)
     try:
@@ -68,9 +66,7 @@ def running(
         shutil.rmtree(server.data)
 
 
-def run_larder(
-    *arguments: str | Path, timeout_s: float, environment: Mapping[str, str] | None = None
-) -> Any:
+def run_larder(*arguments: str | Path, timeout_s: float, environment: Mapping[str, str] | None = None) -> Any:
     """Run `larder ... --json` and return its output. By default it has the caller's environment."""
     done = subprocess.run(
         [Path(sys.executable).with_name("larder"), *arguments, "--json"],
@@ -135,11 +131,7 @@ class LocalCloud:
     def start(self) -> None:
         if self.process is not None:
             raise RuntimeError("this local cloud runs already")
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(_FOREIGN_SETTINGS)
-        }
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN_SETTINGS)}
         environment |= {"PORT": str(self.port), "DATA": str(self.data), "PYTHONUNBUFFERED": "1"}
         # As in a stack by default. Tests of the edge and of company sign-in turn them on.
         environment |= {"EDGE": "0", "PROVIDER": "0", **self.options}

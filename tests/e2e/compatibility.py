@@ -84,14 +84,11 @@ versions of Gradle and Bazel were only read, not run.
 
 def grouped(fates: Mapping[str, str]) -> str:
     """The fate of each size, in their order: `100 B to 4.6 MB restored, 4.8 MB refused (413)`."""
-    runs = [
-        (fate, [size for size, _ in run]) for fate, run in groupby(fates.items(), itemgetter(1))
-    ]
+    runs = [(fate, [size for size, _ in run]) for fate, run in groupby(fates.items(), itemgetter(1))]
     if len(runs) == 1:
         return f"all {runs[0][0]}"
     return ", ".join(
-        f"{sizes[0]} {fate}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} {fate}"
-        for fate, sizes in runs
+        f"{sizes[0]} {fate}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} {fate}" for fate, sizes in runs
     )
 
 
@@ -102,9 +99,7 @@ def read_rows(document: Path, kind: type[RowType]) -> tuple[RowType, ...]:
     lines = document.read_text().splitlines()
     for is_table, block in groupby(lines, lambda line: line.startswith("|")):
         if is_table:
-            header, _, *rows = [
-                tuple(cell.strip() for cell in line.strip("|").split("|")) for line in block
-            ]
+            header, _, *rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in block]
             if header == COLUMNS[kind]:
                 return tuple(
                     kind(version, mode, *cells)
@@ -242,14 +237,7 @@ COLUMNS: dict[type[AnyRow], tuple[str, ...]] = {
         "Dry run sees",
         "Asks the status",
     ),
-    EdgeRow: (
-        "turbo",
-        "Mode",
-        "Without the edge",
-        "Time saved without",
-        "With the edge",
-        "Time saved with",
-    ),
+    EdgeRow: ("turbo", "Mode", "Without the edge", "Time saved without", "With the edge", "Time saved with"),
     ToolRow: ("Tool", "Outputs", "Second build", "Restored outputs", "Time saved"),
 }
 RowType = TypeVar("RowType", Row, EdgeRow, ToolRow)

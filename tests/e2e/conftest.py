@@ -26,9 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="module")
-def local_cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[cloud.LocalCloud]:
+def local_cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[cloud.LocalCloud]:
     """A running local cloud with empty stores, shared by the tests of one module."""
     folder = tmp_path_factory.mktemp("cloud")
     with cloud.running(request.config.rootpath, folder / "data") as server:
@@ -36,9 +34,7 @@ def local_cloud(
 
 
 @pytest.fixture(scope="module")
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[cloud.LocalCloud]:
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[cloud.LocalCloud]:
     """The same for tests with browsers, with the module's SERVER_OPTIONS."""
     folder = tmp_path_factory.mktemp("cloud")
     options = getattr(request.module, "SERVER_OPTIONS", {})
@@ -108,9 +104,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def client(
-    request: pytest.FixtureRequest, local_cloud: cloud.LocalCloud, home: Path
-) -> Callable[..., turbo.Client]:
+def client(request: pytest.FixtureRequest, local_cloud: cloud.LocalCloud, home: Path) -> Callable[..., turbo.Client]:
     """Creates a turbo of any version that uses the local cloud with the settings that the cloud printed."""
     tools = request.config.rootpath / ".tools" / "turbo"
 
@@ -133,32 +127,22 @@ def short_monorepo(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Path
     return _generated(monorepo.short_sample_packages(), tmp_path_factory, home)
 
 
-def _generated(
-    packages: Iterable[monorepo.Package], tmp_path_factory: pytest.TempPathFactory, home: Path
-) -> Path:
+def _generated(packages: Iterable[monorepo.Package], tmp_path_factory: pytest.TempPathFactory, home: Path) -> Path:
     root = tmp_path_factory.mktemp("sample") / "monorepo"
     monorepo.generate(root, packages, home=home)
     return root
 
 
 @pytest.fixture
-def fresh_monorepo(
-    sample_monorepo: Path, tmp_path: Path, home: Path
-) -> Iterator[Callable[..., Path]]:
+def fresh_monorepo(sample_monorepo: Path, tmp_path: Path, home: Path) -> Iterator[Callable[..., Path]]:
     """Creates a copy with unique hashes, and deletes it after the test, because outputs are large."""
     made: list[Path] = []
 
-    def copy(
-        version: str, *, seed: str, signature: bool = False, template: Path = sample_monorepo
-    ) -> Path:
+    def copy(version: str, *, seed: str, signature: bool = False, template: Path = sample_monorepo) -> Path:
         root = tmp_path / f"monorepo-{len(made)}"
         made.append(root)
         monorepo.copy_with_sources_of_its_own(
-            template,
-            root,
-            seed=seed,
-            turbo_json=turbo.turbo_json(version, signature=signature),
-            home=home,
+            template, root, seed=seed, turbo_json=turbo.turbo_json(version, signature=signature), home=home
         )
         return root
 
@@ -168,9 +152,7 @@ def fresh_monorepo(
 
 
 @pytest.fixture(scope="module")
-def network(
-    local_cloud: cloud.LocalCloud, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Network]:
+def network(local_cloud: cloud.LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     """A company's network around the local cloud, with its proxies."""
     with company_network(tmp_path_factory.mktemp("company"), local_cloud.url) as made:
         yield made

@@ -38,9 +38,7 @@ def join(server: LocalCloud, person: Person, role: str) -> None:
 
 def act(page: Browser, action: str, *, row: int = 0) -> None:
     """Choose an action in a menu. `row` counts the menus of the page from above, and -1 is the last one."""
-    page.wait_until(
-        f"const menu = [...document.querySelectorAll('main .menu')].at({row}); menu?.click(); return menu"
-    )
+    page.wait_until(f"const menu = [...document.querySelectorAll('main .menu')].at({row}); menu?.click(); return menu")
     page.wait_until(
         "const [wanted] = [...document.querySelectorAll(':popover-open button')]"
         f".filter((one) => one.textContent === {json.dumps(action)}); wanted?.click(); return wanted"

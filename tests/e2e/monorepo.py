@@ -25,10 +25,7 @@ def short_sample_packages() -> tuple[Package, ...]:
 
 def sample_packages(small: int = 24) -> tuple[Package, ...]:
     """Thirty packages: small ones in layers, three near the cache's thresholds, two above its inline limit, an app."""
-    libs = [
-        Package(f"lib-{number:02}", 2_000 + 500 * number, _dependencies_of(number))
-        for number in range(small)
-    ]
+    libs = [Package(f"lib-{number:02}", 2_000 + 500 * number, _dependencies_of(number)) for number in range(small)]
     sized = [Package(name, size, ("lib-00",)) for name, size in SIZED_PACKAGES.items()]
     large = [Package(name, size, ("lib-01",)) for name, size in LARGE_PACKAGES.items()]
     # One package depends on the large ones, so it only builds after they were built or restored.

@@ -49,9 +49,7 @@ def made_once(target: Path, fill: Callable[[Path], object]) -> Path:
     return target
 
 
-def installed(
-    source: Path, scripts: Sequence[Path], tools: Path, *options: str, seconds: float = NPM_SECONDS
-) -> Path:
+def installed(source: Path, scripts: Sequence[Path], tools: Path, *options: str, seconds: float = NPM_SECONDS) -> Path:
     """The folder in `tools` with these scripts and the packages of package-lock.json in `source`."""
     files = [source / "package.json", source / "package-lock.json", *scripts]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]

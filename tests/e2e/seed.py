@@ -27,12 +27,7 @@ RUNS = 60
 
 
 def usage(
-    server: LocalCloud,
-    owner: str,
-    days: int,
-    *,
-    keys: tuple[tuple[str, str | None], ...] = (),
-    seed: int = 1,
+    server: LocalCloud, owner: str, days: int, *, keys: tuple[tuple[str, str | None], ...] = (), seed: int = 1
 ) -> None:
     """The figures of `days` days up to today. `keys` are ids with their users. The first one reports most."""
     chance = random.Random(seed)
@@ -51,9 +46,7 @@ def usage(
                         item["ci_vendors"].add(vendor)
             batch.put_item(Item=item)
             uploads = item["remote_misses"]
-            archived = (
-                {"uploads": uploads, "uploaded_bytes": uploads * 1_400_000} if ago > 1 else {}
-            )
+            archived = {"uploads": uploads, "uploaded_bytes": uploads * 1_400_000} if ago > 1 else {}
             stored = round(2_000 * (1 - ago / 2 / days) * chance.uniform(0.93, 1.05))
             archived |= {"stored_bytes": stored * 3_000_000, "stored_artifacts": stored}
             if ago > 0:
@@ -100,11 +93,7 @@ def job(server: LocalCloud, owner: str, rule: str, token: str, ref: str) -> None
 
 
 def artifacts(
-    server: LocalCloud,
-    owner: str,
-    count: int,
-    writers: list[tuple[str, str | None]],
-    hashes: Sequence[str] = (),
+    server: LocalCloud, owner: str, count: int, writers: list[tuple[str, str | None]], hashes: Sequence[str] = ()
 ) -> None:
     """Artifacts in the index, with the owner's totals. They have no objects: nothing reads them. `writers` are the ids
     of keys and their users. `hashes` are those of the newest artifacts.
@@ -155,16 +144,12 @@ def summaries(count: int, *, hours: float = 150) -> Iterator[dict[str, Any]]:
     now = datetime.now(UTC)
     versions = dict.fromkeys(PACKAGES, 0)
     for number in range(count):
-        started = int(
-            (now - timedelta(hours=hours * (count - 1 - number) / count)).timestamp() * 1000
-        )
+        started = int((now - timedelta(hours=hours * (count - 1 - number) / count)).timestamp() * 1000)
         # Two jobs build each commit.
         commit = number // 2
         changed = set()
         if number % 2 == 0:
-            changed = {
-                name for name in PACKAGES if chance.random() < (0.6 if name == "web" else 0.2)
-            }
+            changed = {name for name in PACKAGES if chance.random() < (0.6 if name == "web" else 0.2)}
         for package in changed:
             versions[package] += 1
         tasks, ended = [], started
@@ -180,9 +165,7 @@ def summaries(count: int, *, hours: float = 150) -> Iterator[dict[str, Any]]:
                     {
                         "package": package,
                         "task": name,
-                        "hash": hashlib.sha256(f"{package}{name}{version}".encode()).hexdigest()[
-                            :16
-                        ],
+                        "hash": hashlib.sha256(f"{package}{name}{version}".encode()).hexdigest()[:16],
                         "cache": {"status": "HIT", "source": "REMOTE", "timeSaved": took}
                         if is_hit
                         else {"status": "MISS"},
@@ -214,9 +197,7 @@ def explanations(server: LocalCloud, owner: str, summaries: list[dict[str, Any]]
         table.update_item(
             Key={"owner": owner, "day": place},
             UpdateExpression="SET explanation = :packed",
-            ExpressionAttributeValues={
-                ":packed": base64.b64encode(zlib.compress(text.encode())).decode()
-            },
+            ExpressionAttributeValues={":packed": base64.b64encode(zlib.compress(text.encode())).decode()},
         )
 
 
@@ -260,12 +241,7 @@ def _explanation(base: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any
         cause["alone"] += 1
         cause["buildMs"] += took
     compared = [
-        {
-            "id": one["id"],
-            "startedAt": one["execution"]["startTime"],
-            "turboVersion": one["turboVersion"],
-            **one["scm"],
-        }
+        {"id": one["id"], "startedAt": one["execution"]["startTime"], "turboVersion": one["turboVersion"], **one["scm"]}
         for one in (base, summary)
     ]
     at = summary["execution"]["startTime"] - 3_600_000
@@ -296,11 +272,7 @@ def hashes_of(summaries: Iterable[dict[str, Any]]) -> list[str]:
 def runs(server: LocalCloud, token: str, slug: str, summaries: Iterable[dict[str, Any]]) -> None:
     headers = {"authorization": f"Bearer {token}", "x-artifact-client-ci": "GITHUB_ACTIONS"}
     with httpx.Client(
-        base_url=server.url,
-        headers=headers,
-        params={"slug": slug},
-        trust_env=False,
-        timeout=60,
+        base_url=server.url, headers=headers, params={"slug": slug}, trust_env=False, timeout=60
     ) as client:
         for summary in summaries:
             client.post("/v1/runs", json=summary).raise_for_status()
@@ -308,9 +280,7 @@ def runs(server: LocalCloud, token: str, slug: str, summaries: Iterable[dict[str
 
 def team(server: LocalCloud, owner_email: str, slug: str) -> str:
     """A team with the data of the screenshots. Returns its id."""
-    made = server.larder(
-        "teams", "create", "--name", "Acme Web", "--slug", slug, "--owner", owner_email
-    )
+    made = server.larder("teams", "create", "--name", "Acme Web", "--slug", slug, "--owner", owner_email)
     people = {"Grace Hopper": "ADMIN", "Alan Turing": "DEVELOPER", "Edsger Dijkstra": "DEVELOPER"}
     people["Barbara Liskov"] = "VIEWER"
     for name, role in people.items():
@@ -323,14 +293,8 @@ def team(server: LocalCloud, owner_email: str, slug: str) -> str:
     web = server.larder("trust", "add", slug, "--github", "acme/web")
     server.larder("trust", "add", slug, "--gitlab", "acme/mobile", "--others", "read")
     keys = [
-        server.larder(
-            "keys", "create", "--user", owner_email, "--team", slug, "--name", name, *more
-        )
-        for name, *more in (
-            ("github-actions", "--trusted"),
-            ("pull-requests",),
-            ("nightly", "--expires-in", "10d"),
-        )
+        server.larder("keys", "create", "--user", owner_email, "--team", slug, "--name", name, *more)
+        for name, *more in (("github-actions", "--trusted"), ("pull-requests",), ("nightly", "--expires-in", "10d"))
     ]
     owner = str(made["id"])
     writers: list[tuple[str, str | None]] = [(key["id"], key["user_id"]) for key in keys]

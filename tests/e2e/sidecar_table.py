@@ -43,10 +43,7 @@ ROWS = {
         f"{_E}behind_a_proxy.py",
         f"{_RUN}no_proxy_of_a_company",
     ],
-    "Variables of another sidecar": [
-        f"{_RUN}variables_of_another",
-        f"{_RUN}variables_that_are_set",
-    ],
+    "Variables of another sidecar": [f"{_RUN}variables_of_another", f"{_RUN}variables_that_are_set"],
     "No address, a wrong one, bytes that are no text": [f"{_RUN}without_a_cache"],
     "An unusual clock, only IPv6, an unknown user": [f"{_UNUSUAL}compilers_build"],
     "A full disk": [

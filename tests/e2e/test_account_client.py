@@ -25,25 +25,8 @@ pytestmark = pytest.mark.e2e
 
 PASSWORD = "correct horse battery"
 USER_FIELDS = {"id", "email", "name", "image", "emailVerified", "createdAt", "updatedAt"}
-SESSION_FIELDS = {
-    "id",
-    "token",
-    "userId",
-    "expiresAt",
-    "createdAt",
-    "updatedAt",
-    "ipAddress",
-    "userAgent",
-}
-ACCOUNT_FIELDS = {
-    "id",
-    "accountId",
-    "providerId",
-    "userId",
-    "createdAt",
-    "updatedAt",
-    "scopes",
-}
+SESSION_FIELDS = {"id", "token", "userId", "expiresAt", "createdAt", "updatedAt", "ipAddress", "userAgent"}
+ACCOUNT_FIELDS = {"id", "accountId", "providerId", "userId", "createdAt", "updatedAt", "scopes"}
 SESSION_COOKIE = "better-auth.session_token"
 WINDOW_SECONDS = 10
 """The window of the limit on sign-in. Windows begin at multiples of it since 1970."""
@@ -58,18 +41,14 @@ class Person:
     password: str = PASSWORD
 
     def sign_up(self, page: better_auth.Page, **fields: Any) -> Any:
-        return page.data(
-            "signUp.email", name="Ada", email=self.email, password=self.password, **fields
-        )
+        return page.data("signUp.email", name="Ada", email=self.email, password=self.password, **fields)
 
     def sign_in(self, page: better_auth.Page, **fields: Any) -> Any:
         return page.data("signIn.email", email=self.email, password=self.password, **fields)
 
 
 @pytest.fixture(scope="module")
-def unlimited_cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def unlimited_cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """A cloud without rate limits, because the tests sign in more often than they allow."""
     data = tmp_path_factory.mktemp("unlimited") / "data"
     with cloud.running(request.config.rootpath, data, **UNLIMITED) as server:
@@ -77,9 +56,7 @@ def unlimited_cloud(
 
 
 @pytest.fixture(scope="module")
-def verifying_cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def verifying_cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """The same, and an address must be verified before its user can sign in."""
     data = tmp_path_factory.mktemp("verifying") / "data"
     options = {**UNLIMITED, "LARDER_REQUIRE_EMAIL_VERIFICATION": "true"}
@@ -139,9 +116,7 @@ def is_recent(moment: datetime) -> bool:
 
 
 @pytest.mark.parametrize("release", better_auth.PACKAGES, indirect=True)
-def test_sign_up_and_sign_out(
-    page: better_auth.Page, unlimited_cloud: LocalCloud, ada: Person
-) -> None:
+def test_sign_up_and_sign_out(page: better_auth.Page, unlimited_cloud: LocalCloud, ada: Person) -> None:
     assert page.data("ok") == {"ok": True}
     assert page.data("getSession") is None
     assert page.store_when(lambda data: data is None)["error"] is None
@@ -205,10 +180,7 @@ def test_sign_up_again_and_sign_in(
     again = {"name": "Eve", "email": ada.email.upper(), "password": "another password"}
     refused = (422, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL")
     assert page.error("signUp.email", **again) == refused
-    assert page.error("signUp.email", **{**again, "password": "7 chars"}) == (
-        400,
-        "PASSWORD_TOO_SHORT",
-    )
+    assert page.error("signUp.email", **{**again, "password": "7 chars"}) == (400, "PASSWORD_TOO_SHORT")
 
     wrong = page("signIn.email", email=ada.email, password="another password")
     unknown = page("signIn.email", email=stranger.email, password=PASSWORD)
@@ -234,9 +206,7 @@ def test_sign_up_again_and_sign_in(
     assert page.address == dashboard
 
 
-def test_a_session_without_remember_me_ends_with_the_browser(
-    page: better_auth.Page, ada: Person
-) -> None:
+def test_a_session_without_remember_me_ends_with_the_browser(page: better_auth.Page, ada: Person) -> None:
     ada.sign_up(page)
     assert page.cookies[SESSION_COOKIE]["maxAge"] == 604_800
     before = page.data("getSession")
@@ -257,19 +227,10 @@ def test_a_session_without_remember_me_ends_with_the_browser(
 
 @pytest.mark.parametrize("release", better_auth.PACKAGES, indirect=True)
 def test_sessions_are_listed_and_revoked(
-    page: better_auth.Page,
-    open_page: Open,
-    unlimited_cloud: LocalCloud,
-    release: str,
-    ada: Person,
-    stranger: Person,
+    page: better_auth.Page, open_page: Open, unlimited_cloud: LocalCloud, release: str, ada: Person, stranger: Person
 ) -> None:
     phone, tablet, foreign = (open_page(unlimited_cloud) for _ in range(3))
-    tokens = [
-        ada.sign_up(page)["token"],
-        ada.sign_in(phone)["token"],
-        ada.sign_in(tablet)["token"],
-    ]
+    tokens = [ada.sign_up(page)["token"], ada.sign_in(phone)["token"], ada.sign_in(tablet)["token"]]
     stranger.sign_up(foreign)
 
     listed = page.data("listSessions")
@@ -277,9 +238,7 @@ def test_sessions_are_listed_and_revoked(
     began = [session["createdAt"] for session in listed]
     assert began == sorted(began, reverse=True)
     by_id = {session["id"]: session["token"] for session in listed}
-    own, phones, tablets = (
-        one.data("getSession")["session"]["id"] for one in (page, phone, tablet)
-    )
+    own, phones, tablets = (one.data("getSession")["session"]["id"] for one in (page, phone, tablet))
     assert by_id.keys() == {own, phones, tablets}
     assert by_id[own] == tokens[0]
     assert not {by_id[phones], by_id[tablets]} & set(tokens)
@@ -336,10 +295,7 @@ def test_the_account_is_listed_without_its_password(
     assert account["createdAt"] == account["updatedAt"] == user["createdAt"]
 
     changed = {"currentPassword": ada.password, "newPassword": "a new password"}
-    assert page.error("changePassword", **{**changed, "currentPassword": "wrong one"}) == (
-        400,
-        "INVALID_PASSWORD",
-    )
+    assert page.error("changePassword", **{**changed, "currentPassword": "wrong one"}) == (400, "INVALID_PASSWORD")
     page.data("changePassword", **changed)
     (after,) = page.data("listAccounts")
     assert after == {**account, "updatedAt": after["updatedAt"]}
@@ -369,21 +325,14 @@ def test_an_address_is_verified_by_the_link_in_the_mail(
     assert again == {"status": True, "user": None}
     forged = token_in(link)[:-8] + "AAAAAAAA"
     assert page.error("verifyEmail", query={"token": forged}) == (401, "INVALID_TOKEN")
-    assert follow(link.replace(token_in(link), forged)) == (
-        302,
-        "/verified?by=mail&error=invalid_token",
-    )
+    assert follow(link.replace(token_in(link), forged)) == (302, "/verified?by=mail&error=invalid_token")
     already = page.error("sendVerificationEmail", email=ada.email)
     assert already == (400, "EMAIL_ALREADY_VERIFIED")
     assert mail_to(unlimited_cloud, stranger.email, count=0) == []
 
 
 def test_a_forgotten_password_is_reset_once_by_the_link(
-    page: better_auth.Page,
-    other_page: better_auth.Page,
-    unlimited_cloud: LocalCloud,
-    ada: Person,
-    stranger: Person,
+    page: better_auth.Page, other_page: better_auth.Page, unlimited_cloud: LocalCloud, ada: Person, stranger: Person
 ) -> None:
     ada.sign_up(page)
     target = f"{unlimited_cloud.url}/reset"
@@ -416,9 +365,7 @@ def test_a_forgotten_password_is_reset_once_by_the_link(
     assert mail_to(unlimited_cloud, stranger.email, count=0) == []
 
 
-def test_a_password_is_changed(
-    page: better_auth.Page, other_page: better_auth.Page, ada: Person
-) -> None:
+def test_a_password_is_changed(page: better_auth.Page, other_page: better_auth.Page, ada: Person) -> None:
     user = ada.sign_up(page)["user"]
     ada.sign_in(other_page)
     new = Person(ada.email, "a new password")
@@ -439,10 +386,7 @@ def test_a_password_is_changed(
     before = page.data("getSession")["session"]
     newest = Person(ada.email, "the newest password")
     ended = page.data(
-        "changePassword",
-        currentPassword=new.password,
-        newPassword=newest.password,
-        revokeOtherSessions=True,
+        "changePassword", currentPassword=new.password, newPassword=newest.password, revokeOtherSessions=True
     )
     after = page.data("getSession")["session"]
     assert after["token"] == ended["token"] != before["token"]
@@ -455,11 +399,7 @@ def test_a_password_is_changed(
 
 
 def test_an_address_is_changed_by_the_link_to_the_new_one(
-    page: better_auth.Page,
-    other_page: better_auth.Page,
-    unlimited_cloud: LocalCloud,
-    ada: Person,
-    stranger: Person,
+    page: better_auth.Page, other_page: better_auth.Page, unlimited_cloud: LocalCloud, ada: Person, stranger: Person
 ) -> None:
     user = ada.sign_up(page)["user"]
     stranger.sign_up(other_page)
@@ -485,9 +425,7 @@ def test_an_address_is_changed_by_the_link_to_the_new_one(
     assert "Verify your address" in welcome["subject"]
 
 
-def test_a_user_deletes_their_account(
-    page: better_auth.Page, other_page: better_auth.Page, ada: Person
-) -> None:
+def test_a_user_deletes_their_account(page: better_auth.Page, other_page: better_auth.Page, ada: Person) -> None:
     user = ada.sign_up(page)["user"]
     ada.sign_in(other_page)
     assert page.error("deleteUser", password="no such password") == (400, "INVALID_PASSWORD")
@@ -507,9 +445,7 @@ def test_a_user_deletes_their_account(
     assert page.data("getSession") is None
 
 
-def test_no_sign_in_before_the_address_is_verified(
-    open_page: Open, verifying_cloud: LocalCloud, ada: Person
-) -> None:
+def test_no_sign_in_before_the_address_is_verified(open_page: Open, verifying_cloud: LocalCloud, ada: Person) -> None:
     page = open_page(verifying_cloud)
     new = ada.sign_up(page, callbackURL="/welcome")
     assert new["token"] is None
@@ -565,9 +501,7 @@ def test_a_taken_address_gets_the_same_reply_as_a_new_one(
 # It waits for two windows, so one client has to do.
 @pytest.mark.thorough
 @pytest.mark.parametrize("release", ["newest"], indirect=True)
-def test_too_many_sign_ins_get_429_with_retry_after(
-    open_page: Open, local_cloud: LocalCloud, ada: Person
-) -> None:
+def test_too_many_sign_ins_get_429_with_retry_after(open_page: Open, local_cloud: LocalCloud, ada: Person) -> None:
     page = open_page(local_cloud)
     # Other tests may have used some of the tries of this window.
     time.sleep(WINDOW_SECONDS - time.time() % WINDOW_SECONDS)

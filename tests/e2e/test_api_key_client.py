@@ -106,23 +106,15 @@ def test_a_key_from_creation_to_deletion(
     assert cache_status(local_cloud, made["key"], team) == 401
 
 
-def test_metadata_permissions_and_the_team_are_returned(
-    client: better_auth.Client, team: Team
-) -> None:
-    sent = {
-        "metadata": {"repo": "web", "jobs": [1, 2]},
-        "permissions": {"artifacts": ["read"]},
-        "teamId": team.id,
-    }
+def test_metadata_permissions_and_the_team_are_returned(client: better_auth.Client, team: Team) -> None:
+    sent = {"metadata": {"repo": "web", "jobs": [1, 2]}, "permissions": {"artifacts": ["read"]}, "teamId": team.id}
     made = client.data("apiKey.create", **sent)
     assert {name: made[name] for name in sent} == sent
     got = client.data("apiKey.get", query={"id": made["id"]})
     assert {name: got[name] for name in sent} == sent
 
 
-def test_a_team_owns_a_key(
-    client: better_auth.Client, local_cloud: LocalCloud, grace: User, team: Team
-) -> None:
+def test_a_team_owns_a_key(client: better_auth.Client, local_cloud: LocalCloud, grace: User, team: Team) -> None:
     of_team = {"configId": "team", "organizationId": team.slug}
     made = client.data("apiKey.create", **of_team, name="ci", metadata={"repo": "web"})
     assert (made["configId"], made["referenceId"], made["userId"]) == ("team", team.id, None)

@@ -16,11 +16,7 @@ from .cloud import LocalCloud
 
 pytestmark = pytest.mark.e2e
 
-COMMANDS = {
-    "doctor": ("doctor", "."),
-    "smoke": ("smoke", "--large", "1MB"),
-    "why": ("why", "0123456789abcdef"),
-}
+COMMANDS = {"doctor": ("doctor", "."), "smoke": ("smoke", "--large", "1MB"), "why": ("why", "0123456789abcdef")}
 
 
 @pytest.fixture
@@ -49,8 +45,7 @@ def run(command: str, variables: Mapping[str, str]) -> tuple[int, str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
-    ("proxy", "user"),
-    [("plain", ""), ("password", "ada:a%20b@"), ("tls", ""), ("tls_password", "ada:a%20b@")],
+    ("proxy", "user"), [("plain", ""), ("password", "ada:a%20b@"), ("tls", ""), ("tls_password", "ada:a%20b@")]
 )
 def test_the_proxy_of_the_environment_leads_to_larder(
     command: str, proxy: str, user: str, network: Network, variables: dict[str, str]
@@ -78,11 +73,7 @@ def test_the_proxy_of_the_environment_leads_to_larder(
     ],
 )
 def test_the_cause_is_named(
-    command: str,
-    changed: dict[str, str],
-    advice: str,
-    network: Network,
-    variables: dict[str, str],
+    command: str, changed: dict[str, str], advice: str, network: Network, variables: dict[str, str]
 ) -> None:
     proxies = {**network.proxies, "plain tls": network.proxies["tls"].replace("https:", "http:")}
     named = {name: proxies.get(value, value) for name, value in changed.items()}

@@ -113,18 +113,17 @@ def test_a_session_lasts_until_the_password_is_reset(
         page.open(site + PAGE)
         assert signed_in_as(page) == person.email
 
-        status, _ = post(
-            page, "/api/auth/request-password-reset", email=person.email, redirectTo=PAGE
-        )
+        status, _ = post(page, "/api/auth/request-password-reset", email=person.email, redirectTo=PAGE)
         assert status == 200
         page.open_when_there(site + "/_local/outbox", person.email, "Reset your password")
         page.follow(f"{site}/api/auth/reset-password/")
         (token,) = parse_qs(urlsplit(page.url).query)["token"]
         assert page.url == f"{site}{PAGE}?token={token}"
         changed = Person(person.email, secrets.token_hex(12))
-        assert post(
-            page, "/api/auth/reset-password", newPassword=changed.password, token=token
-        ) == (200, {"status": True})
+        assert post(page, "/api/auth/reset-password", newPassword=changed.password, token=token) == (
+            200,
+            {"status": True},
+        )
         assert page.cookies() == kept
         assert signed_in_as(page) is None
 
@@ -137,9 +136,7 @@ def test_a_session_lasts_until_the_password_is_reset(
         assert signed_in_as(page) is None
 
 
-def test_a_session_without_remember_me_ends_with_the_browser(
-    server: LocalCloud, profile: Path, person: Person
-) -> None:
+def test_a_session_without_remember_me_ends_with_the_browser(server: LocalCloud, profile: Path, person: Person) -> None:
     site = f"http://localhost:{server.port}"
     with browser.opened(profile) as page:
         sign_up_and_verify(page, site, person)
@@ -178,10 +175,7 @@ def test_pages_of_other_origins_cannot_use_the_cookies(
                 sent = page.fetch(f"{site}/api/auth/{path}", method="POST", mode="no-cors")
                 assert (sent.type, sent.text) == ("opaque", "")
             # JSON needs a CORS preflight, which Larder refuses.
-            as_json = {
-                "headers": {"content-type": "application/json"},
-                "body": '{"name":"Mallory"}',
-            }
+            as_json = {"headers": {"content-type": "application/json"}, "body": '{"name":"Mallory"}'}
             changed = page.fetch(f"{site}/api/auth/update-user", method="POST", **as_json)
             assert changed.type == "error"
             arrived = server.requests_since(mark)

@@ -69,12 +69,7 @@ def _bytes(text: str) -> float:
     ],
 )
 def test_the_tool_matches_the_compatibility_table(
-    name: str,
-    local_cloud: LocalCloud,
-    larder: Path,
-    tools: Path,
-    tmp_path: Path,
-    document: Document,
+    name: str, local_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path, document: Document
 ) -> None:
     tool = name.split(maxsplit=1)[0]
     if tool in PROGRAMS and not runs_version(name):

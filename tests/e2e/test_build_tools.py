@@ -40,9 +40,7 @@ def test_nx_restores_outputs_of_every_size_byte_for_byte(
     url = f"{local_cloud.url}/v1/runs?slug={local_cloud.team}"
     runs = httpx.get(url, headers=headers, trust_env=False).json()
     assert [(run["built"], run["remoteHits"]) for run in runs["runs"]] == [(0, 4), (4, 0)]
-    assert {(task["package"], task["task"]) for task in runs["figures"]["tasks"]} == {
-        (name, "build") for name in SIZES
-    }
+    assert {(task["package"], task["task"]) for task in runs["figures"]["tasks"]} == {(name, "build") for name in SIZES}
 
 
 @pytest.mark.thorough
@@ -85,21 +83,13 @@ def test_older_versions_of_nx_ask_once_for_each_task(
     assert workspace.digests() == built
 
 
-COMPILERS = [
-    pytest.param(ccache, 2 * SOURCES, id="ccache"),
-    pytest.param(sccache, SOURCES, id="sccache"),
-]
+COMPILERS = [pytest.param(ccache, 2 * SOURCES, id="ccache"), pytest.param(sccache, SOURCES, id="sccache")]
 """Each with its number of entries: ccache has two for a compile."""
 
 
 @pytest.mark.parametrize(("make", "entries"), COMPILERS)
 def test_compilers_restore_objects(
-    make: Make,
-    entries: int,
-    local_cloud: LocalCloud,
-    larder: Path,
-    tools: Path,
-    tmp_path: Path,
+    make: Make, entries: int, local_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path
 ) -> None:
     """ccache speaks no https, and needs none on this computer."""
     workspace = make(tmp_path / "sources", tools)
@@ -119,12 +109,8 @@ def test_sccache_restores_all_dependencies_of_a_rust_program(
     """The second build does not use the server of the first. sccache counts what Larder counts."""
 
     def counted(said: str) -> dict[str, int]:
-        stats = json.loads(next(line for line in said.splitlines() if line.startswith("{")))[
-            "stats"
-        ]
-        return {
-            name: sum(stats[name]["counts"].values()) for name in ("cache_hits", "cache_misses")
-        }
+        stats = json.loads(next(line for line in said.splitlines() if line.startswith("{")))["stats"]
+        return {name: sum(stats[name]["counts"].values()) for name in ("cache_hits", "cache_misses")}
 
     workspace, env = rust(tmp_path / "rust", tools), settings(local_cloud, tmp_path)
     counts, said = workspace.build(larder, env)
@@ -139,12 +125,7 @@ def test_sccache_restores_all_dependencies_of_a_rust_program(
 
 @pytest.mark.parametrize(("make", "entries"), COMPILERS)
 def test_compilers_build_without_larder_and_with_a_key_that_only_reads(
-    make: Make,
-    entries: int,
-    local_cloud: LocalCloud,
-    larder: Path,
-    tools: Path,
-    tmp_path: Path,
+    make: Make, entries: int, local_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path
 ) -> None:
     workspace = make(tmp_path / "sources", tools)
     env = settings(local_cloud, tmp_path)
@@ -158,9 +139,7 @@ def test_compilers_build_without_larder_and_with_a_key_that_only_reads(
 
 
 @pytest.fixture(scope="module")
-def guarded(
-    local_cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, dict[str, str]]:
+def guarded(local_cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     """Variables of two jobs of a protected team: one that is trusted, one that is not."""
     email, team = "ada@acme.example", "guarded"
     local_cloud.larder("users", "create", "--email", email, "--name", "Ada")
@@ -172,9 +151,7 @@ def guarded(
     }
     time.sleep(COUNTS_AFTER_S)
     home = tmp_path_factory.mktemp("home")
-    return {
-        job: {**settings(local_cloud, home, key), "TURBO_TEAM": team} for job, key in keys.items()
-    }
+    return {job: {**settings(local_cloud, home, key), "TURBO_TEAM": team} for job, key in keys.items()}
 
 
 def test_a_pull_request_cannot_change_what_main_compiles(
@@ -239,8 +216,6 @@ def test_usage_counts_what_each_tool_got_and_the_time_of_compiles(
         workspace.build(larder, env)
         took_ms = (time.monotonic() - started) * 1_000
         workspace.build(larder, env)
-        hits, misses, untimed, saved = (
-            now - former for now, former in zip(used(make.__name__), before, strict=True)
-        )
+        hits, misses, untimed, saved = (now - former for now, former in zip(used(make.__name__), before, strict=True))
         assert (hits, misses, untimed) == (entries, entries, 0 if is_timed else entries)
         assert 0 < saved < took_ms if is_timed else saved == 0

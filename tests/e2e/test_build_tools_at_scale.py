@@ -23,9 +23,7 @@ TASKS = 300
 
 
 @pytest.fixture(scope="module")
-def small_cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def small_cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """A cloud with as many functions at once as a new AWS account."""
     folder = tmp_path_factory.mktemp("cloud")
     with running(request.config.rootpath, folder / "data", CONCURRENCY="10") as server:
@@ -57,15 +55,9 @@ def test_builds_at_once_and_jobs_one_after_the_other_with_ten_functions(
         assert copy(job).build(larder, env)[0] == Counts(TASKS, 0, 0, 0)
     headers = {"Authorization": f"Bearer {small_cloud.token}"}
     url = f"{small_cloud.url}/v1/usage?slug={small_cloud.team}"
-    nx = next(
-        tool
-        for tool in httpx.get(url, headers=headers, trust_env=False).json()["tools"]
-        if tool["tool"] == "nx"
-    )
+    nx = next(tool for tool in httpx.get(url, headers=headers, trust_env=False).json()["tools"] if tool["tool"] == "nx")
     assert nx["remoteHits"] + nx["remoteMisses"] == 4 * TASKS
-    listed = small_cloud.larder(
-        "artifacts", "list", small_cloud.team, "--prefix", "nx-", "--limit", "1000"
-    )
+    listed = small_cloud.larder("artifacts", "list", small_cloud.team, "--prefix", "nx-", "--limit", "1000")
     assert len(listed) == TASKS
     totals = small_cloud.larder("usage", small_cloud.team)
     assert totals["stored_bytes"] == sum(one["size_bytes"] for one in listed)
@@ -99,12 +91,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
     for _ in range(2):
         workspace.forget()
         done = subprocess.run(
-            [sys.executable, "-c", measured],
-            cwd=workspace.root,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=240,
+            [sys.executable, "-c", measured], cwd=workspace.root, env=env, capture_output=True, text=True, timeout=240
         )
         assert done.returncode == 0, done.stdout + done.stderr
         said = done.stderr

@@ -26,9 +26,7 @@ MB = 1_000_000
 
 
 @pytest.fixture(scope="module")
-def local_cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def local_cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """A full quota refuses uploads. Downloads come through the edge while its switch is on."""
     data = tmp_path_factory.mktemp("cloud") / "data"
     with running(request.config.rootpath, data, LARDER_OVER_QUOTA="refuse", EDGE="1") as server:
@@ -63,28 +61,17 @@ def small_nx(root: Path, tools: Path) -> Any:
     return nx(root, tools, {"small": 1_000, "large": 40 * MB})
 
 
-TOOLS = [
-    pytest.param(small_nx, id="nx"),
-    pytest.param(gradle, id="gradle", marks=needs("gradle")),
-]
+TOOLS = [pytest.param(small_nx, id="nx"), pytest.param(gradle, id="gradle", marks=needs("gradle"))]
 
 
 @pytest.mark.parametrize("make", TOOLS)
 def test_an_entry_larger_than_the_quota_is_refused_and_the_rest_is_stored(
-    make: Make,
-    request: pytest.FixtureRequest,
-    local_cloud: LocalCloud,
-    larder: Path,
-    tools: Path,
-    tmp_path: Path,
+    make: Make, request: pytest.FixtureRequest, local_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path
 ) -> None:
     """Gradle keeps its remote cache."""
     team = f"full-{request.node.callspec.id}"
     key = team_of(local_cloud, team, "--quota", "10MB")
-    workspace, env = (
-        make(tmp_path / "workspace", tools),
-        variables(local_cloud, tmp_path, team, key),
-    )
+    workspace, env = (make(tmp_path / "workspace", tools), variables(local_cloud, tmp_path, team, key))
     for counts in ((0, 2, 1, 1), (1, 1, 0, 1)):
         found, said = workspace.build(larder, env)
         assert found == counts
@@ -114,10 +101,7 @@ def test_a_team_without_caching_builds(
 ) -> None:
     team = f"off-{request.node.callspec.id}".replace("_", "-")
     key = team_of(local_cloud, team, *change)
-    workspace, env = (
-        make(tmp_path / "workspace", tools),
-        variables(local_cloud, tmp_path, team, key),
-    )
+    workspace, env = (make(tmp_path / "workspace", tools), variables(local_cloud, tmp_path, team, key))
     counts, said = workspace.build(larder, env)
     assert (counts.hits, counts.misses, counts.stored) == (0, 2, 0)
     assert line in said
@@ -164,16 +148,11 @@ def test_a_rule_that_lets_others_read_refuses_what_a_pull_request_stores(
 ) -> None:
     team_of(local_cloud, "readers")
     local_cloud.larder(
-        *("trust", "add", "readers", "--github", "acme/web", "--issuer", server.url),
-        *("--others", "read"),
+        *("trust", "add", "readers", "--github", "acme/web", "--issuer", server.url), *("--others", "read")
     )
     time.sleep(COUNTS_AFTER_S)
     workspace = nx(tmp_path / "workspace", tools, {"one": 1_000, "two": 6 * MB})
-    pull = {
-        "event_name": "pull_request",
-        "ref": "refs/pull/7/merge",
-        "sub": "repo:acme/web:pull_request",
-    }
+    pull = {"event_name": "pull_request", "ref": "refs/pull/7/merge", "sub": "repo:acme/web:pull_request"}
     counts, said = workspace.build(larder, job(local_cloud, tmp_path, "readers", server, **pull))
     assert (counts.hits, counts.stored) == (0, 0)
     assert said.count("the token cannot store: nothing is uploaded") == 1
@@ -232,20 +211,14 @@ def test_entries_are_deleted_by_writer_time_and_scope(
     key = team_of(local_cloud, team)
     workspace = nx(tmp_path / "workspace", tools, {"one": 1_000, "two": 6 * MB})
     env = variables(local_cloud, tmp_path, team, key)
-    claims = {
-        "event_name": "pull_request",
-        "ref": "refs/pull/7/merge",
-        "sub": "repo:acme/web:pull_request",
-    }
+    claims = {"event_name": "pull_request", "ref": "refs/pull/7/merge", "sub": "repo:acme/web:pull_request"}
 
     def pull_request() -> dict[str, str]:
         """An id token gives one token."""
         return job(local_cloud, tmp_path, team, server, **claims)
 
     def listed(*options: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = local_cloud.larder(
-            "artifacts", "list", team, "--prefix", "nx-", *options
-        )
+        found: list[dict[str, Any]] = local_cloud.larder("artifacts", "list", team, "--prefix", "nx-", *options)
         return found
 
     def check_rebuilt_after(
@@ -282,18 +255,12 @@ def test_turbo_and_nx_in_one_team_at_the_same_time(
 ) -> None:
     """The quota counts both, and neither reads an entry of the other."""
     before = local_cloud.larder("usage", local_cloud.team)["stored_bytes"]
-    known = {
-        one["hash"]
-        for one in local_cloud.larder("artifacts", "list", local_cloud.team, "--limit", "1000")
-    }
+    known = {one["hash"] for one in local_cloud.larder("artifacts", "list", local_cloud.team, "--limit", "1000")}
     workspace = nx(tmp_path / "workspace", tools)
     root = fresh_monorepo(turbo.NEWEST, seed="both", template=short_monorepo)
     builder, env = client(turbo.NEWEST), settings(local_cloud, tmp_path)
     with ThreadPoolExecutor() as pool:
-        by_nx, by_turbo = (
-            pool.submit(workspace.build, larder, env),
-            pool.submit(turbo.build, builder, root),
-        )
+        by_nx, by_turbo = (pool.submit(workspace.build, larder, env), pool.submit(turbo.build, builder, root))
         assert by_nx.result()[0] == (0, len(SIZES), len(SIZES), 0)
         assert by_turbo.result().cached == 0
     assert workspace.build(larder, env)[0] == (len(SIZES), 0, 0, 0)
@@ -321,9 +288,7 @@ def test_the_oldest_python_without_packages_builds_in_a_folder_with_spaces(
     said = ""
     for _ in range(2):
         workspace.forget()
-        done = subprocess.run(
-            command, cwd=workspace.root, env=env, capture_output=True, text=True, timeout=120
-        )
+        done = subprocess.run(command, cwd=workspace.root, env=env, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
         said = done.stderr
     assert "Larder: 2 hits, 0 misses" in said

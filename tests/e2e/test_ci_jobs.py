@@ -45,9 +45,7 @@ def issuer(server: Server) -> Issuer:
     return Issuer(server.url)
 
 
-def github_job(
-    server: Server, cloud: LocalCloud, folder: Path, **claims: Any
-) -> tuple[dict[str, str], str]:
+def github_job(server: Server, cloud: LocalCloud, folder: Path, **claims: Any) -> tuple[dict[str, str], str]:
     """Run the action as a step of a job. Returns what the steps after it see, and its log."""
     issuer = Issuer(server.url)
 
@@ -105,13 +103,8 @@ def gitlab_job(shell: str, id_token: str, cloud: LocalCloud, **own: str) -> str:
 def check_reported(cloud: LocalCloud, runs: list[turbo.Run]) -> None:
     """GET /v1/runs shows what turbo said about each task, the newest run first."""
     headers = {"Authorization": f"Bearer {cloud.token}"}
-    reply = httpx.get(
-        f"{cloud.url}/v1/runs?slug={cloud.team}", headers=headers, trust_env=False
-    ).json()
-    assert [
-        (one["tasks"], one["remoteHits"], one["built"], one["names"], one["ci"])
-        for one in reply["runs"]
-    ] == [
+    reply = httpx.get(f"{cloud.url}/v1/runs?slug={cloud.team}", headers=headers, trust_env=False).json()
+    assert [(one["tasks"], one["remoteHits"], one["built"], one["names"], one["ci"]) for one in reply["runs"]] == [
         (run.total, run.cached, run.total - run.cached, ["build"], "GITHUB_ACTIONS") for run in runs
     ]
     assert {one["package"] for one in reply["figures"]["tasks"]} == {
@@ -122,11 +115,7 @@ def check_reported(cloud: LocalCloud, runs: list[turbo.Run]) -> None:
 
 def run(command: list[str], variables: Mapping[str, str]) -> str:
     done = subprocess.run(
-        command,
-        env={"PATH": os.environ["PATH"], **variables},
-        capture_output=True,
-        text=True,
-        timeout=60,
+        command, env={"PATH": os.environ["PATH"], **variables}, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -146,9 +135,7 @@ def test_a_job_of_github_builds_from_the_cache(
     fresh_monorepo: Callable[..., Path],
     tmp_path: Path,
 ) -> None:
-    rule = local_cloud.larder(
-        *("trust", "add", local_cloud.team, "--github", "acme/web", "--issuer", server.url)
-    )
+    rule = local_cloud.larder(*("trust", "add", local_cloud.team, "--github", "acme/web", "--issuer", server.url))
     # The first rule has protected the team, and a job of main writes its shared scope.
     time.sleep(COUNTS_AFTER_S)
     root = fresh_monorepo(turbo.NEWEST, seed="github", template=short_monorepo)
@@ -185,9 +172,7 @@ def test_the_summary_of_a_job_says_why_its_tasks_missed(
 ) -> None:
     """The second job compares itself with the first, without a word in its workflow but `inputs`."""
     local_cloud.larder("teams", "run-inputs", local_cloud.team, "names")
-    local_cloud.larder(
-        *("trust", "add", local_cloud.team, "--github", "acme/docs", "--issuer", server.url)
-    )
+    local_cloud.larder(*("trust", "add", local_cloud.team, "--github", "acme/docs", "--issuer", server.url))
     time.sleep(COUNTS_AFTER_S)
     root = fresh_monorepo(turbo.NEWEST, seed="causes", template=short_monorepo)
     summaries = []
@@ -214,24 +199,18 @@ def test_a_job_of_github_that_is_refused_builds_without_the_cache(
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_a_job_of_gitlab_gets_a_token(
-    local_cloud: LocalCloud, server: Server, issuer: Issuer, shell: str
-) -> None:
+def test_a_job_of_gitlab_gets_a_token(local_cloud: LocalCloud, server: Server, issuer: Issuer, shell: str) -> None:
     project = f"acme/{shell}"
     claims = gitlab_claims(project_path=project, project_id=shell, aud=local_cloud.url)
     refused = gitlab_job(shell, issuer.mint(claims), local_cloud)
     assert refused == ""
-    local_cloud.larder(
-        *("trust", "add", local_cloud.team, "--gitlab", project, "--issuer", server.url)
-    )
+    local_cloud.larder(*("trust", "add", local_cloud.team, "--gitlab", project, "--issuer", server.url))
     token = gitlab_job(shell, issuer.mint(claims), local_cloud)
     assert token.startswith("larder_ci_")
     assert status(local_cloud, token) == 200
 
 
-def test_a_job_of_gitlab_names_one_of_two_rules(
-    local_cloud: LocalCloud, server: Server, issuer: Issuer
-) -> None:
+def test_a_job_of_gitlab_names_one_of_two_rules(local_cloud: LocalCloud, server: Server, issuer: Issuer) -> None:
     project = "acme/two-rules"
     add = ("trust", "add", local_cloud.team, "--gitlab", project, "--issuer", server.url)
     rules = [local_cloud.larder(*add, "--lifetime", one)["id"] for one in ("30m", "1h")]

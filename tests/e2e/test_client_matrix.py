@@ -15,11 +15,7 @@ import pytest
 from . import turbo
 from .cloud import LocalCloud, Request
 from .compatibility import Document, EdgeRow, Row, ToolRow, page, read_rows
-from .monorepo import (
-    output_digests,
-    wipe_outputs_and_local_cache,
-    without_build_ids,
-)
+from .monorepo import output_digests, wipe_outputs_and_local_cache, without_build_ids
 
 pytestmark = pytest.mark.e2e
 
@@ -48,9 +44,7 @@ def matrix_monorepo(request: pytest.FixtureRequest, document: Document) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
-    ("version", "mode"), CELLS if os.environ.get("CLIENT_MATRIX") == "full" else SHORT
-)
+@pytest.mark.parametrize(("version", "mode"), CELLS if os.environ.get("CLIENT_MATRIX") == "full" else SHORT)
 def test_the_client_matches_the_compatibility_table(
     version: str,
     mode: str,
@@ -61,12 +55,7 @@ def test_the_client_matches_the_compatibility_table(
     document: Document,
 ) -> None:
     chosen = client(version, preflight="preflight" in mode)
-    root = fresh_monorepo(
-        version,
-        seed=f"{version} {mode}",
-        signature="signature" in mode,
-        template=matrix_monorepo,
-    )
+    root = fresh_monorepo(version, seed=f"{version} {mode}", signature="signature" in mode, template=matrix_monorepo)
 
     cold_mark = local_cloud.log_size()
     cold = turbo.build(chosen, root)
@@ -85,18 +74,14 @@ def test_the_client_matches_the_compatibility_table(
     assert cold.cached == 0
     assert warm.cached == len(hits)
     assert without_build_ids(restored) == without_build_ids(built)
-    assert {package: restored[package] for package in hits} == {
-        package: built[package] for package in hits
-    }
+    assert {package: restored[package] for package in hits} == {package: built[package] for package in hits}
     refused = {each.path for each in uploads if each.status == 413}
     hashes = {task.package: task.hash for task in cold.tasks}
 
     def fate(package: str) -> str:
         if package in hits:
             return "restored"
-        return (
-            "refused (413)" if f"/v8/artifacts/{hashes[package]}" in refused else "stored, missed"
-        )
+        return "refused (413)" if f"/v8/artifacts/{hashes[package]}" in refused else "stored, missed"
 
     seen = sum(task.remote for task in announced)
     assert len(announced) == warm.total
@@ -110,16 +95,12 @@ def test_the_client_matches_the_compatibility_table(
         output_120_mb=fate("large-120"),
         restored_outputs="byte-identical" if hits else "none",
         dry_run_sees=f"{_share(seen, warm.total)}, {_how_a_dry_run_asked(asked)}",
-        asks_the_status="yes"
-        if any(each.path == "/v8/artifacts/status" for each in requests_of_the_build)
-        else "no",
+        asks_the_status="yes" if any(each.path == "/v8/artifacts/status" for each in requests_of_the_build) else "no",
     )
     assert row == document.kept(row, order=CELLS)
 
 
-def test_the_table_has_exactly_one_row_for_each_version_and_mode(
-    document: Document,
-) -> None:
+def test_the_table_has_exactly_one_row_for_each_version_and_mode(document: Document) -> None:
     if document.is_written:
         pytest.skip("the table is being written")
 
@@ -129,9 +110,7 @@ def test_the_table_has_exactly_one_row_for_each_version_and_mode(
 
 def test_the_page_has_the_texts_of_its_template(document: Document) -> None:
     assert document.path.read_text() == page(
-        read_rows(document.path, Row),
-        read_rows(document.path, EdgeRow),
-        read_rows(document.path, ToolRow),
+        read_rows(document.path, Row), read_rows(document.path, EdgeRow), read_rows(document.path, ToolRow)
     )
 
 

@@ -36,9 +36,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def company(
-    request: pytest.FixtureRequest, server: LocalCloud, kind: str, tmp_path: Path
-) -> Iterator[servers.Server]:
+def company(request: pytest.FixtureRequest, server: LocalCloud, kind: str, tmp_path: Path) -> Iterator[servers.Server]:
     """A company with such a provider, which the operator has added under the same name."""
     tools = request.config.rootpath / ".tools"
     with servers.added(kind, server, tools, tmp_path) as added:
@@ -100,9 +98,7 @@ def test_a_person_signs_in_with_each_provider_and_lands_on_the_console(
     assert page.errors() == []
 
 
-def test_an_account_is_linked_confirmed_and_unlinked_in_the_console(
-    server: LocalCloud, page: Browser
-) -> None:
+def test_an_account_is_linked_confirmed_and_unlinked_in_the_console(server: LocalCloud, page: Browser) -> None:
     body = {"name": "Cy", "email": "cy@company.example", "password": PASSWORD}
     httpx.post(f"{server.url}/api/auth/sign-up/email", json=body, trust_env=False)
     page.open(f"{server.url}/sign-in?next=/console/account")
@@ -128,9 +124,7 @@ def test_an_account_is_linked_confirmed_and_unlinked_in_the_console(
     assert page.errors() == []
 
 
-def test_a_person_without_an_address_that_counts_gets_a_sentence(
-    server: LocalCloud, page: Browser, axe: str
-) -> None:
+def test_a_person_without_an_address_that_counts_gets_a_sentence(server: LocalCloud, page: Browser, axe: str) -> None:
     """Attack 19: the text of a code in the address is never shown."""
     body = {"name": "M", "email": "mallory@company.example", "password": PASSWORD}
     httpx.post(f"{server.url}/api/auth/sign-up/email", json=body, trust_env=False)
@@ -162,9 +156,7 @@ def age_sessions(server: LocalCloud, user_id: str) -> None:
             table.put_item(Item={**item, **moved})
 
 
-def test_the_company_confirms_that_it_is_the_user(
-    server: LocalCloud, page: Browser, axe: str
-) -> None:
+def test_the_company_confirms_that_it_is_the_user(server: LocalCloud, page: Browser, axe: str) -> None:
     """A user without a password confirms before `turbo login`, and in the console."""
     redirect_uri = quote("http://127.0.0.1:9789", safe="")
     consent = f"{server.url}/turborepo/token?redirect_uri={redirect_uri}&state=abc"
@@ -219,9 +211,7 @@ def test_the_console_marks_members_by_group(server: LocalCloud, page: Browser) -
     page.open(f"{server.url}/console/t/{slug}/members")
     page.wait_for_text("Roles by group")
     assert page.text().count("Example Company: eng") == 2  # Bob, and the role of the group.
-    shown = page.run(
-        "return [...document.querySelectorAll('main [aria-label]')].map((one) => one.ariaLabel)"
-    )
+    shown = page.run("return [...document.querySelectorAll('main [aria-label]')].map((one) => one.ariaLabel)")
     assert "Role of Grace" in shown
     assert not [one for one in shown if "Bob" in one]
     assert page.errors() == []
@@ -249,9 +239,7 @@ def test_an_invited_person_joins_without_mail(server: LocalCloud, page: Browser,
 
 
 @pytest.mark.thorough
-def test_an_invitation_into_a_required_domain_offers_no_password(
-    server: LocalCloud, page: Browser
-) -> None:
+def test_an_invitation_into_a_required_domain_offers_no_password(server: LocalCloud, page: Browser) -> None:
     """Attack 17: neither an account with a password, nor another person of the company."""
     server.larder("teams", "invite", server.team, "cy@company.example", "--role", "DEVELOPER")
     with required(server):
@@ -275,15 +263,9 @@ def required(server: LocalCloud, *options: str) -> Iterator[None]:
         server.larder("sso", "optional", "example")
 
 
-def test_a_required_provider_asks_for_the_address_first(
-    server: LocalCloud, page: Browser, axe: str
-) -> None:
+def test_a_required_provider_asks_for_the_address_first(server: LocalCloud, page: Browser, axe: str) -> None:
     """No one types a company's password into Larder, and an address of another domain still has one."""
-    body = {
-        "name": "Eve",
-        "email": f"eve-{secrets.token_hex(4)}@other.example",
-        "password": PASSWORD,
-    }
+    body = {"name": "Eve", "email": f"eve-{secrets.token_hex(4)}@other.example", "password": PASSWORD}
     httpx.post(f"{server.url}/api/auth/sign-up/email", json=body, trust_env=False)
     with required(server, "--keys-days", "5"):
         page.open(f"{server.url}/sign-in")
@@ -313,9 +295,7 @@ def test_a_required_provider_asks_for_the_address_first(
 
 
 @pytest.fixture(params=better_auth.NEWEST_IN_CI)
-def open_client(
-    request: pytest.FixtureRequest, server: LocalCloud
-) -> Iterator[Callable[[], better_auth.Page]]:
+def open_client(request: pytest.FixtureRequest, server: LocalCloud) -> Iterator[Callable[[], better_auth.Page]]:
     """Opens a page with the Better Auth client, in a new browser: the newest release, or 1.3.34."""
     tools = request.config.rootpath / ".tools" / "better-auth"
     folder = better_auth.installed(tools, request.param)

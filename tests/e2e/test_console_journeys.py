@@ -44,9 +44,7 @@ def page(chromium: Browser) -> Iterator[Browser]:
 
 def store(server: LocalCloud, key: str, team: str, *hashes: str) -> None:
     headers = {"authorization": f"Bearer {key}", "x-artifact-client-ci": "GITHUB_ACTIONS"}
-    with httpx.Client(
-        base_url=server.url, headers=headers, params={"slug": team}, trust_env=False
-    ) as client:
+    with httpx.Client(base_url=server.url, headers=headers, params={"slug": team}, trust_env=False) as client:
         for hash in hashes:
             assert client.put(f"/v8/artifacts/{hash}", content=b"output").status_code == 202
 
@@ -64,10 +62,7 @@ def report(server: LocalCloud, key: str, team: str) -> None:
 def build(server: LocalCloud, key: str, team: str) -> int:
     """Store an artifact and report a hit, as a build does. Returns the status of the upload."""
     with httpx.Client(
-        base_url=server.url,
-        headers={"authorization": f"Bearer {key}", **CI},
-        params={"slug": team},
-        trust_env=False,
+        base_url=server.url, headers={"authorization": f"Bearer {key}", **CI}, params={"slug": team}, trust_env=False
     ) as client:
         stored = client.put(f"/v8/artifacts/{secrets.token_hex(8)}", content=b"a build's output")
     if stored.status_code == 202:
@@ -121,9 +116,7 @@ def test_from_the_link_in_the_banner_to_full_turbo(
     page.wait_for_text("50%")
 
 
-def test_an_invited_person_signs_up_and_opens_the_link_in_the_mail(
-    server: LocalCloud, page: Browser
-) -> None:
+def test_an_invited_person_signs_up_and_opens_the_link_in_the_mail(server: LocalCloud, page: Browser) -> None:
     page.open(f"{server.url}/_local/sign-in?token=used")
     page.wait_for_text("This link was used. It works once.")
 
@@ -145,9 +138,7 @@ def test_an_invited_person_signs_up_and_opens_the_link_in_the_mail(
     page.wait_until(f"return location.pathname === '/console/t/{server.team}'")
 
 
-def test_a_team_from_its_first_key_to_its_end(
-    server: LocalCloud, page: Browser, tmp_path: Path
-) -> None:
+def test_a_team_from_its_first_key_to_its_end(server: LocalCloud, page: Browser, tmp_path: Path) -> None:
     ada, team = Person(), f"web-{secrets.token_hex(4)}"
     page.look(width=1280)
     page.open(f"{server.url}/console/new-team")
@@ -193,9 +184,7 @@ def test_a_team_from_its_first_key_to_its_end(
     assert build(server, second, team) == build(server, first, team) == 202
     page.wait_for_text("replaced, ends in 60 minutes")
     actions = "row.querySelectorAll('[popover] button').length"
-    assert page.run(
-        f"return [...document.querySelectorAll('tbody tr')].map((row) => {actions})"
-    ) == [2, 3]
+    assert page.run(f"return [...document.querySelectorAll('tbody tr')].map((row) => {actions})") == [2, 3]
     console.act(page, "Turn off", row=-1)
     page.wait_for_text("The key is off.")
     assert build(server, second, team) == 401
@@ -245,9 +234,7 @@ def test_a_team_from_its_first_key_to_its_end(
     page.wait_for_heading("Activity")
     page.wait_for_text("Deleted the key ci")
     page.wait_for_text(f"Invited {grace.email} as Viewer")
-    did = page.run(
-        "return [...document.querySelectorAll('tbody tr td:first-child')].map((one) => one.innerText)"
-    )
+    did = page.run("return [...document.querySelectorAll('tbody tr td:first-child')].map((one) => one.innerText)")
     assert [one for one in did if "the key ci" in one] == [
         f"{what} the key ci" for what in ("Deleted", "Changed", "Rotated", "Created")
     ]
@@ -280,14 +267,10 @@ def test_the_key_of_a_member_becomes_the_teams_before_they_leave(
         with console.api(other, server) as api:
             team_id = api.get(f"/v2/teams/{team}").json()["id"]
             personal = console.sent(
-                api,
-                "/api/auth/api-key/create",
-                {"name": "nightly", "teamId": team_id, "metadata": {"repo": "web"}},
+                api, "/api/auth/api-key/create", {"name": "nightly", "teamId": team_id, "metadata": {"repo": "web"}}
             )["key"]
             known = console.sent(
-                api,
-                "/api/auth/api-key/create",
-                {"name": "release", "configId": "team", "organizationId": team},
+                api, "/api/auth/api-key/create", {"name": "release", "configId": "team", "organizationId": team}
             )
 
     page.open(f"{server.url}/console/t/{team}/members")
@@ -315,10 +298,7 @@ def test_the_key_of_a_member_becomes_the_teams_before_they_leave(
     assert "Known to Ada" in nightly
     with console.api(page, server) as api:
         listed = api.get("/api/auth/api-key/list", params={"organizationId": team}).json()
-    assert [(key["name"], key["metadata"]) for key in listed] == [
-        ("release", None),
-        ("nightly", {"repo": "web"}),
-    ]
+    assert [(key["name"], key["metadata"]) for key in listed] == [("release", None), ("nightly", {"repo": "web"})]
     console.act(page, "Rotate")
     page.press("Rotate the key")
     rotated = made_key(page)
@@ -402,9 +382,7 @@ def test_an_owner_searches_deletes_and_sees_who_did_what(server: LocalCloud, pag
     page.wait_for_text("What takes the space")
     report(server, keys[0]["key"], team)
     page.choose("Builds", "By key")
-    page.wait_until(
-        "return [...document.querySelectorAll('td')].some((one) => one.innerText === 'nightly')"
-    )
+    page.wait_until("return [...document.querySelectorAll('td')].some((one) => one.innerText === 'nightly')")
 
     page.press("Artifacts")
     page.wait_for_heading("Artifacts")
@@ -494,9 +472,7 @@ def test_a_run_leads_to_its_tasks_their_artifacts_and_what_else_their_writer_sto
     page.wait_for_heading("Run")
     page.wait_for_text("web#lint")
     assert "Local hit" in page.text()
-    page.run(
-        f"""[...document.querySelectorAll("td a")].find((one) => one.innerText === "{hash}").click()"""
-    )
+    page.run(f"""[...document.querySelectorAll("td a")].find((one) => one.innerText === "{hash}").click()""")
     page.wait_for_heading("Artifacts")
     rows = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)"
     page.wait_until(f"return {rows}.length === 1")
@@ -506,9 +482,7 @@ def test_a_run_leads_to_its_tasks_their_artifacts_and_what_else_their_writer_sto
     page.press("nightly")
     page.wait_until(f"return {rows}.length === 2")
     # The list of keys, which has its name, may arrive after the artifacts.
-    page.wait_until(
-        "return document.querySelector('[name=writer]').selectedOptions[0].text === 'nightly'"
-    )
+    page.wait_until("return document.querySelector('[name=writer]').selectedOptions[0].text === 'nightly'")
     # Back through all of them.
     page.run("history.go(-2)")
     page.wait_for_heading("Run")
@@ -526,14 +500,8 @@ QUESTIONS = {
         ["Why tasks missed", "file: packages/web/src/index.ts changed"],
     ),
     "Who wrote this artifact?": (["Artifacts"], ["Written by", "nightly"]),
-    "Which task misses most?": (
-        ["docs#build"],
-        ["of 20 runs in 30 days", "variable: NEXT_PUBLIC_BUILD_TIME changed"],
-    ),
-    "What did this pull request cost?": (
-        ["Runs", "checkout-v2"],
-        ["Build time", "of tasks that no cache had"],
-    ),
+    "Which task misses most?": (["docs#build"], ["of 20 runs in 30 days", "variable: NEXT_PUBLIC_BUILD_TIME changed"]),
+    "What did this pull request cost?": (["Runs", "checkout-v2"], ["Build time", "of tasks that no cache had"]),
     "Is that key still used?": (["Keys", "nightly"], ["Last used", "Last 7 days"]),
 }
 """The links to click, from the overview, and what the last view then says."""
@@ -573,22 +541,14 @@ def test_five_questions_are_answered_in_at_most_three_clicks(
     assert page.errors() == []
 
 
-def test_an_overview_says_what_to_fix(
-    server: LocalCloud, page: Browser, team_with_runs: str
-) -> None:
+def test_an_overview_says_what_to_fix(server: LocalCloud, page: Browser, team_with_runs: str) -> None:
     page.look(width=1280)
     page.open(f"{server.url}/console/t/{team_with_runs}")
     page.wait_for_text("What to fix")
     page.wait_for_text("variable: NEXT_PUBLIC_BUILD_TIME changed")
-    found = page.run(
-        "return [...document.querySelectorAll('.findings li')].map((one) => one.innerText)"
-    )
+    found = page.run("return [...document.querySelectorAll('.findings li')].map((one) => one.innerText)")
     # A change of the source is no finding. The most expensive one is first.
-    assert ["NEXT_PUBLIC_BUILD_TIME" in found[0], "checkout#test" in found[1], len(found)] == [
-        True,
-        True,
-        2,
-    ]
+    assert ["NEXT_PUBLIC_BUILD_TIME" in found[0], "checkout#test" in found[1], len(found)] == [True, True, 2]
     assert "evicted, because the quota was full" in found[1]
     page.follow("checkout#test")
     page.wait_for_heading("checkout#test")
@@ -611,9 +571,7 @@ def test_a_team_lets_its_runs_be_compared(server: LocalCloud, page: Browser) -> 
     page.wait_for_text("The change applies to the next report.")
 
     headers = {"authorization": f"Bearer {key}", **CI}
-    with httpx.Client(
-        base_url=server.url, headers=headers, params={"slug": team}, trust_env=False
-    ) as client:
+    with httpx.Client(base_url=server.url, headers=headers, params={"slug": team}, trust_env=False) as client:
         for minutes, tasks, sha in ((3, (LIB, UI), MAIN), (1, (LIB_2, UI_2), BRANCH)):
             ended = round(time.time() * 1000) - minutes * 60_000
             times = {"startTime": ended - 1_000, "endTime": ended, "exitCode": 0}

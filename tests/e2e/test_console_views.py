@@ -105,27 +105,15 @@ def team(api: httpx.Client) -> str:
     slug = "w" * 48
     made = console.sent(api, "/v1/teams", {"name": LONG, "slug": slug})
     for name in (MARKUP, EMOJI, "w" * 32):
-        key = console.sent(
-            api, "/api/auth/api-key/create", {"name": name[:32], "teamId": made["id"]}
-        )
+        key = console.sent(api, "/api/auth/api-key/create", {"name": name[:32], "teamId": made["id"]})
         headers = {"authorization": f"Bearer {key['key']}", "x-artifact-client-ci": MARKUP}
-        event = {
-            "sessionId": str(uuid.uuid4()),
-            "source": "REMOTE",
-            "hash": "abc",
-            "event": "HIT",
-            "duration": 5,
-        }
-        assert (
-            api.put(f"/v8/artifacts/{'a' * 64}", content=b"x", headers=headers).status_code == 202
-        )
+        event = {"sessionId": str(uuid.uuid4()), "source": "REMOTE", "hash": "abc", "event": "HIT", "duration": 5}
+        assert api.put(f"/v8/artifacts/{'a' * 64}", content=b"x", headers=headers).status_code == 202
         assert api.post("/v8/artifacts/events", json=[event], headers=headers).status_code == 200
         api.post("/v1/runs", json=hostile_run(), headers=headers).raise_for_status()
     rule = {"provider": "github", "repository": f"acme/{LONG}", "name": MARKUP, "protect": False}
     console.sent(api, f"/v1/teams/{slug}/rules", rule)
-    console.sent(
-        api, f"/v2/teams/{slug}/members", {"email": f"{'x' * 60}@acme.example", "role": "VIEWER"}
-    )
+    console.sent(api, f"/v2/teams/{slug}/members", {"email": f"{'x' * 60}@acme.example", "role": "VIEWER"})
     return slug
 
 
@@ -192,9 +180,7 @@ def problems_in(page: Browser, looks: Iterable[tuple[int, bool]]) -> list[Any]:
     return found
 
 
-def test_every_view_is_accessible_and_fits_every_screen(
-    server: LocalCloud, page: Browser, team: str, axe: str
-) -> None:
+def test_every_view_is_accessible_and_fits_every_screen(server: LocalCloud, page: Browser, team: str, axe: str) -> None:
     """`make proofs` checks every view in every look."""
     addresses = {f"/console/t/{team}{path}": (path, title) for path, title in VIEWS.items()}
     addresses |= {path: (path, title) for path, title in OTHERS.items()}
@@ -241,10 +227,7 @@ def test_every_dialog_is_accessible_and_returns_the_focus(
         page.wait_until("return document.querySelector('.loading') === null")
         page.run(axe)
         for button in buttons:
-            assert problems_of_dialog(page, button, chosen_looks(next(numbers))) == [], (
-                path,
-                button,
-            )
+            assert problems_of_dialog(page, button, chosen_looks(next(numbers))) == [], (path, button)
     page.open(f"{server.url}/console/account")
     page.wait_for_heading("Your account")
     page.run(axe)
@@ -281,11 +264,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "a rule" else pytest.param(name, marks=pytest.mark.thorough)
-        for name in PAGES
-    ],
+    "name", [name if name == "a rule" else pytest.param(name, marks=pytest.mark.thorough) for name in PAGES]
 )
 def test_the_page_of_one_thing_is_accessible(
     server: LocalCloud, page: Browser, team: str, axe: str, pictures: Path, name: str
@@ -315,9 +294,7 @@ def test_the_page_of_one_thing_is_accessible(
     assert page.errors() == []
 
 
-def test_a_menu_is_accessible_and_gives_the_focus_back(
-    server: LocalCloud, page: Browser, team: str, axe: str
-) -> None:
+def test_a_menu_is_accessible_and_gives_the_focus_back(server: LocalCloud, page: Browser, team: str, axe: str) -> None:
     page.look(width=390)
     page.open(f"{server.url}/console/t/{team}/keys")
     page.wait_for_heading("Keys")
@@ -383,10 +360,7 @@ def test_each_state_has_words(
         "quotaBytes": 100,
         "total": figures,
         "ci": [],
-        "days": [
-            {"day": f"2026-11-{day:02}", **figures, "storedBytes": day, "artifacts": 1}
-            for day in range(1, 31)
-        ],
+        "days": [{"day": f"2026-11-{day:02}", **figures, "storedBytes": day, "artifacts": 1} for day in range(1, 31)],
     }
     body = json.dumps(usage | reply if status == 200 else reply)
     with page.before_each_page(REPLIES % (status, json.dumps(body), status)):
@@ -399,9 +373,7 @@ def test_each_state_has_words(
     assert page.errors() == []
 
 
-def test_forced_colors_and_less_motion(
-    server: LocalCloud, page: Browser, team: str, axe: str
-) -> None:
+def test_forced_colors_and_less_motion(server: LocalCloud, page: Browser, team: str, axe: str) -> None:
     page.look(width=1280, forced_colors="active", prefers_reduced_motion="reduce")
     page.open(f"{server.url}/console/t/{team}")
     page.wait_until("return document.querySelector('.chart rect') !== null")
@@ -430,13 +402,9 @@ window.fetch = (path, init) =>
 
 
 @pytest.mark.thorough
-def test_the_tab_key_reaches_everything_and_shows_the_focus(
-    server: LocalCloud, page: Browser, team: str
-) -> None:
+def test_the_tab_key_reaches_everything_and_shows_the_focus(server: LocalCloud, page: Browser, team: str) -> None:
     page.look(width=1280)
-    for path, title in (
-        {f"/console/t/{team}{path}": one for path, one in VIEWS.items()} | OTHERS
-    ).items():
+    for path, title in ({f"/console/t/{team}{path}": one for path, one in VIEWS.items()} | OTHERS).items():
         page.open(f"{server.url}{path}")
         page.wait_for_heading(title)
         page.wait_until("return document.querySelector('.loading') === null")
@@ -457,9 +425,7 @@ def test_a_refused_form_is_accessible(server: LocalCloud, page: Browser, axe: st
     assert problems_in(page, chosen_looks(1)) == []
 
 
-def test_a_team_is_run_by_keyboard_alone(
-    server: LocalCloud, page: Browser, api: httpx.Client
-) -> None:
+def test_a_team_is_run_by_keyboard_alone(server: LocalCloud, page: Browser, api: httpx.Client) -> None:
     slug = f"keyboard-{secrets.token_hex(4)}"
     page.look(width=1280)
     page.open(f"{server.url}/console/new-team")
@@ -549,9 +515,7 @@ def test_a_team_is_run_by_keyboard_alone(
 
 
 @pytest.mark.thorough
-def test_rules_caches_and_contested_artifacts(
-    server: LocalCloud, page: Browser, api: httpx.Client, axe: str
-) -> None:
+def test_rules_caches_and_contested_artifacts(server: LocalCloud, page: Browser, api: httpx.Client, axe: str) -> None:
     slug = f"trust-{secrets.token_hex(4)}"
     owner = "owner@acme.example"
     server.larder("users", "create", "--email", owner, "--name", "Owner")
@@ -564,13 +528,10 @@ def test_rules_caches_and_contested_artifacts(
     seed.artifacts(server, made["id"], 3, [("a" * 32, user["id"])])
     table = server.table("LARDER_ARTIFACTS_TABLE")
     first = next(
-        item
-        for item in server.items("LARDER_ARTIFACTS_TABLE")
-        if item["owner"] == made["id"] and "upload_id" in item
+        item for item in server.items("LARDER_ARTIFACTS_TABLE") if item["owner"] == made["id"] and "upload_id" in item
     )
     table.put_item(
-        Item=first
-        | {"contested_at": first["created_at"], "contested_by": "b" * 32, "contested_sha256": "c"}
+        Item=first | {"contested_at": first["created_at"], "contested_by": "b" * 32, "contested_sha256": "c"}
     )
     own_cache = f"{first['hash']}.u{user['id']}"
     now = round(time.time() * 1000)
@@ -678,9 +639,7 @@ def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: htt
     seed.artifacts(server, made["id"], 1, [("a" * 32, id)])
     table = server.table("LARDER_ARTIFACTS_TABLE")
     (first,) = (
-        item
-        for item in server.items("LARDER_ARTIFACTS_TABLE")
-        if item["owner"] == made["id"] and "upload_id" in item
+        item for item in server.items("LARDER_ARTIFACTS_TABLE") if item["owner"] == made["id"] and "upload_id" in item
     )
     now = round(time.time() * 1000)
     first |= {"created_at": now, "uploaded_at": now, "duration_ms": 77_400, "ci": "GITHUB_ACTIONS"}
@@ -717,9 +676,7 @@ def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: htt
     page.wait_for_text("acme/web PR 7")
     console.act(page, "Details", row=1)
     page.wait_until(f"return {DIALOG}?.innerText.includes('main-of-web on PR\u00a07')")
-    assert "https://ci.acme.example/refs/pull/7/merge" in page.run(
-        f"return {DIALOG}.querySelector('a[rel]').href"
-    )
+    assert "https://ci.acme.example/refs/pull/7/merge" in page.run(f"return {DIALOG}.querySelector('a[rel]').href")
     # The writer leads to all that it has stored, which the filter then shows.
     page.run(f"{DIALOG}.querySelector('a[href^=\"/console\"]').click()")
     page.wait_until(
@@ -739,9 +696,7 @@ def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: htt
             "document.body.append(link); link.click(); link.remove();"
         )
         page.wait_for_heading(heading)
-        assert page.run("return document.querySelector('[aria-label=Cache]').value") == (
-            f"/console/t/{slug}"
-        )
+        assert page.run("return document.querySelector('[aria-label=Cache]').value") == (f"/console/t/{slug}")
         assert "Protection" in page.run("return document.querySelector('nav').innerText")
         assert page.run("return document.querySelector('nav [aria-current]')") is None
 
@@ -757,10 +712,7 @@ def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: htt
     table = server.table("LARDER_TEAMS_TABLE")
     (stored,) = (item for item in server.items("LARDER_TEAMS_TABLE") if item["sk"].endswith(id))
     other = id[:-4] + "0000"
-    table.put_item(
-        Item=stored
-        | {"sk": stored["sk"].replace(id, other), "issuer": "https://github.acme.example"}
-    )
+    table.put_item(Item=stored | {"sk": stored["sk"].replace(id, other), "issuer": "https://github.acme.example"})
     page.press("Overview")
     page.press("Protection")
     page.wait_for_text("https://github.acme.example")
@@ -794,25 +746,19 @@ def large_team(server: LocalCloud, api: httpx.Client) -> str:
     return slug
 
 
-def test_a_year_of_data_is_drawn_within_a_second(
-    server: LocalCloud, page: Browser, large_team: str
-) -> None:
+def test_a_year_of_data_is_drawn_within_a_second(server: LocalCloud, page: Browser, large_team: str) -> None:
     page.look(width=1280)
     with page.before_each_page(DRAWN):
         page.open(f"{server.url}/console/t/{large_team}")
         page.wait_until("return window.drawing.at > 0")
         drawn_ms = page.run("return window.drawing.at - window.drawing.replied")
         # The document has style and script, and one request for data comes before the figures.
-        requests = (
-            "performance.getEntriesByType('resource').map((one) => [one.initiatorType, one.name])"
-        )
+        requests = "performance.getEntriesByType('resource').map((one) => [one.initiatorType, one.name])"
         sent_for = [name.removeprefix(server.url) for _, name in page.run(f"return {requests}")]
         assert {kind for kind, _ in page.run(f"return {requests}")} == {"fetch"}
         assert sent_for[0] == "/api/auth/console"
         assert sent_for[1].startswith("/v1/usage?")
-        (size,) = page.run(
-            "return performance.getEntriesByType('navigation').map((one) => one.transferSize)"
-        )
+        (size,) = page.run("return performance.getEntriesByType('navigation').map((one) => one.transferSize)")
     print(f"overview of {ARTIFACTS} artifacts: drawn {drawn_ms:.0f} ms after the last reply")
     print(f"first view: {size} bytes")
     assert drawn_ms < 1_000
@@ -823,15 +769,11 @@ def test_a_year_of_data_is_drawn_within_a_second(
     for _ in range(5):
         before = json.dumps(page.run("return document.querySelector('td').textContent"))
         page.press("More")
-        page.wait_until(
-            f"return (document.querySelector('td')?.textContent ?? {before}) !== {before}"
-        )
+        page.wait_until(f"return (document.querySelector('td')?.textContent ?? {before}) !== {before}")
 
 
 @pytest.mark.parametrize("order", ["hash", "uploaded"])
-def test_the_lists_page_through_everything_without_slowing(
-    api: httpx.Client, large_team: str, order: str
-) -> None:
+def test_the_lists_page_through_everything_without_slowing(api: httpx.Client, large_team: str, order: str) -> None:
     """`make console-proof` has 100,000 artifacts, and compares the time of the first pages and the last ones."""
     seconds, found, cursor = list[float](), set[str](), ""
     while True:
@@ -850,9 +792,7 @@ def test_the_lists_page_through_everything_without_slowing(
         assert last < 1.5 * first + 0.01
 
 
-def test_an_ended_session_and_an_empty_cache(
-    server: LocalCloud, page: Browser, pictures: Path
-) -> None:
+def test_an_ended_session_and_an_empty_cache(server: LocalCloud, page: Browser, pictures: Path) -> None:
     page.look(width=1280)
     page.open(f"{server.url}/console/me")
     page.wait_for_heading("Get started")

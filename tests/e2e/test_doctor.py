@@ -26,9 +26,7 @@ SIZES = {"small": 1_000, "large": 6_000_000}
 
 
 @pytest.fixture(scope="module")
-def local_cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def local_cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """One whose teams these tests block and protect. Without the edge, signatures do not work with preflight."""
     data = tmp_path_factory.mktemp("cloud") / "data"
     with cloud.running(request.config.rootpath, data, EDGE="0") as server:
@@ -74,9 +72,7 @@ def found(repository: Path, environment: Mapping[str, str], home: Path) -> dict[
     assert environment.get("TURBO_TOKEN", "none of these") not in done.stdout + done.stderr
     # The sample has no package of turbo, and its runs write no summaries by themselves.
     expected = ("unknown-turbo", "summaries-off")
-    return {
-        finding["id"]: finding for finding in report["findings"] if finding["id"] not in expected
-    }
+    return {finding["id"]: finding for finding in report["findings"] if finding["id"] not in expected}
 
 
 def test_the_pasted_line_lets_every_artifact_into_the_cache(
@@ -148,12 +144,7 @@ def test_signed_artifacts_and_preflight_need_the_edge(
     ],
 )
 def test_doctor_in_larder_run_finds_what_larder_run_meets(
-    change: dict[str, str],
-    found: str | None,
-    local_cloud: LocalCloud,
-    repository: Path,
-    larder: Path,
-    home: Path,
+    change: dict[str, str], found: str | None, local_cloud: LocalCloud, repository: Path, larder: Path, home: Path
 ) -> None:
     variables = {**build_tools.settings(local_cloud, home), **change}
     done = subprocess.run(
@@ -164,18 +155,13 @@ def test_doctor_in_larder_run_finds_what_larder_run_meets(
         text=True,
         timeout=60,
     )
-    findings = [
-        finding for finding in json.loads(done.stdout)["findings"] if finding["id"] == "sidecar"
-    ]
+    findings = [finding for finding in json.loads(done.stdout)["findings"] if finding["id"] == "sidecar"]
     assert done.returncode == len(findings) == bool(found)
     assert findings == [] or findings[0]["found"].startswith(str(found))
 
 
 def test_turbo_reads_its_settings_where_doctor_does(
-    client: Callable[..., turbo.Client],
-    local_cloud: LocalCloud,
-    repository: Path,
-    home: Path,
+    client: Callable[..., turbo.Client], local_cloud: LocalCloud, repository: Path, home: Path
 ) -> None:
     """Each case has the variables, the file of `turbo link`, and whether turbo asks this cloud."""
     newest = client(turbo.NEWEST)
@@ -189,24 +175,14 @@ def test_turbo_reads_its_settings_where_doctor_does(
         ({"TURBO_TOKEN": token}, {"teamSlug": team}, True, set()),
         ({"TURBO_TOKEN": token}, {}, False, {"no-team"}),
         ({"TURBO_TEAM": team}, {}, False, {"no-token"}),
-        (
-            {"TURBO_TOKEN": token, "TURBO_TEAM": team},
-            {"apiUrl": nowhere},
-            False,
-            {"hidden-setting", "unreachable"},
-        ),
+        ({"TURBO_TOKEN": token, "TURBO_TEAM": team}, {"apiUrl": nowhere}, False, {"hidden-setting", "unreachable"}),
         (
             {"TURBO_TOKEN": token, "TURBO_TEAM": team, "TURBO_API": local_cloud.url},
             {"apiUrl": nowhere},
             True,
             {"hidden-setting"},
         ),
-        (
-            {"TURBO_TOKEN": token, "TURBO_TEAM": ""},
-            {"teamSlug": team},
-            False,
-            {"empty-variable", "no-team"},
-        ),
+        ({"TURBO_TOKEN": token, "TURBO_TEAM": ""}, {"teamSlug": team}, False, {"empty-variable", "no-team"}),
     )
     for variables, link, asks, expected in cases:
         linked.parent.mkdir(exist_ok=True)

@@ -27,16 +27,7 @@ pytestmark = pytest.mark.e2e
 
 EVERY_PACKAGE = frozenset(package.name for package in short_sample_packages())
 INLINE_PACKAGES = EVERY_PACKAGE - LARGE_PACKAGES.keys()
-COUNTERS = (
-    "events",
-    "hits",
-    "misses",
-    "local_hits",
-    "local_misses",
-    "remote_hits",
-    "remote_misses",
-    "time_saved_ms",
-)
+COUNTERS = ("events", "hits", "misses", "local_hits", "local_misses", "remote_hits", "remote_misses", "time_saved_ms")
 EVENTS_SECONDS = 60
 
 
@@ -65,11 +56,7 @@ def cold_dry_and_warm(
         announced=announced,
         asked=asked,
         restored=[task for task in warm.tasks if task.remote],
-        redirected={
-            task.package
-            for task in warm.tasks
-            if downloads.get(f"/v8/artifacts/{task.hash}") == 302
-        },
+        redirected={task.package for task in warm.tasks if downloads.get(f"/v8/artifacts/{task.hash}") == 302},
         commit=head_commit(root),
     )
     shutil.rmtree(root)
@@ -110,9 +97,7 @@ def test_a_hit_through_the_api_names_the_commit_that_was_built(cold_dry_and_warm
 
 # With preflight, the client sends its events with the token only if their preflight allows it.
 @pytest.mark.parametrize(
-    "preflight",
-    [pytest.param(False, marks=pytest.mark.thorough), True],
-    ids=["normal", "preflight"],
+    "preflight", [pytest.param(False, marks=pytest.mark.thorough), True], ids=["normal", "preflight"]
 )
 def test_the_usage_of_a_day_counts_what_turbo_reports(
     preflight: bool,
@@ -141,18 +126,13 @@ def test_the_usage_of_a_day_counts_what_turbo_reports(
         "remote_misses": packages - stored,
         "time_saved_ms": sum(task.time_saved_ms for task in warm.tasks if task.remote),
     }
-    expected = _sum(
-        expected, counted, hits=stored, misses=2 * packages - stored, events=2 * packages
-    )
+    expected = _sum(expected, counted, hits=stored, misses=2 * packages - stored, events=2 * packages)
     assert _usage_once_it_is(expected, local_cloud) == expected
 
     local = turbo.build(newest, root)
     assert local.full_turbo
     assert not local.remote_hits
-    counted = {
-        "local_hits": packages,
-        "time_saved_ms": sum(task.time_saved_ms for task in local.tasks),
-    }
+    counted = {"local_hits": packages, "time_saved_ms": sum(task.time_saved_ms for task in local.tasks)}
     expected = _sum(expected, counted, hits=packages, events=packages)
     assert _usage_once_it_is(expected, local_cloud) == expected
 
@@ -170,8 +150,7 @@ def test_usage_of_a_ci_is_counted_separately_and_members_read_it(
     packages, uploads = len(EVERY_PACKAGE), len(INLINE_PACKAGES)
     deadline = time.monotonic() + EVENTS_SECONDS
     while not any(
-        part["ci"] == "GITHUB_ACTIONS" and part["events"] == 2 * packages
-        for part in _report(local_cloud)["ci"]
+        part["ci"] == "GITHUB_ACTIONS" and part["events"] == 2 * packages for part in _report(local_cloud)["ci"]
     ):
         assert time.monotonic() < deadline, _report(local_cloud)
         time.sleep(0.2)
@@ -188,11 +167,7 @@ def _report(server: LocalCloud) -> dict[str, Any]:
     """The usage that the team's key gets, of two days because a run can cross midnight."""
     api, token = server.turbo_environment["TURBO_API"], server.turbo_environment["TURBO_TOKEN"]
     yesterday = datetime.now(UTC).date() - timedelta(days=1)
-    reply = httpx.get(
-        f"{api}/v1/usage",
-        params={"from": str(yesterday)},
-        headers={"authorization": f"Bearer {token}"},
-    )
+    reply = httpx.get(f"{api}/v1/usage", params={"from": str(yesterday)}, headers={"authorization": f"Bearer {token}"})
     assert reply.status_code == 200, reply.text
     usage: dict[str, Any] = reply.json()
     return usage

@@ -15,19 +15,11 @@ import pytest
 from . import cloud, turbo
 from .cloud import LocalCloud
 from .compatibility import SIZES, Document, EdgeRow, grouped, read_rows
-from .monorepo import (
-    Package,
-    build_ms,
-    generate,
-    output_digests,
-    wipe_outputs_and_local_cache,
-)
+from .monorepo import Package, build_ms, generate, output_digests, wipe_outputs_and_local_cache
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.skipif(
-        os.environ.get("CLOUD") == "deployed", reason="the emulator serves no distribution"
-    ),
+    pytest.mark.skipif(os.environ.get("CLOUD") == "deployed", reason="the emulator serves no distribution"),
 ]
 
 IS_FULL = os.environ.get("CLIENT_MATRIX") == "full"
@@ -36,18 +28,12 @@ VERSIONS = (turbo.NEWEST, "2.10.12", "2.2.3", "2.1.3", "1.13.4")
 """The newest, the last and the first that need a key of one team for direct uploads, and two that have none."""
 CELLS = [(version, mode) for version in VERSIONS for mode in MODES]
 SHORT = [(turbo.NEWEST, "signature, preflight")]
-PACKAGES = {
-    label.replace(" ", "-").lower(): label
-    for label, size in SIZES.items()
-    if IS_FULL or size < 10_000_000
-}
+PACKAGES = {label.replace(" ", "-").lower(): label for label, size in SIZES.items() if IS_FULL or size < 10_000_000}
 """The label of each package's size."""
 
 
 @pytest.fixture(scope="module")
-def local_cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def local_cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     folder = tmp_path_factory.mktemp("cloud")
     with cloud.running(request.config.rootpath, folder / "data", EDGE="1") as server:
         yield server
@@ -74,10 +60,7 @@ def test_the_client_matches_the_table_of_the_edge(
 
     def built_twice(seed: str) -> tuple[str, str]:
         root = fresh_monorepo(
-            version,
-            seed=f"{version} {mode} {seed}",
-            signature="signature" in mode,
-            template=sized_monorepo,
+            version, seed=f"{version} {mode} {seed}", signature="signature" in mode, template=sized_monorepo
         )
         return fates(chosen, root, local_cloud)
 
@@ -145,9 +128,7 @@ def durations(local_cloud: LocalCloud, hashes: list[str]) -> dict[str, int | Non
     return {hash: entry and entry.get("taskDurationMs") for hash, entry in reply.json().items()}
 
 
-def test_the_table_of_the_edge_has_exactly_one_row_for_each_version_and_mode(
-    document: Document,
-) -> None:
+def test_the_table_of_the_edge_has_exactly_one_row_for_each_version_and_mode(document: Document) -> None:
     if document.is_written:
         pytest.skip("the table is being written")
 

@@ -19,9 +19,7 @@ from .cloud import LocalCloud
 from .monorepo import Package, generate, output_digests, wipe_outputs_and_local_cache
 
 pytestmark = pytest.mark.e2e
-only_in_proofs = pytest.mark.skipif(
-    "EDGE_PROOFS" not in os.environ, reason="`make proofs` runs every state"
-)
+only_in_proofs = pytest.mark.skipif("EDGE_PROOFS" not in os.environ, reason="`make proofs` runs every state")
 
 COMMAND = Path(sys.executable).with_name("larder")
 SIZES = {"small": 2_000, "large": 6_000_000}
@@ -30,9 +28,7 @@ MANY = 8
 
 
 @pytest.fixture(scope="module")
-def local_cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def local_cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     data = tmp_path_factory.mktemp("cloud") / "data"
     with cloud.running(request.config.rootpath, data, EDGE="1") as server:
         yield server
@@ -46,10 +42,7 @@ class Edge:
 
     def larder(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [COMMAND, "--local", self.data, "edge", *arguments, "--json"],
-            capture_output=True,
-            text=True,
-            timeout=120,
+            [COMMAND, "--local", self.data, "edge", *arguments, "--json"], capture_output=True, text=True, timeout=120
         )
 
     def succeeds(self, *arguments: str) -> Any:
@@ -79,9 +72,7 @@ class Edge:
         """The flags of each key that the edge accepts."""
         stored = json.loads((self.data / "edge" / "keys.json").read_text())
         return {
-            name.removeprefix("key-"): value.split()[1:]
-            for name, value in stored.items()
-            if name.startswith("key-")
+            name.removeprefix("key-"): value.split()[1:] for name, value in stored.items() if name.startswith("key-")
         }
 
 
@@ -281,9 +272,7 @@ def test_commands_that_do_not_fit_the_state_change_nothing(edge: Edge) -> None:
     ],
     ids=["works", "meta-hidden"],
 )
-def test_smoke_finds_the_edge_and_checks_it(
-    edge: Edge, states: tuple[str, ...], lost: dict[str, str]
-) -> None:
+def test_smoke_finds_the_edge_and_checks_it(edge: Edge, states: tuple[str, ...], lost: dict[str, str]) -> None:
     edge.switch_on()
     edge.is_in(*states)
     done = subprocess.run(

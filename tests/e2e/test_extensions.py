@@ -101,16 +101,10 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("integrator")
     write(folder, {"company/__init__.py": "", "company/larder.py": MODULE})
-    options = {
-        "EXTENSIONS": "company.larder",
-        "PYTHONPATH": str(folder),
-        "LARDER_SESSION_FOR_API_KEYS": "true",
-    }
+    options = {"EXTENSIONS": "company.larder", "PYTHONPATH": str(folder), "LARDER_SESSION_FOR_API_KEYS": "true"}
     command = ("make", "serve")
     with running(request.config.rootpath, folder / "data", command=command, **options) as cloud:
         yield Server(folder / "company", cloud.url)
@@ -140,9 +134,7 @@ def test_each_function_replaces_what_larder_does(server: Server) -> None:
     (sent,) = server.calls("send_reset_password")
     new = {"newPassword": "another correct horse", "token": sent["token"]}
     assert post("/reset-password", json=new).status_code == 200
-    assert server.calls("on_password_reset") == [
-        {"name": "on_password_reset", "email": person["email"]}
-    ]
+    assert server.calls("on_password_reset") == [{"name": "on_password_reset", "email": person["email"]}]
 
     again = post("/sign-in/email", json={**person, "password": new["newPassword"]}).json()["token"]
     bearer = {"authorization": f"Bearer {again}"}

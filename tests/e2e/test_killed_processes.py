@@ -56,9 +56,7 @@ class Project:
 
 def descendants(pid: int) -> list[tuple[int, str]]:
     """The processes that a process has started, and what they have started. Each with its command."""
-    listing = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
-    ).stdout
+    listing = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = [line.split(None, 2) for line in listing.splitlines()]
     found = [(pid, "")]
     for known, _ in found:
@@ -90,10 +88,7 @@ def turbo_project(root: Path, tools: Path) -> Project:
         [str(native(turbo.NEWEST, tools / "turbo")), "run", "build", "--output-logs=none"],
         lambda: [*root.glob("packages/*/dist/out.bin")],
         lambda: monorepo.wipe_outputs_and_local_cache(root),
-        {
-            "PATH": f"{root.with_name('bin')}{os.pathsep}{os.environ['PATH']}",
-            **turbo.QUIET,
-        },
+        {"PATH": f"{root.with_name('bin')}{os.pathsep}{os.environ['PATH']}", **turbo.QUIET},
     )
     return Project(workspace, PACKAGES, change, in_the_shell)
 
@@ -143,11 +138,7 @@ def server_of(root: Path) -> int | None:
 
 
 PROJECTS = {"turbo": turbo_project, "nx": nx_project, "sccache": sccache_project}
-IN_CI = {
-    "turbo": (LARDER_RUN, TOOL, DEPLOYMENT),
-    "nx": (LARDER_RUN,),
-    "sccache": (LARDER_RUN, TOOL),
-}
+IN_CI = {"turbo": (LARDER_RUN, TOOL, DEPLOYMENT), "nx": (LARDER_RUN,), "sccache": (LARDER_RUN, TOOL)}
 CASES = [
     *(pytest.param(tool, victims, id=tool) for tool, victims in IN_CI.items()),
     *(
@@ -206,9 +197,7 @@ class Doomed:
                 start_new_session=True,
             )
 
-    def killed(
-        self, victim: str, outputs: int, after: float, cloud: LocalCloud
-    ) -> tuple[int, bool]:
+    def killed(self, victim: str, outputs: int, after: float, cloud: LocalCloud) -> tuple[int, bool]:
         """Kill a victim some seconds after the tool has made so many outputs, and wait until all processes have ended.
 
         Returns the status of `larder run`, and whether there was something left to kill.
@@ -276,9 +265,7 @@ def test_a_killed_process_costs_one_build_at_most(
         killed += is_killed
         # Without a shell, no one writes that of the tool.
         status = int(doomed.status.read_text()) if doomed.status.exists() else returned
-        may_be_red = victim in (SHELL, TOOL) or (
-            victim == LARDER_RUN and project.is_red_without_larder_run
-        )
+        may_be_red = victim in (SHELL, TOOL) or (victim == LARDER_RUN and project.is_red_without_larder_run)
         assert status == 0 or may_be_red, (victim, doomed.said)
         assert returned in (status, -signal.SIGKILL), (victim, doomed.said)
         if victim == DEPLOYMENT:
@@ -306,18 +293,14 @@ def test_a_killed_larder_proxy_fails_no_compile_and_starts_again(
         def proxy(act: str) -> str:
             command = [sys.executable, str(larder), "proxy", act]
             port = ["--port", "0"] if act == "start" else []
-            return subprocess.run(
-                [*command, *port], env=env, capture_output=True, text=True, check=True
-            ).stdout
+            return subprocess.run([*command, *port], env=env, capture_output=True, text=True, check=True).stdout
 
         def start() -> subprocess.Popen[bytes]:
             """A build with the process of the user."""
             workspace.forget()
             proxy("start")
             lines = [line.removeprefix("export ") for line in proxy("env").splitlines()]
-            own = {
-                name: value.strip("'") for name, _, value in (one.partition("=") for one in lines)
-            }
+            own = {name: value.strip("'") for name, _, value in (one.partition("=") for one in lines)}
             own |= {"SCCACHE_SERVER_PORT": str(free_port()), **workspace.variables}
             return subprocess.Popen(workspace.command, cwd=workspace.root, env={**env, **own})
 
@@ -367,8 +350,7 @@ RESTARTED: dict[str, tuple[Make, int]] = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "tool",
-    [pytest.param(one, marks=needs("gradle") if one == "gradle" else ()) for one in RESTARTED],
+    "tool", [pytest.param(one, marks=needs("gradle") if one == "gradle" else ()) for one in RESTARTED]
 )
 def test_restarts_of_larder_in_and_between_builds_cost_hits_only(
     tool: str, local_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path

@@ -59,9 +59,7 @@ def laptop(
     return Laptop(client, fresh_monorepo(turbo.NEWEST, seed="link", template=template))
 
 
-def test_a_linked_monorepo_uses_the_cache_until_logout(
-    laptop: Laptop, local_cloud: LocalCloud
-) -> None:
+def test_a_linked_monorepo_uses_the_cache_until_logout(laptop: Laptop, local_cloud: LocalCloud) -> None:
     token = local_cloud.token
     laptop.sign_in(token)
     mark = local_cloud.log_size()
@@ -69,10 +67,7 @@ def test_a_linked_monorepo_uses_the_cache_until_logout(
     linked = laptop.asks("link", "--yes", "--scope", local_cloud.team)
 
     assert "Success!" in linked
-    requests = [
-        (request.method, request.path, request.status)
-        for request in local_cloud.requests_since(mark)
-    ]
+    requests = [(request.method, request.path, request.status) for request in local_cloud.requests_since(mark)]
     assert ("GET", "/v2/user", 200) in requests
     assert ("GET", "/v2/teams", 200) in requests
     cold = turbo.build(laptop.client, laptop.monorepo)
@@ -90,9 +85,5 @@ def test_a_linked_monorepo_uses_the_cache_until_logout(
     laptop.asks("logout", "--invalidate")
 
     assert laptop.stored_token is None
-    refused = httpx.get(
-        f"{local_cloud.url}/v2/user",
-        headers={"Authorization": f"Bearer {token}"},
-        trust_env=False,
-    )
+    refused = httpx.get(f"{local_cloud.url}/v2/user", headers={"Authorization": f"Bearer {token}"}, trust_env=False)
     assert refused.status_code == 401

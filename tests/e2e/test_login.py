@@ -118,9 +118,7 @@ class Laptop:
         """A context with a running `turbo login`."""
         opened, script = self.folder / "opened", self.folder / "browser"
         opened.unlink(missing_ok=True)
-        script.write_text(
-            f'#!/bin/sh\nprintf %s "$1" > "{opened}.part" && mv "{opened}.part" "{opened}"\n'
-        )
+        script.write_text(f'#!/bin/sh\nprintf %s "$1" > "{opened}.part" && mv "{opened}.part" "{opened}"\n')
         script.chmod(0o755)
         with self._alone(), (self.folder / "login.log").open("wb") as log:
             login = Login(self._start(arguments, script, log), opened, self.folder / "login.log")
@@ -139,18 +137,11 @@ class Laptop:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _start(
-        self, arguments: tuple[str, ...], script: Path, log: BinaryIO
-    ) -> subprocess.Popen[bytes]:
+    def _start(self, arguments: tuple[str, ...], script: Path, log: BinaryIO) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [str(self.command), "login", "--api", self.site, "--login", self.site, *arguments],
             cwd=self.monorepo,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.client.home),
-                "BROWSER": str(script),
-                **turbo.QUIET,
-            },
+            env={"PATH": os.environ["PATH"], "HOME": str(self.client.home), "BROWSER": str(script), **turbo.QUIET},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -211,9 +202,7 @@ def keys_of(page: Browser) -> list[dict[str, Any]]:
 def make_team(server: LocalCloud, owner: Person) -> str:
     """The slug of a new team that the operator creates."""
     slug = f"team-{secrets.token_hex(4)}"
-    server.larder(
-        "teams", "create", "--name", "Acme", "--slug", slug, "--owner", owner.email, "--unverified"
-    )
+    server.larder("teams", "create", "--name", "Acme", "--slug", slug, "--owner", owner.email, "--unverified")
     return slug
 
 
@@ -232,9 +221,7 @@ def status_of(server: LocalCloud, token: str) -> int:
 def logged(server: LocalCloud) -> str:
     """All logs of the local cloud."""
     logs = (server.data / "logs").rglob("*")
-    return server.log_text() + "".join(
-        log.read_text(errors="replace") for log in logs if log.is_file()
-    )
+    return server.log_text() + "".join(log.read_text(errors="replace") for log in logs if log.is_file())
 
 
 def build_twice(laptop: Laptop, team: str) -> tuple[turbo.Run, turbo.Run]:
@@ -248,16 +235,10 @@ def build_twice(laptop: Laptop, team: str) -> tuple[turbo.Run, turbo.Run]:
 
 
 @pytest.mark.parametrize(
-    ("version", "name"),
-    [(turbo.NEWEST, "localhost"), pytest.param("2.8.21", "127.0.0.1", marks=pytest.mark.thorough)],
+    ("version", "name"), [(turbo.NEWEST, "localhost"), pytest.param("2.8.21", "127.0.0.1", marks=pytest.mark.thorough)]
 )
 def test_a_login_gives_access_to_the_cache_until_logout(
-    server: LocalCloud,
-    page: Browser,
-    ada: Person,
-    laptop: Callable[..., Laptop],
-    version: str,
-    name: str,
+    server: LocalCloud, page: Browser, ada: Person, laptop: Callable[..., Laptop], version: str, name: str
 ) -> None:
     mine = laptop(version, f"http://{name}:{server.port}")
     with mine.logging_in() as login:
@@ -355,12 +336,8 @@ def test_a_login_for_a_team_goes_through_the_company_of_the_team(
         mine = laptop(turbo.NEWEST)
         with mine.logging_in("--sso-team", team) as login:
             page.open(login.url)
-            page.wait_until(
-                "return document.querySelectorAll('[data-providers] button').length > 1"
-            )
-            first = page.run(
-                "return document.querySelector('[data-providers]:not([hidden]) button').innerText"
-            )
+            page.wait_until("return document.querySelectorAll('[data-providers] button').length > 1")
+            first = page.run("return document.querySelector('[data-providers]:not([hidden]) button').innerText")
             assert first == "Continue with the company of the team"
             page.press(first)
             page.wait_until(f"return location.href.startsWith('{company.issuer}')")

@@ -28,15 +28,8 @@ LARDER = Path(sys.executable).with_name("larder")
 KINDS = ("build", "test", "lint", "types", "docs", "check")
 UNCACHED = "report"
 # In place of a package manager, to which turbo gives "run" and a task.
-MANAGER = (
-    '#!/bin/sh\n[ "$1" = run ] || exit 1\nmkdir -p dist && head -c 200 /dev/urandom > "dist/$2"\n'
-)
-LOCK_FILES = {
-    "npm": "package-lock.json",
-    "pnpm": "pnpm-lock.yaml",
-    "yarn": "yarn.lock",
-    "bun": "bun.lock",
-}
+MANAGER = '#!/bin/sh\n[ "$1" = run ] || exit 1\nmkdir -p dist && head -c 200 /dev/urandom > "dist/$2"\n'
+LOCK_FILES = {"npm": "package-lock.json", "pnpm": "pnpm-lock.yaml", "yarn": "yarn.lock", "bun": "bun.lock"}
 LOCKED = {
     "npm": """{"lockfileVersion": 3, "packages": {"": {}, "node_modules/turbo": {"version": "VERSION"}}}""",
     "pnpm": """lockfileVersion: '9.0'
@@ -80,12 +73,7 @@ snapshots:
     "turbo": ["turbo@VERSION", "", {}, "sha512-A"],
 }}""",
 }
-PACKAGE_MANAGERS = {
-    "npm": "npm@10.9.0",
-    "pnpm": "pnpm@9.12.0",
-    "yarn": "yarn@4.5.0",
-    "bun": "bun@1.2.0",
-}
+PACKAGE_MANAGERS = {"npm": "npm@10.9.0", "pnpm": "pnpm@9.12.0", "yarn": "yarn@4.5.0", "bun": "bun@1.2.0"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,32 +103,19 @@ SHAPES = {
     "kit": Shape(packages=67, tasks=105, manager="yarn", settings=SIGNED, warns=LATER),
     "documenso": Shape(packages=16, tasks=5, uncached=1, manager="npm"),
     "devtools": Shape(
-        packages=75,
-        files=5,
-        tasks=142,
-        uncached=66,
-        version="1.11.0",
-        warns=OLD,
-        notes=("untested-turbo",),
+        packages=75, files=5, tasks=142, uncached=66, version="1.11.0", warns=OLD, notes=("untested-turbo",)
     ),
-    "ledger-live": Shape(
-        packages=6, tasks=26, uncached=3, manager="bun", settings={"ui": "tui", "daemon": True}
-    ),
+    "ledger-live": Shape(packages=6, tasks=26, uncached=3, manager="bun", settings={"ui": "tui", "daemon": True}),
     "n8n": Shape(packages=7, tasks=42, wanted="catalog:"),
 }
-ROWS = [
-    name if name == "documenso" else pytest.param(name, marks=pytest.mark.thorough)
-    for name in SHAPES
-]
+ROWS = [name if name == "documenso" else pytest.param(name, marks=pytest.mark.thorough) for name in SHAPES]
 
 
 def made(shape: Shape, root: Path) -> None:
     """The packages depend on each other like a binary tree. The first kind of task has one in each, and so on."""
     cached = shape.tasks - shape.uncached
     section = "pipeline" if shape.version.startswith("1.") else "tasks"
-    tasks: dict[str, Any] = {
-        kind: {"dependsOn": ["^build"], "outputs": [f"dist/{kind}"]} for kind in KINDS
-    }
+    tasks: dict[str, Any] = {kind: {"dependsOn": ["^build"], "outputs": [f"dist/{kind}"]} for kind in KINDS}
     wanted, lock = shape.wanted or shape.version, LOCKED[shape.manager]
     package = {
         "name": "shape",
@@ -153,11 +128,7 @@ def made(shape: Shape, root: Path) -> None:
         ".gitignore": "dist/\n.turbo/\nnode_modules/\n",
         "unique.txt": "",
         "turbo.json": json.dumps(
-            {
-                section: {**tasks, UNCACHED: {"cache": False}},
-                "globalDependencies": ["unique.txt"],
-                **shape.settings,
-            }
+            {section: {**tasks, UNCACHED: {"cache": False}}, "globalDependencies": ["unique.txt"], **shape.settings}
         ),
         "package.json": json.dumps(package),
         "pnpm-workspace.yaml": f"packages: ['packages/*']\ncatalog:\n  turbo: {shape.version}\n",
@@ -217,9 +188,7 @@ def test_every_cached_task_is_restored_and_doctor_finds_no_problem(
         assert int(found[2]) == shape.tasks
         return int(found[1]), text
 
-    def finds(
-        *way: str | Path, signed: bool = shape.settings == SIGNED
-    ) -> tuple[int, tuple[str, ...]]:
+    def finds(*way: str | Path, signed: bool = shape.settings == SIGNED) -> tuple[int, tuple[str, ...]]:
         """The exit status of doctor with turbo's settings, and what it finds, the worst first."""
         signs = {"TURBO_REMOTE_CACHE_SIGNATURE_KEY": direct.signature_key} if signed else {}
         done = subprocess.run(

@@ -14,19 +14,7 @@ import pytest
 
 from .build_tools import Counts, reading_key, settings
 from .cloud import LocalCloud, free_port
-from .workspaces import (
-    BAZEL_ACTIONS,
-    MOON_FILES,
-    Make,
-    bazel,
-    commit,
-    delete,
-    gradle,
-    installed,
-    moon,
-    needs,
-    write,
-)
+from .workspaces import BAZEL_ACTIONS, MOON_FILES, Make, bazel, commit, delete, gradle, installed, moon, needs, write
 
 pytestmark = pytest.mark.e2e
 
@@ -35,19 +23,9 @@ RUSH = "5.179.0"
 
 TOOLS = [
     pytest.param(moon, Counts(0, 1, MOON_FILES + 3, 0), 1, id="moon"),
+    pytest.param(gradle, Counts(0, 2, 2, 0), 2, id="gradle", marks=needs("gradle")),
     pytest.param(
-        gradle,
-        Counts(0, 2, 2, 0),
-        2,
-        id="gradle",
-        marks=needs("gradle"),
-    ),
-    pytest.param(
-        bazel,
-        Counts(0, BAZEL_ACTIONS, 5 * BAZEL_ACTIONS, 0),
-        BAZEL_ACTIONS,
-        id="bazel",
-        marks=needs("bazel"),
+        bazel, Counts(0, BAZEL_ACTIONS, 5 * BAZEL_ACTIONS, 0), BAZEL_ACTIONS, id="bazel", marks=needs("bazel")
     ),
 ]
 
@@ -55,13 +33,7 @@ TOOLS = [
 @pytest.mark.thorough
 @pytest.mark.parametrize(("make", "first", "hits"), TOOLS)
 def test_a_second_build_restores_all_outputs_byte_for_byte(
-    make: Make,
-    first: Counts,
-    hits: int,
-    local_cloud: LocalCloud,
-    larder: Path,
-    tools: Path,
-    tmp_path: Path,
+    make: Make, first: Counts, hits: int, local_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path
 ) -> None:
     """Also with a key that can only read, and without Larder, the build succeeds."""
     workspace = make(tmp_path / "workspace", tools)
@@ -91,9 +63,7 @@ def test_moon_restores_its_outputs_and_usage_and_runs_name_it(
     def ask(path: str) -> dict[str, list[dict[str, object]]]:
         headers = {"Authorization": f"Bearer {local_cloud.token}"}
         url = f"{local_cloud.url}{path}?slug={local_cloud.team}"
-        found: dict[str, list[dict[str, object]]] = httpx.get(
-            url, headers=headers, trust_env=False
-        ).json()
+        found: dict[str, list[dict[str, object]]] = httpx.get(url, headers=headers, trust_env=False).json()
         return found
 
     workspace = moon(tmp_path / "workspace", tools)
@@ -156,14 +126,7 @@ def test_rush_restores_from_the_proxy_of_the_user(
     env = settings(local_cloud, tmp_path)
 
     def call(*command: str, **more: str) -> str:
-        done = subprocess.run(
-            command,
-            cwd=root,
-            env={**env, **more},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        done = subprocess.run(command, cwd=root, env={**env, **more}, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -180,9 +143,7 @@ def test_rush_restores_from_the_proxy_of_the_user(
     def start() -> dict[str, str]:
         """The variables of Rush."""
         proxy("start", "--port", str(port))
-        lines = [
-            line.removeprefix("export ").split("=", 1) for line in proxy("env", "rush").splitlines()
-        ]
+        lines = [line.removeprefix("export ").split("=", 1) for line in proxy("env", "rush").splitlines()]
         return {name: value.strip("'") for name, value in lines}
 
     call(str(rush), "update")

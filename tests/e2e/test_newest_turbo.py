@@ -63,10 +63,7 @@ def test_with_preflight_the_second_run_is_full_turbo_and_every_output_is_byte_id
 
 @pytest.mark.parametrize("token", ["right", "wrong"])
 def test_the_second_build_of_the_readme_is_cached_only_with_the_right_token(
-    client: Callable[..., turbo.Client],
-    fresh_monorepo: Callable[..., Path],
-    short_monorepo: Path,
-    token: str,
+    client: Callable[..., turbo.Client], fresh_monorepo: Callable[..., Path], short_monorepo: Path, token: str
 ) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     line = next(line for line in readme.splitlines() if line.startswith("npx turbo "))
@@ -96,9 +93,7 @@ def test_a_key_becomes_the_teams_during_a_build_and_both_restore_it(
     personal = local_cloud.larder("keys", "create", *named)
     root = fresh_monorepo(turbo.NEWEST, seed="to the team", template=short_monorepo)
     by_user = client(turbo.NEWEST, preflight=True)
-    by_user = replace(
-        by_user, remote_cache={**by_user.remote_cache, "TURBO_TOKEN": personal["key"]}
-    )
+    by_user = replace(by_user, remote_cache={**by_user.remote_cache, "TURBO_TOKEN": personal["key"]})
 
     with ThreadPoolExecutor(1) as building:
         cold = building.submit(turbo.build, by_user, root)
@@ -115,18 +110,14 @@ def test_a_key_becomes_the_teams_during_a_build_and_both_restore_it(
 
 @pytest.mark.thorough
 def test_without_preflight_all_but_the_two_too_large_artifacts_hit(
-    client: Callable[..., turbo.Client],
-    fresh_monorepo: Callable[..., Path],
-    local_cloud: LocalCloud,
+    client: Callable[..., turbo.Client], fresh_monorepo: Callable[..., Path], local_cloud: LocalCloud
 ) -> None:
     root = fresh_monorepo(turbo.NEWEST, seed="normal")
     newest = client(turbo.NEWEST)
     mark = local_cloud.log_size()
     cold = turbo.build(newest, root)
     refused = [
-        request
-        for request in local_cloud.requests_since(mark)
-        if request.method == "PUT" and request.status == 413
+        request for request in local_cloud.requests_since(mark) if request.method == "PUT" and request.status == 413
     ]
     built = output_digests(root)
     wipe_outputs_and_local_cache(root)
@@ -134,17 +125,13 @@ def test_without_preflight_all_but_the_two_too_large_artifacts_hit(
     warm = turbo.build(newest, root)
 
     hashes = {task.package: task.hash for task in cold.tasks}
-    assert {request.path for request in refused} == {
-        f"/v8/artifacts/{hashes[name]}" for name in LARGE_PACKAGES
-    }
+    assert {request.path for request in refused} == {f"/v8/artifacts/{hashes[name]}" for name in LARGE_PACKAGES}
     assert all("preflight" in request.line for request in refused)
     assert "413" in cold.text
     assert warm.remote_hits == INLINE_PACKAGES
     assert (warm.cached, warm.full_turbo) == (len(INLINE_PACKAGES), False)
     restored = output_digests(root)
-    assert {name: restored[name] for name in INLINE_PACKAGES} == {
-        name: built[name] for name in INLINE_PACKAGES
-    }
+    assert {name: restored[name] for name in INLINE_PACKAGES} == {name: built[name] for name in INLINE_PACKAGES}
     assert without_build_ids(restored) == without_build_ids(built)
 
 

@@ -151,9 +151,7 @@ def test_used_or_broken_links_are_errors_and_offer_a_new_one(
     assert "The link has expired or is incomplete" in page.text()
 
 
-def test_everything_can_be_done_by_keyboard(
-    server: LocalCloud, page: Browser, site: str, email: str
-) -> None:
+def test_everything_can_be_done_by_keyboard(server: LocalCloud, page: Browser, site: str, email: str) -> None:
     password = secrets.token_hex(12)
     sign_up(page, server, site, email, password)
     page.keys(Keys.TAB)
@@ -166,17 +164,13 @@ def test_everything_can_be_done_by_keyboard(
     stops = []
     for _ in range(5):
         page.keys(Keys.TAB)
-        stops.append(
-            page.run("const at = document.activeElement; return at.id || at.type || at.tagName")
-        )
+        stops.append(page.run("const at = document.activeElement; return at.id || at.type || at.tagName"))
     assert stops == ["not-you", "consent-name-field", "SUMMARY", "submit", "cancel"]
     page.keys(Keys.ENTER)
     page.wait_for_heading("Login canceled")
 
 
-def test_a_problem_is_shown_at_the_field_that_it_names(
-    page: Browser, site: str, email: str
-) -> None:
+def test_a_problem_is_shown_at_the_field_that_it_names(page: Browser, site: str, email: str) -> None:
     focused = "return document.activeElement.id"
     page.open(f"{site}/turborepo/token?{ASKED}")
     sign_in(page, email, "not the password")
@@ -210,9 +204,7 @@ def test_a_problem_is_shown_at_the_field_that_it_names(
     assert "is wrong" not in page.text()
 
 
-def test_a_button_keeps_the_focus_and_says_what_happens_while_it_waits(
-    page: Browser, site: str, email: str
-) -> None:
+def test_a_button_keeps_the_focus_and_says_what_happens_while_it_waits(page: Browser, site: str, email: str) -> None:
     page.open(f"{site}/turborepo/token?{ASKED}")
     page.wait_for_heading("Sign in")
     page.run("window.fetch = () => new Promise((resolve) => (window.finish = resolve))")
@@ -240,8 +232,7 @@ def test_a_password_can_be_shown_and_commands_copied(page: Browser, site: str) -
 
 
 @pytest.mark.parametrize(
-    "redirect_uri",
-    ["https://evil.example", "http://127.0.0.1:9@evil.example", "javascript:alert(1)", ""],
+    "redirect_uri", ["https://evil.example", "http://127.0.0.1:9@evil.example", "javascript:alert(1)", ""]
 )
 def test_a_callback_to_another_computer_is_refused_before_sign_in(
     page: Browser, server: LocalCloud, redirect_uri: str
@@ -298,9 +289,7 @@ def test_pages_of_other_origins_cannot_consent_for_a_user(
 
 
 @pytest.mark.thorough
-def test_an_invited_user_signs_up_and_joins(
-    server: LocalCloud, page: Browser, email: str, tmp_path: Path
-) -> None:
+def test_an_invited_user_signs_up_and_joins(server: LocalCloud, page: Browser, email: str, tmp_path: Path) -> None:
     password = secrets.token_hex(12)
     server.larder("teams", "invite", server.team, email, "--role", "DEVELOPER")
     invitation = link_in(mail_to(server, email)[0])

@@ -23,11 +23,7 @@ from .monorepo import Package, generate, output_digests, wipe_outputs_and_local_
 pytestmark = pytest.mark.e2e
 
 EMAIL = "ada@acme.example"
-PACKAGES = (
-    Package("lib", 2_000),
-    Package("large", 400_000, ("lib",)),
-    Package("app", 500, ("lib",)),
-)
+PACKAGES = (Package("lib", 2_000), Package("large", 400_000, ("lib",)), Package("app", 500, ("lib",)))
 POISON = "poisoned.txt"
 FAKE_NODE = """#!/bin/sh
 "{node}" "$@"
@@ -103,10 +99,7 @@ def checkouts(
         seed = f"{request.node.name} {time.monotonic_ns()}"
         plain = client(version, preflight=mode == "preflight")
         path = {"PATH": f"{fake_node}:{os.environ['PATH']}"}
-        roots = [
-            fresh_monorepo(version, seed=seed, signature=mode == "signed", template=template)
-            for _ in range(2)
-        ]
+        roots = [fresh_monorepo(version, seed=seed, signature=mode == "signed", template=template) for _ in range(2)]
         return Checkout(plain, roots[0]), Checkout(replace(plain, ci=path), roots[1])
 
     return make
@@ -130,9 +123,7 @@ EVERY = {package.name for package in PACKAGES}
 
 
 @pytest.mark.parametrize("mode", ["normal", *map(thorough, ("preflight", "signed"))])
-def test_the_attack_succeeds_without_protection(
-    checkouts: Callable[[], tuple[Checkout, Checkout]],
-) -> None:
+def test_the_attack_succeeds_without_protection(checkouts: Callable[[], tuple[Checkout, Checkout]]) -> None:
     main, pr = checkouts()
     assert pr.build().cached == 0
     assert main.build().full_turbo

@@ -40,33 +40,19 @@ def open_folder() -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("prefix", "hits"),
     [
-        pytest.param(
-            ["faketime", "-f", "-3d"], ENTRIES, id="3 days behind", marks=needs("faketime")
-        ),
-        pytest.param(
-            ["faketime", "-f", "+2y"], ENTRIES, id="2 years ahead", marks=needs("faketime")
-        ),
+        pytest.param(["faketime", "-f", "-3d"], ENTRIES, id="3 days behind", marks=needs("faketime")),
+        pytest.param(["faketime", "-f", "+2y"], ENTRIES, id="2 years ahead", marks=needs("faketime")),
         pytest.param(
             ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"],
             ENTRIES,
             id="unknown user",
             marks=needs("setpriv"),
         ),
-        pytest.param(
-            ["unshare", "--net", "sh", "-c", ONLY_IPV6, "sh"],
-            0,
-            id="only IPv6",
-            marks=needs("unshare"),
-        ),
+        pytest.param(["unshare", "--net", "sh", "-c", ONLY_IPV6, "sh"], 0, id="only IPv6", marks=needs("unshare")),
     ],
 )
 def test_compilers_build_on_an_unusual_computer(
-    prefix: list[str],
-    hits: int,
-    local_cloud: LocalCloud,
-    larder: Path,
-    tools: Path,
-    open_folder: Path,
+    prefix: list[str], hits: int, local_cloud: LocalCloud, larder: Path, tools: Path, open_folder: Path
 ) -> None:
     """An unknown user has no home folder. Without 127.0.0.1 there is no cache."""
     if os.getuid() != 0 and prefix[0] != "faketime":
@@ -82,9 +68,7 @@ def test_compilers_build_on_an_unusual_computer(
     def build() -> str:
         workspace.forget()
         command = [*prefix, sys.executable, program, "run", "--", *workspace.command]
-        done = subprocess.run(
-            command, cwd=workspace.root, env=env, capture_output=True, text=True, timeout=120
-        )
+        done = subprocess.run(command, cwd=workspace.root, env=env, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stderr
 

@@ -29,12 +29,8 @@ def sized_monorepo(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Path
 
 
 @pytest.fixture
-def signed_monorepo(
-    sized_monorepo: Path, fresh_monorepo: Callable[..., Path]
-) -> Callable[[str], Path]:
-    return lambda seed: fresh_monorepo(
-        turbo.NEWEST, seed=seed, signature=True, template=sized_monorepo
-    )
+def signed_monorepo(sized_monorepo: Path, fresh_monorepo: Callable[..., Path]) -> Callable[[str], Path]:
+    return lambda seed: fresh_monorepo(turbo.NEWEST, seed=seed, signature=True, template=sized_monorepo)
 
 
 def test_a_warm_run_hits_for_every_artifact_up_to_the_inline_limit(
@@ -53,9 +49,7 @@ def test_a_warm_run_hits_for_every_artifact_up_to_the_inline_limit(
 
 
 def test_artifacts_above_the_inline_limit_are_refused_with_413(
-    client: Callable[..., turbo.Client],
-    signed_monorepo: Callable[[str], Path],
-    local_cloud: LocalCloud,
+    client: Callable[..., turbo.Client], signed_monorepo: Callable[[str], Path], local_cloud: LocalCloud
 ) -> None:
     newest, root = client(turbo.NEWEST), signed_monorepo("above")
     mark = local_cloud.log_size()
@@ -65,8 +59,7 @@ def test_artifacts_above_the_inline_limit_are_refused_with_413(
     hashes = {task.package: task.hash for task in cold.tasks}
     uploads = [each for each in local_cloud.requests_since(mark) if each.method == "PUT"]
     assert {each.path: each.status for each in uploads} == {
-        f"/v8/artifacts/{hashes[package]}": 413 if package in ABOVE_IT else 202
-        for package in EVERY_PACKAGE
+        f"/v8/artifacts/{hashes[package]}": 413 if package in ABOVE_IT else 202 for package in EVERY_PACKAGE
     }
 
 
@@ -83,9 +76,7 @@ def test_a_client_with_another_key_restores_nothing(
 
 
 def test_with_preflight_signed_artifacts_of_any_size_are_stored_but_never_hit(
-    client: Callable[..., turbo.Client],
-    signed_monorepo: Callable[[str], Path],
-    local_cloud: LocalCloud,
+    client: Callable[..., turbo.Client], signed_monorepo: Callable[[str], Path], local_cloud: LocalCloud
 ) -> None:
     """S3 does not store `x-artifact-tag`, and the preflight does not show whether the client signs."""
     newest, root = client(turbo.NEWEST, preflight=True), signed_monorepo("preflight")

@@ -29,22 +29,13 @@ LIMIT_OF_A_PROXY = 1024 * 1024
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TURBO_")}
     return subprocess.run(
-        [COMMAND, *arguments],
-        env=kept | environment,
-        capture_output=True,
-        text=True,
-        timeout=2 * AT_MOST_S,
+        [COMMAND, *arguments], env=kept | environment, capture_output=True, text=True, timeout=2 * AT_MOST_S
     )
 
 
 def smoke(url: str, key: str, team: str | None = None) -> dict[str, dict[str, Any]]:
     """The failed checks, by name."""
-    done = run(
-        *("smoke", "--json", "--large", LARGE),
-        TURBO_API=url,
-        TURBO_TOKEN=key,
-        TURBO_TEAM=team or "",
-    )
+    done = run(*("smoke", "--json", "--large", LARGE), TURBO_API=url, TURBO_TOKEN=key, TURBO_TEAM=team or "")
     report = json.loads(done.stdout)
     failed = {check["check"]: check for check in report["checks"] if check["outcome"] != "passed"}
     assert done.returncode == (1 if failed else 0), done.stderr
@@ -54,9 +45,7 @@ def smoke(url: str, key: str, team: str | None = None) -> dict[str, dict[str, An
 
 
 @pytest.fixture(scope="module")
-def local_cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def local_cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """One that refuses uploads above the quota, so that a team can be over it."""
     data = tmp_path_factory.mktemp("cloud") / "data"
     with cloud.running(request.config.rootpath, data, LARDER_OVER_QUOTA="refuse") as server:
@@ -135,9 +124,7 @@ def test_only_five_bytes_remain(local_cloud: LocalCloud, key: str, team: str) ->
     assert left["artifacts"] - before["artifacts"] == 5
 
 
-def test_nothing_remains_if_the_key_can_delete(
-    local_cloud: LocalCloud, key: str, team: str
-) -> None:
+def test_nothing_remains_if_the_key_can_delete(local_cloud: LocalCloud, key: str, team: str) -> None:
     before = local_cloud.larder("teams", "show", team)
     rights = ("--permissions", "artifacts=read,write,manage")
     assert smoke(local_cloud.url, key_of(local_cloud, "--team", team, *rights)) == {}
@@ -161,12 +148,8 @@ def test_a_key_for_another_team(local_cloud: LocalCloud, key: str) -> None:
 
 
 def test_a_read_only_key(local_cloud: LocalCloud, team: str) -> None:
-    failed = smoke(
-        local_cloud.url, key_of(local_cloud, "--team", team, "--permissions", "artifacts=read")
-    )
-    assert (
-        "use a key that can write" in failed["an artifact can be uploaded and downloaded"]["advice"]
-    )
+    failed = smoke(local_cloud.url, key_of(local_cloud, "--team", team, "--permissions", "artifacts=read"))
+    assert "use a key that can write" in failed["an artifact can be uploaded and downloaded"]["advice"]
     assert failed["a large artifact is downloaded by redirect"]["outcome"] == "not tried"
 
 
@@ -198,12 +181,7 @@ def test_the_url_of_another_server(local_cloud: LocalCloud, key: str) -> None:
             for one in (
                 (["--block", "soft_block"], ["--unblock"], "402 account_soft_blocked", "--unblock"),
                 (["--block", "payment_missing"], ["--unblock"], "402 payment_missing", "--unblock"),
-                (
-                    ["--caching", "paused"],
-                    ["--caching", "enabled"],
-                    "caching is paused",
-                    "--caching",
-                ),
+                (["--caching", "paused"], ["--caching", "enabled"], "caching is paused", "--caching"),
                 (["--quota", "1"], ["--default-quota"], "caching is over_limit", "--quota"),
             )
         ),
@@ -211,13 +189,7 @@ def test_the_url_of_another_server(local_cloud: LocalCloud, key: str) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_team_that_cannot_use_the_cache(
-    local_cloud: LocalCloud,
-    key: str,
-    team: str,
-    change: list[str],
-    back: list[str],
-    found: str,
-    advice: str,
+    local_cloud: LocalCloud, key: str, team: str, change: list[str], back: list[str], found: str, advice: str
 ) -> None:
     local_cloud.larder("teams", "set", team, *change)
     try:
@@ -290,12 +262,7 @@ FAULTS: dict[str, tuple[Fault, dict[str, tuple[str, str]]]] = {
     ),
     "strips the duration": (
         Fault(back=drop(b"x-artifact-duration")),
-        {
-            "an artifact can be uploaded and downloaded": (
-                "lost x-artifact-duration",
-                "x-artifact-*",
-            )
-        },
+        {"an artifact can be uploaded and downloaded": ("lost x-artifact-duration", "x-artifact-*")},
     ),
     "answers OPTIONS itself": (
         Fault(answers=answers_options_itself),
@@ -312,12 +279,7 @@ FAULTS: dict[str, tuple[Fault, dict[str, tuple[str, str]]]] = {
     ),
     "limits bodies": (
         Fault(answers=limits_bodies),
-        {
-            "bodies that are too large are rejected": (
-                "does not come from the API",
-                "let 10 MB pass",
-            )
-        },
+        {"bodies that are too large are rejected": ("does not come from the API", "let 10 MB pass")},
     ),
     "changes bytes": (
         Fault(back=changes_bytes),
@@ -331,19 +293,12 @@ FAULTS: dict[str, tuple[Fault, dict[str, tuple[str, str]]]] = {
         Fault(answers=rejects_two_slashes),
         {"duplicate slashes are ignored": ("404", "TURBO_API")},
     ),
-    "drops the size": (
-        Fault(back=drops_the_size),
-        {"HEAD returns its size": ("Content-Length is None", "drops it")},
-    ),
+    "drops the size": (Fault(back=drops_the_size), {"HEAD returns its size": ("Content-Length is None", "drops it")}),
 }
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "changes bytes" else pytest.param(name, marks=pytest.mark.thorough)
-        for name in FAULTS
-    ],
+    "name", [name if name == "changes bytes" else pytest.param(name, marks=pytest.mark.thorough) for name in FAULTS]
 )
 def test_a_faulty_proxy(local_cloud: LocalCloud, key: str, name: str) -> None:
     fault, expected = FAULTS[name]

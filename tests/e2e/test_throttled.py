@@ -15,13 +15,7 @@ from tests.permissions import TEMPLATE
 
 from . import turbo
 from .cloud import LocalCloud, running
-from .monorepo import (
-    Package,
-    copy_with_sources_of_its_own,
-    generate,
-    output_digests,
-    wipe_outputs_and_local_cache,
-)
+from .monorepo import Package, copy_with_sources_of_its_own, generate, output_digests, wipe_outputs_and_local_cache
 
 pytestmark = pytest.mark.e2e
 
@@ -48,9 +42,7 @@ def build(request: pytest.FixtureRequest, tmp_path: Path, cloud: LocalCloud, hom
     def build(packages: tuple[Package, ...]) -> tuple[turbo.Client, Path]:
         root, configuration = tmp_path / "monorepo", turbo.turbo_json(turbo.NEWEST)
         generate(tmp_path / "plain", packages, home=home)
-        copy_with_sources_of_its_own(
-            tmp_path / "plain", root, seed="throttled", turbo_json=configuration, home=home
-        )
+        copy_with_sources_of_its_own(tmp_path / "plain", root, seed="throttled", turbo_json=configuration, home=home)
         command = turbo.installed(turbo.NEWEST, request.config.rootpath / ".tools" / "turbo")
         client = turbo.Client(command, turbo.NEWEST, cloud.turbo_environment, home, preflight=True)
         turbo.build(client, root)
@@ -66,9 +58,7 @@ def restart(cloud: LocalCloud, **options: str) -> None:
     cloud.start()
 
 
-def test_jobs_at_once_get_every_hit_with_the_default_limits(
-    cloud: LocalCloud, build: Build, tmp_path: Path
-) -> None:
+def test_jobs_at_once_get_every_hit_with_the_default_limits(cloud: LocalCloud, build: Build, tmp_path: Path) -> None:
     client, root = build(PACKAGES)
     clones = [tmp_path / f"job-{number}" for number in range(JOBS)]
     for clone in clones:
@@ -88,9 +78,7 @@ def test_jobs_at_once_get_every_hit_with_the_default_limits(
 
 
 @pytest.mark.thorough
-def test_a_throttled_announcement_costs_the_token_and_so_the_hit(
-    cloud: LocalCloud, build: Build
-) -> None:
+def test_a_throttled_announcement_costs_the_token_and_so_the_hit(cloud: LocalCloud, build: Build) -> None:
     client, root = build(ALIKE)
     restart(cloud, THROTTLE="1/2")
     mark = cloud.log_size()
@@ -98,9 +86,7 @@ def test_a_throttled_announcement_costs_the_token_and_so_the_hit(
     assert run.total == len(ALIKE)
     assert len(run.remote_hits) < len(ALIKE)
     requests = cloud.requests_since(mark)
-    announced = Counter(
-        request.path for request in requests if (request.method, request.status) == ("OPTIONS", 429)
-    )
+    announced = Counter(request.path for request in requests if (request.method, request.status) == ("OPTIONS", 429))
     unauthorized = [request for request in requests if request.status == 401]
     # The token is right: it is missing only where both tries of the announcement were refused.
     assert unauthorized
@@ -108,9 +94,7 @@ def test_a_throttled_announcement_costs_the_token_and_so_the_hit(
 
 
 @pytest.mark.thorough
-def test_a_build_succeeds_while_lambda_has_no_function_left(
-    cloud: LocalCloud, build: Build
-) -> None:
+def test_a_build_succeeds_while_lambda_has_no_function_left(cloud: LocalCloud, build: Build) -> None:
     client, root = build(ALIKE)
     restart(cloud, CONCURRENCY="1")
     mark = cloud.log_size()
@@ -118,9 +102,7 @@ def test_a_build_succeeds_while_lambda_has_no_function_left(
     for _ in range(20):
         run = turbo.build(client, root)
         assert run.total == len(ALIKE)
-        refused = {
-            request.method for request in cloud.requests_since(mark) if request.status == 503
-        }
+        refused = {request.method for request in cloud.requests_since(mark) if request.status == 503}
         if "OPTIONS" in refused:
             return
         wipe_outputs_and_local_cache(root)

@@ -15,32 +15,21 @@ from .cloud import LocalCloud, running
 
 pytestmark = pytest.mark.e2e
 
-VERSIONS = (
-    turbo.NEWEST,
-    *(pytest.param(version, marks=pytest.mark.thorough) for version in ("2.3.4", "1.13.4")),
-)
+VERSIONS = (turbo.NEWEST, *(pytest.param(version, marks=pytest.mark.thorough) for version in ("2.3.4", "1.13.4")))
 SIZES = {"100 B": 100, "4.4 MB": 4_400_000, "4.6 MB": 4_600_000, "120 MB": 120_000_000}
 
 
 @pytest.fixture(scope="module")
 def sized_monorepo(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Path:
     """One package of each size, and one that depends on all of them."""
-    sized = [
-        monorepo.Package(f"sized-{number}", size) for number, size in enumerate(SIZES.values())
-    ]
+    sized = [monorepo.Package(f"sized-{number}", size) for number, size in enumerate(SIZES.values())]
     root = tmp_path_factory.mktemp("sized") / "monorepo"
-    monorepo.generate(
-        root,
-        [*sized, monorepo.Package("app", 1_000, tuple(one.name for one in sized))],
-        home=home,
-    )
+    monorepo.generate(root, [*sized, monorepo.Package("app", 1_000, tuple(one.name for one in sized))], home=home)
     return root
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["without the edge", "with the edge"])
-def cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     options = {"EDGE": "1"} if request.param else {}
     folder = tmp_path_factory.mktemp("cloud")
     with running(request.config.rootpath, folder / "data", **options) as server:
@@ -48,11 +37,7 @@ def cloud(
 
 
 @pytest.mark.parametrize(
-    "signature",
-    [
-        pytest.param(False, id="unsigned"),
-        pytest.param(True, id="signed", marks=pytest.mark.thorough),
-    ],
+    "signature", [pytest.param(False, id="unsigned"), pytest.param(True, id="signed", marks=pytest.mark.thorough)]
 )
 @pytest.mark.parametrize("version", VERSIONS)
 def test_artifacts_of_every_size_are_restored_byte_for_byte(
@@ -91,10 +76,7 @@ def test_artifacts_of_every_size_are_restored_byte_for_byte(
 
 @pytest.mark.thorough
 def test_builds_with_and_without_it_restore_one_another(
-    larder: Path,
-    client: Callable[..., turbo.Client],
-    fresh_monorepo: Callable[..., Path],
-    short_monorepo: Path,
+    larder: Path, client: Callable[..., turbo.Client], fresh_monorepo: Callable[..., Path], short_monorepo: Path
 ) -> None:
     direct = client(turbo.NEWEST, preflight=True)
     ways = {"direct": direct, "larder run": through(larder, direct)}
@@ -136,10 +118,7 @@ def test_usage_and_runs_have_each_hit_once(
 
 @pytest.mark.parametrize(
     "permissions",
-    [
-        pytest.param("artifacts=read", id="read-only"),
-        pytest.param(None, id="wrong", marks=pytest.mark.thorough),
-    ],
+    [pytest.param("artifacts=read", id="read-only"), pytest.param(None, id="wrong", marks=pytest.mark.thorough)],
 )
 def test_a_build_succeeds_with_a_key_that_cannot_store(
     permissions: str | None,

@@ -80,9 +80,7 @@ class Repository:
         for package in (self.root / "packages").iterdir():
             wanted = self.root.with_name(f"{self.root.name}.outputs") / package.name
             assert (package / "dist" / "out.bin").read_bytes() == wanted.read_bytes()
-        assert [path for path in self.temporary.rglob("*") if path.is_file()] == [
-            self.temporary / "output"
-        ]
+        assert [path for path in self.temporary.rglob("*") if path.is_file()] == [self.temporary / "output"]
 
 
 def of_model(model: Model) -> dict[str, str]:
@@ -90,13 +88,7 @@ def of_model(model: Model) -> dict[str, str]:
 
 
 def made(
-    folder: Path,
-    larder: Path,
-    tools: Path,
-    variables: Mapping[str, str],
-    *,
-    packages: int,
-    build_s: float = 0,
+    folder: Path, larder: Path, tools: Path, variables: Mapping[str, str], *, packages: int, build_s: float = 0
 ) -> Repository:
     """`variables` are those of turbo's remote cache."""
     root, temporary = folder / "repository", folder / "temporary"
@@ -124,12 +116,7 @@ def model() -> Iterator[Model]:
         yield one
 
 
-NO_CACHE, NO_WAITS, ALONE, THROUGH = (
-    "no remote cache",
-    "turbo, nothing to wait for",
-    "turbo",
-    "larder run",
-)
+NO_CACHE, NO_WAITS, ALONE, THROUGH = ("no remote cache", "turbo, nothing to wait for", "turbo", "larder run")
 WAYS = {
     NO_CACHE: (False, {"TURBO_TEAM": ""}, None),
     NO_WAITS: (False, {}, (LOOPBACK, NONE)),
@@ -142,19 +129,11 @@ WAYS = {
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("task_s", "rounds", "limits"),
-    [
-        (0.3, 3, {ALONE: 1.03, NO_WAITS: 1.08, NO_CACHE: 1.08}),
-        (1.0, 2, {NO_CACHE: 1.03}),
-    ],
+    [(0.3, 3, {ALONE: 1.03, NO_WAITS: 1.08, NO_CACHE: 1.08}), (1.0, 2, {NO_CACHE: 1.03})],
     ids=["ten-seconds", "half-a-minute"],
 )
 def test_a_build_with_an_empty_cache_ends_half_a_second_later_than_without_one(
-    task_s: float,
-    rounds: int,
-    limits: Mapping[str, float],
-    tmp_path: Path,
-    larder: Path,
-    tools: Path,
+    task_s: float, rounds: int, limits: Mapping[str, float], tmp_path: Path, larder: Path, tools: Path
 ) -> None:
     """Misses come from one query for a hundred, and uploads run behind the build.
 
@@ -229,9 +208,7 @@ def test_ctrl_c_and_a_closed_terminal_end_turbo_and_leave_nothing(
     one.build(is_through=True)
 
 
-def test_two_builds_at_once_in_one_folder_both_succeed(
-    tmp_path: Path, larder: Path, tools: Path, model: Model
-) -> None:
+def test_two_builds_at_once_in_one_folder_both_succeed(tmp_path: Path, larder: Path, tools: Path, model: Model) -> None:
     one = made(tmp_path, larder, tools, of_model(model), packages=40)
     one.build(is_through=True)
     for _ in range(3):

@@ -160,16 +160,12 @@ ROWS = {
         "lib#build, lib#lint, lib#test; then 6 that depend on them",
     ),
     "a source file in a commit": Row(
-        all_of(write("packages/lib/src/a.js", "other;\n"), commit),
-        "file: packages/lib/src/a.js changed (commit ",
+        all_of(write("packages/lib/src/a.js", "other;\n"), commit), "file: packages/lib/src/a.js changed (commit "
     ),
     "a new file": Row(
-        write("packages/ui/src/new.js", ""),
-        "file: packages/ui/src/new.js added (not in git) -> 5 tasks",
+        write("packages/ui/src/new.js", ""), "file: packages/ui/src/new.js added (not in git) -> 5 tasks"
     ),
-    "a removed file": Row(
-        delete("packages/ui/src/a.js"), "file: packages/ui/src/a.js removed -> 5 tasks"
-    ),
+    "a removed file": Row(delete("packages/ui/src/a.js"), "file: packages/ui/src/a.js removed -> 5 tasks"),
     "the letter case of a name": Row(
         all_of(rename("packages/lib/src/a.js", "packages/lib/src/A.js"), commit),
         "file: packages/lib/src/A.js renamed (only its letter case",
@@ -190,9 +186,7 @@ ROWS = {
     ),
     "the mode of a file": Row(lambda one: one.path("packages/lib/src/a.js").chmod(0o755)),
     "packageManager": Row(root(packageManager="npm@10.9.1")),
-    "a setting of logs": Row(
-        lambda one: one.change_task("build", **{SETTING_OF_LOGS[one.version[0]]: "errors-only"})
-    ),
+    "a setting of logs": Row(lambda one: one.change_task("build", **{SETTING_OF_LOGS[one.version[0]]: "errors-only"})),
     "a variable of globalEnv": Row(
         variable("NODE_ENV", "other"),
         "global variable: NODE_ENV changed -> 12 tasks",
@@ -223,8 +217,7 @@ ROWS = {
         first_in_others="file: packages/lib/src/a.js changed",
     ),
     "another file in globalDependencies": Row(
-        shared(globalDependencies=["package-lock.json"]),
-        "global file: package-lock.json added -> 12 tasks",
+        shared(globalDependencies=["package-lock.json"]), "global file: package-lock.json added -> 12 tasks"
     ),
     ".env in globalDependencies": Row(
         write(".env", "A=2"),
@@ -232,13 +225,9 @@ ROWS = {
         before=all_of(shared(globalDependencies=[".env"]), write(".env", "A=1")),
     ),
     "outputs": Row(
-        task("build", outputs=["dist/**", "lib/**"]),
-        "turbo.json: outputs of build in turbo.json +lib/** -> 8 tasks",
+        task("build", outputs=["dist/**", "lib/**"]), "turbo.json: outputs of build in turbo.json +lib/** -> 8 tasks"
     ),
-    "env": Row(
-        task("build", env=["API_URL", "FOO"]),
-        "turbo.json: env of build in turbo.json +FOO -> 8 tasks",
-    ),
+    "env": Row(task("build", env=["API_URL", "FOO"]), "turbo.json: env of build in turbo.json +FOO -> 8 tasks"),
     "env with a variable that is set": Row(
         all_of(task("build", env=["API_URL", "FOO"]), variable("FOO", "one")),
         "turbo.json: env of build in turbo.json +FOO -> 8 tasks [",
@@ -249,16 +238,13 @@ ROWS = {
         before=all_of(next_app, variable("NEXT_PUBLIC_A", "one")),
     ),
     "passThroughEnv": Row(
-        task("build", passThroughEnv=["FOO"]),
-        "turbo.json: passThroughEnv of build in turbo.json +FOO -> 8 tasks",
+        task("build", passThroughEnv=["FOO"]), "turbo.json: passThroughEnv of build in turbo.json +FOO -> 8 tasks"
     ),
     "globalPassThroughEnv": Row(
-        shared(globalPassThroughEnv=["AWS_SECRET"]),
-        "turbo.json: globalPassThroughEnv +AWS_SECRET -> 12 tasks",
+        shared(globalPassThroughEnv=["AWS_SECRET"]), "turbo.json: globalPassThroughEnv +AWS_SECRET -> 12 tasks"
     ),
     "dependsOn": Row(
-        task("lint", dependsOn=["^build"]),
-        "turbo.json: dependsOn of lint in turbo.json +^build -> 3 tasks",
+        task("lint", dependsOn=["^build"]), "turbo.json: dependsOn of lint in turbo.json +^build -> 3 tasks"
     ),
     "a script": Row(
         manifest("packages/lib/package.json", "scripts", lint="echo other"),
@@ -293,9 +279,7 @@ ROWS = {
         before=all_of(write("packages/lib/src/b.js", "b;\n"), link("a.js")),
     ),
     "engines": Row(
-        root(engines={"node": ">=18"}),
-        "engines: engines in package.json none -> node >=18 -> 12 tasks",
-        only=TWO,
+        root(engines={"node": ">=18"}), "engines: engines in package.json none -> node >=18 -> 12 tasks", only=TWO
     ),
     ".gitattributes": Row(
         write(".gitattributes", "*.png binary\n"),
@@ -315,9 +299,7 @@ ROWS = {
         second="lockfile: external dependencies of api changed (express 4.18.0 -> 4.18.1) -> 3 tasks",
     ),
     "two causes of one task": Row(
-        all_of(
-            write("packages/lib/src/a.js", "other;\n"), write("packages/ui/src/a.js", "other;\n")
-        ),
+        all_of(write("packages/lib/src/a.js", "other;\n"), write("packages/ui/src/a.js", "other;\n")),
         "file: packages/lib/src/a.js changed (not committed) -> 9 tasks (5 only because of this)",
         second="file: packages/ui/src/a.js changed (not committed) -> 5 tasks (1 only because of this)",
     ),
@@ -374,17 +356,13 @@ def causes(output: str) -> list[list[str]]:
     """The lines of each cause, without its number."""
     parts = [part.splitlines() for part in output.split("\n\n")]
     return [
-        [part[0].partition(". ")[2], *(line.strip() for line in part[1:])]
-        for part in parts
-        if part[0][:1].isdigit()
+        [part[0].partition(". ")[2], *(line.strip() for line in part[1:])] for part in parts if part[0][:1].isdigit()
     ]
 
 
 @pytest.mark.parametrize("version", PLAYED)
 @pytest.mark.parametrize("name", ROWS)
-def test_the_first_cause_is_the_change(
-    fresh: Callable[[str], Monorepo], version: str, name: str
-) -> None:
+def test_the_first_cause_is_the_change(fresh: Callable[[str], Monorepo], version: str, name: str) -> None:
     row = ROWS[name]
     if version not in row.only:
         row = Row(row.change, row.first_in_others, before=row.before, tasks=row.tasks)
@@ -507,10 +485,7 @@ MIXED: dict[str, tuple[Change, Change]] = {
         write("packages/lib/src/a.js", "other;\n"),
         write("packages/lib/src/a.js", "export const name = 'lib';\n"),
     ),
-    "packages/ui/src/new.js": (
-        write("packages/ui/src/new.js", "new;\n"),
-        delete("packages/ui/src/new.js"),
-    ),
+    "packages/ui/src/new.js": (write("packages/ui/src/new.js", "new;\n"), delete("packages/ui/src/new.js")),
     "packages/web/src/a.js": (
         delete("packages/web/src/a.js"),
         write("packages/web/src/a.js", "export const name = 'web';\n"),
@@ -532,9 +507,7 @@ MIXED: dict[str, tuple[Change, Change]] = {
 
 
 @pytest.mark.parametrize("seed", range(MIXTURES))
-def test_undoing_a_cause_alone_brings_the_hashes_back(
-    fresh: Callable[[str], Monorepo], seed: int
-) -> None:
+def test_undoing_a_cause_alone_brings_the_hashes_back(fresh: Callable[[str], Monorepo], seed: int) -> None:
     """Of three changes at random: those tasks that have a cause alone get the hash of the baseline, and no others."""
     monorepo = fresh(turbo.NEWEST)
     monorepo.variables["NODE_ENV"] = "one"

@@ -191,9 +191,7 @@ def test_a_reported_run_has_the_causes_of_its_file(team: Callable[..., Team], na
     row.change(acme.monorepo)
     asked = json.loads(acme.why(*row.tasks, "--json"))
     compared = json.loads(acme.why(*row.tasks, "--against", str(file), "--json"))
-    assert [without_texts(cause) for cause in asked["causes"]] == [
-        without_texts(cause) for cause in compared["causes"]
-    ]
+    assert [without_texts(cause) for cause in asked["causes"]] == [without_texts(cause) for cause in compared["causes"]]
     for part in ("tasks", "changed", "sameHash", "new", "gone"):
         assert asked[part] == compared[part]
 
@@ -204,12 +202,9 @@ def without_texts(cause: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "sort",
-    [pytest.param(sort, marks=() if sort == "files" else pytest.mark.thorough) for sort in HOSTILE],
+    "sort", [pytest.param(sort, marks=() if sort == "files" else pytest.mark.thorough) for sort in HOSTILE]
 )
-def test_a_hostile_report_of_the_commit_takes_no_cause_away(
-    team: Callable[..., Team], sort: str
-) -> None:
+def test_a_hostile_report_of_the_commit_takes_no_cause_away(team: Callable[..., Team], sort: str) -> None:
     acme = team()
     commit = acme.reports()["scm"]["sha"]
     acme.monorepo.write("packages/ui/src/a.js", "other;\n")
@@ -247,9 +242,7 @@ def test_another_baseline(team: Callable[..., Team]) -> None:
     for against in ("ci", "last"):
         shown = json.loads(acme.why(*TASKS, "--against", against, "--json"))
         assert shown["baseline"]["id"] == branch["id"]
-    assert "no reported run that can be compared is --against 36" in acme.why(
-        "build", "--against", "36CC", status=1
-    )
+    assert "no reported run that can be compared is --against 36" in acme.why("build", "--against", "36CC", status=1)
 
 
 @pytest.mark.thorough
@@ -327,8 +320,7 @@ def test_a_run_without_the_remote_cache(team: Callable[..., Team]) -> None:
     acme = team()
     acme.reports("build", "--cache=local:rw", **acme.variables)
     assert built_again(acme, "--cache=local:rw") == (
-        "4 tasks, probably the run did not ask the cache (the remote cache was off, or had no token): "
-        + EVERY_TASK
+        "4 tasks, probably the run did not ask the cache (the remote cache was off, or had no token): " + EVERY_TASK
     )
 
 
@@ -357,9 +349,7 @@ def test_a_deleted_artifact(team: Callable[..., Team]) -> None:
 def make_web_write(acme: Team, size: int) -> None:
     """Let the build of web write that much, which does not compress."""
     write = f"mkdir -p dist && head -c {size} /dev/urandom > dist/large"
-    acme.monorepo.change_json(
-        "packages/web/package.json", lambda one: one["scripts"].update(build=write)
-    )
+    acme.monorepo.change_json("packages/web/package.json", lambda one: one["scripts"].update(build=write))
     acme.monorepo.commit()
 
 
@@ -385,9 +375,7 @@ def test_paused_caching(team: Callable[..., Team]) -> None:
         trust_env=False,
     )
     assert reply.is_success, reply.text
-    assert (
-        built_again(acme) == f"4 tasks, caching was paused or disabled on {today()}: {EVERY_TASK}"
-    )
+    assert built_again(acme) == f"4 tasks, caching was paused or disabled on {today()}: {EVERY_TASK}"
 
 
 # The other reasons of docs/usage.md#same-hash-built-again ------------------------------------------
@@ -398,8 +386,7 @@ def test_no_token(team: Callable[..., Team]) -> None:
     acme = team()
     acme.reports("build", **acme.variables)
     assert built_again(acme, TURBO_TOKEN="") == (
-        "4 tasks, probably the run did not ask the cache (the remote cache was off, or had no token): "
-        + EVERY_TASK
+        "4 tasks, probably the run did not ask the cache (the remote cache was off, or had no token): " + EVERY_TASK
     )
 
 
@@ -418,9 +405,7 @@ def cut(passing: Passing) -> None:
 
 
 @pytest.mark.parametrize("change", [pytest.param(failing, marks=pytest.mark.thorough), cut])
-def test_an_answer_that_turbo_cannot_use(
-    team: Callable[..., Team], change: Callable[[Passing], None]
-) -> None:
+def test_an_answer_that_turbo_cannot_use(team: Callable[..., Team], change: Callable[[Passing], None]) -> None:
     acme = team()
     acme.reports("build", **acme.variables)
 
@@ -437,9 +422,7 @@ def test_an_answer_that_turbo_cannot_use(
 def test_two_jobs_at_once(team: Callable[..., Team]) -> None:
     acme = team()
     slow = "sleep 3 && mkdir -p dist && echo built > dist/a"
-    acme.monorepo.change_json(
-        "packages/lib/package.json", lambda one: one["scripts"].update(build=slow)
-    )
+    acme.monorepo.change_json("packages/lib/package.json", lambda one: one["scripts"].update(build=slow))
     acme.monorepo.commit()
     # Runs are compared with one that began before.
     acme.reports("build", API_URL="zero")
@@ -447,13 +430,10 @@ def test_two_jobs_at_once(team: Callable[..., Team]) -> None:
     shutil.copytree(acme.monorepo.root, copy, symlinks=True)
     other = replace(acme, monorepo=replace(acme.monorepo, root=copy))
     with ThreadPoolExecutor() as pool:
-        jobs = [
-            pool.submit(job.monorepo.summarize, "build", **job.variables) for job in (acme, other)
-        ]
+        jobs = [pool.submit(job.monorepo.summarize, "build", **job.variables) for job in (acme, other)]
         files = [job.result() for job in jobs]
     runs = sorted(
-        ((json.loads(file.read_text()), file) for file in files),
-        key=lambda one: one[0]["execution"]["startTime"],
+        ((json.loads(file.read_text()), file) for file in files), key=lambda one: one[0]["execution"]["startTime"]
     )
     for _, file in runs:
         acme.report(file)
@@ -528,9 +508,7 @@ def test_expired_artifacts(team: Callable[..., Team]) -> None:
     hashes = {task["hash"] for task in run["tasks"]}
     for item in acme.cloud.items("LARDER_ARTIFACTS_TABLE"):
         if item["hash"].partition(".")[0] in hashes:
-            times = {
-                name: item[name] - ago for name in ("created_at", "last_used_at") if name in item
-            }
+            times = {name: item[name] - ago for name in ("created_at", "last_used_at") if name in item}
             table.put_item(Item=item | times)
     day = datetime.now(UTC) - days + timedelta(days=7)
     assert built_again(acme) == f"4 tasks, expired on {day:%Y-%m-%d}: {EVERY_TASK}"
@@ -542,9 +520,7 @@ def test_a_quota_that_is_too_small(team: Callable[..., Team]) -> None:
     make_web_write(acme, 300_000)
     acme.cloud.larder("teams", "set", acme.slug, "--quota", "100kB")
     acme.reports("build", **acme.variables)
-    assert built_again(acme) == (
-        f"1 task, probably the upload was refused (the quota is full) on {today()}: web#build"
-    )
+    assert built_again(acme) == (f"1 task, probably the upload was refused (the quota is full) on {today()}: web#build")
 
 
 @pytest.mark.thorough
@@ -576,8 +552,7 @@ def test_a_team_that_requires_signatures(team: Callable[..., Team], since: str) 
     acme.reports("build", **acme.variables)
     protect(acme, protected=False, unsigned=since)
     assert built_again(acme) == (
-        "4 tasks, probably the upload was refused (the team requires signatures) on "
-        f"{today()}: {EVERY_TASK}"
+        f"4 tasks, probably the upload was refused (the team requires signatures) on {today()}: {EVERY_TASK}"
     )
 
 
@@ -598,14 +573,11 @@ def test_people_who_only_read(team: Callable[..., Team]) -> None:
 @pytest.mark.thorough
 def test_jobs_that_only_read(team: Callable[..., Team]) -> None:
     acme = team()
-    trusted = acme.cloud.larder(
-        *("keys", "create", "--user", OWNER, "--team", acme.slug, "--trusted")
-    )["key"]
+    trusted = acme.cloud.larder(*("keys", "create", "--user", OWNER, "--team", acme.slug, "--trusted"))["key"]
     with serving() as issuers:
         acme.cloud.larder("issuers", "add", issuers.url)
         acme.cloud.larder(
-            *("trust", "add", acme.slug, "--github", "acme/web", "--issuer", issuers.url),
-            *("--others", "read"),
+            *("trust", "add", acme.slug, "--github", "acme/web", "--issuer", issuers.url), *("--others", "read")
         )
         time.sleep(COUNTS_AFTER_S)
         main, job = replace(acme, token=trusted), issuers.issuer()
@@ -637,9 +609,7 @@ def exchanged(acme: Team, id_token: str) -> str:
 @pytest.mark.thorough
 def test_what_a_pull_request_stored_is_not_for_main(team: Callable[..., Team]) -> None:
     acme = team()
-    trusted = acme.cloud.larder(
-        *("keys", "create", "--user", OWNER, "--team", acme.slug, "--trusted")
-    )["key"]
+    trusted = acme.cloud.larder(*("keys", "create", "--user", OWNER, "--team", acme.slug, "--trusted"))["key"]
     acme.cloud.larder("teams", "protect", acme.slug)
     time.sleep(COUNTS_AFTER_S)
     pull_request, main = acme, replace(acme, token=trusted)
@@ -658,9 +628,7 @@ def test_what_a_pull_request_stored_is_not_for_main(team: Callable[..., Team]) -
 def test_what_was_stored_before_a_team_was_protected(team: Callable[..., Team]) -> None:
     acme = team()
     acme.reports("build", **acme.variables)
-    trusted = acme.cloud.larder(
-        *("keys", "create", "--user", OWNER, "--team", acme.slug, "--trusted")
-    )["key"]
+    trusted = acme.cloud.larder(*("keys", "create", "--user", OWNER, "--team", acme.slug, "--trusted"))["key"]
     acme.cloud.larder("teams", "protect", acme.slug)
     acme.token = trusted
     time.sleep(COUNTS_AFTER_S)
@@ -679,9 +647,7 @@ def test_without_git_the_causes_are_the_same(team: Callable[..., Team]) -> None:
 
 
 @pytest.mark.thorough
-def test_what_to_fix_is_what_was_broken(
-    team: Callable[..., Team], local_cloud: LocalCloud, page: Browser
-) -> None:
+def test_what_to_fix_is_what_was_broken(team: Callable[..., Team], local_cloud: LocalCloud, page: Browser) -> None:
     """A script that writes into the sources, other line endings on a laptop, a quota that one artifact exceeds, and an
     update of the lockfile.
     """
@@ -691,9 +657,7 @@ def test_what_to_fix_is_what_was_broken(
     large = {"build": "mkdir -p dist && head -c 300000 /dev/urandom > dist/large"}
     acme.monorepo.change_json("packages/web/package.json", lambda one: one["scripts"].update(large))
     acme.monorepo.commit()
-    written, converted = (
-        acme.monorepo.path(f"packages/{name}") for name in ("api/src/build-info.js", "ui/src/a.js")
-    )
+    written, converted = (acme.monorepo.path(f"packages/{name}") for name in ("api/src/build-info.js", "ui/src/a.js"))
     for lodash in ("4.17.20", "4.17.21"):
         written.unlink(missing_ok=True)
         lockfile = json.dumps(twelve_tasks.npm_lockfile(lodash=lodash), indent=2)
@@ -702,9 +666,7 @@ def test_what_to_fix_is_what_was_broken(
         for ci, ending in (("GITHUB_ACTIONS", b"\n"), ("", b"\r\n"), ("GITHUB_ACTIONS", b"\n")):
             acme.ci = {"LARDER_CI": ci}
             written.write_text(f"export const at = {time.time_ns()};\n")
-            converted.write_bytes(
-                converted.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", ending)
-            )
+            converted.write_bytes(converted.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", ending))
             shutil.rmtree(acme.monorepo.root / ".turbo" / "cache", ignore_errors=True)
             acme.reports("build", **acme.variables)
 

@@ -21,11 +21,7 @@ SIGNATURE_KEY = "a signature key of the sample monorepo"
 # Versions whose `turbo run` starts a background process by default.
 DAEMON_VERSIONS = ("1.", "2.0.")
 
-QUIET = {
-    "DO_NOT_TRACK": "1",
-    "TURBO_TELEMETRY_DISABLED": "1",
-    "TURBO_NO_UPDATE_NOTIFIER": "1",
-}
+QUIET = {"DO_NOT_TRACK": "1", "TURBO_TELEMETRY_DISABLED": "1", "TURBO_NO_UPDATE_NOTIFIER": "1"}
 """Variables with which turbo reports nothing about its use, and asks for no newer version."""
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -80,9 +76,7 @@ def dry_run(client: Client, monorepo: Path) -> tuple[Task, ...]:
     """Run `turbo run build --dry=json`, which lists what turbo would restore."""
     done = _run(client, monorepo, "--dry=json")
     if done.returncode != 0:
-        raise AssertionError(
-            f"turbo --dry=json ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-        )
+        raise AssertionError(f"turbo --dry=json ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return _tasks(json.loads(done.stdout))
 
 

@@ -56,12 +56,7 @@ class Monorepo:
     @property
     def environment(self) -> Mapping[str, str]:
         """Only these, so that turbo detects no CI and no configuration of a user."""
-        return {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
-            **turbo.QUIET,
-            **self.variables,
-        }
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), **turbo.QUIET, **self.variables}
 
     def dry_run(self, *arguments: str, tasks: tuple[str, ...] = ("build", "test", "lint")) -> bytes:
         """The summary of `turbo run TASKS --dry=json`."""
@@ -101,12 +96,7 @@ def made(root: Path, command: Path, version: str, home: Path) -> Monorepo:
     tasks = {"build": build, "test": {"dependsOn": ["build"], "outputs": []}, "lint": {}}
     settings = {"pipeline" if version.startswith("1.") else "tasks": tasks}
     monorepo.write("turbo.json", json.dumps(settings, indent=2) + "\n")
-    package = {
-        "name": "twelve-tasks",
-        "private": True,
-        "packageManager": "npm@10.9.0",
-        "workspaces": ["packages/*"],
-    }
+    package = {"name": "twelve-tasks", "private": True, "packageManager": "npm@10.9.0", "workspaces": ["packages/*"]}
     monorepo.write("package.json", json.dumps(package, indent=2) + "\n")
     monorepo.write(".gitignore", "node_modules/\ndist/\n.turbo/\ngenerated/\n.env\n")
     for name, workspaces in DEPENDENCIES.items():
@@ -134,10 +124,7 @@ def npm_lockfile(**versions: str) -> dict[str, Any]:
             "version": "1.0.0",
             "dependencies": {**dict.fromkeys(workspaces, "*"), **external},
         }
-        for package, version in {
-            **external,
-            **{k: v for k, v in versions.items() if k in external},
-        }.items():
+        for package, version in {**external, **{k: v for k, v in versions.items() if k in external}}.items():
             address = f"https://registry.npmjs.org/{package}/-/{package}-{version}.tgz"
             packages[f"node_modules/{package}"] = {"version": version, "resolved": address}
     return {"name": "twelve-tasks", "lockfileVersion": 3, "requires": True, "packages": packages}

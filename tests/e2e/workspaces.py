@@ -247,10 +247,7 @@ def _compilation(root: Path, program: Path, stop: str, variables: Mapping[str, s
     """C sources, whose objects are the same in each build: counts show where they come from."""
     assert program.exists(), "run `make .tools/compilers/.ready`"
     unique = secrets.token_hex(8)
-    files = {
-        f"f{number}.c": f'const char *f{number}(void) {{ return "{unique}"; }}\n'
-        for number in range(SOURCES)
-    }
+    files = {f"f{number}.c": f'const char *f{number}(void) {{ return "{unique}"; }}\n' for number in range(SOURCES)}
     write(root, {**files, "Makefile": MAKEFILE.replace("STOP", stop)})
 
     def forget() -> None:
@@ -258,13 +255,7 @@ def _compilation(root: Path, program: Path, stop: str, variables: Mapping[str, s
         for file in root.glob("*.o"):
             file.unlink()
 
-    return Workspace(
-        root,
-        ["make", "-s", f"CC={program} gcc"],
-        lambda: [*root.glob("*.o")],
-        forget,
-        variables,
-    )
+    return Workspace(root, ["make", "-s", f"CC={program} gcc"], lambda: [*root.glob("*.o")], forget, variables)
 
 
 def ccache(root: Path, tools: Path) -> Workspace:
@@ -286,9 +277,7 @@ def rust(root: Path, tools: Path) -> Workspace:
     unique, names = secrets.token_hex(8), [f"crate{number}" for number in range(CRATES)]
     files = {}
     for name in names:
-        files[f"{name}/Cargo.toml"] = (
-            f'[package]\nname = "{name}"\nversion = "1.0.0"\nedition = "2021"\n'
-        )
+        files[f"{name}/Cargo.toml"] = f'[package]\nname = "{name}"\nversion = "1.0.0"\nedition = "2021"\n'
         files[f"{name}/src/lib.rs"] = f'pub fn text() -> &\'static str {{ "{name} {unique}" }}\n'
     dependencies = "\n".join(f'{name} = {{ path = "../{name}" }}' for name in names)
     files["app/Cargo.toml"] = (
@@ -296,9 +285,7 @@ def rust(root: Path, tools: Path) -> Workspace:
     )
     calls = "\n".join(f'println!("{{}}", {name}::text());' for name in names)
     files["app/src/main.rs"] = f"fn main() {{\n{calls}\n}}\n"
-    files["Cargo.toml"] = (
-        '[workspace]\nresolver = "2"\nmembers = ["*"]\nexclude = ["target", "local"]\n'
-    )
+    files["Cargo.toml"] = '[workspace]\nresolver = "2"\nmembers = ["*"]\nexclude = ["target", "local"]\n'
     files["build.sh"] = f"""
 cargo build --release --offline --jobs 10
 status=$?

@@ -42,9 +42,7 @@ class EdgeRequests:
         return result
 
 
-def signed(
-    kind: Kind, *, path: str = PATH, lasts_s: int = 600, key: EdgeKey = KEY, **bound: Any
-) -> str:
+def signed(kind: Kind, *, path: str = PATH, lasts_s: int = 600, key: EdgeKey = KEY, **bound: Any) -> str:
     """An address that is signed for `path`."""
     return signed_address(key, kind, path, expires_at=int(time()) + lasts_s, **bound)
 

@@ -28,9 +28,7 @@ def test_the_template_deploys_the_file(name: str) -> None:
     properties = RESOURCES[f"Edge{name.capitalize()}"]["Properties"]
     assert properties["FunctionCode"] == source(name)
     assert properties["FunctionConfig"]["Runtime"] == "cloudfront-js-2.0"
-    assert ("KeyValueStoreAssociations" in properties["FunctionConfig"]) is (
-        "kvs()" in source(name)
-    )
+    assert ("KeyValueStoreAssociations" in properties["FunctionConfig"]) is ("kvs()" in source(name))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -46,9 +44,7 @@ def test_the_code_fits(name: str) -> None:
 def test_the_code_imports_only_what_the_runtime_has(name: str) -> None:
     imported = re.findall(r"^import .*$", source(name), re.MULTILINE)
     assert set(imported) <= set(IMPORTS)
-    assert not re.search(
-        r"\b(require|eval|setTimeout|fetch|process|XMLHttpRequest)\b", source(name)
-    )
+    assert not re.search(r"\b(require|eval|setTimeout|fetch|process|XMLHttpRequest)\b", source(name))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -97,9 +93,7 @@ def test_njs_accepts_the_syntax(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("njs"), reason="needs njs, which .ci/run installs")
-@pytest.mark.parametrize(
-    "code", ["const { a } = {};", "for (const a of [1]) {}", "class A {}", "Math.max(...[1]);"]
-)
+@pytest.mark.parametrize("code", ["const { a } = {};", "for (const a of [1]) {}", "class A {}", "Math.max(...[1]);"])
 def test_njs_refuses_newer_syntax(code: str, tmp_path: Path) -> None:
     assert _njs(code, tmp_path).returncode != 0
 
@@ -108,7 +102,5 @@ def _njs(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     file = folder / "code.js"
     # njs has no module `cloudfront`. What is left is parsed, and runs to its end.
     without = re.sub(r"^import .*$", "", code, flags=re.MULTILINE)
-    file.write_text(
-        "const cf = { kvs: function () { return {}; } };\nconst crypto = {};\n" + without
-    )
+    file.write_text("const cf = { kvs: function () { return {}; } };\nconst crypto = {};\n" + without)
     return subprocess.run(["njs", str(file)], capture_output=True, text=True, timeout=30)

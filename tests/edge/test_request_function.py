@@ -65,12 +65,7 @@ def test_an_upload_keeps_only_what_describes_the_artifact(send: EdgeRequests) ->
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_download_asks_for_its_version_and_a_range_only(send: EdgeRequests, method: str) -> None:
-    sent = {
-        "range": "bytes=0-99",
-        "if-match": "x",
-        "x-amz-expected-bucket-owner": "1",
-        "accept": "*",
-    }
+    sent = {"range": "bytes=0-99", "if-match": "x", "x-amz-expected-bucket-owner": "1", "accept": "*"}
     result = send(method, signed("GET", version="v1.A_b-c"), sent)
     assert values(result) == {**SENT, "range": "bytes=0-99"}
     assert result["querystring"] == {"versionId": {"value": "v1.A_b-c"}}
@@ -176,9 +171,7 @@ def test_an_address_expires_with_its_second(send: EdgeRequests) -> None:
         ({"content-length": "9999999999"}, (413, "too_large")),
     ],
 )
-def test_the_size_of_an_upload_is_bound(
-    send: EdgeRequests, sent: dict[str, str], refused: tuple[int, str]
-) -> None:
+def test_the_size_of_an_upload_is_bound(send: EdgeRequests, sent: dict[str, str], refused: tuple[int, str]) -> None:
     assert refusal(send("PUT", signed("PUT", most_bytes=100), sent)) == refused
 
 
@@ -209,26 +202,20 @@ def test_a_tag_that_cannot_be_stored_is_refused(send: EdgeRequests, tag: str) ->
         ("x-artifact-client-interactive", "2"),
     ],
 )
-def test_a_header_that_only_describes_is_left_out(
-    send: EdgeRequests, name: str, value: str
-) -> None:
+def test_a_header_that_only_describes_is_left_out(send: EdgeRequests, name: str, value: str) -> None:
     kept = values(send("PUT", signed("PUT", most_bytes=100), {**SIZE, name: value}))
     assert not any("meta" in name for name in kept)
 
 
 def test_an_empty_header_counts_as_absent(send: EdgeRequests) -> None:
     sent = {**SIZE, "x-artifact-client-ci": "", "x-artifact-tag": ""}
-    assert not any(
-        "meta" in name for name in values(send("PUT", signed("PUT", most_bytes=9), sent))
-    )
+    assert not any("meta" in name for name in values(send("PUT", signed("PUT", most_bytes=9), sent)))
 
 
 def test_a_header_that_comes_twice_is_refused(send: EdgeRequests) -> None:
     from local.edge.events import request_event
 
-    path, _, query = (
-        signed("PUT", most_bytes=9).removeprefix("https://edge.example.com").partition("?")
-    )
+    path, _, query = signed("PUT", most_bytes=9).removeprefix("https://edge.example.com").partition("?")
     headers = [*SENT.items(), *SIZE.items(), ("x-artifact-tag", TAG), ("x-artifact-tag", "QUJD")]
     result = send.of(request_event("PUT", path, query, headers))
     assert refusal(result) == (400, "invalid_request")
@@ -244,10 +231,7 @@ NAMES = st.sampled_from(
 TEXTS = st.text(st.characters(codec="latin-1", exclude_characters="\r\n\0"), max_size=40)
 ALLOWED_OF_PUT = {
     *("host", "user-agent", "content-length", "via", "content-type", "if-none-match"),
-    *(
-        f"x-amz-meta-{name}"
-        for name in ("tag", "duration-ms", "sha", "dirty-hash", "ci", "interactive")
-    ),
+    *(f"x-amz-meta-{name}" for name in ("tag", "duration-ms", "sha", "dirty-hash", "ci", "interactive")),
 }
 
 
@@ -261,14 +245,7 @@ def test_no_header_outside_the_table_leaves(send: EdgeRequests, headers: dict[st
         assert values(result).keys() <= ALLOWED_OF_PUT
         assert result["headers"]["content-type"] == {"value": "application/octet-stream"}
     got = send("GET", _fixed("GET"), headers)
-    assert values(got).keys() <= {
-        "host",
-        "user-agent",
-        "content-length",
-        "transfer-encoding",
-        "via",
-        "range",
-    }
+    assert values(got).keys() <= {"host", "user-agent", "content-length", "transfer-encoding", "via", "range"}
 
 
 def _fixed(kind: Kind) -> str:
@@ -297,13 +274,8 @@ def test_nothing_that_is_not_signed_passes(
     assert refusal(send(method, f"{path}?{query}", SIZE)) == NO_ADDRESS
 
 
-@given(
-    position=st.integers(min_value=0, max_value=400),
-    character=st.sampled_from("0123456789abcdefXYZ-_./"),
-)
-def test_a_signed_address_with_another_character_is_refused(
-    send: EdgeRequests, position: int, character: str
-) -> None:
+@given(position=st.integers(min_value=0, max_value=400), character=st.sampled_from("0123456789abcdefXYZ-_./"))
+def test_a_signed_address_with_another_character_is_refused(send: EdgeRequests, position: int, character: str) -> None:
     url = _fixed("PUT").removeprefix("https://edge.example.com")
     position %= len(url)
     if url[position] in (character, "?", "&", "="):

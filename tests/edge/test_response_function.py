@@ -57,9 +57,7 @@ def test_metadata_becomes_the_headers_of_the_artifact() -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-@pytest.mark.parametrize(
-    "stored", [{}, {"x-amz-meta-duration-ms": "1.5"}, {"x-amz-meta-duration-ms": ""}]
-)
+@pytest.mark.parametrize("stored", [{}, {"x-amz-meta-duration-ms": "1.5"}, {"x-amz-meta-duration-ms": ""}])
 def test_a_duration_that_turbo_would_refuse_is_zero(method: str, stored: dict[str, str]) -> None:
     assert returned(method, stored) == {**FORCED, "x-artifact-duration": "0"}
 

@@ -62,14 +62,8 @@ def install() -> None:
 
         return checked
 
-    table, bucket = (
-        _RESOURCE_HANDLERS["AWS::DynamoDB::Table"],
-        _RESOURCE_HANDLERS["AWS::S3::Bucket"],
-    )
-    table["delete"], bucket["delete"] = (
-        unless_protected(table["delete"]),
-        unless_used(bucket["delete"]),
-    )
+    table, bucket = (_RESOURCE_HANDLERS["AWS::DynamoDB::Table"], _RESOURCE_HANDLERS["AWS::S3::Bucket"])
+    table["delete"], bucket["delete"] = (unless_protected(table["delete"]), unless_used(bucket["delete"]))
     function = _RESOURCE_HANDLERS["AWS::Lambda::Function"]
     for act in ("create", "update"):
         function[act] = with_variables_that_fit(function[act])
@@ -87,13 +81,9 @@ def install() -> None:
     if path := os.environ.get(FAIL_AT):
         for resource_handler in _RESOURCE_HANDLERS.values():
             if "create" in resource_handler:
-                resource_handler["create"] = _failing_on_request(
-                    resource_handler["create"], Path(path)
-                )
+                resource_handler["create"] = _failing_on_request(resource_handler["create"], Path(path))
             if "update" in resource_handler:
-                resource_handler["update"] = _failing_by_name(
-                    resource_handler["update"], Path(path)
-                )
+                resource_handler["update"] = _failing_by_name(resource_handler["update"], Path(path))
 
 
 def _limit_only_routes() -> None:
@@ -122,9 +112,7 @@ def _limit_only_routes() -> None:
 
     def noting(reply: Any, properties: dict[str, Any]) -> Any:
         paths = (properties.get("Body") or {}).get("paths") or {}
-        routes[reply[0]] = {
-            f"{method.upper()} {path}" for path, methods in paths.items() for method in methods
-        }
+        routes[reply[0]] = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
         return reply
 
     def merged(properties: dict[str, Any]) -> dict[str, Any]:
@@ -141,9 +129,7 @@ def _limit_only_routes() -> None:
         del apigateway._stages[api_id][name]["routeSettings"][unquote(key)]
         return 204, {}, b""
 
-    api["create"] = lambda name, properties, *rest: noting(
-        create_api(name, properties, *rest), properties
-    )
+    api["create"] = lambda name, properties, *rest: noting(create_api(name, properties, *rest), properties)
     api["update"] = lambda id, old, new, *rest: noting(update_api(id, old, new, *rest), new)
     provisioners._apigw_v2_stage_props = merged
     apigateway.handle_request = handling
@@ -156,9 +142,7 @@ def _alarm_on_several_metrics() -> None:
     recorded = provisioners._cw_metric_alarm_record
 
     def with_first_metric(name: str, properties: dict[str, Any]) -> Any:
-        measured = [
-            one["MetricStat"] for one in properties.get("Metrics") or [] if "MetricStat" in one
-        ]
+        measured = [one["MetricStat"] for one in properties.get("Metrics") or [] if "MetricStat" in one]
         if not measured:
             return recorded(name, properties)
         metric = measured[0]["Metric"]
@@ -176,11 +160,7 @@ def _await_confirmation() -> None:
 
     def pending(parameters: dict[str, Any]) -> list[dict[str, Any]]:
         topic = sns._topics.get(sns._p(parameters, "TopicArn")) or {"subscriptions": []}
-        by_mail = [
-            subscription
-            for subscription in topic["subscriptions"]
-            if subscription["protocol"] == "email"
-        ]
+        by_mail = [subscription for subscription in topic["subscriptions"] if subscription["protocol"] == "email"]
         for one in by_mail:
             if one.get("token") is None and not one.get("was_asked"):
                 one.update(confirmed=False, token=one["endpoint"], was_asked=True)

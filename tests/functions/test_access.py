@@ -28,13 +28,7 @@ from larder.trust import repository as rule_store
 from larder.trust import rules
 from larder.trust.models import NewRule
 from local.template import DEFAULT_PATH
-from tests.access import (
-    IN_PERSON,
-    INDEPENDENT_ENDPOINTS,
-    INDEPENDENT_PREFIXES,
-    MAKES_TRUST,
-    ROWS,
-)
+from tests.access import IN_PERSON, INDEPENDENT_ENDPOINTS, INDEPENDENT_PREFIXES, MAKES_TRUST, ROWS
 from tests.catalogue import valid
 from tests.conftest import BeginWith
 from tests.default_template import template
@@ -58,9 +52,7 @@ USAGE = "GET /v1/usage"
 AUDIT = "GET /v1/audit"
 """A key reads that of its team, but not that of its user."""
 
-ENDPOINTS = [
-    row for row in ROWS if (request := valid(row)).for_team and request.by and row != AUDIT
-]
+ENDPOINTS = [row for row in ROWS if (request := valid(row)).for_team and request.by and row != AUDIT]
 """Endpoints that check the token and act for the team in the query."""
 
 SPARE_KEY = "SpareKey" * 4
@@ -85,9 +77,7 @@ def refusal(word: str, state: str) -> tuple[int, str] | None:
 def ask(send: Sender, endpoint: str) -> Reply:
     key_id = SPARE_KEY if "{keyId}" in endpoint else random_id()
     rule = SPARE_RULE if endpoint.startswith("DELETE") else RULE
-    request = valid(
-        endpoint, hash="abc", member="someone", key_id=key_id, rule=rule, caching="enabled"
-    )
+    request = valid(endpoint, hash="abc", member="someone", key_id=key_id, rule=rule, caching="enabled")
     return request(send)
 
 
@@ -137,10 +127,7 @@ def outcome(reply: Reply) -> tuple[int, str]:
 
 def expected(title: str, by: str, state: str = "enabled") -> dict[str, tuple[int, str]]:
     """A column of the table, for a key or a session."""
-    column = {
-        endpoint: refusal(words[title], state) or (success(endpoint), "")
-        for endpoint, words in ROWS.items()
-    }
+    column = {endpoint: refusal(words[title], state) or (success(endpoint), "") for endpoint, words in ROWS.items()}
     passing = {endpoint for endpoint in MAKES_TRUST if column[endpoint] == (200, "")}
     refused = dict.fromkeys(IN_PERSON | passing, (403, "session_required"))
     return column | refused if by == "key" else column
@@ -164,8 +151,7 @@ def test_what_each_role_can_do(stored: Cloud, role: Role, by: str) -> None:
     add_member(stored.team.id, member.id, role, now=clock.now())
     token = token_of(member, by)
     seen = {
-        endpoint: outcome(ask(Sender(lasting(token, member, by, endpoint), slug="acme"), endpoint))
-        for endpoint in ROWS
+        endpoint: outcome(ask(Sender(lasting(token, member, by, endpoint), slug="acme"), endpoint)) for endpoint in ROWS
     }
     assert seen == expected(role, by)
 
@@ -185,9 +171,7 @@ IN_STATES = [
     (state, by, scope)
     for number, state in enumerate(STATES)
     # Of the four combinations, the two in which both differ: each pair of values occurs.
-    for by, scope in zip(
-        ("key", "session"), ("team", "person") if number % 2 else ("person", "team"), strict=True
-    )
+    for by, scope in zip(("key", "session"), ("team", "person") if number % 2 else ("person", "team"), strict=True)
 ]
 
 
@@ -314,16 +298,12 @@ def test_403_for_a_bad_team_in_the_query(stored: Cloud, query: str) -> None:
 
 
 @pytest.mark.parametrize("slug", ["Acme", "%20acme", "ACME%20", "{id}"])
-def test_capitals_and_spaces_around_a_slug_are_forgiven_and_an_id_in_its_place(
-    stored: Cloud, slug: str
-) -> None:
+def test_capitals_and_spaces_around_a_slug_are_forgiven_and_an_id_in_its_place(stored: Cloud, slug: str) -> None:
     send = Sender(token_of(stored.user, "key"), query=f"slug={slug.format(id=stored.team.id)}")
     assert ask(send, GET).status == 200
 
 
-@pytest.mark.parametrize(
-    "name", ["teamid", "team_id", "TEAMID", "teamId[]", "team", "Slug", "teamSlug", "team-slug"]
-)
+@pytest.mark.parametrize("name", ["teamid", "team_id", "TEAMID", "teamId[]", "team", "Slug", "teamSlug", "team-slug"])
 def test_400_for_another_spelling_of_the_team_parameter(stored: Cloud, name: str) -> None:
     """Without a team the request would act on the user's personal artifact of the same hash."""
     send = Sender(token_of(stored.user, "key"), query=f"{name}={stored.team.id}")
@@ -334,19 +314,14 @@ def test_400_for_another_spelling_of_the_team_parameter(stored: Cloud, name: str
 def test_an_unknown_parameter_is_refused_except_by_the_cache_endpoints(stored: Cloud) -> None:
     send = stored.send.asking(hash="abc")
     assert asked(send) == {
-        endpoint: (400, "bad_request") if " /v1/" in endpoint else (success(endpoint), "")
-        for endpoint in ENDPOINTS
+        endpoint: (400, "bad_request") if " /v1/" in endpoint else (success(endpoint), "") for endpoint in ENDPOINTS
     }
     assert ask(send, LIST).message.startswith("hash: is unknown: the parameters here are ")
 
 
 def test_an_unknown_filter_deletes_nothing(stored: Cloud) -> None:
     reply = stored.send("DELETE", f"/v1/artifacts?writer={stored.key.id}&before=2026-01-01")
-    assert (
-        reply.message
-        == "before: is unknown: the parameters here are all, from, scope, slug, teamId, "
-        "until, writer"
-    )
+    assert reply.message == "before: is unknown: the parameters here are all, from, scope, slug, teamId, until, writer"
     assert ask(stored.send, GET).status == 200
 
 
@@ -376,11 +351,7 @@ READS, WRITES = (
     [GET, HEAD, QUERY, USAGE, LIST_RUNS, GET_RUN, "GET /v1/tasks/history", "POST /v1/causes"],
     [PUT, PREFLIGHT, RECORD_RUN],
 )
-MANAGES = [
-    endpoint
-    for endpoint in ENDPOINTS
-    if ROWS[endpoint]["MEMBER"] == "role" and endpoint != DELETE_RUNS
-]
+MANAGES = [endpoint for endpoint in ENDPOINTS if ROWS[endpoint]["MEMBER"] == "role" and endpoint != DELETE_RUNS]
 OTHERS_RUNS = {DELETE_RUNS: "missing_role"}
 """A reporter can delete only their own."""
 NOTHING = dict.fromkeys([*READS, *WRITES, *MANAGES, EVENTS, DELETE_RUNS], NO)
@@ -391,10 +362,7 @@ NOTHING = dict.fromkeys([*READS, *WRITES, *MANAGES, EVENTS, DELETE_RUNS], NO)
     [
         ({"artifacts": ("read", "write", "manage")}, {}),
         ({"artifacts": ("read", "write")}, dict.fromkeys(MANAGES, NO) | OTHERS_RUNS),
-        (
-            {"artifacts": ("read",)},
-            dict.fromkeys(MANAGES, NO) | dict.fromkeys([*WRITES, DELETE_RUNS], READ),
-        ),
+        ({"artifacts": ("read",)}, dict.fromkeys(MANAGES, NO) | dict.fromkeys([*WRITES, DELETE_RUNS], READ)),
         ({"artifacts": ("write",)}, dict.fromkeys([*MANAGES, *READS], NO) | OTHERS_RUNS),
         ({"artifacts": ("manage",)}, dict.fromkeys([*READS, *WRITES], NO)),
         ({}, NOTHING),
@@ -408,8 +376,7 @@ def test_a_key_can_do_what_its_permissions_allow(
     new = NewKey(user_id=stored.user.id, permissions=permissions)
     token = create_key(new, now=clock.now())[1]
     assert asked(Sender(token, slug="acme")) == {
-        endpoint: (403, refused[endpoint]) if endpoint in refused else (success(endpoint), "")
-        for endpoint in ENDPOINTS
+        endpoint: (403, refused[endpoint]) if endpoint in refused else (success(endpoint), "") for endpoint in ENDPOINTS
     }
 
 

@@ -63,9 +63,7 @@ def session_of(user: User) -> tuple[str, str]:
 
 
 class TestAccounts:
-    def test_sign_up_and_sign_in_name_the_session(
-        self, aws_in_memory: None, mailbox: Mailbox
-    ) -> None:
+    def test_sign_up_and_sign_in_name_the_session(self, aws_in_memory: None, mailbox: Mailbox) -> None:
         body = {"email": "bob@example.com", "password": PASSWORD, "name": "Bob"}
         Browser().post("/sign-up/email", body)
         Browser().post("/sign-in/email", {"email": body["email"], "password": PASSWORD})
@@ -111,9 +109,7 @@ class TestAccounts:
     def test_a_change_of_the_password(self, ada: User) -> None:
         session, token = session_of(ada)
         change = {"newPassword": "a new password", "currentPassword": PASSWORD}
-        reply = browser_of(ada, token=token).post(
-            "/change-password", {**change, "revokeOtherSessions": True}
-        )
+        reply = browser_of(ada, token=token).post("/change-password", {**change, "revokeOtherSessions": True})
         assert reply.status == 200
         assert {*audited(ada.id, "password_changed", "sessions_ended")} == {
             ("password_changed", ada.id, ada.id, session),
@@ -124,16 +120,8 @@ class TestAccounts:
         token = issue_reset_token(ada, now=clock.now())
         body = {"newPassword": "a new password", "token": token}
         assert Browser().post("/reset-password", body).status == 200
-        actions = (
-            "password_reset",
-            "email_verified",
-            "email_proven",
-            "sessions_ended",
-            "keys_deleted",
-        )
-        assert {*audited(ada.id, *actions)} == {
-            (action, ada.id, None, "link") for action in actions
-        }
+        actions = ("password_reset", "email_verified", "email_proven", "sessions_ended", "keys_deleted")
+        assert {*audited(ada.id, *actions)} == {(action, ada.id, None, "link") for action in actions}
 
     def test_what_verifies_proves_and_changes_an_address(self, ada: User, mailbox: Mailbox) -> None:
         def follow(browser: Browser, new_email: str | None = None) -> None:
@@ -201,9 +189,7 @@ class TestKeys:
         session, token = session_of(cloud.user)
         assert Sender(token)("DELETE", f"/v1/teams/acme/keys/{key.id}").status == 200
         for owner in (bob.id, cloud.team.id):
-            assert audited(owner, "key_deleted") == [
-                ("key_deleted", key.id, cloud.user.id, session)
-            ]
+            assert audited(owner, "key_deleted") == [("key_deleted", key.id, cloud.user.id, session)]
 
     @pytest.mark.parametrize("overlap_s", [0, 60])
     def test_a_rotation_names_both_keys(self, ada: User, overlap_s: int) -> None:
@@ -242,9 +228,7 @@ class TestKeys:
     def test_a_key_whose_entry_cannot_be_stored_stays_as_it_is(self, cloud: Cloud) -> None:
         _, token = session_of(cloud.user)
         body = {"keyId": cloud.key.id}
-        with answering(
-            "dynamodb", "TransactWriteItems", error("ValidationException"), only=names_the_audit
-        ):
+        with answering("dynamodb", "TransactWriteItems", error("ValidationException"), only=names_the_audit):
             reply = Sender(token)("POST", "/api/auth/api-key/delete", json_body=body)
         assert reply.status >= 500
         assert find_key(cloud.key.id) is not None
@@ -298,32 +282,22 @@ class TestTeams:
         bob = create_user("bob@acme.example", "Bob", password=PASSWORD, now=clock.now())
         add_member(cloud.team.id, bob.id, Role.DEVELOPER, now=clock.now())
         assert browser_of(bob).post("/delete-user", {"password": PASSWORD}).status == 200
-        assert audited(cloud.team.id, "member_removed") == [
-            ("member_removed", bob.id, bob.id, "deletion")
-        ]
+        assert audited(cloud.team.id, "member_removed") == [("member_removed", bob.id, bob.id, "deletion")]
 
 
 class TestArtifacts:
     def test_only_a_replacement_by_another_writer_has_an_entry(self, cloud: Cloud) -> None:
-        other, raw = create_key(
-            NewKey(user_id=cloud.user.id, team_id=cloud.team.id), now=clock.now()
-        )
+        other, raw = create_key(NewKey(user_id=cloud.user.id, team_id=cloud.team.id), now=clock.now())
         for sender in (cloud.send, cloud.send, Sender(raw, slug="acme")):
             assert sender("PUT", "/v8/artifacts/a1", body=b"12345").status == 202
         assert cloud.send("GET", "/v8/artifacts/a1").status in (200, 302)
-        assert audited(cloud.team.id, "artifact_replaced") == [
-            ("artifact_replaced", "a1", cloud.user.id, other.id)
-        ]
+        assert audited(cloud.team.id, "artifact_replaced") == [("artifact_replaced", "a1", cloud.user.id, other.id)]
 
     def test_a_direct_upload_by_another_writer_has_one_too(self, cloud: Cloud) -> None:
-        other, raw = create_key(
-            NewKey(user_id=cloud.user.id, team_id=cloud.team.id), now=clock.now()
-        )
+        other, raw = create_key(NewKey(user_id=cloud.user.id, team_id=cloud.team.id), now=clock.now())
         assert cloud.send("PUT", "/v8/artifacts/a1", body=b"12345").status == 202
         announce(upload(Sender(raw, slug="acme"), "a1", b"another"))
-        assert audited(cloud.team.id, "artifact_replaced") == [
-            ("artifact_replaced", "a1", cloud.user.id, other.id)
-        ]
+        assert audited(cloud.team.id, "artifact_replaced") == [("artifact_replaced", "a1", cloud.user.id, other.id)]
 
     @pytest.mark.parametrize(
         ("method", "path", "body"),
@@ -343,6 +317,4 @@ class TestArtifacts:
         sender = Sender(raw, slug="acme")
         upload(sender, "a1", b"another")
         assert sender(method, path, json_body=body).status == 200
-        assert audited(cloud.team.id, "artifact_replaced") == [
-            ("artifact_replaced", "a1", cloud.user.id, other.id)
-        ]
+        assert audited(cloud.team.id, "artifact_replaced") == [("artifact_replaced", "a1", cloud.user.id, other.id)]

@@ -107,8 +107,7 @@ def test_400_for_json_that_is_not_an_object(operation: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "field"),
-    [(one, field) for one, schema in schemas().items() for field in schema.get("required", [])],
+    ("operation", "field"), [(one, field) for one, schema in schemas().items() for field in schema.get("required", [])]
 )
 def test_400_without_a_required_field(operation: str, field: str) -> None:
     body = {name: value for name, value in valid(operation).json.items() if name != field}
@@ -137,12 +136,7 @@ def test_400_for_a_text_of_another_type(operation: str, field: str, nullable: bo
 
 @pytest.mark.parametrize(
     ("operation", "field"),
-    [
-        (one, name)
-        for one, schema in schemas().items()
-        for name in schema["properties"]
-        if name in CODES
-    ],
+    [(one, name) for one, schema in schemas().items() for name in schema["properties"] if name in CODES],
 )
 def test_403_for_a_callback_at_another_site(operation: str, field: str) -> None:
     body = {**valid(operation).json, field: "https://evil.example/"}

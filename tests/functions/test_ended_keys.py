@@ -89,9 +89,7 @@ def resets_the_password(cloud: Cloud, bob: User) -> None:
     token = issue_reset_token(bob, now=clock.now())
     throttled = error("ProvisionedThroughputExceededException")
     # Of the keys: the user's accounts are read before.
-    with answering(
-        "dynamodb", "Query", throttled, only=lambda sent: "by_user" in str(sent["body"])
-    ):
+    with answering("dynamodb", "Query", throttled, only=lambda sent: "by_user" in str(sent["body"])):
         reset_password(token, NEW_PASSWORD, MAIL_CONTEXT, now=clock.now())
 
 
@@ -124,12 +122,7 @@ def new_key(bob: User, team_id: str | None) -> tuple[str, str]:
     [*[(end, True) for end in OF_TEAM], *[(end, is_bound) for end in OF_USER for is_bound in (True, False)]],
 )  # fmt: skip
 def test_an_ended_key_is_refused_everywhere(
-    cloud: Cloud,
-    mailbox: Mailbox,
-    bob: User,
-    end: Callable[[Cloud, User], None],
-    bound: bool,
-    heat: str,
+    cloud: Cloud, mailbox: Mailbox, bob: User, end: Callable[[Cloud, User], None], bound: bool, heat: str
 ) -> None:
     assert cloud.send("PUT", "/v8/artifacts/small", body=b"artifact").status == 202
     keys = {way: new_key(bob, cloud.team.id if bound else None) for way in WAYS}

@@ -34,9 +34,7 @@ each_way = pytest.mark.parametrize("ask", [create, grant, exchange])
 
 
 @each_way
-def test_an_expired_key_frees_space(
-    cloud: Cloud, option: SetOption, ask: Callable[[Cloud], Reply]
-) -> None:
+def test_an_expired_key_frees_space(cloud: Cloud, option: SetOption, ask: Callable[[Cloud], Reply]) -> None:
     option("max_keys_per_user", "2")
     yesterday = clock.now() - timedelta(days=1)
     expired, _ = create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=yesterday)

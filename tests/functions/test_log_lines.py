@@ -30,17 +30,7 @@ BEFORE = {
 }
 """Requests to send first, so that a request succeeds."""
 
-SECRET_FIELDS = {
-    "authorization",
-    "body",
-    "cookie",
-    "email",
-    "key",
-    "link",
-    "token",
-    "url",
-    "x-api-key",
-}
+SECRET_FIELDS = {"authorization", "body", "cookie", "email", "key", "link", "token", "url", "x-api-key"}
 SHORTEST_SECRET = 8
 
 
@@ -95,9 +85,7 @@ def test_every_function_logs_the_request_and_no_secrets(
         assert not [line for line in own if "route" in line]
 
 
-@pytest.mark.parametrize(
-    "name", ["put_artifact", "fetch_artifact", "query_artifacts", "record_events", "get_status"]
-)
+@pytest.mark.parametrize("name", ["put_artifact", "fetch_artifact", "query_artifacts", "record_events", "get_status"])
 def test_a_line_has_the_key_and_the_team(name: str, cloud: Cloud, log: StringIO) -> None:
     run(name, cloud)
     line = json.loads(log.getvalue())
@@ -112,9 +100,7 @@ def test_a_line_has_the_hash_of_the_artifact(name: str, cloud: Cloud, log: Strin
     assert line["hash"] == NAMES.hash
 
 
-def test_the_log_says_who_signed_in_and_changed_which_key(
-    cloud: Cloud, log: StringIO, mailbox: Mailbox
-) -> None:
+def test_the_log_says_who_signed_in_and_changed_which_key(cloud: Cloud, log: StringIO, mailbox: Mailbox) -> None:
     session, token = start_session(cloud.user, now=clock.now())
     send = Sender(token)
     key_id = send("POST", f"{KEYS}/create", json_body={"name": "ci"}).json["id"]
@@ -129,9 +115,7 @@ def test_the_log_says_who_signed_in_and_changed_which_key(
     token = issue_reset_token(cloud.user, now=clock.now())
     Browser().post("/reset-password", {"newPassword": "another horse", "token": token})
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
-    audited = [
-        tuple(line.get(name) for name in AUDITED) for line in lines if line["message"] == "audit"
-    ]
+    audited = [tuple(line.get(name) for name in AUDITED) for line in lines if line["message"] == "audit"]
     ada = cloud.user.id
     assert audited == [
         ("key_created", ada, session.id, ada, key_id),
@@ -144,11 +128,7 @@ def test_the_log_says_who_signed_in_and_changed_which_key(
     ]
     answered = [line for line in lines if line.get("route") == f"POST {KEYS}/create"]
     assert {(line["user_id"], line["session_id"]) for line in answered} == {(ada, session.id)}
-    (line,) = [
-        line
-        for line in lines
-        if line.get("route") == "POST /api/auth/sign-in/email" and "status" in line
-    ]
+    (line,) = [line for line in lines if line.get("route") == "POST /api/auth/sign-in/email" and "status" in line]
     assert (line["user_id"], line["session_id"]) == (user_id, second)
 
 
@@ -158,19 +138,11 @@ def test_the_log_names_the_key_of_a_turbo_login(cloud: Cloud, log: StringIO) -> 
     assert browser_of(cloud.user, token=token).post("/turbo-login", body).status == 200
     (key,) = [key for key in list_keys(cloud.user.id) if key.id != cloud.key.id]
     audited, answered = [json.loads(line) for line in log.getvalue().splitlines()]
-    assert tuple(audited[name] for name in AUDITED) == (
-        "key_created",
-        cloud.user.id,
-        session.id,
-        cloud.user.id,
-        key.id,
-    )
+    assert tuple(audited[name] for name in AUDITED) == ("key_created", cloud.user.id, session.id, cloud.user.id, key.id)
     assert (answered["key_id"], answered["session_id"]) == (key.id, session.id)
 
 
-def test_a_line_has_the_error_code_and_nothing_of_the_previous_request(
-    cloud: Cloud, log: StringIO
-) -> None:
+def test_a_line_has_the_error_code_and_nothing_of_the_previous_request(cloud: Cloud, log: StringIO) -> None:
     run("get_status", cloud)
     run("get_status", cloud)
     cloud.send("GET", "/v8/artifacts/status", headers={"authorization": "Bearer none"})

@@ -60,11 +60,7 @@ def session_token(user: User) -> str:
 
 
 def run(name: str, cloud: Cloud) -> Any:
-    (handler,) = (
-        function.handler
-        for function in TEMPLATE.functions
-        if function.handler.split(".")[1] == name
-    )
+    (handler,) = (function.handler for function in TEMPLATE.functions if function.handler.split(".")[1] == name)
     return invoke(handler, sample(name, cloud))
 
 
@@ -431,9 +427,7 @@ def test_list_accounts(cloud: Cloud) -> None:
         ("change_email", {"status": True}),
     ],
 )
-def test_endpoints_that_send_mail(
-    name: str, expected: object, cloud: Cloud, mailbox: Mailbox
-) -> None:
+def test_endpoints_that_send_mail(name: str, expected: object, cloud: Cloud, mailbox: Mailbox) -> None:
     assert answer(name, cloud) == expected
     assert len(mailbox.jobs) == 1
 

@@ -33,9 +33,7 @@ HANDLERS = {route.function.logical_id: route.function.handler for route in templ
 
 def that_may(action: str, target: str) -> Callable[[Any], Any]:
     """Parametrize a test with the handlers of all functions that have a route and this permission."""
-    found = {
-        name: handler for name, handler in HANDLERS.items() if (action, target) in grants(name)
-    }
+    found = {name: handler for name, handler in HANDLERS.items() if (action, target) in grants(name)}
     return pytest.mark.parametrize("handler", found.values(), ids=found)
 
 
@@ -47,13 +45,9 @@ LOOK_AT_KEYS = {
     if (BY_TOKEN | BY_SESSION) & policies(name).keys() or name == "VerifyApiKey"
 }
 
-OF_THE_CACHE = {
-    name: handler for name, handler in HANDLERS.items() if "AuthenticateCaller" in policies(name)
-}
+OF_THE_CACHE = {name: handler for name, handler in HANDLERS.items() if "AuthenticateCaller" in policies(name)}
 
-where_a_key_is_looked_at = pytest.mark.parametrize(
-    "handler", LOOK_AT_KEYS.values(), ids=LOOK_AT_KEYS
-)
+where_a_key_is_looked_at = pytest.mark.parametrize("handler", LOOK_AT_KEYS.values(), ids=LOOK_AT_KEYS)
 
 
 def by_key(handler: str, cloud: Cloud, token: str) -> dict[str, Any]:
@@ -84,11 +78,7 @@ def make_key(cloud: Cloud, *, uses: int | None) -> tuple[ApiKey, str]:
     new = NewKey(
         user_id=cloud.user.id,
         team_id=cloud.team.id,
-        permissions={
-            "artifacts": ("read", "write", "manage"),
-            "teams": ("read", "write"),
-            "trust": ("manage",),
-        },
+        permissions={"artifacts": ("read", "write", "manage"), "teams": ("read", "write"), "trust": ("manage",)},
         remaining=uses,
     )
     return create_key(new, now=clock.now())
@@ -116,9 +106,7 @@ def test_a_key_is_accepted_if_its_use_cannot_be_recorded(handler: str, cloud: Cl
     keys = settings().api_keys_table
     busy = error("ThrottlingException")
     # Some functions change other tables at the same time.
-    with answering(
-        "dynamodb", "UpdateItem", busy, times=1, only=lambda sent: keys in str(sent["body"])
-    ) as refused:
+    with answering("dynamodb", "UpdateItem", busy, times=1, only=lambda sent: keys in str(sent["body"])) as refused:
         assert invoke(handler, event)["statusCode"] < 500
     assert refused
 
@@ -139,9 +127,7 @@ def test_a_known_key_is_read_in_one_call(handler: str, cloud: Cloud) -> None:
 
 
 @that_may("secretsmanager:GetSecretValue", "SigningSecret")
-def test_a_cookie_is_checked_on_an_instance_that_must_read_the_secret_first(
-    handler: str, cloud: Cloud
-) -> None:
+def test_a_cookie_is_checked_on_an_instance_that_must_read_the_secret_first(handler: str, cloud: Cloud) -> None:
     event = sample(handler.split(".")[1], cloud)
     token = start_session(cloud.user, now=clock.now())[1]
     event["headers"].pop("authorization", None)
@@ -152,9 +138,7 @@ def test_a_cookie_is_checked_on_an_instance_that_must_read_the_secret_first(
 
 
 @that_may("dynamodb:UpdateItem", "RateLimitsTable.Arn")
-def test_a_request_counts_against_its_rate_limits(
-    handler: str, cloud: Cloud, option: SetOption
-) -> None:
+def test_a_request_counts_against_its_rate_limits(handler: str, cloud: Cloud, option: SetOption) -> None:
     option("http_rate_limit_enabled", "true")
     event = sample(handler.split(".")[1], cloud)
     invoke(handler, event)

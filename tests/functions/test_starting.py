@@ -11,8 +11,7 @@ from tests.loaded import data_classes_of, loaded_by
 TEMPLATE = load_template(environ={})
 MODULES = [function.handler.removesuffix(".handler") for function in TEMPLATE.functions]
 ROUTES = [
-    (route.method.lower(), route.path, route.function.handler.removesuffix(".handler"))
-    for route in TEMPLATE.routes
+    (route.method.lower(), route.path, route.function.handler.removesuffix(".handler")) for route in TEMPLATE.routes
 ]
 EXCHANGE = "api_keys.exchange_id_token"
 CALLBACK = "accounts.finish_provider_sign_in"
@@ -33,13 +32,8 @@ MOST_DATA_CLASSES = 28
 def takes_json(module: str) -> bool:
     """Whether a route of the function has a JSON body."""
     paths = document()["paths"]
-    operations = [
-        paths.get(path, {}).get(method, {}) for method, path, of in ROUTES if of == module
-    ]
-    return any(
-        "application/json" in operation.get("requestBody", {}).get("content", {})
-        for operation in operations
-    )
+    operations = [paths.get(path, {}).get(method, {}) for method, path, of in ROUTES if of == module]
+    return any("application/json" in operation.get("requestBody", {}).get("content", {}) for operation in operations)
 
 
 def unneeded(module: str) -> set[str]:
@@ -64,12 +58,7 @@ def test_functions_start_without_slow_imports() -> None:
     alike = defaultdict(list)
     for module in MODULES:
         alike[frozenset(unneeded(module))].append(module)
-    suspects = [
-        module
-        for slow, modules in alike.items()
-        if slow & loaded_by(*modules)
-        for module in modules
-    ]
+    suspects = [module for slow, modules in alike.items() if slow & loaded_by(*modules) for module in modules]
     assert {module: unneeded(module) & loaded_by(module) for module in suspects} == {}
 
 
@@ -80,9 +69,7 @@ def test_what_functions_load_is_seen() -> None:
     assert loaded_by("teams.list_teams") >= {RESOLVER, "larder.artifacts"}
 
 
-@pytest.mark.parametrize(
-    "name", ["get_status", "list_artifacts", "put_artifact", "query_artifacts"]
-)
+@pytest.mark.parametrize("name", ["get_status", "list_artifacts", "put_artifact", "query_artifacts"])
 def test_functions_of_the_cache_make_few_data_classes(name: str) -> None:
     made = data_classes_of(f"artifacts.{name}")
     assert "larder.artifacts.models.Artifact" in made

@@ -109,9 +109,7 @@ def test_an_upload_in_progress_is_deleted_by_a_later_run(full: Owner) -> None:
     assert full.is_clear
 
 
-@pytest.mark.parametrize(
-    "operation", ["Query", "DeleteItem", "TransactWriteItems", "UpdateItem", "BatchGetItem"]
-)
+@pytest.mark.parametrize("operation", ["Query", "DeleteItem", "TransactWriteItems", "UpdateItem", "BatchGetItem"])
 def test_a_failed_call_is_repeated_by_the_next_run(full: Owner, operation: str) -> None:
     full.delete(ago=timedelta(hours=26))
     with unreachable("dynamodb", operation), suppress(TryAgain):
@@ -131,10 +129,6 @@ def test_an_artifact_deleted_concurrently_is_subtracted_once(owner: Owner) -> No
     artifact = read_entry(owner.id, ArtifactHash("a")).artifact
     assert artifact is not None
     owner.delete(ago=timedelta(hours=26))
-    with just_before(
-        "dynamodb",
-        "TransactWriteItems",
-        lambda: publish.delete_from_index(artifact, now=clock.now()),
-    ):
+    with just_before("dynamodb", "TransactWriteItems", lambda: publish.delete_from_index(artifact, now=clock.now())):
         owner.sweep()
     assert read_totals(owner.id) == Totals()

@@ -58,9 +58,7 @@ def test_a_session_passes(cloud: Cloud, method: str, path: str) -> None:
 
 
 @every_endpoint
-def test_a_block_of_the_team_or_the_user_has_no_effect(
-    cloud: Cloud, method: str, path: str
-) -> None:
+def test_a_block_of_the_team_or_the_user_has_no_effect(cloud: Cloud, method: str, path: str) -> None:
     change_state(cloud.team.id, block=Block.SOFT)
     change_state(cloud.user.id, block=Block.PAYMENT)
     assert cloud.send(method, path).status == 200
@@ -72,9 +70,7 @@ def test_a_block_of_the_team_or_the_user_has_no_effect(
     [None, "", "Bearer", "Bearer short", f"Basic {'a' * 64}", f"Bearer {'A' * 31}",
      f"Bearer {'A' * 33}", f"Bearer {'a' * 257}", f"Bearer {'a' * 64}", f"Bearer {'A' * 32}"],
 )  # fmt: skip
-def test_401_without_a_known_token(
-    cloud: Cloud, method: str, path: str, authorization: str | None
-) -> None:
+def test_401_without_a_known_token(cloud: Cloud, method: str, path: str, authorization: str | None) -> None:
     reply = Sender(None, authorization=authorization)(method, path)
     assert (reply.status, reply.code) == (401, "unauthorized")
     assert reply.json["code"] == "unauthorized"

@@ -31,12 +31,7 @@ def test_a_cause_is_added_up_over_runs() -> None:
             run(2, BUILD),
         )
     )
-    assert (cause.subject, cause.runs, cause.tasks, cause.build_ms) == (
-        "NEXT_PUBLIC_SHA",
-        2,
-        6,
-        8_000,
-    )
+    assert (cause.subject, cause.runs, cause.tasks, cause.build_ms) == ("NEXT_PUBLIC_SHA", 2, 6, 8_000)
     assert (cause.at_same_commit, cause.outside_ci, cause.hint) == (1, 1, "volatile_name")
 
 
@@ -77,9 +72,7 @@ def test_repeated_builds_of_explained_runs_are_not_counted_twice() -> None:
 def test_tasks_that_are_never_cached_are_no_repeated_builds() -> None:
     notes: Any = [{"note": "not_cached", "subject": None, "count": 1, "tasks": ["web#build"]}]
     found = explanation(notes=notes, sameHash=[same("web#test", "not_cached")])
-    assert {
-        task for task in ("web#build", "web#test", "ui#build") if task in never_cached(found)
-    } == {
+    assert {task for task in ("web#build", "web#test", "ui#build") if task in never_cached(found)} == {
         "web#build",
         "web#test",
     }

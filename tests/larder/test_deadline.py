@@ -36,10 +36,7 @@ def silent(takes_s: float) -> Iterator[list[float]]:
         tries.append(now())
         raise ReadTimeoutError(endpoint_url="https://aws")
 
-    with (
-        hooked("before-send.dynamodb.GetItem", wait, aws.dynamodb()),
-        patch("time.monotonic", now),
-    ):
+    with hooked("before-send.dynamodb.GetItem", wait, aws.dynamodb()), patch("time.monotonic", now):
         yield tries
 
 

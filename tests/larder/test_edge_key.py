@@ -9,14 +9,7 @@ import pytest
 
 from larder import aws, clock
 from larder.settings import edge_key_file, settings
-from larder.signing import (
-    EdgeKey,
-    EdgeKeyUnreadable,
-    put_edge_key,
-    put_secrets,
-    read_edge_key,
-    read_secrets,
-)
+from larder.signing import EdgeKey, EdgeKeyUnreadable, put_edge_key, put_secrets, read_edge_key, read_secrets
 from tests.faults import answering, reply
 
 KEY = EdgeKey("a", "f" * 64)
@@ -56,9 +49,7 @@ def test_storing_the_key_is_no_rotation() -> None:
     """Otherwise, functions would sign with the previous secret again."""
     rotated_at = clock.now() - timedelta(days=3)
     before = {"SecretString": json.dumps({"current": "two", "previous": "one"})}
-    with answering(
-        "secrets-manager", "GetSecretValue", reply({**before, "CreatedDate": rotated_at})
-    ):
+    with answering("secrets-manager", "GetSecretValue", reply({**before, "CreatedDate": rotated_at})):
         put_edge_key(KEY)
     for key in (KEY, None):
         assert read_secrets().put_at == rotated_at
@@ -66,9 +57,7 @@ def test_storing_the_key_is_no_rotation() -> None:
         put_edge_key(key)
 
 
-@pytest.mark.parametrize(
-    "edge", [{"id": "a"}, {"key": "b"}, "text", 5, ["id"], {"id": None, "key": None}]
-)
+@pytest.mark.parametrize("edge", [{"id": "a"}, {"key": "b"}, "text", 5, ["id"], {"id": None, "key": None}])
 @pytest.mark.usefixtures("aws_in_memory")
 def test_a_damaged_key_is_unreadable(edge: object) -> None:
     aws.write_secret(settings().signing_secret, json.dumps({**stored(), "edge": edge}))

@@ -35,9 +35,7 @@ def texts(node: ast.AST) -> Iterator[str]:
 def raised_texts(module: ast.Module) -> Iterator[str]:
     """The literals in what the module raises, and in the names of fields that it passes to checks."""
     for node in ast.walk(module):
-        if isinstance(node, ast.Raise) or (
-            isinstance(node, ast.Call) and CHECKS.match(getattr(node.func, "id", ""))
-        ):
+        if isinstance(node, ast.Raise) or (isinstance(node, ast.Call) and CHECKS.match(getattr(node.func, "id", ""))):
             yield from texts(node)
 
 

@@ -102,16 +102,10 @@ def test_a_hit_in_an_own_scope_is_counted_twice(cloud: Cloud, log: StringIO) -> 
         for path in (HASH, "shared", "absent"):
             cloud.send("GET", f"/v8/artifacts/{path}")
     lines = lines_of(log.getvalue())
-    assert [list(figures(line)) for line in lines] == [
-        ["Hits", "HitsOwnScope"],
-        ["Hits"],
-        ["Misses"],
-    ]
+    assert [list(figures(line)) for line in lines] == [["Hits", "HitsOwnScope"], ["Hits"], ["Misses"]]
 
 
-def test_refusals_and_other_requests_are_neither_hits_nor_misses(
-    cloud: Cloud, stranger: Sender, log: StringIO
-) -> None:
+def test_refusals_and_other_requests_are_neither_hits_nor_misses(cloud: Cloud, stranger: Sender, log: StringIO) -> None:
     assert stranger("GET", f"/v8/artifacts/{HASH}").status == 403
     assert cloud.send("GET", "/v8/artifacts/no%2Fhash").status == 400
     assert cloud.send("GET", "/v8/artifacts/status").status == 200
@@ -139,9 +133,7 @@ def test_a_request_to_the_cache_without_a_token_is_counted_with_the_throttled_on
     assert figures(line) == {"RefusedRequests": (STACK, [{}])}
 
 
-def test_a_wrong_token_and_other_requests_without_one_are_not_counted(
-    cloud: Cloud, log: StringIO
-) -> None:
+def test_a_wrong_token_and_other_requests_without_one_are_not_counted(cloud: Cloud, log: StringIO) -> None:
     assert Sender("larder_wrong")("GET", f"/v8/artifacts/{HASH}").status == 401
     assert Sender(None)("GET", "/v2/user").status == 401
     assert [figures(line) for line in lines_of(log.getvalue())] == [{}, {}]

@@ -4,13 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from larder.settings import (
-    Settings,
-    SettingsError,
-    check_resources,
-    environment_name,
-    read_settings,
-)
+from larder.settings import Settings, SettingsError, check_resources, environment_name, read_settings
 
 RESOURCES = {
     environment_name(name): name

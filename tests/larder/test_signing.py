@@ -52,9 +52,7 @@ def test_signatures_of_the_previous_secret_are_accepted_but_not_created(option: 
         decode_token(token, now=NOW)
 
 
-def test_a_sealed_text_is_read_only_with_its_purpose_and_an_accepted_secret(
-    option: SetOption,
-) -> None:
+def test_a_sealed_text_is_read_only_with_its_purpose_and_an_accepted_secret(option: SetOption) -> None:
     option("signing_secret", "one")
     sealed = seal("state \ud800", purpose="a")
     assert unseal(sealed, purpose="a") == "state \ud800"
@@ -72,10 +70,7 @@ def test_a_sealed_text_that_was_changed_anywhere_is_refused(option: SetOption) -
     option("signing_secret", "one")
     sealed = seal("state", purpose="a")
     data = base64.b64decode(sealed)
-    changed = [
-        base64.b64encode(data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :]).decode()
-        for i in range(len(data))
-    ]
+    changed = [base64.b64encode(data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :]).decode() for i in range(len(data))]
     broken = ["", "=", "a", "a===", "ä", "\ud800", "\x00", sealed[:-1], sealed + "\n", f"*{sealed}"]
     for text in (*changed, *broken, base64.b64encode(data[:40]).decode()):
         with pytest.raises(InvalidToken):
@@ -99,9 +94,7 @@ def _altered(token: str, part: int, **changes: object) -> str:
     return ".".join(parts)
 
 
-def test_a_forged_token_is_refused_whatever_its_header_says(
-    environment: pytest.MonkeyPatch,
-) -> None:
+def test_a_forged_token_is_refused_whatever_its_header_says(environment: pytest.MonkeyPatch) -> None:
     token = encode_token({"email": "ada@example.com"}, now=NOW, lifetime_s=60)
     header, payload, signature = token.split(".")
     forged = [
@@ -152,9 +145,7 @@ def signed_by(secret: str, text: str, option: SetOption, arn: str) -> str:
     return signature
 
 
-def test_the_secret_of_a_stack_is_read_from_secrets_manager(
-    secret_arn: str, option: SetOption
-) -> None:
+def test_the_secret_of_a_stack_is_read_from_secrets_manager(secret_arn: str, option: SetOption) -> None:
     assert sign("text") == signed_by("one", "text", option, secret_arn)
     assert read_secrets().put_at is not None
 
@@ -172,15 +163,10 @@ def test_after_a_rotation_the_old_secret_signs_until_every_instance_has_the_new_
             assert sign("text") == signing
             assert is_signed("text", old)
             assert is_signed("text", new)
-            assert [is_signed_anew("text", one) for one in (old, new)] == [
-                signing == old,
-                signing == new,
-            ]
+            assert [is_signed_anew("text", one) for one in (old, new)] == [signing == old, signing == new]
 
 
-def test_a_signature_right_after_a_rotation_is_valid_on_an_instance_with_the_old_secret(
-    secret_arn: str,
-) -> None:
+def test_a_signature_right_after_a_rotation_is_valid_on_an_instance_with_the_old_secret(secret_arn: str) -> None:
     put_secrets(current="two", previous="one")
     signature, token = sign("text"), encode_token({"a": 1}, now=NOW, lifetime_s=60)
     put_secrets(current="one", previous=None)

@@ -90,10 +90,7 @@ def test_each_table_has_its_key_of_the_template(table: Table) -> None:
     (described,) = (one for one in template().tables if one.name == table.name())
     schema = described.create_table["KeySchema"]
     names = {one["KeyType"]: one["AttributeName"] for one in schema}
-    assert table.typed_key(("hash", "range")) == {
-        names["HASH"]: {"S": "hash"},
-        names["RANGE"]: {"S": "range"},
-    }
+    assert table.typed_key(("hash", "range")) == {names["HASH"]: {"S": "hash"}, names["RANGE"]: {"S": "range"}}
 
 
 class TestReads:
@@ -150,10 +147,7 @@ class TestReads:
             assert TEAMS.get_many([("team", "ada")]) == [ADA]
 
     def test_keys_that_stay_unprocessed_are_an_error_and_not_a_miss(self) -> None:
-        with (
-            answering("dynamodb", "BatchGetItem", left_unprocessed()),
-            pytest.raises(TryAgain),
-        ):
+        with answering("dynamodb", "BatchGetItem", left_unprocessed()), pytest.raises(TryAgain):
             TEAMS.get_many([("team", "ada")])
 
     def test_a_consistent_read_is_one_transaction_in_the_order_of_the_keys(self, ada: None) -> None:
@@ -189,9 +183,7 @@ class TestReads:
     def test_a_query_of_an_index_is_not_consistent(self) -> None:
         put({"pk": "team", "sk": "ada", "user_id": "ada"})
         with requests("Query") as calls:
-            (item,) = TEAMS.query(
-                equals(user_id="ada") & begins_with(pk="tea"), index="by_user", page_size=1
-            )
+            (item,) = TEAMS.query(equals(user_id="ada") & begins_with(pk="tea"), index="by_user", page_size=1)
         assert item["sk"] == "ada"
         assert not any("ConsistentRead" in call for call in calls)
 
@@ -368,9 +360,7 @@ def cancelled(*reasons: str) -> Answer:
 
 CONFLICTS = [
     pytest.param(alone, "UpdateItem", error("TransactionConflictException"), id="alone"),
-    pytest.param(
-        together, "TransactWriteItems", cancelled("TransactionConflict", "None"), id="together"
-    ),
+    pytest.param(together, "TransactWriteItems", cancelled("TransactionConflict", "None"), id="together"),
 ]
 
 
@@ -404,15 +394,9 @@ class TestContention:
 
     def test_other_cancellations_are_errors_and_not_false(self) -> None:
         invalid = cancelled("None", "ValidationError")
-        with (
-            answering("dynamodb", "TransactWriteItems", invalid),
-            pytest.raises(aws.ClientError),
-        ):
+        with answering("dynamodb", "TransactWriteItems", invalid), pytest.raises(aws.ClientError):
             commit(*together())
-        with (
-            answering("dynamodb", "UpdateItem", error("AccessDeniedException")),
-            pytest.raises(aws.ClientError),
-        ):
+        with answering("dynamodb", "UpdateItem", error("AccessDeniedException")), pytest.raises(aws.ClientError):
             commit(*alone())
 
     @pytest.mark.parametrize("reason", ["ThrottlingError", "ProvisionedThroughputExceeded"])
@@ -423,14 +407,8 @@ class TestContention:
         assert not isinstance(raised.value, Contention)
 
     def test_a_throttled_transaction_is_tried_three_times(self) -> None:
-        body = {
-            "__type": "TransactionCanceledException",
-            "CancellationReasons": [{"Code": "ThrottlingError"}],
-        }
-        with (
-            refusing("dynamodb", "TransactWriteItems", 400, body) as tries,
-            pytest.raises(TryAgain) as raised,
-        ):
+        body = {"__type": "TransactionCanceledException", "CancellationReasons": [{"Code": "ThrottlingError"}]}
+        with refusing("dynamodb", "TransactWriteItems", 400, body) as tries, pytest.raises(TryAgain) as raised:
             commit(*together())
         assert not isinstance(raised.value, Contention)
         assert len(tries) == 3
@@ -458,12 +436,7 @@ class TestRenamedAttributes:
     def test_an_item_is_stored_under_the_names_of_the_deployment(self) -> None:
         assert KEYS.get("a") == KEY
         under_its_names = Table(KEYS.name, "key_hash").get("a")
-        assert under_its_names == {
-            "key_hash": "a",
-            "left": 2,
-            "remaining": "hand",
-            "rights": {"left": ["b"]},
-        }
+        assert under_its_names == {"key_hash": "a", "left": 2, "remaining": "hand", "rights": {"left": ["b"]}}
 
     def test_conditions_and_updates_use_larders_names(self) -> None:
         where = equals(remaining=2) & contains(("permissions", "left"), "b")

@@ -157,9 +157,7 @@ def write_service(folder: Path) -> Path:
 class StubCloud:
     """`python -m local serve` on free ports with the stub service. Its output is in `screen`."""
 
-    def __init__(
-        self, folder: Path, *, template: Path | None = None, workers: int = 1, **variables: str
-    ) -> None:
+    def __init__(self, folder: Path, *, template: Path | None = None, workers: int = 1, **variables: str) -> None:
         self.folder = folder
         self.data = folder / "data"
         self.template = template or write_service(folder)
@@ -169,9 +167,7 @@ class StubCloud:
 
     def start(self) -> None:
         environ = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("LARDER_", "AWS_", "TURBO_"))
+            name: value for name, value in os.environ.items() if not name.startswith(("LARDER_", "AWS_", "TURBO_"))
         }
         environ |= {"PORT": "0", "DATA": str(self.data), "TEMPLATE": str(self.template)}
         (self.data / "cloud.json").unlink(missing_ok=True)
@@ -205,9 +201,7 @@ class StubCloud:
 
     def children(self) -> list[int]:
         """All processes of the cloud but the first, parents before their children."""
-        listing = subprocess.run(
-            ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
-        ).stdout
+        listing = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
         parents = {int(pid): int(parent) for pid, parent in map(str.split, listing.splitlines())}
         found = [self.process.pid]
         for known in found:
@@ -217,9 +211,7 @@ class StubCloud:
     def child(self, module: str) -> int:
         """The first process of one module."""
         for pid in self.children():
-            command = subprocess.run(
-                ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True
-            ).stdout
+            command = subprocess.run(["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True).stdout
             if module in command:
                 return pid
         raise LookupError(module)

@@ -37,9 +37,7 @@ class Running:
         os.close(read_fd)
         keys = (os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"])
         events = folder / "events"
-        self.s3 = object_storage(
-            folder / "s3", [BUCKET], keys, events=events, wake_fd=self._wake_fd
-        )
+        self.s3 = object_storage(folder / "s3", [BUCKET], keys, events=events, wake_fd=self._wake_fd)
         code = code or load_template().edge
         assert code is not None
         self.app = Edge(self.s3, BUCKET, code, Store(self.files))
@@ -82,12 +80,7 @@ def refusal(reply: httpx.Response) -> tuple[int, str]:
 
 
 def test_an_artifact_comes_back_with_its_headers(edge: Running) -> None:
-    sent = {
-        "x-artifact-tag": TAG,
-        "x-artifact-duration": "1831",
-        "x-artifact-sha": "abc",
-        "content-type": "text/html",
-    }
+    sent = {"x-artifact-tag": TAG, "x-artifact-duration": "1831", "x-artifact-sha": "abc", "content-type": "text/html"}
     body = os.urandom(3_000_000)
     uploaded = edge("PUT", signed("PUT", most_bytes=10**7), content=body, headers=sent)
     assert uploaded.status_code == 200
@@ -102,10 +95,7 @@ def test_an_artifact_comes_back_with_its_headers(edge: Running) -> None:
     head = edge("HEAD", signed("GET"))
     assert (head.headers["x-artifact-tag"], head.content) == (TAG, b"")
     part = edge("GET", signed("GET"), headers={"range": "bytes=0-99"})
-    assert (part.status_code, part.content, part.headers["x-artifact-tag"]) == (
-        *(206, body[:100]),
-        TAG,
-    )
+    assert (part.status_code, part.content, part.headers["x-artifact-tag"]) == (*(206, body[:100]), TAG)
 
 
 def test_the_requests_to_the_bucket_are_signed(edge: Running, option: SetOption) -> None:
@@ -139,10 +129,7 @@ def test_without_the_flag_a_second_upload_replaces_the_first(edge: Running) -> N
 
 def test_of_many_uploads_at_once_one_is_stored(edge: Running) -> None:
     async def all_at_once() -> list[httpx.Response]:
-        sent = [
-            edge.send("PUT", signed("PUT", most_bytes=10), content=bytes([number]))
-            for number in range(16)
-        ]
+        sent = [edge.send("PUT", signed("PUT", most_bytes=10), content=bytes([number])) for number in range(16)]
         return await asyncio.gather(*sent)
 
     replies = asyncio.run(all_at_once())
@@ -154,9 +141,7 @@ def test_of_many_uploads_at_once_one_is_stored(edge: Running) -> None:
 def test_a_version_is_fetched_by_its_id(edge: Running) -> None:
     edge.keys({f"key-{KEY.id}": KEY.key})
     put(edge, b"first")
-    events = [
-        json.loads(file.read_text()) for file in (edge.files.folder.parent / "events").iterdir()
-    ]
+    events = [json.loads(file.read_text()) for file in (edge.files.folder.parent / "events").iterdir()]
     (version,) = (event["detail"]["object"]["version-id"] for event in events)
     put(edge, b"later")
     assert edge("GET", signed("GET", version=version)).content == b"first"
@@ -171,11 +156,7 @@ def test_a_missing_object_is_403_as_without_permission_to_list(edge: Running) ->
 @pytest.mark.parametrize("method", ["DELETE", "POST", "OPTIONS", "PATCH", "GET"])
 def test_nothing_else_reaches_the_bucket(edge: Running, method: str) -> None:
     put(edge)
-    for url in (
-        signed("PUT", most_bytes=100),
-        f"https://edge.example.com{PATH}",
-        "https://edge.example.com/",
-    ):
+    for url in (signed("PUT", most_bytes=100), f"https://edge.example.com{PATH}", "https://edge.example.com/"):
         assert refusal(edge(method, url)) == (404, "no_such_address")
     assert edge("GET", signed("GET")).content == b"body"
 
@@ -211,14 +192,10 @@ def test_the_limits_of_cloudfront(edge: Running) -> None:
         ("throw new Error('broken');", 503),
     ],
 )
-def test_what_a_function_must_not_change_is_an_error(
-    tmp_path: Path, option: SetOption, code: str, status: int
-) -> None:
+def test_what_a_function_must_not_change_is_an_error(tmp_path: Path, option: SetOption, code: str, status: int) -> None:
     option("edge_url", "https://edge.example.com")
     request = f"function handler(event) {{ const request = event.request; {code} return request; }}"
-    running = Running(
-        tmp_path, EdgeCode(request, "function handler(event) { return event.response; }")
-    )
+    running = Running(tmp_path, EdgeCode(request, "function handler(event) { return event.response; }"))
     assert running("GET", signed("GET")).status_code == status
     running.close()
 

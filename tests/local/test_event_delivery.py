@@ -70,12 +70,7 @@ def test_a_function_runs_on_its_schedule_even_after_a_failure(tmp_path: Path) ->
     async def until_it_ran_twice() -> None:
         children, log = ChildProcesses(), RequestLog()
         pool = WorkerPool(
-            children,
-            [function],
-            process_environment({}),
-            size=1,
-            log=tmp_path / "functions.log",
-            report=log.note,
+            children, [function], process_environment({}), size=1, log=tmp_path / "functions.log", report=log.note
         )
         try:
             await pool.start()

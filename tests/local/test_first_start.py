@@ -139,9 +139,7 @@ def test_it_starts_with_every_allowed_value_of_every_setting(
 
 
 @pytest.mark.parametrize("extreme", ["lowest", "highest"])
-def test_it_starts_with_all_numbers_at_one_extreme(
-    extreme: str, option: SetOption, aws_in_memory: None
-) -> None:
+def test_it_starts_with_all_numbers_at_one_extreme(extreme: str, option: SetOption, aws_in_memory: None) -> None:
     for name, bounds in BOUNDS.items():
         option(name, bounds[extreme])
     for name in ("require_key_name", "disable_custom_key_expiry"):
@@ -155,8 +153,7 @@ def test_it_starts_with_all_numbers_at_one_extreme(
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "name"),
-    [(1, 100, KEY_NAME), (1, 1, "t"), (1, 6, "turbo"), (40, 40, KEY_NAME.ljust(40, "."))],
+    ("least", "most", "name"), [(1, 100, KEY_NAME), (1, 1, "t"), (1, 6, "turbo"), (40, 40, KEY_NAME.ljust(40, "."))]
 )
 def test_the_first_keys_name_has_an_allowed_length(
     least: int, most: int, name: str, option: SetOption, aws_in_memory: None
@@ -168,9 +165,7 @@ def test_the_first_keys_name_has_an_allowed_length(
     check_name(name)
 
 
-@pytest.mark.parametrize(
-    ("least", "most", "prefix"), [(1, 32, KEY_PREFIX), (1, 3, "lar"), (9, 32, "larder___")]
-)
+@pytest.mark.parametrize(("least", "most", "prefix"), [(1, 32, KEY_PREFIX), (1, 3, "lar"), (9, 32, "larder___")])
 def test_the_first_keys_prefix_has_an_allowed_length(
     least: int, most: int, prefix: str, option: SetOption, aws_in_memory: None
 ) -> None:
@@ -213,9 +208,7 @@ def test_an_expired_key_is_replaced(option: SetOption, aws_in_memory: None) -> N
         assert first_key().id == second["key_id"]
 
 
-def test_a_key_that_changed_hashing_settings_no_longer_find_is_replaced(
-    option: SetOption, aws_in_memory: None
-) -> None:
+def test_a_key_that_changed_hashing_settings_no_longer_find_is_replaced(option: SetOption, aws_in_memory: None) -> None:
     first = first_start()
     option("disable_key_hashing", "true")
     second = first_start(first["token"])
@@ -246,10 +239,7 @@ def test_renaming_attributes_with_existing_keys_is_an_error_that_names_the_setti
     ("made", "rule"),
     [
         (lambda length, prefix: "short", r"integrator\.generate_key must return 64 to 256"),
-        (
-            lambda length: "x" * length,
-            r"integrator\.generate_key must be a function that takes \(length, pre",
-        ),
+        (lambda length: "x" * length, r"integrator\.generate_key must be a function that takes \(length, pre"),
         (lambda length, prefix: 1 // 0, "generate_key failed: ZeroDivisionError: "),
     ],
 )
@@ -267,8 +257,7 @@ def test_a_failing_key_generator_is_named(
     [
         # "lowest" has names of one character, too, and "highest" longer prefixes.
         pytest.param(
-            {"LARDER_MAXIMUM_KEY_NAME_LENGTH": "1", "LARDER_MINIMUM_KEY_PREFIX_LENGTH": "8"},
-            marks=pytest.mark.thorough,
+            {"LARDER_MAXIMUM_KEY_NAME_LENGTH": "1", "LARDER_MINIMUM_KEY_PREFIX_LENGTH": "8"}, marks=pytest.mark.thorough
         ),
         {
             environment_name(name): str(bounds["lowest"])
@@ -277,17 +266,11 @@ def test_a_failing_key_generator_is_named(
             if name != "default_key_expires_in_seconds"
         },
         {environment_name(name): str(bounds["highest"]) for name, bounds in BOUNDS.items()},
-        {
-            environment_name(option.name): str(not option.default).lower()
-            for option in OPTIONS
-            if option.type is bool
-        },
+        {environment_name(option.name): str(not option.default).lower() for option in OPTIONS if option.type is bool},
     ],
     ids=["short_names", "lowest", "highest", "switched"],
 )
-def test_the_local_cloud_starts_and_its_key_gives_access(
-    variables: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_local_cloud_starts_and_its_key_gives_access(variables: dict[str, str], tmp_path: Path) -> None:
     cloud = StubCloud(
         tmp_path,
         template=ROOT / "template.yaml",

@@ -76,9 +76,7 @@ def test_the_request_id_header_matches_the_functions(client: httpx.Client) -> No
     assert reply.headers["apigw-requestid"] == echo(reply)["request_id"]
 
 
-def test_functions_see_overridden_settings_but_not_the_callers_aws_variables(
-    client: httpx.Client,
-) -> None:
+def test_functions_see_overridden_settings_but_not_the_callers_aws_variables(client: httpx.Client) -> None:
     seen = echo(client.get("/echo/a"))
     assert seen["greeting"] == "good day"
     assert seen["aws_profile"] is None
@@ -89,20 +87,14 @@ def test_accepts_a_path_with_two_leading_slashes(client: httpx.Client, cloud: St
     assert echo(reply)["event"]["rawPath"] == "/echo/a"
 
 
-@pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/nowhere"), ("GET", "/echo/a/b"), ("DELETE", "/respond")]
-)
-def test_passes_a_request_without_a_route_to_the_default_route(
-    client: httpx.Client, method: str, path: str
-) -> None:
+@pytest.mark.parametrize(("method", "path"), [("GET", "/nowhere"), ("GET", "/echo/a/b"), ("DELETE", "/respond")])
+def test_passes_a_request_without_a_route_to_the_default_route(client: httpx.Client, method: str, path: str) -> None:
     reply = client.request(method, path)
     assert (reply.status_code, reply.text) == (404, "$default")
     assert reply.headers["x-route"] == "$default"
 
 
-def test_rejects_bodies_too_large_for_the_default_routes_function(
-    client: httpx.Client,
-) -> None:
+def test_rejects_bodies_too_large_for_the_default_routes_function(client: httpx.Client) -> None:
     large = client.post("/nowhere", content=bytes(4_720_000), headers=OCTETS)
     assert (large.status_code, large.json()) == (413, {"message": "Request Entity Too Large"})
     assert client.get("/nowhere", headers={"x-a": "a" * 10_500}).status_code == 431
@@ -122,18 +114,14 @@ def test_accepts_a_chunked_body(client: httpx.Client) -> None:
     assert "transfer-encoding" not in event["headers"]
 
 
-def test_accepts_the_largest_body_for_a_function_and_rejects_a_larger_one(
-    client: httpx.Client,
-) -> None:
+def test_accepts_the_largest_body_for_a_function_and_rejects_a_larger_one(client: httpx.Client) -> None:
     assert client.put("/echo/a", content=bytes(4_700_000), headers=OCTETS).status_code == 200
     reply = client.put("/echo/a", content=bytes(4_720_000), headers=OCTETS)
     assert (reply.status_code, reply.json()) == (413, {"message": "Request Entity Too Large"})
 
 
 @pytest.mark.parametrize("size", [5_000_000, 10_000_001, 40_000_000])
-def test_a_client_sees_413_after_sending_a_body_of_any_size(
-    client: httpx.Client, cloud: StubCloud, size: int
-) -> None:
+def test_a_client_sees_413_after_sending_a_body_of_any_size(client: httpx.Client, cloud: StubCloud, size: int) -> None:
     reply = client.put(f"/v8/artifacts/abc{size}", content=bytes(size), headers=OCTETS)
     assert (reply.status_code, reply.json()) == (413, {"message": "Request Entity Too Large"})
     # The connection stays usable: the rest of the old body is not read as a request.
@@ -196,9 +184,7 @@ def test_a_failing_function_is_a_500_with_the_reason_on_the_screen(
     assert client.get("/echo/a").status_code == 200
 
 
-def test_an_error_that_a_function_logs_is_shown_on_the_screen(
-    client: httpx.Client, cloud: StubCloud
-) -> None:
+def test_an_error_that_a_function_logs_is_shown_on_the_screen(client: httpx.Client, cloud: StubCloud) -> None:
     reply = client.get("/misbehave/log")
     assert reply.status_code == 204
     expected = f"Misbehave: shown on the screen (request {reply.headers['apigw-requestid']})"
@@ -271,9 +257,7 @@ def test_head_carries_the_length_that_the_function_tells(client: httpx.Client) -
     assert client.get("/echo/a").status_code == 200
 
 
-def test_the_log_shows_where_a_redirect_leads_without_its_signature(
-    client: httpx.Client, cloud: StubCloud
-) -> None:
+def test_the_log_shows_where_a_redirect_leads_without_its_signature(client: httpx.Client, cloud: StubCloud) -> None:
     location = "http://bucket.example/a/key?X-Amz-Signature=secret"
     assert respond(client, {"statusCode": 302, "headers": {"location": location}}).is_redirect
     shown = cloud.whole_screen()
@@ -292,9 +276,7 @@ def test_the_log_shows_where_a_redirect_leads_without_its_signature(
         b"GET http://other/echo/a HTTP/1.1",
     ],
 )
-def test_a_strange_request_line_does_no_harm(
-    client: httpx.Client, cloud: StubCloud, request_line: bytes
-) -> None:
+def test_a_strange_request_line_does_no_harm(client: httpx.Client, cloud: StubCloud, request_line: bytes) -> None:
     answer = raw_exchange(cloud, request_line + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     assert answer[9:12] in (b"200", b"400", b"404")
     assert "\x1b" not in cloud.whole_screen()
@@ -305,8 +287,7 @@ def test_a_strange_request_line_does_no_harm(
 
 
 @pytest.mark.parametrize(
-    "host",
-    ["localhost", "LOCALHOST:1", "cache.localhost", "127.0.0.1", "127.1.2.3:80", "[::1]:3000"],
+    "host", ["localhost", "LOCALHOST:1", "cache.localhost", "127.0.0.1", "127.1.2.3:80", "[::1]:3000"]
 )
 def test_loopback_names_are_accepted_with_any_port(client: httpx.Client, host: str) -> None:
     event = echo(client.get("/echo/a", headers={"host": host}))["event"]
@@ -330,9 +311,7 @@ def test_loopback_names_are_accepted_with_any_port(client: httpx.Client, host: s
         "",
     ],
 )
-def test_other_hosts_get_403_that_names_the_option(
-    cloud: StubCloud, client: httpx.Client, host: str
-) -> None:
+def test_other_hosts_get_403_that_names_the_option(cloud: StubCloud, client: httpx.Client, host: str) -> None:
     reply = client.get("/echo/a", headers={"host": host})
     assert reply.status_code == 403
     assert "PUBLIC_HOST" in reply.json()["message"]

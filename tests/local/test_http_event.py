@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.http_event import (
-    add_binary_body,
-    build_http_event,
-    size_with_binary_body,
-    with_binary_body,
-)
+from local.http_event import add_binary_body, build_http_event, size_with_binary_body, with_binary_body
 
 
 def build(
@@ -106,13 +101,7 @@ def test_passes_text_unchanged(content_type: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content_type",
-    [
-        "application/octet-stream",
-        "application/x-www-form-urlencoded",
-        "image/png",
-        "application/zip",
-    ],
+    "content_type", ["application/octet-stream", "application/x-www-form-urlencoded", "image/png", "application/zip"]
 )
 def test_encodes_every_other_body(content_type: str) -> None:
     event = build(headers=[("content-type", content_type)], body=b"a=1")

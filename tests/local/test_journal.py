@@ -84,10 +84,7 @@ def test_compaction_replaces_all_older_files(tmp_path: Path) -> None:
     journal.begin()
     list(journal.compact(all_items({"a": "1"})))
     journal.append([put("b", "1")])
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "journal-2.jsonl",
-        "snapshot-2.jsonl",
-    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["journal-2.jsonl", "snapshot-2.jsonl"]
     assert recovered(tmp_path) == {"a": "1", "b": "1"}
 
 

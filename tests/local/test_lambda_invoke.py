@@ -86,9 +86,7 @@ def test_invoke_needs_the_credentials(cloud: StubCloud) -> None:
     where = environment["AWS_ENDPOINT_URL_LAMBDA"]
     assert where.startswith("http://127.0.0.1:")
     path = "/2015-03-31/functions/larder-arrived/invocations"
-    unsigned = httpx.post(
-        where + path, content="{}", headers={"x-amz-invocation-type": "Event"}, trust_env=False
-    )
+    unsigned = httpx.post(where + path, content="{}", headers={"x-amz-invocation-type": "Event"}, trust_env=False)
     assert unsigned.status_code == 403
     stranger = boto3.client(
         "lambda",
@@ -102,15 +100,9 @@ def test_invoke_needs_the_credentials(cloud: StubCloud) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/2015-03-31/functions/larder-arrived/invocations"),
-        ("POST", "/2015-03-31/functions"),
-    ],
+    ("method", "path"), [("GET", "/2015-03-31/functions/larder-arrived/invocations"), ("POST", "/2015-03-31/functions")]
 )
-def test_other_lambda_operations_are_not_supported(
-    cloud: StubCloud, method: str, path: str
-) -> None:
+def test_other_lambda_operations_are_not_supported(cloud: StubCloud, method: str, path: str) -> None:
     where = cloud.description["environment"]["AWS_ENDPOINT_URL_LAMBDA"]
     assert httpx.request(method, where + path, trust_env=False).status_code == 404
 

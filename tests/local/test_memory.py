@@ -39,9 +39,7 @@ async def hold(process: subprocess.Popen[str], limit_mb: int, *, for_s: float = 
         await asyncio.sleep(for_s)
 
 
-def test_a_peak_is_recorded_after_the_memory_was_freed(
-    process: subprocess.Popen[str],
-) -> None:
+def test_a_peak_is_recorded_after_the_memory_was_freed(process: subprocess.Popen[str]) -> None:
     assert 80 < peak_mb(process.pid) < 130
 
 
@@ -56,9 +54,7 @@ def test_a_peak_between_two_checks_is_found_at_the_end(process: subprocess.Popen
     assert process.wait(5) == -9
 
 
-def test_a_process_over_its_limit_is_killed_at_once(
-    process: subprocess.Popen[str],
-) -> None:
+def test_a_process_over_its_limit_is_killed_at_once(process: subprocess.Popen[str]) -> None:
     with pytest.raises(OutOfMemory):
         asyncio.run(hold(process, 70, for_s=1))
     assert process.wait(5) == -9

@@ -38,9 +38,7 @@ def http() -> Iterator[httpx.Client]:
 
 def presign(s3: Any, operation: str, key: str, seconds: int = 60, **parameters: str) -> str:
     return str(
-        s3.generate_presigned_url(
-            operation, Params={"Bucket": BUCKET, "Key": key, **parameters}, ExpiresIn=seconds
-        )
+        s3.generate_presigned_url(operation, Params={"Bucket": BUCKET, "Key": key, **parameters}, ExpiresIn=seconds)
     )
 
 
@@ -98,9 +96,7 @@ def test_the_etag_depends_on_the_content(s3: Any) -> None:
     assert s3.head_object(Bucket=BUCKET, Key="a/tagged")["ETag"] == second != first
 
 
-def test_a_version_stays_when_its_key_is_overwritten_or_deleted(
-    s3: Any, http: httpx.Client
-) -> None:
+def test_a_version_stays_when_its_key_is_overwritten_or_deleted(s3: Any, http: httpx.Client) -> None:
     key = "versions/one"
     first = s3.put_object(Bucket=BUCKET, Key=key, Body=b"first")["VersionId"]
     url = presign(s3, "get_object", key, VersionId=first)
@@ -121,9 +117,7 @@ def test_a_version_stays_when_its_key_is_overwritten_or_deleted(
 
 def test_deletes_one_version(s3: Any) -> None:
     key = "versions/deleted"
-    first, second = (
-        s3.put_object(Bucket=BUCKET, Key=key, Body=body)["VersionId"] for body in (b"1", b"2")
-    )
+    first, second = (s3.put_object(Bucket=BUCKET, Key=key, Body=body)["VersionId"] for body in (b"1", b"2"))
     s3.delete_object(Bucket=BUCKET, Key=key, VersionId=second)
     assert s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == b"1"
     s3.delete_object(Bucket=BUCKET, Key=key, VersionId=first)
@@ -143,14 +137,10 @@ def test_lists_all_versions_page_by_page_the_newest_of_a_key_first(s3: Any) -> N
         Bucket=BUCKET, Prefix="pages/", PaginationConfig={"PageSize": 2}
     )
     listed = [
-        (one["Key"], one["VersionId"], one["IsLatest"], one["Size"])
-        for page in pages
-        for one in page["Versions"]
+        (one["Key"], one["VersionId"], one["IsLatest"], one["Size"]) for page in pages for one in page["Versions"]
     ]
     newest_first = sorted(stored, key=lambda one: (one[0], -stored.index(one)))
-    assert listed == [
-        (key, version, number % 3 == 0, 1) for number, (key, version) in enumerate(newest_first)
-    ]
+    assert listed == [(key, version, number % 3 == 0, 1) for number, (key, version) in enumerate(newest_first)]
 
 
 def test_an_object_from_before_versions_is_the_version_null(tmp_path: Path) -> None:
@@ -227,18 +217,12 @@ def test_keeps_metadata(s3: Any) -> None:
     assert (head["Metadata"], head["ContentLength"]) == ({"tag": "t+/="}, 3)
 
 
-def test_sends_the_function_an_event_for_every_object_under_its_prefix(
-    cloud: StubCloud, s3: Any
-) -> None:
+def test_sends_the_function_an_event_for_every_object_under_its_prefix(cloud: StubCloud, s3: Any) -> None:
     s3.put_object(Bucket=BUCKET, Key="elsewhere/one", Body=b"1")
     stored = s3.put_object(Bucket=BUCKET, Key="artifacts/o/h/one", Body=b"12345")
 
     def heard() -> list[dict[str, Any]]:
-        return [
-            event
-            for event in cloud.arrived()
-            if event["detail"]["object"]["key"] == "artifacts/o/h/one"
-        ]
+        return [event for event in cloud.arrived() if event["detail"]["object"]["key"] == "artifacts/o/h/one"]
 
     assert eventually(heard)
     (event,) = heard()
@@ -281,10 +265,7 @@ def test_copies_a_version_to_a_new_one_with_new_metadata(cloud: StubCloud, s3: A
 
 def test_an_upload_url_does_not_copy_another_object(s3: Any, http: httpx.Client) -> None:
     s3.put_object(Bucket=BUCKET, Key="a/secret", Body=b"1")
-    headers = {
-        "x-amz-copy-source": f"{BUCKET}/a/secret",
-        "x-amz-metadata-directive": "REPLACE",
-    }
+    headers = {"x-amz-copy-source": f"{BUCKET}/a/secret", "x-amz-metadata-directive": "REPLACE"}
     reply = http.put(presign(s3, "put_object", "a/taken"), headers=headers)
     assert reply.status_code == 403
     assert versions_of(s3, "a/taken") == []
@@ -292,11 +273,7 @@ def test_an_upload_url_does_not_copy_another_object(s3: Any, http: httpx.Client)
 
 def reasons(cloud: StubCloud, key: str) -> list[str]:
     """The operations by which the object with this key was stored, as its events name them."""
-    return [
-        event["detail"]["reason"]
-        for event in cloud.arrived()
-        if event["detail"]["object"]["key"] == key
-    ]
+    return [event["detail"]["reason"] for event in cloud.arrived() if event["detail"]["object"]["key"] == key]
 
 
 def test_delivers_an_event_again_when_the_function_fails(cloud: StubCloud, s3: Any) -> None:
@@ -324,9 +301,7 @@ def test_an_interrupted_upload_leaves_nothing(cloud: StubCloud, s3: Any) -> None
     assert eventually(lambda: not list(unfinished.iterdir()))
 
 
-def test_writers_and_deleters_of_neighbouring_keys_do_not_disturb_each_other(
-    cloud: StubCloud,
-) -> None:
+def test_writers_and_deleters_of_neighbouring_keys_do_not_disturb_each_other(cloud: StubCloud) -> None:
     errors: list[Exception] = []
 
     def work(worker: int) -> None:
@@ -371,9 +346,7 @@ def test_a_reader_keeps_the_object_that_it_began_to_read(s3: Any) -> None:
     assert first + stream.read() == body
 
 
-def test_memory_stays_flat_while_a_large_object_passes(
-    cloud: StubCloud, s3: Any, http: httpx.Client
-) -> None:
+def test_memory_stays_flat_while_a_large_object_passes(cloud: StubCloud, s3: Any, http: httpx.Client) -> None:
     size, piece = 120_000_000, bytes(1_000_000)
     pid = cloud.child("local.object_storage")
     before = resident_bytes(pid)
@@ -388,7 +361,5 @@ def test_memory_stays_flat_while_a_large_object_passes(
 
 
 def resident_bytes(pid: int) -> int:
-    output = subprocess.run(
-        ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True
-    ).stdout
+    output = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True).stdout
     return int(output) * 1024

@@ -57,17 +57,13 @@ def test_valid_settings_pass(name: str, value: str, option: SetOption) -> None:
         ("default_key_permissions", "read", "must be JSON"),
     ],
 )
-def test_an_invalid_setting_is_reported_with_its_rule(
-    name: str, value: str, rule: str, option: SetOption
-) -> None:
+def test_an_invalid_setting_is_reported_with_its_rule(name: str, value: str, rule: str, option: SetOption) -> None:
     option(name, value)
     with pytest.raises(SettingsError, match=f"^LARDER_{name.upper()} {rule}"):
         check_options(loads=True)
 
 
-@pytest.mark.parametrize(
-    "what", ["password_length", "key_prefix_length", "key_name_length", "key_expires_in_seconds"]
-)
+@pytest.mark.parametrize("what", ["password_length", "key_prefix_length", "key_name_length", "key_expires_in_seconds"])
 def test_a_minimum_above_its_maximum_is_rejected(what: str, option: SetOption) -> None:
     option(f"minimum_{what}", 20)
     option(f"maximum_{what}", 10)
@@ -79,8 +75,7 @@ def test_a_minimum_above_its_maximum_is_rejected(what: str, option: SetOption) -
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "rule"),
-    [(8, 32, "must be 8 to 32 characters long"), (1, 4, "must be 1 to 4 characters long")],
+    ("least", "most", "rule"), [(8, 32, "must be 8 to 32 characters long"), (1, 4, "must be 1 to 4 characters long")]
 )
 def test_a_default_prefix_outside_its_bounds_names_all_three_options(
     least: int, most: int, rule: str, option: SetOption
@@ -141,9 +136,7 @@ def given(integrator: ModuleType, option: SetOption, **functions: object) -> Non
 
 
 @pytest.mark.parametrize("name", FITTING)
-def test_a_function_with_matching_parameters_passes(
-    name: str, option: SetOption, integrator: ModuleType
-) -> None:
+def test_a_function_with_matching_parameters_passes(name: str, option: SetOption, integrator: ModuleType) -> None:
     needed = {"verify_password": lambda hash, password: True} if name == "hash_password" else {}
     for function in FITTING[name]:
         given(integrator, option, **{**needed, name: function})

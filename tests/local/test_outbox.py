@@ -29,9 +29,7 @@ MESSAGE = {
 }
 
 
-def ask_for_mail(
-    cloud: StubCloud, kind: str = "reset_password", email: str = OPERATOR_EMAIL
-) -> None:
+def ask_for_mail(cloud: StubCloud, kind: str = "reset_password", email: str = OPERATOR_EMAIL) -> None:
     """Submit an email job to the function that the environment names, as a request does."""
     request = {"method": "POST", "path": "/", "ip_address": None, "user_agent": None}
     job = {"kind": kind, "email": email, "callback_url": "/next", "base_url": cloud.url}
@@ -71,10 +69,7 @@ def test_mail_is_shown_newest_first(outbox: StubCloud) -> None:
         ask_for_mail(outbox, kind)
         assert eventually(lambda number=number: len(messages(outbox)) == number)
     subjects = [message["subject"] for message in messages(outbox)]
-    assert subjects == [
-        "Larder: You already have an account",
-        "Larder: Reset your password",
-    ]
+    assert subjects == ["Larder: You already have an account", "Larder: Reset your password"]
     page = get(outbox, "/_local/outbox").text
     assert 0 < page.index(subjects[0]) < page.index(subjects[1])
 
@@ -160,9 +155,7 @@ def test_a_service_without_an_outbox_has_no_such_page(cloud: StubCloud) -> None:
     assert "Sent mail" not in cloud.screen
 
 
-def test_the_first_user_sets_a_password_by_link_and_is_an_operator(
-    outbox: StubCloud,
-) -> None:
+def test_the_first_user_sets_a_password_by_link_and_is_an_operator(outbox: StubCloud) -> None:
     with httpx.Client(base_url=f"{outbox.url}/api/auth", trust_env=False, timeout=30) as client:
         before = len(messages(outbox))
         reply = client.post("/request-password-reset", json={"email": OPERATOR_EMAIL})
@@ -173,9 +166,7 @@ def test_the_first_user_sets_a_password_by_link_and_is_an_operator(
         assert link is not None
         body = {"newPassword": "a long password", "token": link[1]}
         assert client.post("/reset-password", json=body).status_code == 200
-        signed_in = client.post(
-            "/sign-in/email", json={"email": OPERATOR_EMAIL, "password": "a long password"}
-        )
+        signed_in = client.post("/sign-in/email", json={"email": OPERATOR_EMAIL, "password": "a long password"})
         client.cookies.clear()
         bearer = {"authorization": f"Bearer {signed_in.json()['token']}"}
         # Only operators can limit a key.
@@ -193,9 +184,7 @@ class Reader:
         self.answer = answer
         self.events: list[dict[str, Any]] = []
 
-    async def invoke(
-        self, function: Function, event: bytes, request_id: str, binary_body: bytes = b""
-    ) -> bytes:
+    async def invoke(self, function: Function, event: bytes, request_id: str, binary_body: bytes = b"") -> bytes:
         self.events.append(json.loads(event))
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -286,9 +275,7 @@ def test_another_machine_cannot_read_it(client: str) -> None:
     assert ask("/_local/outbox.json", PAGE, client=client).status_code == 418
 
 
-@pytest.mark.parametrize(
-    "host", ["127.0.0.1:3000", "localhost:3000", "LOCALHOST:3000", "[::1]:3000"]
-)
+@pytest.mark.parametrize("host", ["127.0.0.1:3000", "localhost:3000", "LOCALHOST:3000", "[::1]:3000"])
 def test_loopback_names_with_the_own_port_read_it(host: str) -> None:
     assert ask("/_local/outbox.json", PAGE, headers={"host": host}).json() == PAGE
 

@@ -44,18 +44,11 @@ ASKED = {
 
 @pytest.fixture
 def provider(tmp_path: Path) -> LocalProvider:
-    return LocalProvider(
-        PlainTextResponse("the gateway"), ISSUER, ISSUER, tmp_path / "provider.pem"
-    )
+    return LocalProvider(PlainTextResponse("the gateway"), ISSUER, ISSUER, tmp_path / "provider.pem")
 
 
 def send(
-    provider: LocalProvider,
-    url: str,
-    *,
-    method: str = "GET",
-    client: str = "127.0.0.1",
-    **options: Any,
+    provider: LocalProvider, url: str, *, method: str = "GET", client: str = "127.0.0.1", **options: Any
 ) -> httpx.Response:
     async def sent() -> httpx.Response:
         transport = httpx.ASGITransport(provider, client=(client, 5000))
@@ -88,9 +81,7 @@ def code_of(provider: LocalProvider, subject: str = "employee-1") -> str:
     return sent_back["code"]
 
 
-def exchange(
-    provider: LocalProvider, code: str, auth: Any = CLIENT, **changed: str
-) -> httpx.Response:
+def exchange(provider: LocalProvider, code: str, auth: Any = CLIENT, **changed: str) -> httpx.Response:
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK}
     form |= {"code_verifier": VERIFIER, **changed}
     return send(provider, f"{PATH}/token", method="POST", data=form, auth=auth)
@@ -99,9 +90,7 @@ def exchange(
 def verified(provider: LocalProvider, token: str) -> dict[str, Any]:
     (key,) = send(provider, f"{PATH}/keys").json()["keys"]
     assert jwt.get_unverified_header(token)["kid"] == key["kid"]
-    claims: dict[str, Any] = jwt.decode(
-        token, jwt.PyJWK(key), algorithms=["RS256"], audience=CLIENT_ID, issuer=ISSUER
-    )
+    claims: dict[str, Any] = jwt.decode(token, jwt.PyJWK(key), algorithms=["RS256"], audience=CLIENT_ID, issuer=ISSUER)
     return claims
 
 
@@ -144,9 +133,7 @@ def test_each_login_is_new(provider: LocalProvider) -> None:
     with time_machine.travel(1_800_000_000, tick=False):
         code = code_of(provider)
     with time_machine.travel(1_800_000_030, tick=False):
-        claims = jwt.decode(
-            exchange(provider, code).json()["id_token"], options={"verify_signature": False}
-        )
+        claims = jwt.decode(exchange(provider, code).json()["id_token"], options={"verify_signature": False})
     assert (claims["auth_time"], claims["iat"]) == (1_800_000_000, 1_800_000_030)
     assert "Choose a person" in authorize(provider, prompt="login", max_age="0").text
     assert result(authorize(provider, prompt="none"))["error"] == "login_required"
@@ -168,9 +155,7 @@ def test_a_code_works_once(provider: LocalProvider) -> None:
         ({"grant_type": "password"}, "unsupported_grant_type"),
     ],
 )
-def test_a_code_needs_its_request(
-    provider: LocalProvider, changed: dict[str, str], error: str
-) -> None:
+def test_a_code_needs_its_request(provider: LocalProvider, changed: dict[str, str], error: str) -> None:
     form = {"code": code_of(provider), **changed}
     assert exchange(provider, **form).json() == {"error": error}
 
@@ -190,9 +175,7 @@ def test_a_code_needs_the_client_and_its_secret(provider: LocalProvider, auth: A
         ({"code_challenge_method": "plain"}, "invalid_request"),
     ],
 )
-def test_a_wrong_request_is_sent_back(
-    provider: LocalProvider, changed: dict[str, str | None], error: str
-) -> None:
+def test_a_wrong_request_is_sent_back(provider: LocalProvider, changed: dict[str, str | None], error: str) -> None:
     assert result(authorize(provider, **changed)) == {"error": error, "state": "s&t", "iss": ISSUER}
 
 
@@ -207,9 +190,7 @@ def test_a_wrong_request_is_sent_back(
         {"redirect_uri": "http://127.0.0.1:x/api/auth/callback/example"},
     ],
 )
-def test_nothing_is_sent_to_another_client(
-    provider: LocalProvider, changed: dict[str, str | None]
-) -> None:
+def test_nothing_is_sent_to_another_client(provider: LocalProvider, changed: dict[str, str | None]) -> None:
     reply = authorize(provider, person="employee-1", **changed)
     assert (reply.status_code, "location" in reply.headers) == (400, False)
 
@@ -263,9 +244,7 @@ def test_the_first_start_adds_it(aws_in_memory: None) -> None:
     assert service.unsealed_secrets(provider, now=clock.now()) == [CLIENT_SECRET]
 
 
-def test_its_endpoints_are_those_of_its_configuration(
-    aws_in_memory: None, provider: LocalProvider
-) -> None:
+def test_its_endpoints_are_those_of_its_configuration(aws_in_memory: None, provider: LocalProvider) -> None:
     registered(ISSUER)
     configuration = send(provider, f"{PATH}/.well-known/openid-configuration").json()
     known = service.require_provider("example").endpoints

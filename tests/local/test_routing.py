@@ -15,12 +15,7 @@ ROUTES = Routes(load_template(environ={}).routes)
         ("GET", "/v8/artifacts/abc", "GET /v8/artifacts/{hash}", {"hash": "abc"}),
         ("GET", "/api/auth/ok", "GET /api/auth/ok", {}),
         ("OPTIONS", "/api/auth/ok", "OPTIONS /api/auth/{proxy+}", {"proxy": "ok"}),
-        (
-            "OPTIONS",
-            "/api/auth/sign-in/email",
-            "OPTIONS /api/auth/{proxy+}",
-            {"proxy": "sign-in/email"},
-        ),
+        ("OPTIONS", "/api/auth/sign-in/email", "OPTIONS /api/auth/{proxy+}", {"proxy": "sign-in/email"}),
         ("GET", "/console/t/acme/keys", "GET /console/{proxy+}", {"proxy": "t/acme/keys"}),
     ],
 )
@@ -34,11 +29,7 @@ def test_the_most_specific_route_wins_and_a_greedy_parameter_takes_slashes(
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [
-        ("GET", "/api/auth/sign-in/email"),
-        ("OPTIONS", "/api/auth/"),
-        ("OPTIONS", "/v8/artifacts/a/b"),
-    ],
+    [("GET", "/api/auth/sign-in/email"), ("OPTIONS", "/api/auth/"), ("OPTIONS", "/v8/artifacts/a/b")],
 )
 def test_unmatched_requests_go_to_the_default_route(method: str, path: str) -> None:
     found = ROUTES.find(method, path)

@@ -187,16 +187,12 @@ def test_an_environment_has_lambdas_variables(client: httpx.Client, cloud: StubC
     assert environ["LARDER_GREETING"] == "hello"
     assert environ["_X_AMZN_TRACE_ID"].startswith("Root=1-")
     # Python sets LC_CTYPE itself if the machine lacks the locale.
-    assert environ.keys() - {"LC_CTYPE"} == (
-        SET_BY_LAMBDA | TO_THIS_CLOUD | {"LARDER_GREETING", "LARDER_MOOD"}
-    )
+    assert environ.keys() - {"LC_CTYPE"} == (SET_BY_LAMBDA | TO_THIS_CLOUD | {"LARDER_GREETING", "LARDER_MOOD"})
     assert seen["arn"].endswith(":function:Describe")
     assert 1000 < seen["left_ms"] <= 5000
 
 
-def test_a_function_gets_only_its_own_variables(
-    client: httpx.Client,
-) -> None:
+def test_a_function_gets_only_its_own_variables(client: httpx.Client) -> None:
     assert "LARDER_MOOD" in describe(client)["environ"]
     assert client.get("/echo/a").json()["mood"] is None
 
@@ -223,14 +219,10 @@ def test_passes_binary_bodies_both_ways(client: httpx.Client) -> None:
 
 def test_accepts_and_returns_the_largest_payload(client: httpx.Client) -> None:
     assert client.put("/echo/a", content=bytes(4_700_000), headers=OCTETS).status_code == 200
-    assert len(client.post("/respond", json={"statusCode": 200, "body": "x" * 6_200_000}).text) == (
-        6_200_000
-    )
+    assert len(client.post("/respond", json={"statusCode": 200, "body": "x" * 6_200_000}).text) == (6_200_000)
 
 
-def test_an_error_of_the_handler_keeps_its_environment(
-    client: httpx.Client, cloud: StubCloud
-) -> None:
+def test_an_error_of_the_handler_keeps_its_environment(client: httpx.Client, cloud: StubCloud) -> None:
     before = cloud.whole_screen().count(" ms  misbehave\n")
     for _ in range(3):
         assert "ValueError: a reason" in failure(cloud, client.get("/misbehave/raise"))
@@ -241,11 +233,7 @@ def test_an_error_of_the_handler_keeps_its_environment(
 
 @pytest.mark.parametrize(
     ("how", "expected"),
-    [
-        ("sleep", "took longer than its 5 s"),
-        ("exit", "ended its process (exit status 3)"),
-        ("large", "at most 6 MB"),
-    ],
+    [("sleep", "took longer than its 5 s"), ("exit", "ended its process (exit status 3)"), ("large", "at most 6 MB")],
 )
 def test_a_late_crashed_or_too_large_reply_ends_the_environment_and_the_next_call_works(
     client: httpx.Client, cloud: StubCloud, how: str, expected: str
@@ -257,9 +245,7 @@ def test_a_late_crashed_or_too_large_reply_ends_the_environment_and_the_next_cal
     assert eventually(lambda: cloud.screen.count(" ms  misbehave\n") == started + 1)
 
 
-def test_a_late_function_is_killed_with_its_children(
-    client: httpx.Client, cloud: StubCloud
-) -> None:
+def test_a_late_function_is_killed_with_its_children(client: httpx.Client, cloud: StubCloud) -> None:
     assert "took longer than its 5 s" in failure(cloud, client.get("/describe?spawn=1"))
     describe(client)
 
@@ -275,15 +261,11 @@ def test_a_function_over_its_memory_limit_is_killed_and_the_next_call_works(
     assert describe(client)["pid"] != before
 
 
-def test_a_module_that_fails_is_told_with_the_end_of_its_traceback(
-    client: httpx.Client, cloud: StubCloud
-) -> None:
+def test_a_module_that_fails_is_told_with_the_end_of_its_traceback(client: httpx.Client, cloud: StubCloud) -> None:
     expected = failure(cloud, client.get("/broken"))
     assert "Broken failed: could not be initialized: ValueError: no settings" in expected
     # On the lines after the first.
-    assert on_screen(
-        cloud, 'things/broken.py", line 3, in settings\n    raise ValueError("no settings")'
-    )
+    assert on_screen(cloud, 'things/broken.py", line 3, in settings\n    raise ValueError("no settings")')
 
 
 @pytest.mark.parametrize(
@@ -300,9 +282,7 @@ def test_an_environment_that_cannot_be_initialized_is_told(
     assert expected in failure(cloud, client.get(path))
 
 
-def test_an_error_that_a_function_logs_is_shown_on_the_screen(
-    client: httpx.Client, cloud: StubCloud
-) -> None:
+def test_an_error_that_a_function_logs_is_shown_on_the_screen(client: httpx.Client, cloud: StubCloud) -> None:
     reply = client.get("/misbehave/log")
     assert reply.status_code == 204
     expected = f"Misbehave: shown on the screen (request {reply.headers['apigw-requestid']})"
@@ -318,9 +298,7 @@ def test_delivers_the_events_of_objects(cloud: StubCloud) -> None:
 
 def test_runs_asynchronous_invocations(cloud: StubCloud) -> None:
     event = {"detail": {"object": {"key": "handed over"}}}
-    cloud.lambda_().invoke(
-        FunctionName="larder-arrived", InvocationType="Event", Payload=json.dumps(event)
-    )
+    cloud.lambda_().invoke(FunctionName="larder-arrived", InvocationType="Event", Payload=json.dumps(event))
     seen = cloud.folder / ".aws-sam" / "build" / "ThingsLayer" / "python" / "things" / "seen.jsonl"
     assert eventually(lambda: seen.exists() and json.dumps(event) in seen.read_text())
 
@@ -341,11 +319,7 @@ def test_without_a_build_it_says_what_to_do(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "local", "serve", "--runtime", "--port", "0"],
         cwd=ROOT,
-        env={
-            **os.environ,
-            "TEMPLATE": str(write_service(tmp_path)),
-            "DATA": str(tmp_path / "data"),
-        },
+        env={**os.environ, "TEMPLATE": str(write_service(tmp_path)), "DATA": str(tmp_path / "data")},
         capture_output=True,
         text=True,
         timeout=30,
@@ -355,9 +329,7 @@ def test_without_a_build_it_says_what_to_do(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_without_the_runtimes_python_it_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_runtimes_python_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     template = write_built_service(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BuildError, match=r"CPython 3\.13, the version of the Lambda runtime"):
@@ -396,10 +368,7 @@ def test_a_request_over_the_limit_is_measured_but_not_kept() -> None:
         listener.close()
 
     asyncio.run(post_twice())
-    assert [(one.path, len(one.body), one.size) for one in received] == [
-        ("/a", 1000, 1000),
-        ("/b", 0, 1_000_000),
-    ]
+    assert [(one.path, len(one.body), one.size) for one in received] == [("/a", 1000, 1000), ("/b", 0, 1_000_000)]
 
 
 def test_the_real_build_serves_artifacts(tmp_path: Path) -> None:

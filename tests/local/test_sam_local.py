@@ -42,18 +42,14 @@ def cloud_of(data: Path) -> dict[str, str]:
     return cloud
 
 
-def test_every_function_gets_its_own_variables_and_the_addresses_for_containers(
-    data: Path, template: Template
-) -> None:
+def test_every_function_gets_its_own_variables_and_the_addresses_for_containers(data: Path, template: Template) -> None:
     cloud = cloud_of(data)
     environments = json.loads((data / "sam-local" / "env.json").read_text())
     resources = sam_template(template)["Resources"]
     assert len(template.functions) > 60
     for function in template.functions:
         given = environments[function.logical_id]
-        assert {name: given[name] for name in function.variables} == {
-            name: cloud[name] for name in function.variables
-        }
+        assert {name: given[name] for name in function.variables} == {name: cloud[name] for name in function.variables}
         assert given.keys() == {*function.variables, *ENDPOINTS}
         assert all(given[name].startswith(f"http://{HOST}:") for name in ENDPOINTS)
         properties = resources[function.logical_id]["Properties"]
@@ -64,9 +60,7 @@ def test_every_function_gets_its_own_variables_and_the_addresses_for_containers(
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_functions_reach_tables_and_bucket_with_these_variables(
-    data: Path, template: Template
-) -> None:
+def test_functions_reach_tables_and_bucket_with_these_variables(data: Path, template: Template) -> None:
     status = invoke(data, template, "get_status")
     assert (status["statusCode"], json.loads(status["body"])) == (200, {"status": "enabled"})
     # Too large for the index, so it is stored in the bucket.

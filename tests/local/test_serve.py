@@ -63,8 +63,7 @@ def test_stops_promptly_with_requests_in_progress(tmp_path: Path) -> None:
     template.write_text(template.read_text().replace("Timeout: 5\n", "Timeout: 25\n"))
     cloud = StubCloud(tmp_path, template=template)
     request = subprocess.Popen(
-        [sys.executable, "-c", f"import httpx; httpx.get('{cloud.url}/misbehave/sleep')"],
-        stderr=subprocess.DEVNULL,
+        [sys.executable, "-c", f"import httpx; httpx.get('{cloud.url}/misbehave/sleep')"], stderr=subprocess.DEVNULL
     )
     assert eventually((tmp_path / "functions" / "things" / "sleeps").exists)
     children, started = cloud.children(), time.monotonic()
@@ -168,9 +167,7 @@ def test_an_invalid_setting_ends_the_start_with_one_line(tmp_path: Path) -> None
     wrong = {"LARDER_SCRYPT_COST": "20000"}
     result = serve(tmp_path, PORT="0", DATA=str(tmp_path / "data"), **real, **wrong)
     assert result.returncode == 1
-    assert result.stderr == (
-        "larder: LARDER_SCRYPT_COST must be a power of two from 1024 to 262144, not '20000'\n"
-    )
+    assert result.stderr == ("larder: LARDER_SCRYPT_COST must be a power of two from 1024 to 262144, not '20000'\n")
 
 
 def test_an_unknown_variable_is_reported(tmp_path: Path) -> None:
@@ -252,17 +249,10 @@ def test_the_first_start_makes_a_key_and_later_ones_keep_it(tmp_path: Path) -> N
         ("ada@acme.example", "the user operator@larder.local, the team my-team"),
     ],
 )
-def test_the_screen_says_whether_the_user_is_an_operator(
-    tmp_path: Path, operators: str, expected: str
-) -> None:
+def test_the_screen_says_whether_the_user_is_an_operator(tmp_path: Path, operators: str, expected: str) -> None:
     turbo = TurboEnv("http://127.0.0.1:3000", "larder_x", "my-team", "id")
     assert expected in banner(
-        turbo.api_url,
-        tmp_path,
-        turbo,
-        first_start=True,
-        operator_emails=operators,
-        sign_up_policy="open",
+        turbo.api_url, tmp_path, turbo, first_start=True, operator_emails=operators, sign_up_policy="open"
     )
 
 
@@ -291,11 +281,7 @@ def test_the_demo_says_what_it_lacks(tmp_path: Path) -> None:
 
 def test_help_lists_every_option() -> None:
     text = subprocess.run(
-        [sys.executable, "-m", "local", "serve", "--help"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-m", "local", "serve", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     for variable in (
         "PORT",

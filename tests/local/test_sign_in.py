@@ -19,9 +19,7 @@ class Starter:
         self.answer = answer
         self.calls = 0
 
-    async def invoke(
-        self, function: Function, event: bytes, request_id: str, binary_body: bytes = b""
-    ) -> bytes:
+    async def invoke(self, function: Function, event: bytes, request_id: str, binary_body: bytes = b"") -> bytes:
         self.calls += 1
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -56,18 +54,14 @@ def test_it_signs_in_once_and_then_leads_to_the_sign_in_page() -> None:
     path = link.path
     first, second = get(link, path), get(link, path)
     assert is_to_sign_in(first)
-    assert first.headers["set-cookie"] == (
-        "better-auth.session_token=token.signature; HttpOnly; Path=/; SameSite=lax"
-    )
+    assert first.headers["set-cookie"] == ("better-auth.session_token=token.signature; HttpOnly; Path=/; SameSite=lax")
     assert first.headers["cache-control"] == "no-store"
     assert second.headers["location"] == "/sign-in?next=/console&error=link_used"
     assert "set-cookie" not in second.headers
     assert starter.calls == 1
 
 
-@pytest.mark.parametrize(
-    "query", ["", "?token=", "?token=None", "?token=%F0%9F%A7%AA", "?token=x&token=y"]
-)
+@pytest.mark.parametrize("query", ["", "?token=", "?token=None", "?token=%F0%9F%A7%AA", "?token=x&token=y"])
 def test_another_token_neither_signs_in_nor_uses_the_link_up(query: str) -> None:
     link = link_with(Starter())
     assert "set-cookie" not in get(link, f"/_local/sign-in{query}").headers

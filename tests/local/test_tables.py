@@ -66,10 +66,7 @@ def test_a_failed_conditional_write_returns_the_item(dynamodb: Any) -> None:
 
 
 def test_a_rejected_batch_writes_nothing(dynamodb: Any) -> None:
-    requests = [
-        {"PutRequest": {"Item": {"id": {"S": "batch-1"}}}},
-        {"PutRequest": {"Item": {"id": {"N": "2"}}}},
-    ]
+    requests = [{"PutRequest": {"Item": {"id": {"S": "batch-1"}}}}, {"PutRequest": {"Item": {"id": {"N": "2"}}}}]
     with pytest.raises(ClientError):
         dynamodb.batch_write_item(RequestItems={TABLE: requests})
     assert get(dynamodb, "batch-1") is None
@@ -102,9 +99,7 @@ def test_a_wrong_secret_is_rejected(cloud: StubCloud) -> None:
     assert unsigned.status_code == 400
 
 
-def writer(
-    cloud: StubCloud, number: int, acknowledged: dict[str, str], stop: threading.Event
-) -> None:
+def writer(cloud: StubCloud, number: int, acknowledged: dict[str, str], stop: threading.Event) -> None:
     """Put, count and transact until the server ends, and record only acknowledged writes."""
     dynamodb = cloud.dynamodb()
     try:
@@ -153,10 +148,7 @@ def test_no_acknowledged_write_is_lost_by_kill_9(tmp_path: Path, victim: str) ->
     acknowledged: dict[str, str] = {}
     stop = threading.Event()
     try:
-        threads = [
-            threading.Thread(target=writer, args=(cloud, number, acknowledged, stop))
-            for number in range(6)
-        ]
+        threads = [threading.Thread(target=writer, args=(cloud, number, acknowledged, stop)) for number in range(6)]
         for thread in threads:
             thread.start()
         time.sleep(1.0)

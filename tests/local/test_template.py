@@ -37,9 +37,7 @@ def test_reads_every_trigger_of_the_repositorys_own_template() -> None:
 def test_table_definitions_fit_create_table() -> None:
     definitions = [table.create_table for table in load_template().tables]
     with mock_aws():
-        client = boto3.client(
-            "dynamodb", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
-        )
+        client = boto3.client("dynamodb", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
         for definition in definitions:
             client.create_table(**definition)
         names = client.list_tables()["TableNames"]
@@ -89,12 +87,9 @@ def test_resolves_references_and_texts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "complaint"),
-    [("!Ref Nobody", "Nobody"), ("!ImportValue other", "does not support Fn::ImportValue")],
+    ("variable", "complaint"), [("!Ref Nobody", "Nobody"), ("!ImportValue other", "does not support Fn::ImportValue")]
 )
-def test_names_unsupported_functions_and_references(
-    tmp_path: Path, variable: str, complaint: str
-) -> None:
+def test_names_unsupported_functions_and_references(tmp_path: Path, variable: str, complaint: str) -> None:
     path = write(
         tmp_path,
         f"""

@@ -39,9 +39,7 @@ def test_a_request_above_the_burst_is_refused_without_our_headers(throttled: Stu
         replies = [client.options("/echo/a") for _ in range(30)]
     assert [reply.status_code for reply in replies[:3]] == [200, 200, 200]
     refused = [reply for reply in replies if reply.status_code != 200]
-    assert {(one.status_code, one.text) for one in refused} == {
-        (429, '{"message":"Too Many Requests"}')
-    }
+    assert {(one.status_code, one.text) for one in refused} == {(429, '{"message":"Too Many Requests"}')}
     assert not [name for name in refused[0].headers if name.startswith("access-control")]
     assert eventually(lambda: "throttled by THROTTLE" in throttled.screen)
 

@@ -162,9 +162,7 @@ def test_a_module_that_fails_is_reported_once_and_fails_each_call(tmp_path: Path
 
 
 @linux_only
-def test_with_all_functions_imported_there_is_one_thread_and_no_connection_to_inherit(
-    tmp_path: Path,
-) -> None:
+def test_with_all_functions_imported_there_is_one_thread_and_no_connection_to_inherit(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path, template=ROOT / "template.yaml")
     try:
         server = cloud.child("local.workers.fork_server")

@@ -178,7 +178,4 @@ KINDS = {
     "Canaille": Kind(_canaille, _sign_in_at_canaille, ("--verified-by", "domain")),
     "oidc-provider-mock": Kind(_mock, _sign_in_at_the_mock),
 }
-OF_TESTS = [
-    kind if kind == "oidc-provider" else pytest.param(kind, marks=pytest.mark.thorough)
-    for kind in KINDS
-]
+OF_TESTS = [kind if kind == "oidc-provider" else pytest.param(kind, marks=pytest.mark.thorough) for kind in KINDS]

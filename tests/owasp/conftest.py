@@ -83,9 +83,7 @@ class Person:
 
 
 @pytest.fixture
-def people(
-    begin_with: BeginWith, option: SetOption, mailbox: Mailbox, removal_jobs: object
-) -> dict[str, Person]:
+def people(begin_with: BeginWith, option: SetOption, mailbox: Mailbox, removal_jobs: object) -> dict[str, Person]:
     made = begin_with(_ada_and_mallory, option)
     option("scrypt_cost", 1024)
     return made

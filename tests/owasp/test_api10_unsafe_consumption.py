@@ -38,9 +38,7 @@ def arrived(key: str) -> dict[str, Any]:
         f"artifacts/ADA/{'a' * 129}/{ID}",
     ],
 )
-def test_an_event_for_an_object_that_larder_did_not_name_changes_nothing(
-    key: str, ada: Person
-) -> None:
+def test_an_event_for_an_object_that_larder_did_not_name_changes_nothing(key: str, ada: Person) -> None:
     before = stored()
     invoke(COMMIT, arrived(key.replace("ADA", ada.user.id)))
     assert stored() == before
@@ -51,9 +49,7 @@ def test_an_event_for_a_missing_object_creates_no_artifact(ada: Person) -> None:
     assert index.read_entry(ada.user.id, ArtifactHash("never")).artifact is None
 
 
-@pytest.mark.parametrize(
-    "job", [{}, {"kind": "shell", "email": "a@b.example"}, {"kind": "verify_email"}, []], ids=str
-)
+@pytest.mark.parametrize("job", [{}, {"kind": "shell", "email": "a@b.example"}, {"kind": "verify_email"}, []], ids=str)
 def test_an_invalid_mail_job_is_an_error(job: Any) -> None:
     with pytest.raises((KeyError, TypeError, ValueError, AttributeError)):
         parse_job(job)

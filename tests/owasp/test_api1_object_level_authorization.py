@@ -15,12 +15,8 @@ from tests.owasp.conftest import HASH, Person, operations, stored
 INVITE = {"email": "mallory@mallory.example", "role": "OWNER"}
 
 CHANGED: dict[tuple[str, str], Callable[[Person], dict[str, Any]]] = {
-    ("GET", "/api/auth/turbo-login"): lambda ada: {
-        "query": f"redirect_uri={CALLBACK}&team={ada.team.id}"
-    },
-    ("POST", "/api/auth/turbo-login"): lambda ada: {
-        "json": {"redirectUri": CALLBACK, "teamId": ada.team.id}
-    },
+    ("GET", "/api/auth/turbo-login"): lambda ada: {"query": f"redirect_uri={CALLBACK}&team={ada.team.id}"},
+    ("POST", "/api/auth/turbo-login"): lambda ada: {"json": {"redirectUri": CALLBACK, "teamId": ada.team.id}},
     ("POST", "/api/auth/api-key/create"): lambda ada: {"json": {"teamId": ada.team.id}},
     ("POST", "/v1/teams/join"): lambda ada: {"json": {"inviteCode": ada.invitation_id}},
     ("POST", "/v1/teams/{idOrSlug}/members"): lambda _: {"json": INVITE},
@@ -77,9 +73,7 @@ BY = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("operation", "by"), BY, ids=lambda one: one if isinstance(one, str) else " ".join(one)
-)
+@pytest.mark.parametrize(("operation", "by"), BY, ids=lambda one: one if isinstance(one, str) else " ".join(one))
 def test_another_users_object_is_refused_unchanged_and_not_revealed(
     operation: tuple[str, str], by: str, ada: Person, mallory: Person
 ) -> None:

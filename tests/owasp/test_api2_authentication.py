@@ -98,9 +98,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("forged", FORGED)
-def test_every_operation_that_requires_credentials_refuses_forged_ones(
-    forged: str, ada: Person
-) -> None:
+def test_every_operation_that_requires_credentials_refuses_forged_ones(forged: str, ada: Person) -> None:
     send = Sender(None, authorization=FORGED[forged])
     for method, path in BY_BEARER:
         reply = send(method, path)
@@ -174,9 +172,7 @@ def deleted(cookies: Sequence[str]) -> set[tuple[str, str]]:
     return found
 
 
-def test_two_session_cookies_are_deleted_whatever_their_domain_and_path(
-    ada: Person, mallory: Person
-) -> None:
+def test_two_session_cookies_are_deleted_whatever_their_domain_and_path(ada: Person, mallory: Person) -> None:
     reply = Browser().get("/get-session", headers=both(mallory, ada))
     paths = ("/", "/api", "/api/", "/api/auth", "/api/auth/", "/api/auth/get-session")
     domains = ("", "cache.example.com", "example.com")

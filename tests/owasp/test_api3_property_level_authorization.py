@@ -59,9 +59,7 @@ WITH_BODY = [
 
 
 @pytest.mark.parametrize("operation", WITH_BODY, ids=" ".join)
-def test_unknown_properties_of_a_body_are_neither_stored_nor_returned(
-    operation: tuple[str, str], ada: Person
-) -> None:
+def test_unknown_properties_of_a_body_are_neither_stored_nor_returned(operation: tuple[str, str], ada: Person) -> None:
     body = json_body(operations()[operation])
     assert body is not None
     known = set(body["schema"]["properties"])
@@ -113,9 +111,7 @@ def test_a_user_cannot_create_or_move_a_key_for_another_user(ada: Person, mallor
     assert [key.id for key in list_keys(ada.user.id)] == [ada.key_id]
 
 
-def test_a_user_cannot_gain_rights_from_extra_properties_of_a_team_or_invitation(
-    ada: Person,
-) -> None:
+def test_a_user_cannot_gain_rights_from_extra_properties_of_a_team_or_invitation(ada: Person) -> None:
     prove_address(ada.user)
     body = {"slug": "new-team", "role": "OWNER", "members": [{"uid": "x"}], "id": "team_chosen"}
     made = ada.by_session("POST", "/v1/teams", json_body=body).json
@@ -167,9 +163,7 @@ def test_no_reply_about_a_user_contains_a_hash_of_a_credential(ada: Person) -> N
              "/v5/user/tokens/current", f"/v3/teams/{ada.team.id}/members")  # fmt: skip
     shown = "".join(ada.by_session("GET", path).body.decode() for path in paths)
     held = str(stored())
-    hashes = set(re.findall(r"\b[0-9a-f]{64}\b", held)) | set(
-        re.findall(r"\b[0-9a-f]{32}:[0-9a-f]{64,}", held)
-    )
+    hashes = set(re.findall(r"\b[0-9a-f]{64}\b", held)) | set(re.findall(r"\b[0-9a-f]{32}:[0-9a-f]{64,}", held))
     assert hashes
     assert [one for one in hashes if one in shown] == []
     assert clock.now() > ada.user.created_at

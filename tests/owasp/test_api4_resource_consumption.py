@@ -57,21 +57,13 @@ MANY = {
         "/v2/teams/team-of-ada/members",
         [{"email": f"{number}@a.example"} for number in range(11)],
     ),
-    "permissions": (
-        "POST",
-        "/api/auth/api-key/verify",
-        {"key": "k" * 64, "permissions": {"artifacts": ["read"] * 21}},
-    ),
+    "permissions": ("POST", "/api/auth/api-key/verify", {"key": "k" * 64, "permissions": {"artifacts": ["read"] * 21}}),
     "letters of a password": (
         "POST",
         "/api/auth/sign-in/email",
         {"email": "ada@ada.example", "password": "a" * 100_000},
     ),
-    "levels of metadata": (
-        "POST",
-        "/api/auth/api-key/create",
-        {"metadata": json.loads("[" * 30 + "]" * 30)},
-    ),
+    "levels of metadata": ("POST", "/api/auth/api-key/create", {"metadata": json.loads("[" * 30 + "]" * 30)}),
 }
 
 
@@ -81,9 +73,7 @@ def test_a_request_for_more_than_the_limit_is_refused(many: str, ada: Person) ->
     assert ada.by_session(method, path, json_body=body).status in (400, 401)
 
 
-@pytest.mark.parametrize(
-    "announced", ["5368709121", "99999999999999999999", "-1", "1e9", "0x10", "4", "+5", "\uff15"]
-)
+@pytest.mark.parametrize("announced", ["5368709121", "99999999999999999999", "-1", "1e9", "0x10", "4", "+5", "\uff15"])
 def test_the_announced_size_of_an_artifact_is_not_trusted(announced: str, ada: Person) -> None:
     headers = {"content-length": announced}
     reply = ada.by_key("PUT", f"/v8/artifacts/{HASH}", body=b"hello", headers=headers)
@@ -100,18 +90,13 @@ def test_compressed_data_is_stored_unchanged_and_never_decompressed(ada: Person)
 @pytest.mark.usefixtures("refusing")
 def test_a_quota_holds_for_any_number_of_requests(ada: Person, option: SetOption) -> None:
     option("personal_quota_bytes", 1000)
-    statuses = [
-        ada.by_key("PUT", f"/v8/artifacts/part{number}", body=b"x" * 300).status
-        for number in range(8)
-    ]
+    statuses = [ada.by_key("PUT", f"/v8/artifacts/part{number}", body=b"x" * 300).status for number in range(8)]
     assert statuses.count(202) == 3
     # The next sweep deletes the refused uploads. Until then no one can read them.
     assert ada.by_key("GET", "/v1/usage").json["storedBytes"] <= 1000
 
 
-def test_another_x_forwarded_for_does_not_allow_more_attempts(
-    ada: Person, option: SetOption
-) -> None:
+def test_another_x_forwarded_for_does_not_allow_more_attempts(ada: Person, option: SetOption) -> None:
     option("http_rate_limit_enabled", "true")
     body = {"email": ada.user.email, "password": "not the right one"}
     statuses = [
@@ -158,9 +143,7 @@ def test_a_slow_body_does_not_occupy_a_function() -> None:
             sent.append(dict(message))
 
         slow = [Silent() for _ in range(200)]
-        waiting = [
-            asyncio.create_task(gateway(_scope("/v8/artifacts/events"), one, send)) for one in slow
-        ]
+        waiting = [asyncio.create_task(gateway(_scope("/v8/artifacts/events"), one, send)) for one in slow]
         await asyncio.gather(*(one.waiting.wait() for one in slow))
         assert invoked == []
         await gateway(_scope("/v8/artifacts"), at_once, send)

@@ -44,9 +44,7 @@ def test_no_header_changes_the_method_or_path(headers: dict[str, str], ada: Pers
 
 
 MEMBERS = ("MEMBER", "DEVELOPER", "VIEWER")
-BY_OWNERS = [
-    endpoint for endpoint, words in ROWS.items() if {words[role] for role in MEMBERS} == {"role"}
-]
+BY_OWNERS = [endpoint for endpoint, words in ROWS.items() if {words[role] for role in MEMBERS} == {"role"}]
 
 
 def requests_of_owners(ada: Person) -> list[Request]:
@@ -78,13 +76,9 @@ def test_an_owners_key_has_only_its_own_permissions(ada: Person) -> None:
 
 def test_a_user_cannot_change_their_own_role(ada: Person) -> None:
     token = start_session(_user(ada.member_id), now=clock.now())[1]
-    reply = Sender(token)(
-        "PATCH", f"/v1/teams/team-of-ada/members/{ada.member_id}", json_body={"role": "OWNER"}
-    )
+    reply = Sender(token)("PATCH", f"/v1/teams/team-of-ada/members/{ada.member_id}", json_body={"role": "OWNER"})
     assert (reply.status, reply.code) == (403, "missing_role")
-    assert {
-        member.role for member in list_members(ada.team.id) if member.user_id == ada.member_id
-    } == {Role.MEMBER}
+    assert {member.role for member in list_members(ada.team.id) if member.user_id == ada.member_id} == {Role.MEMBER}
 
 
 def _user(user_id: str) -> User:

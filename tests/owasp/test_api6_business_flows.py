@@ -22,27 +22,18 @@ FLOWS: dict[str, tuple[int, Any]] = {
     ),
     "resets of a password": (
         3,
-        lambda send, n: send(
-            "POST", "/api/auth/request-password-reset", json_body={"email": f"{n}@a.example"}
-        ),
+        lambda send, n: send("POST", "/api/auth/request-password-reset", json_body={"email": f"{n}@a.example"}),
     ),
     "links to verify an address": (
         3,
-        lambda send, n: send(
-            "POST", "/api/auth/send-verification-email", json_body={"email": "ada@ada.example"}
-        ),
+        lambda send, n: send("POST", "/api/auth/send-verification-email", json_body={"email": "ada@ada.example"}),
     ),
     "codes of a login": (10, lambda send, n: send("GET", f"/registration/verify?token={n}")),
-    "tokens of an invitation": (
-        20,
-        lambda send, n: send("POST", "/v1/teams/invitation", json_body={"token": f"{n}"}),
-    ),
+    "tokens of an invitation": (20, lambda send, n: send("POST", "/v1/teams/invitation", json_body={"token": f"{n}"})),
     "teams": (10, lambda send, n: send("POST", "/v1/teams", json_body={"slug": f"new-{n}"})),
     "invitations to one address": (
         3,
-        lambda send, n: send(
-            "POST", "/v2/teams/team-of-ada/members", json_body={"email": "eve@eve.example"}
-        ),
+        lambda send, n: send("POST", "/v2/teams/team-of-ada/members", json_body={"email": "eve@eve.example"}),
     ),
 }
 

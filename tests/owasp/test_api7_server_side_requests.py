@@ -14,17 +14,7 @@ from tests.owasp.conftest import Person, json_body, operations
 from tests.requests import Sender
 
 ROOT = Path(__file__).resolve().parents[2]
-CLIENTS = {
-    "aiohttp",
-    "ftplib",
-    "http.client",
-    "httpx",
-    "requests",
-    "smtplib",
-    "socket",
-    "urllib.request",
-    "urllib3",
-}
+CLIENTS = {"aiohttp", "ftplib", "http.client", "httpx", "requests", "smtplib", "socket", "urllib.request", "urllib3"}
 INNER = [
     "http://169.254.169.254/latest/meta-data/",
     "http://[fd00:ec2::254]/latest/",

@@ -36,9 +36,7 @@ EVIL = {
 
 
 @pytest.mark.parametrize("configured", ["", "https://cache.acme.example"])
-def test_no_header_changes_links_in_mail(
-    configured: str, ada: Person, mailbox: Mailbox, option: SetOption
-) -> None:
+def test_no_header_changes_links_in_mail(configured: str, ada: Person, mailbox: Mailbox, option: SetOption) -> None:
     option("base_url", configured)
     body = {"email": ada.user.email}
     for path in ("request-password-reset", "send-verification-email"):
@@ -95,9 +93,7 @@ def test_over_plain_http_no_reply_claims_https(ada: Person) -> None:
         assert security_headers(reply) == ("no-store", "nosniff", None), path
 
 
-def test_an_unexpected_error_reveals_no_internals(
-    ada: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unexpected_error_reveals_no_internals(ada: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("arn:aws:iam::123456789012:role/inside")
 
@@ -118,32 +114,19 @@ BREAKING = [
 
 
 @pytest.mark.parametrize("breaking", BREAKING, ids=range(len(BREAKING)))
-def test_no_client_text_breaks_or_forges_a_log_line(
-    breaking: str, ada: Person, log: StringIO
-) -> None:
+def test_no_client_text_breaks_or_forges_a_log_line(breaking: str, ada: Person, log: StringIO) -> None:
     encoded = breaking.encode("utf-8", "surrogatepass")
     header = {"user-agent": breaking, "x-artifact-client-ci": breaking, "x-artifact-sha": breaking}
     for (method, path), operation in operations().items():
         body = json_body(operation)
         part = quote(encoded, safe="")
         filled = path.format(
-            hash=part,
-            idOrSlug=part,
-            uid=part,
-            keyId=part,
-            ruleId=part,
-            runId=part,
-            token=part,
-            id=part,
+            hash=part, idOrSlug=part, uid=part, keyId=part, ruleId=part, runId=part, token=part, id=part
         )
         json_values = None
         if body and isinstance(body["example"], dict):
-            json_values = dict.fromkeys(body["schema"].get("properties", {}), breaking) | {
-                breaking: 1
-            }
-        ada.by_session(
-            method, f"{filled}?teamId={part}&slug={part}", json_body=json_values, headers=header
-        )
+            json_values = dict.fromkeys(body["schema"].get("properties", {}), breaking) | {breaking: 1}
+        ada.by_session(method, f"{filled}?teamId={part}&slug={part}", json_body=json_values, headers=header)
     lines = log.getvalue().split("\n")
     assert lines.pop() == ""
     assert len(lines) >= len(operations())

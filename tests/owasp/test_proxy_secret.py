@@ -60,9 +60,7 @@ def test_every_direct_request_is_refused(ada: Person, headers: dict[str, str]) -
 
 
 @pytest.mark.usefixtures("behind_proxy")
-def test_a_request_through_the_proxy_gets_the_same_reply_as_without_the_option(
-    ada: Person, option: SetOption
-) -> None:
+def test_a_request_through_the_proxy_gets_the_same_reply_as_without_the_option(ada: Person, option: SetOption) -> None:
     reads = [
         *(("GET", f"/v8/artifacts/{HASH}"), ("HEAD", f"/v8/artifacts/{HASH}"), ("GET", "/nothing")),
         *(("GET", "/v2/teams"), ("GET", "/api/auth/ok"), ("GET", "/turborepo/token"), ("GET", "/")),

@@ -31,16 +31,12 @@ def test_tests_named_on_the_page_exist(name: str) -> None:
     assert f"def {name}(" in TESTS
 
 
-@pytest.mark.parametrize(
-    ("path", "name"), sorted(set(re.findall(r"`(tests/[\w/.]+)::(\w+)`", PAGE)))
-)
+@pytest.mark.parametrize(("path", "name"), sorted(set(re.findall(r"`(tests/[\w/.]+)::(\w+)`", PAGE))))
 def test_tests_named_with_their_file_exist(path: str, name: str) -> None:
     assert f"def {name}(" in (ROOT / path).read_text()
 
 
-def test_a_presigned_url_stays_valid_after_its_key_but_not_after_its_expiry(
-    ada: Person, option: SetOption
-) -> None:
+def test_a_presigned_url_stays_valid_after_its_key_but_not_after_its_expiry(ada: Person, option: SetOption) -> None:
     option("inline_download_bytes", 0)
     option("download_url_seconds", 120)
     reply = ada.by_key("GET", "/v8/artifacts/deadbeefdeadbeef")

@@ -40,10 +40,7 @@ PASSWORD = "correct horse battery staple"
 MARK = "OF-ANOTHER-OWNER"
 """Part of the name of everything that belongs to another user."""
 
-EVERYTHING: Permissions = {
-    "artifacts": ("read", "write", "manage"),
-    "teams": ("read", "write"),
-}
+EVERYTHING: Permissions = {"artifacts": ("read", "write", "manage"), "teams": ("read", "write")}
 HASHES = ("deadbeefdeadbeef", "0123456789abcdef")
 ORIGIN = "ORIGIN"
 """A placeholder for the address of the deployment."""
@@ -144,10 +141,7 @@ class Scene:
         known: dict[str, Sequence[Callable[[], object]]] = {
             "hash": [lambda: HASHES[0], lambda: HASHES[1]],
             "hashes": [lambda: list(HASHES), lambda: [*HASHES, "missing"]],
-            "idOrSlug": [
-                *[lambda: self.team.id, lambda: self.team.slug] * 2,
-                lambda: self.stranger.team.id,
-            ],
+            "idOrSlug": [*[lambda: self.team.id, lambda: self.team.slug] * 2, lambda: self.stranger.team.id],
             "teamId": [lambda: self.team.id, lambda: self.stranger.team.id],
             "team": [lambda: self.team.slug, lambda: self.stranger.team.slug],
             "slug": [lambda: self.team.slug, slug],
@@ -189,19 +183,14 @@ class Scene:
             "verify_email": [lambda: issue_verification_token(self.user, now=now)],
             "confirm_new_email": [
                 lambda: issue_confirmation_token(
-                    self.user,
-                    new_email=f"{secrets.token_hex(8)}@new.example",
-                    callback_url="",
-                    now=now,
+                    self.user, new_email=f"{secrets.token_hex(8)}@new.example", callback_url="", now=now
                 )
             ],
             "reset_password": [lambda: issue_reset_token(self.user, now=now)],
             "follow_reset_link": [lambda: issue_reset_token(self.user, now=now)],
             "revoke_session": [lambda: self.session, lambda: self.stranger.session],
             "exchange_login_code": [
-                lambda: (
-                    turbo_login.create_token(self.user, Grant(sso_team=self.team.id), now=now).text
-                )
+                lambda: turbo_login.create_token(self.user, Grant(sso_team=self.team.id), now=now).text
             ],
             "join_team": [self.invitation],
             "preview_invitation": [self.invitation],
@@ -216,9 +205,7 @@ class Scene:
 
     def invitation(self) -> str:
         """The token of an invitation of the user to another user's team."""
-        inviting = create_team(
-            "Inviting", slug(), owner_user_id=new_user("host").id, now=clock.now()
-        )
+        inviting = create_team("Inviting", slug(), owner_user_id=new_user("host").id, now=clock.now())
         return invitations.issue_token(_invited(inviting, self.user.email))
 
     def invitation_id(self) -> str:
@@ -243,9 +230,7 @@ _ENDS_CREDENTIALS = frozenset(
 
 def new_stranger() -> Stranger:
     user = new_user(MARK.lower())
-    team = create_team(
-        MARK, f"{MARK.lower()}-{slug()}"[:48], owner_user_id=user.id, now=clock.now()
-    )
+    team = create_team(MARK, f"{MARK.lower()}-{slug()}"[:48], owner_user_id=user.id, now=clock.now())
     key, _ = create_key(NewKey(user_id=user.id, name=MARK), now=clock.now())
     return Stranger(
         user=user,

@@ -41,8 +41,7 @@ class Calls:
     def steps(self) -> list[list[str]]:
         """The names of the operations, grouped by step."""
         return [
-            sorted(call.operation for call in self.made if call.step == step)
-            for step in range(1, self.sequential + 1)
+            sorted(call.operation for call in self.made if call.step == step) for step in range(1, self.sequential + 1)
         ]
 
 

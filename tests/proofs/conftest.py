@@ -79,9 +79,7 @@ BeginRounds = Callable[[Callable[[], None]], Rounds]
 
 
 @pytest.fixture
-def begin_rounds(
-    aws_in_memory: None, dynamodb_local: str | None, rehearsed: Rehearsal | None
-) -> BeginRounds:
+def begin_rounds(aws_in_memory: None, dynamodb_local: str | None, rehearsed: Rehearsal | None) -> BeginRounds:
     """Start rounds that end with `check`: `begin_rounds(check)`. Without moto, there is one round, which never ends."""
     return partial(Rounds, in_moto=not (dynamodb_local or rehearsed))
 

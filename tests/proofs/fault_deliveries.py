@@ -303,9 +303,7 @@ twice_and_at_once("SweepExpiredKeys", _check_expired)
 @delivery("SweepExpiredKeys", "not for days")
 def expire_late(s: Subject) -> None:
     """Larder refuses expired keys, whether or not they are deleted."""
-    _, token = keys.create_key(
-        NewKey(user_id=s.user.id, expires_in_s=1), now=clock.now() - timedelta(seconds=2)
-    )
+    _, token = keys.create_key(NewKey(user_id=s.user.id, expires_in_s=1), now=clock.now() - timedelta(seconds=2))
     assert s.sender(token)("GET", "/v8/artifacts/status").status == 401
 
 

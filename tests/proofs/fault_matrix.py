@@ -59,20 +59,8 @@ from tests.requests import Reply
 _SLACK_S = 1.5
 """Extra time for a busy machine. SCALE does not shorten it."""
 
-CRASHES = (
-    Fault("crash before", Way.RESET, carried_out=False),
-    Fault("crash after", Way.RESET, carried_out=True),
-)
-OUTCOMES = {
-    "as ever",
-    "without it",
-    "503",
-    "503, done",
-    "done",
-    "in part",
-    "no answer",
-    "no answer, done",
-}
+CRASHES = (Fault("crash before", Way.RESET, carried_out=False), Fault("crash after", Way.RESET, carried_out=True))
+OUTCOMES = {"as ever", "without it", "503", "503, done", "done", "in part", "no answer", "no answer, done"}
 """The outcomes of a request. fault_report explains them."""
 
 
@@ -126,11 +114,7 @@ def limit_s(scenario: Scenario) -> int:
 def cells_of(calls: list[Call]) -> list[tuple[Call, Fault]]:
     """The cells of a request: of similar calls, such as the pages of a query, the first two and the last."""
     numbers = Counter((call.service, call.operation, call.target) for call in calls)
-    some = [
-        call
-        for call in calls
-        if call.number in (1, 2, numbers[call.service, call.operation, call.target])
-    ]
+    some = [call for call in calls if call.number in (1, 2, numbers[call.service, call.operation, call.target])]
     return [(call, fault) for call in some for fault in (*FAULTS, *CRASHES) if applies(fault, call)]
 
 
@@ -192,11 +176,7 @@ def run_cell(
             assert request is not None
             _start_instance(scenario, subject)
             began = time.monotonic()
-            with (
-                _crashing(world, call, fault)
-                if fault in CRASHES
-                else world.proxy.failing((call, fault)) as plan
-            ):
+            with _crashing(world, call, fault) if fault in CRASHES else world.proxy.failing((call, fault)) as plan:
                 subject.plans.append(plan)
                 try:
                     with hasty() if _is_slow(fault) else nullcontext():
@@ -233,14 +213,10 @@ def run_cell(
             with suppress(StopIteration):
                 play.send(replies)
             if took_s > limit_s(scenario) / (SCALE if _is_slow(fault) else 1) + _SLACK_S:
-                raise AssertionError(
-                    f"answered after {took_s:.1f} s, with time-outs {SCALE} times shorter"
-                )
+                raise AssertionError(f"answered after {took_s:.1f} s, with time-outs {SCALE} times shorter")
         except NotMade as error:
             if not (_is_slow(fault) and tries_left):
-                raise Unexplained(
-                    f"{scenario} | {call} | {fault.name}: the call is not made: {error}"
-                ) from None
+                raise Unexplained(f"{scenario} | {call} | {fault.name}: the call is not made: {error}") from None
             # On a busy machine, the shortened deadline can end before the call.
             play.close()
             return run_cell(world, scenario, call, fault, usual, written, tries_left=tries_left - 1)
@@ -268,9 +244,7 @@ def _outcome_of(scenario: Scenario, reply: Reply | None, usual: Reply, fault: Fa
     code = code_of(reply)
     if (reply.status, code) in scenario.done_before:
         return "done"
-    if reply.status == usual.status and (
-        scenario.succeeds(reply) if scenario.succeeds else code == code_of(usual)
-    ):
+    if reply.status == usual.status and (scenario.succeeds(reply) if scenario.succeeds else code == code_of(usual)):
         if scenario.in_part(reply):
             return "in part"
         if reply.status == 302 and "error" in reply.headers.get("location", ""):
@@ -310,9 +284,7 @@ def _subject(world: World, scenario: Scenario) -> Subject:
     world.handed_over.clear()
     restart()
     # One request in ten seconds deletes expired keys. Here, each request does.
-    aws.dynamodb().delete_item(
-        TableName=settings().api_keys_table, Key=aws.serialize({"key_hash": "#clean-up"})
-    )
+    aws.dynamodb().delete_item(TableName=settings().api_keys_table, Key=aws.serialize({"key_hash": "#clean-up"}))
     subject = Subject(world)
     subject.route = scenario.route
     return subject
@@ -345,9 +317,7 @@ def _crashing(world: World, call: Call, fault: Fault) -> Iterator[Plan]:
         services = {f"127.0.0.1:{port}": name for name, port in world.proxy.ports.items()}
         send = Endpoint.send
 
-        def send_and_crash(
-            endpoint: Endpoint, method: str, target: str, headers: dict[str, str], body: bytes
-        ) -> Any:
+        def send_and_crash(endpoint: Endpoint, method: str, target: str, headers: dict[str, str], body: bytes) -> Any:
             before_any(services[endpoint.host], Request(method, target, headers, body, []))
             reply = send(endpoint, method, target, headers, body)
             try:
@@ -426,9 +396,7 @@ def _unclean(world: World, owner: str) -> Iterator[str]:
     whole = {"#totals", "#storage"}
     # A body next to the index is that of the published upload.
     whole |= {
-        BODY + key
-        for key, item in items.items()
-        if items.get(BODY + key, {}).get("upload_id") == item.get("upload_id")
+        BODY + key for key, item in items.items() if items.get(BODY + key, {}).get("upload_id") == item.get("upload_id")
     }
     # They expire.
     whole |= {key for key in items if key.startswith("#refused#")}
@@ -493,8 +461,7 @@ def run_scenario(
                 result.cells.append(Cell(str(scenario), str(call), fault.name, outcome))
             if leaves is None:
                 result.failures += [
-                    f"{scenario} after the sweeps: {problem}"
-                    for problem in sweep_and_check(world, subjects)
+                    f"{scenario} after the sweeps: {problem}" for problem in sweep_and_check(world, subjects)
                 ]
     except Unexplained as unexplained:
         result.failures.append(str(unexplained))
@@ -540,23 +507,15 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="the report to write")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument(
-        "--only",
-        action="append",
-        help="run only scenarios and deliveries whose name contains this; can be repeated",
+        "--only", action="append", help="run only scenarios and deliveries whose name contains this; can be repeated"
     )
     arguments = parser.parse_args()
     began = time.monotonic()
     wanted = arguments.only or [""]
-    to_do = [
-        number for number, one in enumerate(SCENARIOS) if any(text in str(one) for text in wanted)
-    ]
-    to_deliver = [
-        number for number, one in enumerate(DELIVERIES) if any(text in str(one) for text in wanted)
-    ]
+    to_do = [number for number, one in enumerate(SCENARIOS) if any(text in str(one) for text in wanted)]
+    to_deliver = [number for number, one in enumerate(DELIVERIES) if any(text in str(one) for text in wanted)]
     if not to_do:
-        parser.error(
-            f"no scenario has a name with {wanted}: tests/proofs/fault_scenarios.py has them"
-        )
+        parser.error(f"no scenario has a name with {wanted}: tests/proofs/fault_scenarios.py has them")
     results: dict[int, Result] = {}
     failures = []
     with tempfile.TemporaryDirectory() as folder:

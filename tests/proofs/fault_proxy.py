@@ -138,9 +138,7 @@ def describe(service: str, request: Request) -> tuple[str, str]:
     if service == "sesv2":
         return "SendEmail", ""
     query = parse_qs(urlsplit(request.path).query, keep_blank_values=True)
-    operation = {"PUT": "PutObject", "GET": "GetObject", "HEAD": "HeadObject"}.get(
-        request.method, "DeleteObject"
-    )
+    operation = {"PUT": "PutObject", "GET": "GetObject", "HEAD": "HeadObject"}.get(request.method, "DeleteObject")
     return ("ListObjectsV2" if "list-type" in query else operation), ""
 
 
@@ -173,12 +171,7 @@ def _note_of(key: object) -> str:
 class Proxy:
     """Listens on a port for each service. `upstream` has the ports of DynamoDB and S3, `answers` the other services."""
 
-    def __init__(
-        self,
-        upstream: dict[str, int],
-        answers: dict[str, Callable[[Request], Reply]],
-        late_s: float,
-    ) -> None:
+    def __init__(self, upstream: dict[str, int], answers: dict[str, Callable[[Request], Reply]], late_s: float) -> None:
         self._upstream = upstream
         self._answers = answers
         self._late_s = late_s
@@ -197,9 +190,7 @@ class Proxy:
             listener.close()
 
     @contextmanager
-    def failing(
-        self, rule: tuple[Call, Fault] | None = None, *, silent: str = ""
-    ) -> Iterator[Plan]:
+    def failing(self, rule: tuple[Call, Fault] | None = None, *, silent: str = "") -> Iterator[Plan]:
         """A context that numbers calls from 1 and gives one of them a fault, or silences a service."""
         before, self.watches = self.plan, True
         self.plan = Plan(self._late_s, rule, silent=silent)
@@ -286,9 +277,7 @@ class Proxy:
         _reset(connection)
         return False
 
-    def _carry_out(
-        self, service: str, request: Request, upstream: http.client.HTTPConnection | None
-    ) -> Reply:
+    def _carry_out(self, service: str, request: Request, upstream: http.client.HTTPConnection | None) -> Reply:
         if upstream is None:
             return self._answers[service](request)
         for attempt in range(2):
@@ -405,12 +394,7 @@ FAULTS = (
         answers={"dynamodb": (400, "TransactionCanceledException")},
         operations=("TransactGetItems", "TransactWriteItems"),
     ),
-    Fault(
-        "throttled within",
-        Way.ANSWER,
-        answers={"dynamodb": (200, "UnprocessedKeys")},
-        operations=("BatchGetItem",),
-    ),
+    Fault("throttled within", Way.ANSWER, answers={"dynamodb": (200, "UnprocessedKeys")}, operations=("BatchGetItem",)),
     Fault("500", Way.ANSWER, answers=_same("InternalServerError", 500, (500, "InternalError"))),
     Fault("503", Way.ANSWER, answers=_same("ServiceUnavailable", 503)),
     SILENT,

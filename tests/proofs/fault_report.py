@@ -13,37 +13,25 @@ COLUMNS = {
     ),
     "500": ("500", "Every attempt gets 500. The store does not carry it out."),
     "503": ("503", "The same, with 503."),
-    "no answer": (
-        "silent",
-        "No attempt gets a reply or is carried out. Each waits for its time-out.",
-    ),
+    "no answer": ("silent", "No attempt gets a reply or is carried out. Each waits for its time-out."),
     "reset before": (
         "reset",
         "The connection of every attempt is reset before the call is carried out. For an upload, this is in its body.",
     ),
     "reset once": ("reset 1x", "The same, for the first attempt only."),
     "late": ("late", "Every reply comes late, but before the time-out."),
-    "lost reply once": (
-        "lost 1x",
-        "The first attempt is carried out, but its connection is reset instead of a reply.",
-    ),
+    "lost reply once": ("lost 1x", "The first attempt is carried out, but its connection is reset instead of a reply."),
     "lost replies": ("lost", "The same, for every attempt."),
     "no answer, done": ("silent, done", "Every attempt is carried out, but none gets a reply."),
     "500 once, done": ("500 1x, done", "The first attempt is carried out, but gets 500."),
     "cut reply": ("cut", "Every attempt is carried out, but its reply ends in the middle."),
     "crash before": ("crash before", "The function's process ends before it sends the call."),
-    "crash after": (
-        "crash after",
-        "The process ends after the call was carried out, before it reads the reply.",
-    ),
+    "crash after": ("crash after", "The process ends after the call was carried out, before it reads the reply."),
 }
 """By fault: the title of its column, and what happens."""
 
 SIGNS = {
-    "as ever": (
-        "ok",
-        "The same reply as without the fault. The AWS client retried or waited.",
-    ),
+    "as ever": ("ok", "The same reply as without the fault. The AWS client retried or waited."),
     "without it": (
         "without",
         """The same reply, although the call failed for good, because the request can do without it. If Larder cannot
@@ -70,10 +58,7 @@ SIGNS = {
         "in part",
         "The reply to a query says that some hashes could not be looked up. The client treats them as missing.",
     ),
-    "no answer": (
-        "none",
-        "The process ended, and the gateway replies 500. The repeated request or event succeeds.",
-    ),
+    "no answer": ("none", "The process ended, and the gateway replies 500. The repeated request or event succeeds."),
     "no answer, done": (
         "none, done",
         "The same, but the repeated request is refused because the first was carried out.",
@@ -103,21 +88,14 @@ the request have this outcome; `-` says that the request makes no such call.
 
 
 def render(
-    calls: Mapping[str, int],
-    cells: Mapping[str, Mapping[str, Counter[str]]],
-    deliveries: Iterable[Delivery],
+    calls: Mapping[str, int], cells: Mapping[str, Mapping[str, Counter[str]]], deliveries: Iterable[Delivery]
 ) -> str:
     """Render the report. `calls` and `cells` are by scenario; `cells` then has the number of each outcome, by fault."""
     rows = [
         (_shown(name), calls[name], *(_cell(row.get(fault, Counter())) for fault in COLUMNS))
         for name, row in cells.items()
     ]
-    total = sum(
-        times
-        for row in cells.values()
-        for counts in row.values()
-        for outcome, times in counts.items()
-    )
+    total = sum(times for row in cells.values() for counts in row.values() for outcome, times in counts.items())
     return _REPORT.format(
         cells=f"{total:,}",
         columns=_lines(COLUMNS.values()),
@@ -125,9 +103,7 @@ def render(
         titles=" | ".join(title for title, _ in COLUMNS.values()),
         lines="|".join("---" for _ in COLUMNS),
         rows=_lines(rows),
-        deliveries=_lines(
-            (f"`{delivery.function}`", delivery.how, delivery.outcome) for delivery in deliveries
-        ),
+        deliveries=_lines((f"`{delivery.function}`", delivery.how, delivery.outcome) for delivery in deliveries),
     )
 
 

@@ -107,9 +107,7 @@ def scenario(
     def add(play: Callable[[Subject], Play]) -> Callable[[Subject], Play]:
         errors = (done_before or {}).items()
         done = frozenset((status, code) for status, codes in errors for code in codes.split())
-        SCENARIOS.extend(
-            Scenario(route, variant, play, done, in_part, succeeds, known) for route in routes
-        )
+        SCENARIOS.extend(Scenario(route, variant, play, done, in_part, succeeds, known) for route in routes)
         return play
 
     return add
@@ -288,9 +286,7 @@ def as_ever(_: Subject) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def reading(
-    s: Subject, *, size: int, within: Callable[[Subject], AbstractContextManager[None]], known: bool
-) -> Play:
+def reading(s: Subject, *, size: int, within: Callable[[Subject], AbstractContextManager[None]], known: bool) -> Play:
     """Send GET or HEAD for an artifact of this size."""
     method = s.route.partition(" ")[0]
     artifact = made(size, signed=size < 10_000)
@@ -299,9 +295,7 @@ def reading(
     with within(s):
         yield lambda: send(method, f"/v8/artifacts/{s.hash}")
         replies = yield None
-    assert replies[-1].status == 302 or replies[-1].body == (
-        artifact[0] if method == "GET" else b""
-    )
+    assert replies[-1].status == 302 or replies[-1].body == (artifact[0] if method == "GET" else b"")
     check_artifact(s, artifact)
 
 
@@ -315,9 +309,7 @@ for _route, _variant, _size, _within, _known in (
     (HEAD, "", 3_000, as_ever, False),
     (HEAD, KNOWN, 3_000, as_ever, True),
 ):
-    scenario(_route, variant=_variant, known=_known)(
-        partial(reading, size=_size, within=_within, known=_known)
-    )
+    scenario(_route, variant=_variant, known=_known)(partial(reading, size=_size, within=_within, known=_known))
 
 
 @scenario(GET, variant="of an upload that has just arrived")
@@ -508,12 +500,7 @@ def verify_allowance(s: Subject) -> Play:
     check_uses(s, key.key_hash, 50)
 
 
-@scenario(
-    VERIFY,
-    variant="the last use",
-    succeeds=_valid,
-    done_before={200: "usage_exceeded invalid_api_key"},
-)
+@scenario(VERIFY, variant="the last use", succeeds=_valid, done_before={200: "usage_exceeded invalid_api_key"})
 def verify_last_use(s: Subject) -> Play:
     key, token = s.new_key(remaining=1)
     yield lambda: verify(s, token)
@@ -533,10 +520,7 @@ def verify_with_metadata(s: Subject) -> Play:
 
 
 @scenario(
-    VERIFY,
-    variant="the last use, with metadata",
-    succeeds=_valid,
-    done_before={200: "usage_exceeded invalid_api_key"},
+    VERIFY, variant="the last use, with metadata", succeeds=_valid, done_before={200: "usage_exceeded invalid_api_key"}
 )
 def verify_last_use_with_metadata(s: Subject) -> Play:
     key, token = s.new_key(remaining=1, metadata=METADATA)
@@ -640,18 +624,14 @@ def make_key_of_team(s: Subject) -> Play:
     yield lambda: s.ask("POST", f"{KEY}/create", body, token=token)
     stored = key_store.get(old.key_hash)
     assert stored is not None
-    assert (stored.expires_at is not None) == bool(keys.list_keys(s.team.id)), (
-        "not in one transaction"
-    )
+    assert (stored.expires_at is not None) == bool(keys.list_keys(s.team.id)), "not in one transaction"
     replies = yield None
     for key in keys.list_keys(s.team.id):
         check_metadata(key.key_hash, METADATA)
     assert _valid(verify(s, replies[-1].json["key"]))
 
 
-@scenario(
-    f"POST /api/auth{KEY}/delete", variant="that the team owns", done_before={404: "key_not_found"}
-)
+@scenario(f"POST /api/auth{KEY}/delete", variant="that the team owns", done_before={404: "key_not_found"})
 def delete_team_key(s: Subject) -> Play:
     token = s.session()
     made = s.ask("POST", f"{KEY}/create", of_team(s), token=token).json
@@ -708,10 +688,7 @@ def _mail_context() -> MailContext:
     return MailContext(base_url="https://cache.example.com", request=request)
 
 
-@scenario(
-    "POST /api/auth/sign-up/email",
-    done_before={422: "user_already_exists_use_another_email"},
-)
+@scenario("POST /api/auth/sign-up/email", done_before={422: "user_already_exists_use_another_email"})
 def sign_up(s: Subject) -> Play:
     email = s.email("new")
     body = {"email": email, "password": FIRST, "name": "New"}
@@ -804,11 +781,7 @@ def change_password(s: Subject) -> Play:
     assert not signs_in(s, FIRST)
 
 
-@scenario(
-    "POST /api/auth/change-password",
-    variant="and revoke other sessions",
-    done_before={401: "unauthorized"},
-)
+@scenario("POST /api/auth/change-password", variant="and revoke other sessions", done_before={401: "unauthorized"})
 def change_password_everywhere(s: Subject) -> Play:
     token, other = s.session(), s.session()
     body = {"currentPassword": FIRST, "newPassword": SECOND, "revokeOtherSessions": True}
@@ -898,9 +871,7 @@ def exchanging(s: Subject) -> Request:
     rule_of(s)
     issuer = Issuer(issuer_of(s))
     issuer.publish()
-    request = valid(
-        "POST /login/oauth/token", team=s.team.slug, id_token=issuer.mint(github_claims())
-    )
+    request = valid("POST /login/oauth/token", team=s.team.slug, id_token=issuer.mint(github_claims()))
     sender = s.sender(None)
     return lambda: request(sender)
 
@@ -952,11 +923,7 @@ def remove_member(s: Subject) -> Play:
     assert read_places(s.team.id).owners == 1
 
 
-@scenario(
-    "DELETE /v1/teams/{idOrSlug}/members/{uid}",
-    variant="an invitation",
-    done_before={404: "member_not_found"},
-)
+@scenario("DELETE /v1/teams/{idOrSlug}/members/{uid}", variant="an invitation", done_before={404: "member_not_found"})
 def withdraw(s: Subject) -> Play:
     invitation, _ = invited(s)
     path = f"/v1/teams/{s.team.slug}/members/{invitation.id}"
@@ -966,9 +933,7 @@ def withdraw(s: Subject) -> Play:
 
 
 @scenario(
-    "POST /v1/teams/join",
-    "POST /v1/teams/{idOrSlug}/members/teams/join",
-    done_before={404: "invitation_not_found"},
+    "POST /v1/teams/join", "POST /v1/teams/{idOrSlug}/members/teams/join", done_before={404: "invitation_not_found"}
 )
 def join(s: Subject) -> Play:
     bob = create_user(s.email("bob"), "Bob", email_verified=True, now=clock.now())
@@ -1010,9 +975,7 @@ def signing_in(s: Subject, provider: HostileProvider) -> Request:
         form["code"], reply(form, headers)
     )
     id = f"p{s.tag.lower()}"
-    added = sso.add_provider(
-        provider.settings(id=id, domains=(f"{s.tag.lower()}.example",)), SECRET
-    )
+    added = sso.add_provider(provider.settings(id=id, domains=(f"{s.tag.lower()}.example",)), SECRET)
     # As if a function had just fetched them. Without keys, the next try would follow after two seconds.
     now = clock.now()
     assert sso_store.claim_fetch(added, now=now, until=now)
@@ -1063,9 +1026,7 @@ def sign_in_with_provider(s: Subject) -> Play:
 
 
 @scenario(
-    "GET /api/auth/callback/{id}",
-    variant="of an account that a stranger made",
-    done_before={302: "state_mismatch"},
+    "GET /api/auth/callback/{id}", variant="of an account that a stranger made", done_before={302: "state_mismatch"}
 )
 def claim_account(s: Subject) -> Play:
     with at_provider(s) as provider:
@@ -1098,18 +1059,13 @@ def start_sso(s: Subject) -> Play:
     yield None
 
 
-@scenario(
-    "POST /api/auth/unlink-account",
-    done_before={400: "failed_to_unlink_last_account account_not_found"},
-)
+@scenario("POST /api/auth/unlink-account", done_before={400: "failed_to_unlink_last_account account_not_found"})
 def unlink_account(s: Subject) -> Play:
     providers = [add_acme(id=f"p{n}{s.tag.lower()}", domains=()) for n in range(2)]
     token, own = s.session(), [link(s.user, provider, provider.id) for provider in providers]
     yield lambda: s.ask("POST", "/unlink-account", {"accountId": own[0].id}, token=token)
     yield None
-    assert [
-        provider_account.id for provider_account in accounts.list_provider_accounts(s.user.id)
-    ] == [own[1].id]
+    assert [provider_account.id for provider_account in accounts.list_provider_accounts(s.user.id)] == [own[1].id]
 
 
 @scenario("GET /registration/verify", done_before={401: "invalid_login_code"})
@@ -1366,10 +1322,7 @@ for _variant, _job in (
     ("", {"kind": "verify_email"}),
     ("of a reset", {"kind": "reset_password"}),
     ("of a new address", {"kind": "change_email", "name": "lovelace", "credentials": "0.0"}),
-    (
-        "of a changed address",
-        {"kind": "email_changed", "name": "left", "changed_at_ms": 1_795_308_420_000},
-    ),
+    ("of a changed address", {"kind": "email_changed", "name": "left", "changed_at_ms": 1_795_308_420_000}),
 ):
     scenario("SendAccountEmail", variant=_variant)(partial(sending, **_job))
 
@@ -1377,13 +1330,7 @@ for _variant, _job in (
 @scenario("SendAccountEmail", variant="of an invitation")
 def send_invitation(s: Subject) -> Play:
     invitation, _ = invited(s)
-    job = mail_job(
-        s,
-        "team_invitation",
-        email=invitation.email,
-        team_id=s.team.id,
-        invitation_id=invitation.id,
-    )
+    job = mail_job(s, "team_invitation", email=invitation.email, team_id=s.team.id, invitation_id=invitation.id)
     yield lambda: function(SEND, job)
     yield None
     assert mail_to(invitation.email) >= 1
@@ -1406,9 +1353,7 @@ def send_by_ses(s: Subject) -> Play:
 
 @scenario("POST /v1/runs", variant="with inputs")
 def report_run(s: Subject) -> Play:
-    teams.change_team(
-        s.team.id, teams.TeamChange(run_inputs=RunInputs.VALUES), by=None, now=clock.now()
-    )
+    teams.change_team(s.team.id, teams.TeamChange(run_inputs=RunInputs.VALUES), by=None, now=clock.now())
     first = reports.report(reports.LIB)
     assert reports.send(s.send, first).status == 200
     body = reports.report(reports.LIB_2, ancestors=(reports.MAIN,))
@@ -1423,16 +1368,12 @@ def report_run(s: Subject) -> Play:
     run = read_run(s.team.id, place, now=clock.now())
     assert run is not None
     if run.explanation is not None:
-        assert [cause["subject"] for cause in run.explanation["causes"]] == [
-            "packages/lib/src/a.js"
-        ]
+        assert [cause["subject"] for cause in run.explanation["causes"]] == ["packages/lib/src/a.js"]
 
 
 @scenario("GET /v1/runs/{runId}", variant="compared again")
 def compare_again(s: Subject) -> Play:
-    teams.change_team(
-        s.team.id, teams.TeamChange(run_inputs=RunInputs.VALUES), by=None, now=clock.now()
-    )
+    teams.change_team(s.team.id, teams.TeamChange(run_inputs=RunInputs.VALUES), by=None, now=clock.now())
     first, second = reports.report(reports.LIB), reports.report(reports.LIB_2)
     second["execution"]["startTime"] += 1
     for body in (first, second):

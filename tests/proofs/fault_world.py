@@ -118,9 +118,7 @@ def function(handler: str, event: object = None) -> ClientReply:
         invoke(handler, event or {}, Context(remaining_ms=250_000))  # type: ignore[arg-type]
     except TryAgain as error:
         body = json.dumps({"code": code_of(error)}).encode()
-        return ClientReply(
-            503, {"retry-after": "by Lambda", "content-type": "application/json"}, body
-        )
+        return ClientReply(503, {"retry-after": "by Lambda", "content-type": "application/json"}, body)
     return ClientReply(200, {}, b"{}")
 
 
@@ -151,9 +149,7 @@ def running(folder: Path) -> Iterator[World]:
 
     def secret(_: Request) -> Reply:
         edge = {"id": "ab", "key": "0" * 64}
-        text = json.dumps(
-            {"current": "the-signing-secret-of-the-faults", "previous": "", "edge": edge}
-        )
+        text = json.dumps({"current": "the-signing-secret-of-the-faults", "previous": "", "edge": edge})
         return json_reply(200, {"SecretString": text, "CreatedDate": 1_700_000_000})
 
     def mailed(request: Request) -> Reply:
@@ -161,11 +157,7 @@ def running(folder: Path) -> Iterator[World]:
         world.mail.append(content["Subject"]["Data"])
         return json_reply(200, {"MessageId": secrets.token_hex(8)})
 
-    proxy = Proxy(
-        ports,
-        {"lambda": invoked, "secretsmanager": secret, "sesv2": mailed},
-        late_s=_LATE_S,
-    )
+    proxy = Proxy(ports, {"lambda": invoked, "secretsmanager": secret, "sesv2": mailed}, late_s=_LATE_S)
     world = World(proxy, folder / "s3" / template_bucket, events)
     urls = {name: f"http://127.0.0.1:{port}" for name, port in proxy.ports.items()}
     environment = cloud_environment(
@@ -286,9 +278,7 @@ def _close_wire() -> None:
 _connect = Connection.__init__
 
 
-def _hasty_connection(
-    connection: Connection, host: str, port: int, *, secure: bool, read_timeout_s: float
-) -> None:
+def _hasty_connection(connection: Connection, host: str, port: int, *, secure: bool, read_timeout_s: float) -> None:
     _connect(connection, host, port, secure=secure, read_timeout_s=read_timeout_s / SCALE)
 
 
@@ -331,11 +321,7 @@ class Subject:
         return f"{name}@{self.tag}.example"
 
     def new_key(self, **more: Any) -> tuple[ApiKey, str]:
-        permissions = {
-            "artifacts": ARTIFACT_ACTIONS,
-            "teams": TEAM_ACTIONS,
-            "trust": ("manage",),
-        }
+        permissions = {"artifacts": ARTIFACT_ACTIONS, "teams": TEAM_ACTIONS, "trust": ("manage",)}
         new = NewKey(user_id=self.user.id, permissions=permissions, **more)
         return create_key(new, now=clock.now())
 
@@ -355,9 +341,7 @@ class Subject:
     def from_its_address(self) -> dict[str, str]:
         return {"x-forwarded-for": f"{self.address}, 192.0.2.1"}
 
-    def ask(
-        self, method: str, path: str, body: object = None, *, token: str | None = None
-    ) -> ClientReply:
+    def ask(self, method: str, path: str, body: object = None, *, token: str | None = None) -> ClientReply:
         """Send a request to `/api/auth` as a program does, with the token of a session."""
         send, headers = Sender(token), self.from_its_address()
         if method == "GET":

@@ -43,16 +43,7 @@ TRICKS = [
     "%ef%bb%bf",
     "%f0%9f%92%a5", "%ff", "%ed%a0%80", "%c3%28", "events", "status", "null", "__proto__", "con", "artifacts/",
 ]  # fmt: skip
-RAW_TRICKS = [
-    b"\xff\xfe",
-    b"\xc3\xa9",
-    b"\xe2\x80\xae",
-    b"\xf0\x9f\x92\xa5",
-    b"\x7f",
-    b"\x01",
-    b"\t",
-    b"\x80",
-]
+RAW_TRICKS = [b"\xff\xfe", b"\xc3\xa9", b"\xe2\x80\xae", b"\xf0\x9f\x92\xa5", b"\x7f", b"\x01", b"\t", b"\x80"]
 NUMBERS = [
     "0", "1", "-1", "+1", "1.5", "1.", ".5", "1e3", "1e400", "NaN", "nan", "Infinity", "-Infinity", "0x10", "1_000",
     "00",
@@ -148,30 +139,18 @@ def in_target(value: bytes) -> bytes:
 STARTS_A_JOB = "DELETE /v1/artifacts"
 """Left out: its job would delete what the other requests name."""
 
-OF_CACHE = [
-    operation
-    for operation in operations()
-    if valid(operation).for_team and operation != STARTS_A_JOB
-]
+OF_CACHE = [operation for operation in operations() if valid(operation).for_team and operation != STARTS_A_JOB]
 
 
 def valid_requests(names: Names) -> st.SearchStrategy[RawRequest]:
     """Valid requests."""
     requests = [
-        valid(one, hash=hash)
-        for one in OF_CACHE
-        for hash in (names.hashes if "{hash}" in one else names.hashes[:1])
+        valid(one, hash=hash) for one in OF_CACHE for hash in (names.hashes if "{hash}" in one else names.hashes[:1])
     ]
     query = valid("POST /v8/artifacts")
     requests.append(replace(query, json={"hashes": list(names.hashes)}))
-    teams = [
-        None,
-        *(f"teamId={id}" for id in names.own_ids),
-        *(f"slug={s}" for s in names.own_slugs),
-    ]
-    return st.builds(
-        _request, st.sampled_from(requests), st.sampled_from(teams), st.sampled_from(names.tokens)
-    )
+    teams = [None, *(f"teamId={id}" for id in names.own_ids), *(f"slug={s}" for s in names.own_slugs)]
+    return st.builds(_request, st.sampled_from(requests), st.sampled_from(teams), st.sampled_from(names.tokens))
 
 
 def _request(request: Request, team: str | None, token: str) -> RawRequest:
@@ -187,21 +166,12 @@ def _request(request: Request, team: str | None, token: str) -> RawRequest:
         sent.append(("content-length", str(len(body))))
     query = "&".join(part for part in (team, request.query) if part)
     target = request.path + (f"?{query}" if query else "")
-    return RawRequest(
-        request.method.encode(),
-        target.encode(),
-        tuple((n.encode(), v.encode()) for n, v in sent),
-        body,
-    )
+    return RawRequest(request.method.encode(), target.encode(), tuple((n.encode(), v.encode()) for n, v in sent), body)
 
 
 def hashes(names: Names) -> st.SearchStrategy[Mutation]:
     """Another hash: tricks with paths, encodings, keys of the index, other owners' artifacts."""
-    known = [
-        *names.hashes,
-        *names.others_ids,
-        *(f"{id}/{h}" for id in names.others_ids for h in names.hashes),
-    ]
+    known = [*names.hashes, *names.others_ids, *(f"{id}/{h}" for id in names.others_ids for h in names.hashes)]
     piece = st.one_of(
         st.sampled_from(TRICKS).map(text_bytes),
         st.sampled_from(known).map(text_bytes),
@@ -235,18 +205,7 @@ def teams(names: Names) -> st.SearchStrategy[Mutation]:
             st.sampled_from(some),
         ).map("".join),
         st.sampled_from(
-            [
-                "",
-                "team_",
-                "team_%2e%2e",
-                "team_" + "a" * 5_000,
-                "TEAM_a",
-                "%00",
-                "%ff",
-                "*",
-                "slug%23",
-                "personal",
-            ]
+            ["", "team_", "team_%2e%2e", "team_" + "a" * 5_000, "TEAM_a", "%00", "%ff", "*", "slug%23", "personal"]
         ),
         st.sampled_from(TRICKS),
         st.text(max_size=20).map(lambda text: quote(text, safe="")),
@@ -270,15 +229,12 @@ def teams(names: Names) -> st.SearchStrategy[Mutation]:
     )
     pair = st.tuples(name, st.sampled_from(["=", "=", "=", "", "=="]), value).map("".join)
     strange = st.tuples(
-        st.lists(pair, min_size=1, max_size=5),
-        st.sampled_from(["&", "&", "&", ";", "&&", "%26", "&amp;", "?"]),
+        st.lists(pair, min_size=1, max_size=5), st.sampled_from(["&", "&", "&", ";", "&&", "%26", "&amp;", "?"])
     ).map(lambda drawn: drawn[1].join(drawn[0]))
     # Valid parameters, but of another team, or of another team and the own one.
     plain = [f"teamId={id}" for id in ids] + [f"slug={slug}" for slug in slugs]
     foreign = st.lists(st.sampled_from(plain), min_size=1, max_size=3).map("&".join)
-    return st.one_of(strange, foreign).map(
-        lambda query: partial(_with_query, query=in_target(text_bytes(query)))
-    )
+    return st.one_of(strange, foreign).map(lambda query: partial(_with_query, query=in_target(text_bytes(query))))
 
 
 def _with_query(request: RawRequest, query: bytes) -> RawRequest:
@@ -287,9 +243,9 @@ def _with_query(request: RawRequest, query: bytes) -> RawRequest:
 
 def days() -> st.SearchStrategy[Mutation]:
     """The figures of days, of no days, and of too many."""
-    day = st.one_of(
-        st.sampled_from([*DAYS, *NUMBERS]), st.dates().map(str), st.text(max_size=12)
-    ).map(lambda text: quote(text.encode("utf-8", "surrogatepass"), safe=""))
+    day = st.one_of(st.sampled_from([*DAYS, *NUMBERS]), st.dates().map(str), st.text(max_size=12)).map(
+        lambda text: quote(text.encode("utf-8", "surrogatepass"), safe="")
+    )
     name = st.sampled_from(["from", "to", "from", "to", "From", "from[]", "%66rom"])
     query = st.lists(st.tuples(name, day).map("=".join), max_size=4).map("&".join)
     return query.map(lambda drawn: partial(_with_days, query=drawn.encode()))
@@ -338,21 +294,16 @@ def headers(names: Names) -> st.SearchStrategy[Mutation]:
         "teamid": list(names.others_ids),
     }  # fmt: skip
     named = st.sampled_from(sorted(values)).flatmap(
-        lambda name: st.tuples(
-            st.just(name.encode()), st.sampled_from(values[name]).map(text_bytes)
-        )
+        lambda name: st.tuples(st.just(name.encode()), st.sampled_from(values[name]).map(text_bytes))
     )
     free = st.tuples(
         st.sampled_from(
-            [name.encode() for name in sorted(values)]
-            + [b"x-anything", b"X-Artifact-Tag", b"x-artifact-"]
+            [name.encode() for name in sorted(values)] + [b"x-anything", b"X-Artifact-Tag", b"x-artifact-"]
         ),
         st.binary(max_size=60),
     )
     changed = st.tuples(st.lists(st.one_of(named, free), min_size=1, max_size=4), st.booleans())
-    return changed.map(
-        lambda drawn: partial(_with_headers, more=tuple(drawn[0]), in_place=drawn[1])
-    )
+    return changed.map(lambda drawn: partial(_with_headers, more=tuple(drawn[0]), in_place=drawn[1]))
 
 
 def _with_headers(request: RawRequest, more: Headers, in_place: bool) -> RawRequest:
@@ -368,9 +319,7 @@ def many_headers() -> st.SearchStrategy[Mutation]:
     return drawn.map(
         lambda sizes: partial(
             _with_headers,
-            more=tuple(
-                (b"x-%d" % number, b"v" * (sizes[1] // sizes[0])) for number in range(sizes[0])
-            ),
+            more=tuple((b"x-%d" % number, b"v" * (sizes[1] // sizes[0])) for number in range(sizes[0])),
             in_place=False,
         )
     )
@@ -379,9 +328,9 @@ def many_headers() -> st.SearchStrategy[Mutation]:
 def bodies() -> st.SearchStrategy[Mutation]:
     """Another body: invalid JSON, JSON that is too deep, too long or of other types, and any bytes."""
     names = sorted(EVENT)
-    changed = st.tuples(
-        st.sampled_from([*names, "more", "\ud800"]), st.sampled_from(EVENT_VALUES)
-    ).map(lambda pair: json.dumps([{**EVENT, pair[0]: pair[1]}]).encode())
+    changed = st.tuples(st.sampled_from([*names, "more", "\ud800"]), st.sampled_from(EVENT_VALUES)).map(
+        lambda pair: json.dumps([{**EVENT, pair[0]: pair[1]}]).encode()
+    )
     literal = st.tuples(st.sampled_from(names), st.sampled_from(EVENT_LITERALS)).map(
         lambda pair: json.dumps([{**EVENT, pair[0]: "@"}]).replace('"@"', pair[1]).encode()
     )
@@ -389,9 +338,7 @@ def bodies() -> st.SearchStrategy[Mutation]:
         st.sampled_from(JSON_TEXTS).map(lambda text: text.encode("utf-8", "surrogatepass")),
         changed,
         literal,
-        st.sampled_from([1, 499, 500, 501, 20_000]).map(
-            lambda count: json.dumps([EVENT] * count).encode()
-        ),
+        st.sampled_from([1, 499, 500, 501, 20_000]).map(lambda count: json.dumps([EVENT] * count).encode()),
         st.sampled_from([499, 500, 501]).map(
             lambda count: json.dumps({"hashes": [f"h{n}" for n in range(count)]}).encode()
         ),
@@ -404,9 +351,7 @@ def bodies() -> st.SearchStrategy[Mutation]:
         st.binary(max_size=200),
         st.sampled_from([0, 1, 6_291_000, 7_000_000, 10_000_001]).map(bytes),
     )
-    return st.tuples(body, st.booleans()).map(
-        lambda drawn: partial(_with_body, body=drawn[0], as_post=drawn[1])
-    )
+    return st.tuples(body, st.booleans()).map(lambda drawn: partial(_with_body, body=drawn[0], as_post=drawn[1]))
 
 
 def _with_body(request: RawRequest, body: bytes, as_post: bool) -> RawRequest:
@@ -423,9 +368,7 @@ def _with_body(request: RawRequest, body: bytes, as_post: bool) -> RawRequest:
 
 def framing() -> st.SearchStrategy[Mutation]:
     """A wrong, repeated or malformed content-length, or one together with chunks."""
-    lengths = st.sampled_from(
-        [*NUMBERS, "3", "5", "13", "14", "4700000", "10000001", "99999999999999999999"]
-    )
+    lengths = st.sampled_from([*NUMBERS, "3", "5", "13", "14", "4700000", "10000001", "99999999999999999999"])
     one = lengths.map(lambda length: ((b"content-length", one_line(text_bytes(length))),))
     two = st.tuples(lengths, lengths).map(
         lambda pair: tuple((b"content-length", one_line(text_bytes(length))) for length in pair)
@@ -434,12 +377,7 @@ def framing() -> st.SearchStrategy[Mutation]:
         ["chunked", "gzip, chunked", "chunked, chunked", "identity", "\x0bchunked", "xchunked"]
     ).map(lambda coding: ((b"transfer-encoding", text_bytes(coding)),))
     body = st.sampled_from(
-        [
-            None,
-            b"5\r\nhello\r\n0\r\n\r\n",
-            b"zz\r\n",
-            b"0\r\n\r\nGET /v8/artifacts/status HTTP/1.1\r\n\r\n",
-        ]
+        [None, b"5\r\nhello\r\n0\r\n\r\n", b"zz\r\n", b"0\r\n\r\nGET /v8/artifacts/status HTTP/1.1\r\n\r\n"]
     )
     length_of_chunks = st.tuples(chunks, one).map(lambda pair: pair[0] + pair[1])
     drawn = st.tuples(st.one_of(one, two, chunks, length_of_chunks), body)
@@ -448,15 +386,11 @@ def framing() -> st.SearchStrategy[Mutation]:
 
 def _with_framing(request: RawRequest, framing_headers: Headers, body: bytes | None) -> RawRequest:
     kept = tuple(pair for pair in request.headers if pair[0] != b"content-length")
-    return replace(
-        request, headers=kept + framing_headers, body=request.body if body is None else body
-    )
+    return replace(request, headers=kept + framing_headers, body=request.body if body is None else body)
 
 
 def methods() -> st.SearchStrategy[Mutation]:
-    return st.sampled_from(METHODS).map(
-        lambda method: partial(_with_method, method=method.encode())
-    )
+    return st.sampled_from(METHODS).map(lambda method: partial(_with_method, method=method.encode()))
 
 
 def _with_method(request: RawRequest, method: bytes) -> RawRequest:
@@ -483,9 +417,7 @@ def _with_target(request: RawRequest, target: bytes) -> RawRequest:
 
 def mutated(names: Names, *kinds: st.SearchStrategy[Mutation]) -> st.SearchStrategy[RawRequest]:
     """Valid requests with one to three mutations of these kinds."""
-    return st.tuples(
-        valid_requests(names), st.lists(st.one_of(*kinds), min_size=1, max_size=3)
-    ).map(_apply)
+    return st.tuples(valid_requests(names), st.lists(st.one_of(*kinds), min_size=1, max_size=3)).map(_apply)
 
 
 def _apply(drawn: tuple[RawRequest, list[Mutation]]) -> RawRequest:
@@ -503,7 +435,5 @@ ASPECTS: dict[str, Callable[[Names], st.SearchStrategy[RawRequest]]] = {
     "days": lambda names: mutated(names, days()),
     "framing": lambda names: mutated(names, framing()),
     "methods and paths": lambda names: mutated(names, methods(), targets(names)),
-    "everything": lambda names: mutated(
-        names, hashes(names), teams(names), headers(names), bodies(), methods()
-    ),
+    "everything": lambda names: mutated(names, hashes(names), teams(names), headers(names), bodies(), methods()),
 }

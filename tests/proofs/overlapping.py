@@ -65,9 +65,7 @@ class Done(Generic[R]):
     ended: float
 
 
-def all_at_once(
-    jobs: Sequence[Callable[[], R]], overlap: Overlap, *, held_calls: int = 1
-) -> list[Done[R]]:
+def all_at_once(jobs: Sequence[Callable[[], R]], overlap: Overlap, *, held_calls: int = 1) -> list[Done[R]]:
     """Run each job in its own thread, and return the results in the order of the jobs.
 
     In a held overlap, the first `held_calls` calls of each job wait for those of all others. Raises the error of the

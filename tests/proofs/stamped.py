@@ -115,9 +115,7 @@ class Client:
     token: str
     slug: str
 
-    def put(
-        self, hash: str, artifact: Stamped, *, on_sent: Callable[[], None] = lambda: None
-    ) -> httpx.Response:
+    def put(self, hash: str, artifact: Stamped, *, on_sent: Callable[[], None] = lambda: None) -> httpx.Response:
         """Upload through the API. Calls `on_sent` when the last byte is sent."""
         content = _pieces(artifact.body, on_sent)
         return self._send("PUT", f"/{hash}", content=content, headers=_headers(artifact))
@@ -128,9 +126,7 @@ class Client:
         assert reply.status_code == 204, (reply.status_code, reply.text)
         return reply.headers["location"]
 
-    def put_to(
-        self, location: str, artifact: Stamped, *, on_sent: Callable[[], None] = lambda: None
-    ) -> httpx.Response:
+    def put_to(self, location: str, artifact: Stamped, *, on_sent: Callable[[], None] = lambda: None) -> httpx.Response:
         """Upload to S3, with all the headers that S3 does not store. `on_sent` works as in `put`."""
         content = _pieces(artifact.body, on_sent)
         return self.http.put(location, content=content, headers=_headers(artifact))
@@ -162,18 +158,11 @@ class Client:
         assert reply.status_code == 200, (reply.status_code, reply.text)
         return str(reply.json()["status"])
 
-    def _send(
-        self, method: str, path: str, *, headers: dict[str, str] | None = None, **content: Any
-    ) -> httpx.Response:
+    def _send(self, method: str, path: str, *, headers: dict[str, str] | None = None, **content: Any) -> httpx.Response:
         url = f"{self.api}/v8/artifacts{path}"
         given = {"authorization": f"Bearer {self.token}", **(headers or {})}
         return self.http.request(
-            method,
-            url,
-            params={"slug": self.slug},
-            headers=given,
-            follow_redirects=False,
-            **content,
+            method, url, params={"slug": self.slug}, headers=given, follow_redirects=False, **content
         )
 
 

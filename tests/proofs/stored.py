@@ -73,10 +73,6 @@ def stored_versions(owner: str = "") -> list[tuple[str, int]]:
 
 def index_keys() -> list[tuple[str, str]]:
     """Owner and sort key of every item in the index."""
-    pages = (
-        aws.dynamodb()
-        .get_paginator("scan")
-        .paginate(TableName=settings().artifacts_table, ConsistentRead=True)
-    )
+    pages = aws.dynamodb().get_paginator("scan").paginate(TableName=settings().artifacts_table, ConsistentRead=True)
     items = [aws.deserialize(item) for page in pages for item in page["Items"]]
     return [(item["owner"], item["hash"]) for item in items]

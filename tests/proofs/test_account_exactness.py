@@ -13,12 +13,7 @@ from larder import clock
 from larder.accounts import password_resets, service, sessions
 from larder.accounts.models import Account, PasswordChange, User
 from larder.accounts.sign_in import SignIn, sign_in
-from larder.errors import (
-    InvalidEmailOrPassword,
-    InvalidLinkToken,
-    InvalidPassword,
-    TooManyWrongPasswords,
-)
+from larder.errors import InvalidEmailOrPassword, InvalidLinkToken, InvalidPassword, TooManyWrongPasswords
 from larder.hashing import random_id
 from tests.conftest import SetOption
 from tests.functions.accounts.conftest import MAIL_CONTEXT, PASSWORD
@@ -38,9 +33,7 @@ def cheap_passwords_and_no_mail(on_the_local_server: None, option: SetOption) ->
 
 
 def make() -> User:
-    return service.create_user(
-        f"{random_id(12)}@example.com", "Ada", password=PASSWORD, now=clock.now()
-    )
+    return service.create_user(f"{random_id(12)}@example.com", "Ada", password=PASSWORD, now=clock.now())
 
 
 def reset(token: str, password: str) -> User:
@@ -84,9 +77,7 @@ def test_of_parallel_password_changes_one_succeeds(overlap: Overlap) -> None:
     ada = make()
 
     def change(number: int) -> Job:
-        wanted = PasswordChange(
-            current=PASSWORD, new=f"another password {number}", ends_other_sessions=False
-        )
+        wanted = PasswordChange(current=PASSWORD, new=f"another password {number}", ends_other_sessions=False)
         return outcome(lambda: service.change_password(ada.id, wanted, now=clock.now()))
 
     done = all_at_once([change(number) for number in range(5)], overlap)
@@ -95,15 +86,11 @@ def test_of_parallel_password_changes_one_succeeds(overlap: Overlap) -> None:
 
 @every_overlap
 @pytest.mark.parametrize("known", [True, False], ids=["known address", "unknown address"])
-def test_of_parallel_guesses_from_many_addresses_ten_are_answered(
-    overlap: Overlap, known: bool
-) -> None:
+def test_of_parallel_guesses_from_many_addresses_ten_are_answered(overlap: Overlap, known: bool) -> None:
     email = make().email if known else f"{random_id(12)}@example.com"
 
     def guess(number: int) -> Job:
-        context = replace(
-            MAIL_CONTEXT, request=replace(MAIL_CONTEXT.request, ip_address=f"203.0.113.{number}")
-        )
+        context = replace(MAIL_CONTEXT, request=replace(MAIL_CONTEXT.request, ip_address=f"203.0.113.{number}"))
         given = SignIn(email=email, password=f"guess {number}")
         return outcome(lambda: sign_in(given, context, now=clock.now()))
 
@@ -138,9 +125,7 @@ def test_no_session_outlives_the_revocation_of_all(overlap: Overlap) -> None:
         tokens.append(sessions.start_session(ada, now=clock.now())[1])
         return None
 
-    all_at_once(
-        [outcome(begin)] * 5 + [outcome(lambda: sessions.revoke_sessions(ada.id))] * 3, overlap
-    )
+    all_at_once([outcome(begin)] * 5 + [outcome(lambda: sessions.revoke_sessions(ada.id))] * 3, overlap)
     assert [sessions.find_session(token, now=clock.now()) for token in tokens] == [None] * 5
 
 

@@ -57,9 +57,7 @@ def check_alike(what: str, kinds: dict[str, Callable[[], object]], report_lines:
     assert alike, f"different in each of {ATTEMPTS} attempts: {lines}"
 
 
-def measured(
-    kinds: dict[str, Callable[[], object]], source: random.Random
-) -> tuple[list[str], bool]:
+def measured(kinds: dict[str, Callable[[], object]], source: random.Random) -> tuple[list[str], bool]:
     """The medians as lines to show, and whether they are alike."""
     clock_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
     cpu_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
@@ -103,9 +101,7 @@ def test_a_refused_sign_in(known: str, report_lines: list[str]) -> None:
 
 
 @pytest.mark.thorough
-def test_a_sign_up_with_required_verification(
-    known: str, option: SetOption, report_lines: list[str]
-) -> None:
+def test_a_sign_up_with_required_verification(known: str, option: SetOption, report_lines: list[str]) -> None:
     option("require_email_verification", "true")
 
     def answered(email: Callable[[], str]) -> Callable[[], object]:

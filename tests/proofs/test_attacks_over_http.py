@@ -157,9 +157,7 @@ class OwnedTeam:
         site = self.owner.site
         email = person_or_email if isinstance(person_or_email, str) else person_or_email.email
         before = len(mail_to(site.server, email, count=0))
-        invited = self.owner(
-            "POST", f"/v1/teams/{self.slug}/members", json={"email": email, "role": role}
-        )
+        invited = self.owner("POST", f"/v1/teams/{self.slug}/members", json={"email": email, "role": role})
         assert invited.status_code == 200, invited.text
         link = link_in(mail_to(site.server, email, count=before + 1)[-1])
         (token,) = parse_qs(urlsplit(link).query)["token"]
@@ -175,9 +173,7 @@ class OwnedTeam:
 
 
 @pytest.fixture(scope="module")
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     data = tmp_path_factory.mktemp("attacked") / "data"
     with local_clouds.running(request.config.rootpath, data, **OPTIONS) as server:
         yield server
@@ -211,9 +207,7 @@ def refusal(reply: httpx.Response) -> tuple[int, str]:
 # -------------------------------------------------------------------------- whose account and whose storage
 
 
-def test_sign_up_with_the_address_of_another_person_and_keep_a_key_in_their_teams(
-    site: Site, team: OwnedTeam
-) -> None:
+def test_sign_up_with_the_address_of_another_person_and_keep_a_key_in_their_teams(site: Site, team: OwnedTeam) -> None:
     """A mail scanner opens the verification link, and later the owner of the address resets the password."""
     stranger = site.person()
     key = stranger.new_key()
@@ -286,9 +280,7 @@ def test_create_keys_until_the_owners_reset_fails(site: Site) -> None:
 
 
 @pytest.mark.parametrize("size", [4_000, 400_000], ids=["through the function", "by redirect"])
-def test_replace_a_published_artifact_after_the_membership_has_ended(
-    site: Site, team: OwnedTeam, size: int
-) -> None:
+def test_replace_a_published_artifact_after_the_membership_has_ended(site: Site, team: OwnedTeam, size: int) -> None:
     """With the upload URL from before, and bytes of the same size."""
     member = site.proven_person()
     team.add(member)
@@ -306,9 +298,7 @@ def test_replace_a_published_artifact_after_the_membership_has_ended(
     assert owners.reads(hash, team.slug) == b"A" * size
 
 
-def test_use_a_leaked_key_of_a_member_who_was_removed_and_joined_again(
-    site: Site, team: OwnedTeam
-) -> None:
+def test_use_a_leaked_key_of_a_member_who_was_removed_and_joined_again(site: Site, team: OwnedTeam) -> None:
     member = site.proven_person()
     team.add(member)
     leaked = member.new_key(teamId=team.id)

@@ -91,9 +91,7 @@ def busy_ms() -> float:
     uses = read_book().uses["requests"]
     requests = Team(engineers=1_000).requests
     counts = {kind: requests[kind] for kind in WITH_A_KEY}
-    return sum(count * uses[kind]["milliseconds"] for kind, count in counts.items()) / sum(
-        counts.values()
-    )
+    return sum(count * uses[kind]["milliseconds"] for kind, count in counts.items()) / sum(counts.values())
 
 
 class Partition:

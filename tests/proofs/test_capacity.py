@@ -31,10 +31,7 @@ from tests.trust.exchanging import exchange
 from tests.trust.scene import new_key, protect
 from tools.cost.bill import read_book
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not engine.SELECTED, reason="only DynamoDB Local counts capacity"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not engine.SELECTED, reason="only DynamoDB Local counts capacity")]
 
 Units = dict[tuple[str, str], float]
 """Units of capacity by table or index (`<table>/<index>`) and kind: `reads` or `writes`."""
@@ -57,11 +54,7 @@ def measured() -> Iterator[Units]:
 
     def note(parsed: dict[str, Any], model: Any, **_: object) -> None:
         capacity = parsed.get("ConsumedCapacity", [])
-        kind = (
-            "reads"
-            if model.name in ("GetItem", "BatchGetItem", "Query", "TransactGetItems")
-            else "writes"
-        )
+        kind = "reads" if model.name in ("GetItem", "BatchGetItem", "Query", "TransactGetItems") else "writes"
         with lock:
             for one in [capacity] if isinstance(capacity, dict) else capacity:
                 table = one["TableName"]
@@ -115,10 +108,7 @@ def units_of_expiry(cloud: Cloud) -> Units:
     idle = taken(lambda: sweep(now=now))
     cloud.store("expired", now=now - timedelta(days=31))
     units: Units = defaultdict(float)
-    for at, report in (
-        (now, SweepReport(expired=1)),
-        (now + timedelta(hours=1), SweepReport(objects_deleted=1)),
-    ):
+    for at, report in ((now, SweepReport(expired=1)), (now + timedelta(hours=1), SweepReport(objects_deleted=1))):
         with measured() as found:
             assert sweep(now=at) == report
         for key, amount in found.items():
@@ -143,9 +133,7 @@ def test_requests_take_the_units_that_the_cost_model_expects(
     }
     differing = []
     for kind, units in requests.items():
-        report_lines.append(
-            f"{kind:16} " + " ".join(f"{k[0]}:{k[1]}={v:g}" for k, v in sorted(units.items()))
-        )
+        report_lines.append(f"{kind:16} " + " ".join(f"{k[0]}:{k[1]}={v:g}" for k, v in sorted(units.items())))
         for name, place in sorted(places):
             for what in ("reads", "writes"):
                 expected = takes.get(f"{name}_{what}", {}).get(kind, 0)

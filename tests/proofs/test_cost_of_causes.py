@@ -65,9 +65,7 @@ def large_report(id: str, *, changed: bool) -> bytes:
 
 
 @pytest.mark.slow
-def test_a_thousand_tasks_are_explained_in_little_time(
-    new_team: Cloud, report_lines: list[str]
-) -> None:
+def test_a_thousand_tasks_are_explained_in_little_time(new_team: Cloud, report_lines: list[str]) -> None:
     change_team(new_team.team.id, TeamChange(run_inputs=RunInputs.VALUES), by=None, now=clock.now())
 
     def send(body: bytes) -> Any:
@@ -88,9 +86,7 @@ def test_a_thousand_tasks_are_explained_in_little_time(
         reply = send(body)
         assert (reply["causes"]["changed"], len(reply["causes"]["causes"])) == (TASKS, 20)
         spent = fastest_s(lambda: send(body), enough=MOST_CPU_S)
-    report_lines.append(
-        f"POST /v1/runs of {TASKS} tasks, {len(body):,} bytes: {spent:.2f} of {MOST_CPU_S} s CPU"
-    )
+    report_lines.append(f"POST /v1/runs of {TASKS} tasks, {len(body):,} bytes: {spent:.2f} of {MOST_CPU_S} s CPU")
     assert len(body) < 200_000
     assert spent <= MOST_CPU_S
 

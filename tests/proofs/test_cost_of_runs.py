@@ -10,16 +10,7 @@ import pytest
 from larder import clock
 from larder.actor import Actor
 from larder.why import repository
-from larder.why.models import (
-    MAX_KEPT_TASKS,
-    MAX_TASKS,
-    Outcome,
-    Run,
-    RunTask,
-    kept,
-    names_of,
-    totals_of,
-)
+from larder.why.models import MAX_KEPT_TASKS, MAX_TASKS, Outcome, Run, RunTask, kept, names_of, totals_of
 from tests.processor_time import fastest_s
 from tests.requests import Cloud
 
@@ -64,16 +55,12 @@ def large_run(*, hostile: bool) -> Run:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "hostile",
-    [pytest.param(False, marks=pytest.mark.thorough), True],
-    ids=["usual names", "long names"],
+    "hostile", [pytest.param(False, marks=pytest.mark.thorough), True], ids=["usual names", "long names"]
 )
 def test_a_thousand_large_runs_are_listed_in_little_time(
     new_team: Cloud, hostile: bool, report_lines: list[str]
 ) -> None:
-    item = repository.item_of(
-        new_team.team.id, large_run(hostile=hostile), expires_at=clock.now() + timedelta(days=1)
-    )
+    item = repository.item_of(new_team.team.id, large_run(hostile=hostile), expires_at=clock.now() + timedelta(days=1))
     one = large_run(hostile=hostile)
     for number in range(RUNS):
         place = replace(one, id=f"x{number}", started_at=clock.now() - timedelta(seconds=number))
@@ -82,8 +69,6 @@ def test_a_thousand_large_runs_are_listed_in_little_time(
     reply = new_team.send("GET", path)
     spent = fastest_s(lambda: new_team.send("GET", path), enough=MOST_CPU_S)
     runs, bytes_sent = reply.json["figures"]["runs"], len(reply.body)
-    report_lines.append(
-        f"GET /v1/runs of {runs} runs: {spent:.2f} of {MOST_CPU_S} s CPU, {bytes_sent} bytes"
-    )
+    report_lines.append(f"GET /v1/runs of {runs} runs: {spent:.2f} of {MOST_CPU_S} s CPU, {bytes_sent} bytes")
     assert bytes_sent < MOST_BYTES
     assert spent <= MOST_CPU_S

@@ -53,9 +53,7 @@ SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
 SCHEMA.config.generation.with_security_parameters = False
 OPERATIONS = {
     operation.definition.raw["operationId"]: operation
-    for operation in (
-        result.ok() for result in SCHEMA.get_all_operations() if isinstance(result, Ok)
-    )
+    for operation in (result.ok() for result in SCHEMA.get_all_operations() if isinstance(result, Ok))
 }
 load_all_checks()
 CHECKS = [
@@ -76,9 +74,9 @@ LOCATIONS = {
     "body": ParameterLocation.BODY,
 }
 
-text = st.text(
-    st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=40
-).map(str.strip)
+text = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=40).map(
+    str.strip
+)
 other_headers = st.fixed_dictionaries(
     {"x-request": st.integers(0, 2**40).map(str)},
     optional={
@@ -122,8 +120,7 @@ def test_every_reply_is_as_documented(
         _fill_in(case, scene, operation_id, data)
         own = {"Origin": ORIGIN} if operation_id == "grant_login" else {}
         headers = {
-            name: value.replace(ORIGIN, server.url)
-            for name, value in {**more, **own, **scene.credentials(who)}.items()
+            name: value.replace(ORIGIN, server.url) for name, value in {**more, **own, **scene.credentials(who)}.items()
         }
         # If both have a header, the one of the document counts.
         given = {name.lower() for name in case.headers or {}}
@@ -132,18 +129,12 @@ def test_every_reply_is_as_documented(
         statuses[response.status_code] += 1
         # A preflight for another method than PUT is accepted without a check (docs/decisions/clients.md).
         is_unread = operation_id == "preflight" and response.status_code == 204
-        asked = [
-            check
-            for check in CHECKS
-            if check is not checks.negative_data_rejection or not is_unread
-        ]
+        asked = [check for check in CHECKS if check is not checks.negative_data_rejection or not is_unread]
         if response.status_code < 300 and probes["auth"] < AUTH_PROBES and who != "cookie":
             probes["auth"] += 1
             asked.append(checks.ignored_auth)
         try:
-            case.validate_response(
-                response, checks=asked, headers=headers, transport_kwargs={"session": session}
-            )
+            case.validate_response(response, checks=asked, headers=headers, transport_kwargs={"session": session})
             assert MARK not in response.text or MARK.lower() in str(response.request.url)
         except FailureGroup as group:
             for failure in group.exceptions:
@@ -166,10 +157,7 @@ def _shares(operation: APIOperation[Any, Any, Any, Any]) -> list[tuple[Generatio
     can_break = any(_has_rules(parameter) for parameter in definition.get("parameters", []))
     if not can_break and not operation.body:
         return [(GenerationMode.POSITIVE, EXAMPLES)]
-    return [
-        (GenerationMode.POSITIVE, EXAMPLES - EXAMPLES // 2),
-        (GenerationMode.NEGATIVE, EXAMPLES // 2),
-    ]
+    return [(GenerationMode.POSITIVE, EXAMPLES - EXAMPLES // 2), (GenerationMode.NEGATIVE, EXAMPLES // 2)]
 
 
 def _has_rules(definition: dict[str, Any]) -> bool:
@@ -181,18 +169,8 @@ def _has_rules(definition: dict[str, Any]) -> bool:
 
 def _attack(operation: Any, mode: GenerationMode, examples: int, ask: Any) -> None:
     @seed(SEED)
-    @settings(
-        max_examples=examples,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-    )
-    @given(
-        operation.as_strategy(generation_mode=mode),
-        st.sampled_from(PEOPLE),
-        other_headers,
-        st.data(),
-    )
+    @settings(max_examples=examples, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(operation.as_strategy(generation_mode=mode), st.sampled_from(PEOPLE), other_headers, st.data())
     def attack(case: Case, who: str, more: dict[str, str], data: st.DataObject) -> None:
         ask(case, who, more, data)
 
@@ -220,11 +198,7 @@ def _properties(case: Case, location: ParameterLocation) -> list[str]:
     definition = case.operation.definition.raw
     if location is not ParameterLocation.BODY:
         place = {"PATH": "path", "QUERY": "query", "HEADER": "header"}[location.name]
-        return [
-            parameter["name"]
-            for parameter in definition.get("parameters", [])
-            if parameter["in"] == place
-        ]
+        return [parameter["name"] for parameter in definition.get("parameters", []) if parameter["in"] == place]
     content = definition["requestBody"]["content"].get(case.media_type, {})
     schema = content.get("schema", {})
     for one in [schema, *schema.get("anyOf", [])]:

@@ -32,9 +32,7 @@ WRITERS = 64
 
 
 @pytest.fixture(scope="module")
-def local_cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def local_cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """In place of the shared one, which has no edge."""
     folder = tmp_path_factory.mktemp("cloud")
     with local_clouds.running(request.config.rootpath, folder / "data", EDGE="1") as server:
@@ -81,9 +79,7 @@ def scene(http: httpx.Client, local_cloud: LocalCloud, new_team: Cloud) -> Scene
     return Scene(http, local_cloud, new_team)
 
 
-def test_no_other_request_to_an_address_changes_the_artifact(
-    scene: Scene, http: httpx.Client
-) -> None:
+def test_no_other_request_to_an_address_changes_the_artifact(scene: Scene, http: httpx.Client) -> None:
     url, body = scene.offer("abc"), b"1" * SIZE
     assert scene.put(url, body, **{"x-artifact-tag": TAG, "x-artifact-duration": "17"}) == 200
     other = b"2" * SIZE
@@ -160,9 +156,7 @@ def reaches(scene: Scene, url: str) -> bool:
 
 def edge_process(cloud: LocalCloud) -> int:
     assert cloud.process is not None
-    listed = subprocess.run(
-        ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
-    ).stdout
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     (found,) = (
         int(line.split()[0])
         for line in listed.splitlines()

@@ -70,9 +70,7 @@ Work = Callable[[], None]
 
 
 @pytest.fixture(scope="module", params=["refuse", "evict"])
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """A local cloud whose functions refuse or evict if a quota is full."""
     data = tmp_path_factory.mktemp("counted") / "data"
     options = {"LARDER_OVER_QUOTA": request.param}
@@ -141,17 +139,13 @@ class Requests:
         hash = ArtifactHash(f"{source.randrange(HASHES):016x}")
         writer, size = source.choice(WRITERS), source.randrange(*SIZE)
         body = source.randbytes(size)
-        (kind,) = source.choices(
-            ["upload", "direct", "delete", "read", "remove"], [52, 14, 18, 12, 4]
-        )
+        (kind,) = source.choices(["upload", "direct", "delete", "read", "remove"], [52, 14, 18, 12, 4])
         work: dict[str, Work] = {
             "upload": lambda: self._upload(hash, body, writer),
             "direct": lambda: self._direct(hash, body, writer),
             "delete": lambda: self._delete(hash),
             "read": lambda: self._read(hash),
-            "remove": lambda: self._remove(
-                source.choice([writer.credential_id, writer.user_id or ""])
-            ),
+            "remove": lambda: self._remove(source.choice([writer.credential_id, writer.user_id or ""])),
         }
         return lambda: self._counted(kind, work[kind])
 
@@ -181,9 +175,7 @@ class Requests:
 
     def _direct(self, hash: ArtifactHash, body: bytes, writer: Actor) -> None:
         url = uploads.offer_upload(
-            CacheRequest(
-                owner=self._owner, hash=hash, writer=writer, view=UNPROTECTED, now=clock.now()
-            )
+            CacheRequest(owner=self._owner, hash=hash, writer=writer, view=UNPROTECTED, now=clock.now())
         )
         assert url is not None
         assert self._http.put(url, content=body).status_code == 200
@@ -201,18 +193,14 @@ class Requests:
     def _read(self, hash: ArtifactHash) -> None:
         # The next day, so that each read records a use if the team evicts.
         now = clock.now()
-        artifact = reads.find(
-            read_entry(self._owner, hash), view=View(quota_bytes=self._quota), now=now
-        )
+        artifact = reads.find(read_entry(self._owner, hash), view=View(quota_bytes=self._quota), now=now)
         reads.fetch(artifact, now=now + timedelta(days=1))
 
     def _remove(self, writer: str) -> None:
         removals.ask_removal(self._owner, writer, by=self._by, now=clock.now())
 
 
-def test_totals_are_exact_after_parallel_changes(
-    server: LocalCloud, team: Cloud, report_lines: list[str]
-) -> None:
+def test_totals_are_exact_after_parallel_changes(server: LocalCloud, team: Cloud, report_lines: list[str]) -> None:
     source, owner = random.Random(SEED), team.team.id
     # The quota has room for about half of the hashes.
     quota_bytes = HASHES * sum(SIZE) // 4
@@ -248,9 +236,7 @@ def test_totals_are_exact_after_parallel_changes(
 def drift_of(owner: str) -> Totals:
     """The totals minus the index."""
     sizes, totals = index_sizes(owner), read_totals(owner)
-    return Totals(
-        size_bytes=totals.size_bytes - sum(sizes.values()), artifacts=totals.artifacts - len(sizes)
-    )
+    return Totals(size_bytes=totals.size_bytes - sum(sizes.values()), artifacts=totals.artifacts - len(sizes))
 
 
 def check_books(owner: str) -> Totals:
@@ -276,8 +262,7 @@ def test_parallel_evictions_free_no_more_than_one_would(seed: int) -> None:
     quota_bytes = sum(sizes.values())
     aim_bytes = quota_bytes - quota_bytes // 10 - 200_000
     done = all_at_once(
-        [lambda: free_space(owner, quota_bytes, quota_bytes - aim_bytes)] * EVICTORS,
-        Overlap(held=False, seed=seed),
+        [lambda: free_space(owner, quota_bytes, quota_bytes - aim_bytes)] * EVICTORS, Overlap(held=False, seed=seed)
     )
     totals = read_totals(owner)
     assert drift_of(owner) == Totals()
@@ -294,9 +279,7 @@ def fill(owner: str, source: random.Random) -> dict[str, int]:
         hash, size = ArtifactHash(f"{number:04}"), source.randrange(*SIZE)
         used_at = now - timedelta(minutes=200 - number)
         artifact = Artifact(
-            upload=Upload(owner=owner, hash=hash, id=time_ordered_id(used_at)),
-            size_bytes=size,
-            created_at=used_at,
+            upload=Upload(owner=owner, hash=hash, id=time_ordered_id(used_at)), size_bytes=size, created_at=used_at
         )
         assert index.publish(artifact, replaces=None, now=now)
         index.note_use(artifact, at=used_at)
@@ -306,6 +289,4 @@ def fill(owner: str, source: random.Random) -> dict[str, int]:
 
 
 def free_space(owner: str, quota_bytes: int, needed_bytes: int) -> eviction.EvictionReport:
-    return eviction.free_space(
-        owner, quota_bytes=quota_bytes, needed_bytes=needed_bytes, now=clock.now()
-    )
+    return eviction.free_space(owner, quota_bytes=quota_bytes, needed_bytes=needed_bytes, now=clock.now())

@@ -81,9 +81,7 @@ def test_two_rules_are_not_changed_into_the_same(new_team: Cloud, overlap: Overl
 
 
 @every_overlap
-def test_no_change_of_a_rule_is_lost_and_one_request_deletes_it(
-    new_team: Cloud, overlap: Overlap
-) -> None:
+def test_no_change_of_a_rule_is_lost_and_one_request_deletes_it(new_team: Cloud, overlap: Overlap) -> None:
     team_id, rule = new_team.team.id, added(new_team)
     changes = [RuleChange(name="a"), RuleChange(others=Others.READ), RuleChange(lifetime_s=600)]
 
@@ -95,7 +93,5 @@ def test_no_change_of_a_rule_is_lost_and_one_request_deletes_it(
     found = rules.find_rule(team_id, rule.id)
     assert (found.name, found.others, found.lifetime_s) == ("a", Others.READ, 600)
     assert found.version == 4
-    deleted = all_at_once(
-        [outcome(lambda: rules.delete_rule(team_id, rule.id, by=None))] * 4, overlap
-    )
+    deleted = all_at_once([outcome(lambda: rules.delete_rule(team_id, rule.id, by=None))] * 4, overlap)
     assert Counter(one.answer for one in deleted) == {"done": 1, RuleNotFound.__name__: 3}

@@ -85,9 +85,7 @@ def names() -> list[str]:
     deployed = template()
     routed = {route.function.logical_id for route in deployed.routes}
     routes = [route.key for route in deployed.routes]
-    return routes + [
-        function.logical_id for function in deployed.functions if function.logical_id not in routed
-    ]
+    return routes + [function.logical_id for function in deployed.functions if function.logical_id not in routed]
 
 
 @pytest.mark.parametrize("name", names())

@@ -131,9 +131,7 @@ def people(cloud: Cloud, mailbox: object, removal_jobs: object, option: SetOptio
 
 
 @pytest.mark.thorough
-def test_no_request_costs_more_with_much_stored_data(
-    people: People, report_lines: list[str]
-) -> None:
+def test_no_request_costs_more_with_much_stored_data(people: People, report_lines: list[str]) -> None:
     stored = 0
     costs: dict[int, dict[str, Cost]] = {}
     for number in (FEW, MANY):
@@ -183,12 +181,7 @@ def copies(people: People) -> Iterator[tuple[str, aws.Item, Callable[[int], aws.
     yield (
         options.teams_table,
         {"pk": owner, "sk": f"member#{user}"},
-        lambda n: {
-            "sk": f"member#user{n:06}",
-            "user_id": f"user{n:06}",
-            "role": Role.MEMBER.value,
-            "joined_at": n,
-        },
+        lambda n: {"sk": f"member#user{n:06}", "user_id": f"user{n:06}", "role": Role.MEMBER.value, "joined_at": n},
     )
     yield (
         options.teams_table,

@@ -17,9 +17,7 @@ CASES = ("GET redirect", "HEAD", "status", "events of 80", "event")
 @pytest.mark.usefixtures("on_the_local_server")
 def test_a_warm_request_costs_no_more_than_botocore_for_its_calls(report_lines: list[str]) -> None:
     figures = [measured(case) for case in requests_of_a_new_team()]
-    report_lines.extend(
-        f"CPU of {figure.name}: {figure.ratio:.2f} x botocore" for figure in figures
-    )
+    report_lines.extend(f"CPU of {figure.name}: {figure.ratio:.2f} x botocore" for figure in figures)
     assert {figure.name for figure in figures if figure.ratio > LIMIT} == set()
     assert tuple(figure.name for figure in figures) == CASES
 

@@ -46,11 +46,7 @@ MARK = "<script>alert(document.domain)</script>"
 BOBS_KEY_ID = "bobs-key-id"
 """A placeholder for the id of Bob's key, which does not exist yet."""
 
-OPERATIONS = [
-    operation
-    for operation in operations()
-    if " /api/auth/" in operation and "OPTIONS" not in operation
-]
+OPERATIONS = [operation for operation in operations() if " /api/auth/" in operation and "OPTIONS" not in operation]
 OF_BOBS_KEY = "GET /api/auth/api-key/get, with the id of Bob's key"
 MORE: dict[str, dict[str, Any]] = {
     "POST /api/auth/sign-up/email": {"image": None, "callbackURL": "/", "rememberMe": True},
@@ -152,9 +148,7 @@ def bob(aws_in_memory: None, option: SetOption) -> User:
 def user_with_address(email: str) -> User:
     """The user, created again after a request has deleted them."""
     now = clock.now()
-    return find_user_by_email(email) or create_user(
-        email, "Ada", password=PASSWORD, email_verified=True, now=now
-    )
+    return find_user_by_email(email) or create_user(email, "Ada", password=PASSWORD, email_verified=True, now=now)
 
 
 def check_reply(reply: Reply) -> None:
@@ -185,34 +179,21 @@ def check_reply(reply: Reply) -> None:
 
 @pytest.mark.parametrize("operation", [*OPERATIONS, OF_BOBS_KEY])
 def test_hostile_account_requests(
-    operation: str,
-    bob: User,
-    mailbox: Mailbox,
-    begin_rounds: BeginRounds,
-    report_lines: list[str],
+    operation: str, bob: User, mailbox: Mailbox, begin_rounds: BeginRounds, report_lines: list[str]
 ) -> None:
     attack_endpoint(operation, bob, mailbox, begin_rounds, report_lines)
 
 
 @pytest.mark.parametrize("path", ["/sign-up/email", "/sign-in/email"])
 def test_hostile_requests_with_required_verification(
-    path: str,
-    bob: User,
-    option: SetOption,
-    mailbox: Mailbox,
-    begin_rounds: BeginRounds,
-    report_lines: list[str],
+    path: str, bob: User, option: SetOption, mailbox: Mailbox, begin_rounds: BeginRounds, report_lines: list[str]
 ) -> None:
     option("require_email_verification", "true")
     attack_endpoint(f"POST /api/auth{path}", bob, mailbox, begin_rounds, report_lines)
 
 
 def attack_endpoint(
-    operation: str,
-    bob: User,
-    mailbox: Mailbox,
-    begin_rounds: BeginRounds,
-    report_lines: list[str],
+    operation: str, bob: User, mailbox: Mailbox, begin_rounds: BeginRounds, report_lines: list[str]
 ) -> None:
     _, bobs_key = create_key(NewKey(user_id=bob.id, name="bob's"), now=clock.now())
     before, keys_before = find_user(bob.id), list_keys(bob.id)
@@ -235,11 +216,7 @@ def attack_endpoint(
     @example({}, None, {}, None, "")
     @example({}, None, {}, None, "token=x&callbackURL=%2F")
     def attack(
-        changed: dict[str, Any],
-        raw: bytes | None,
-        more: Mapping[str, str],
-        cookie: str | None,
-        query: str,
+        changed: dict[str, Any], raw: bytes | None, more: Mapping[str, str], cookie: str | None, query: str
     ) -> None:
         ada, now = user_with_address("ada@example.com"), clock.now()
         _, token = start_session(ada, now=now)

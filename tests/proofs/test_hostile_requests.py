@@ -133,9 +133,7 @@ def check_reply(scene: Scene, request: RawRequest, reply: RawReply, *, s3: str) 
     assert reply.header("x-injected") is None, reply
     if location := reply.header("location"):
         owners = "|".join(scene.own)
-        place = (
-            re.escape(s3) + rf"artifacts/(?:{owners})/{HASH_PATTERN}/{UPLOAD_ID_PATTERN}\?X-Amz-\S+"
-        )
+        place = re.escape(s3) + rf"artifacts/(?:{owners})/{HASH_PATTERN}/{UPLOAD_ID_PATTERN}\?X-Amz-\S+"
         assert re.fullmatch(place, location), location
     if reply.status >= 400 and request.method != b"HEAD":
         check_error_body(reply)
@@ -172,15 +170,9 @@ def check_stores(scene: Scene) -> None:
         assert reply.headers["x-artifact-tag"] == scene.secret.tag
 
 
-def try_all(
-    aspect: str, scene: Scene, examples: int, attempt: Callable[[RawRequest], None]
-) -> None:
+def try_all(aspect: str, scene: Scene, examples: int, attempt: Callable[[RawRequest], None]) -> None:
     @seed(SEED)
-    @settings(
-        max_examples=examples,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    @settings(max_examples=examples, database=None, suppress_health_check=list(HealthCheck))
     @given(ASPECTS[aspect](scene.names))
     def attack(request: RawRequest) -> None:
         attempt(request)
@@ -208,9 +200,7 @@ def test_hostile_requests_over_the_wire(
             # Only a request that is shorter than announced gets no reply.
             assert request.is_cut_short, request
             return
-        check_reply(
-            scene, request, reply, s3=f"{s3_endpoint()}/{options.settings().artifacts_bucket}/"
-        )
+        check_reply(scene, request, reply, s3=f"{s3_endpoint()}/{options.settings().artifacts_bucket}/")
 
     try_all(aspect, scene, max(1, EXAMPLES // len(ASPECTS)), attempt)
     report_lines.append(f"hostile {aspect}: {dict(sorted(statuses.items()))}")
@@ -301,11 +291,7 @@ def test_hostile_uploads_to_an_offered_place(
     team, other = scene.attacker.team.id, scene.other.team.id
 
     @seed(SEED)
-    @settings(
-        max_examples=max(10, EXAMPLES // 6),
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    @settings(max_examples=max(10, EXAMPLES // 6), database=None, suppress_health_check=list(HealthCheck))
     @given(
         st.sampled_from(["PUT", "PUT", "PUT", "GET", "DELETE", "POST", "HEAD"]),
         st.sampled_from(["nothing", *CHANGES]),

@@ -35,15 +35,9 @@ pytestmark = pytest.mark.slow
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 6)
 SEED = int(os.environ.get("FUZZ_SEED") or 0)
 
-OPERATIONS = [
-    operation
-    for operation in operations()
-    if "/teams" in operation and operation != "GET /v2/teams"
-]
+OPERATIONS = [operation for operation in operations() if "/teams" in operation and operation != "GET /v2/teams"]
 
-FURTHER_BY_LUCK_ONLY = {
-    operation for operation in OPERATIONS if "{ruleId}" in operation or "{keyId}" in operation
-}
+FURTHER_BY_LUCK_ONLY = {operation for operation in OPERATIONS if "{ruleId}" in operation or "{keyId}" in operation}
 """The team has no rule and no key."""
 
 MORE: dict[str, dict[str, Any]] = {
@@ -139,9 +133,7 @@ def test_hostile_team_requests(
     @example({}, None, None, None, "")
     @example({}, None, "BOBS", None, "")
     @example({}, None, None, "inv_" + "a" * 24, "")
-    def attack(
-        changed: dict[str, Any], raw: bytes | None, team: str | None, member: str | None, query: str
-    ) -> None:
+    def attack(changed: dict[str, Any], raw: bytes | None, team: str | None, member: str | None, query: str) -> None:
         now = clock.now()
         own = create_team("Own", random_id(12).lower(), owner_user_id=ada.user.id, now=now)
         add_member(own.id, "member", Role.MEMBER, now=now)
@@ -166,11 +158,7 @@ def test_hostile_team_requests(
             ("x-forwarded-proto", "https"),
         ]
         reply = deliver(
-            request.method,
-            request.path,
-            query.replace("BOBS", bobs),
-            headers,
-            b"" if request.method == "GET" else body,
+            request.method, request.path, query.replace("BOBS", bobs), headers, b"" if request.method == "GET" else body
         )
         statuses[reply.status] += 1
         assert reply.status < 500, reply

@@ -32,9 +32,7 @@ def metadata_of(key: ApiKey) -> str:
 
 
 @every_overlap
-def test_parallel_changes_and_uses_do_not_overwrite_each_other(
-    overlap: Overlap, new_team: Cloud
-) -> None:
+def test_parallel_changes_and_uses_do_not_overwrite_each_other(overlap: Overlap, new_team: Cloud) -> None:
     ada = by_session(new_team.user.id)
     operator = by_session("A" * 32, is_operator=True)
     new = NewKey(user_id=new_team.user.id, remaining=100)
@@ -60,9 +58,7 @@ def test_parallel_changes_and_uses_do_not_overwrite_each_other(
 
 @every_overlap
 @pytest.mark.parametrize("from_0_1_0", [False, True])
-def test_parallel_changes_keep_metadata_and_key_together(
-    overlap: Overlap, from_0_1_0: bool, new_team: Cloud
-) -> None:
+def test_parallel_changes_keep_metadata_and_key_together(overlap: Overlap, from_0_1_0: bool, new_team: Cloud) -> None:
     """Some set it, some delete it, and some change another field, which moves what version 0.1.0 stored."""
     ada = by_session(new_team.user.id)
     new = NewKey(user_id=new_team.user.id, metadata="first")
@@ -103,9 +99,7 @@ def test_parallel_changes_keep_metadata_and_key_together(
 
 @every_overlap
 @pytest.mark.parametrize("deletions", [1, 3])
-def test_no_metadata_is_left_of_a_deleted_key(
-    overlap: Overlap, deletions: int, new_team: Cloud
-) -> None:
+def test_no_metadata_is_left_of_a_deleted_key(overlap: Overlap, deletions: int, new_team: Cloud) -> None:
     ada = by_session(new_team.user.id)
     key, *_ = grant_key(ada, NewKey(user_id=new_team.user.id), now=clock.now())
 

@@ -76,13 +76,7 @@ CASES: dict[str, Case] = {
     "with an allowance": Case(ONE, properties={"remaining": 10}),
     "with a limit": Case(ONE, properties={"rate_limit": limit(10)}),
     "with everything": Case(
-        ONE,
-        properties={
-            "remaining": 10,
-            "refill": minutely(10),
-            "rate_limit": limit(10),
-            "expires_in_s": 3600,
-        },
+        ONE, properties={"remaining": 10, "refill": minutely(10), "rate_limit": limit(10), "expires_in_s": 3600}
     ),
     "last use, a refill will come": Case(ONE, properties={"remaining": 1, "refill": minutely(10)}),
     "last use": Case(LAST, properties={"remaining": 1}),
@@ -92,53 +86,33 @@ CASES: dict[str, Case] = {
     ),
     "begins a window": Case(TWO, properties={"rate_limit": limit(10)}, after=2 * MINUTE),
     "begins a window without a limit": Case(
-        TWO,
-        properties={"rate_limit": RateLimit(enabled=False, window_ms=MINUTE_MS, max_requests=10)},
-        after=2 * MINUTE,
+        TWO, properties={"rate_limit": RateLimit(enabled=False, window_ms=MINUTE_MS, max_requests=10)}, after=2 * MINUTE
     ),
     "refills": Case(TWO, properties={"remaining": 1, "refill": minutely(10)}, after=2 * MINUTE),
     "begins a window and refills": Case(
-        TWO,
-        properties={"remaining": 1, "refill": minutely(10), "rate_limit": limit(10)},
-        after=2 * MINUTE,
+        TWO, properties={"remaining": 1, "refill": minutely(10), "rate_limit": limit(10)}, after=2 * MINUTE
     ),
     "refused: disabled": Case(ONE, Refusal.DISABLED, changed={"enabled": False}),
-    "refused: expired": Case(
-        ONE, Refusal.EXPIRED, properties={"expires_in_s": 60}, after=2 * MINUTE
-    ),
+    "refused: expired": Case(ONE, Refusal.EXPIRED, properties={"expires_in_s": 60}, after=2 * MINUTE),
     "refused: lacks the action": Case(ONE, Refusal.LACKS_PERMISSION, needs={"artifacts": ("x",)}),
     "refused: lacks the resource": Case(ONE, Refusal.LACKS_PERMISSION, needs={"teams": ("read",)}),
     "refused: used up, a refill will come": Case(
-        ONE,
-        Refusal.USED_UP,
-        properties={"remaining": 1, "refill": minutely(10)},
-        changed={"remaining": 0},
+        ONE, Refusal.USED_UP, properties={"remaining": 1, "refill": minutely(10)}, changed={"remaining": 0}
     ),
     "refused: used up, with a window to begin": Case(
         ONE,
         Refusal.USED_UP,
-        properties={
-            "remaining": 1,
-            "refill": Refill(interval_ms=10 * MINUTE_MS, amount=10),
-            "rate_limit": limit(10),
-        },
+        properties={"remaining": 1, "refill": Refill(interval_ms=10 * MINUTE_MS, amount=10), "rate_limit": limit(10)},
         changed={"remaining": 0},
         after=2 * MINUTE,
     ),
     "refused: rate limited": Case(
-        ONE,
-        Refusal.RATE_LIMITED,
-        properties={"remaining": 10, "rate_limit": limit(10)},
-        changed={"request_count": 10},
+        ONE, Refusal.RATE_LIMITED, properties={"remaining": 10, "rate_limit": limit(10)}, changed={"request_count": 10}
     ),
     "refused: rate limited, with a refill due": Case(
         ONE,
         Refusal.RATE_LIMITED,
-        properties={
-            "remaining": 1,
-            "refill": minutely(10),
-            "rate_limit": limit(10, 10 * MINUTE_MS),
-        },
+        properties={"remaining": 1, "refill": minutely(10), "rate_limit": limit(10, 10 * MINUTE_MS)},
         changed={"remaining": 0, "request_count": 10},
         after=2 * MINUTE,
     ),
@@ -202,11 +176,7 @@ def use_in_a_row(team: Cloud, report_lines: list[str]) -> None:
 
 
 def refuse_in_a_row(team: Cloud, report_lines: list[str]) -> None:
-    case = Case(
-        ONE,
-        properties={"remaining": 7, "rate_limit": limit(1, 10**9)},
-        changed={"request_count": 1},
-    )
+    case = Case(ONE, properties={"remaining": 7, "rate_limit": limit(1, 10**9)}, changed={"request_count": 1})
     key, now = make(team, case), clock.now()
     began = time.monotonic()
     with counted() as calls:
@@ -228,15 +198,10 @@ def test_sequential_verifications_cost_one_call_each(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["unlimited", "with everything", "refused: rate limited"])
-def test_64_parallel_verifications_cost_one_call_each(
-    name: str, new_team: Cloud, report_lines: list[str]
-) -> None:
+def test_64_parallel_verifications_cost_one_call_each(name: str, new_team: Cloud, report_lines: list[str]) -> None:
     case, uses = CASES[name], AT_ONCE * USES_EACH
     if name == "with everything":
-        case = replace(
-            case,
-            properties={"remaining": uses + 1, "refill": minutely(1), "rate_limit": limit(uses)},
-        )
+        case = replace(case, properties={"remaining": uses + 1, "refill": minutely(1), "rate_limit": limit(uses)})
     key = make(new_team, case)
 
     def use() -> list[Refusal | None]:
@@ -324,9 +289,7 @@ def charged() -> Iterator[list[dict[str, Any]]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.refusal is None])
-def test_a_valid_use_is_charged_one_write_unit_and_writes_to_no_index(
-    name: str, new_team: Cloud
-) -> None:
+def test_a_valid_use_is_charged_one_write_unit_and_writes_to_no_index(name: str, new_team: Cloud) -> None:
     case = CASES[name]
     key = make(new_team, case)
     with charged() as seen:
@@ -338,9 +301,7 @@ def test_a_valid_use_is_charged_one_write_unit_and_writes_to_no_index(
 
 
 @pytest.mark.slow
-def test_metadata_does_not_make_a_use_more_expensive(
-    new_team: Cloud, report_lines: list[str]
-) -> None:
+def test_metadata_does_not_make_a_use_more_expensive(new_team: Cloud, report_lines: list[str]) -> None:
     """Metadata in the item of the key, as version 0.1.0 stored it, does. This shows that the units are measured."""
 
     def units_of_a_use(key: ApiKey) -> float:
@@ -358,9 +319,7 @@ def test_metadata_does_not_make_a_use_more_expensive(
     assert all(units_of_0_1_0[size] > size / 1024 for size in units)
     report_lines.append(
         "write units of a use by bytes of metadata: "
-        + ", ".join(
-            f"{size}: {unit:g}, in 0.1.0 {units_of_0_1_0[size]:g}" for size, unit in units.items()
-        )
+        + ", ".join(f"{size}: {unit:g}, in 0.1.0 {units_of_0_1_0[size]:g}" for size, unit in units.items())
     )
 
 

@@ -29,15 +29,7 @@ from larder.api_keys.verification import verify
 from larder.hashing import hash_key
 from larder.settings import settings
 from tests.e2e.cloud import LocalCloud
-from tests.proofs.overlapping import (
-    OVERLAPS,
-    TIMEOUT_S,
-    Done,
-    Overlap,
-    all_at_once,
-    every_overlap,
-    most_under_way,
-)
+from tests.proofs.overlapping import OVERLAPS, TIMEOUT_S, Done, Overlap, all_at_once, every_overlap, most_under_way
 from tests.proofs.stamped import http_client
 from tests.requests import Cloud
 
@@ -64,9 +56,7 @@ def limit(most: int, window_ms: int = DAY_MS) -> RateLimit:
     return RateLimit(enabled=True, window_ms=window_ms, max_requests=most)
 
 
-def verify_at_once(
-    key: ApiKey, times: int, overlap: Overlap, *, held_calls: int = 1
-) -> list[Done[Verification]]:
+def verify_at_once(key: ApiKey, times: int, overlap: Overlap, *, held_calls: int = 1) -> list[Done[Verification]]:
     """Verify a key in `times` threads, whose clocks differ by up to `times` milliseconds."""
     now = clock.now()
     skews = random.Random(overlap.seed).sample(range(times), times)
@@ -96,9 +86,7 @@ def stored(key: ApiKey) -> ApiKey:
 
 
 @every_overlap
-def test_of_40_parallel_requests_five_take_the_five_remaining_uses(
-    overlap: Overlap, new_team: Cloud
-) -> None:
+def test_of_40_parallel_requests_five_take_the_five_remaining_uses(overlap: Overlap, new_team: Cloud) -> None:
     key = make(new_team, remaining=5)
     done = verify_at_once(key, 40, overlap)
     assert outcomes(done)[VALID] == 5
@@ -122,9 +110,7 @@ def test_of_100_parallel_requests_20_pass_a_limit_of_20_and_the_others_take_no_u
 
 @pytest.mark.parametrize("most", [20, 39, 40, 1_000])
 @every_overlap
-def test_one_of_40_parallel_requests_starts_a_new_window(
-    overlap: Overlap, most: int, new_team: Cloud
-) -> None:
+def test_one_of_40_parallel_requests_starts_a_new_window(overlap: Overlap, most: int, new_team: Cloud) -> None:
     key = make(new_team, age=MINUTE, rate_limit=limit(most, MINUTE_MS // 2))
     used = replace(key, request_count=most)
     repository.delete(key.key_hash)
@@ -140,9 +126,7 @@ def test_one_of_40_parallel_requests_starts_a_new_window(
 
 @every_overlap
 def test_one_of_40_parallel_requests_refills_the_key(overlap: Overlap, new_team: Cloud) -> None:
-    key = make(
-        new_team, age=MINUTE, remaining=3, refill=Refill(interval_ms=MINUTE_MS * 2 // 3, amount=100)
-    )
+    key = make(new_team, age=MINUTE, remaining=3, refill=Refill(interval_ms=MINUTE_MS * 2 // 3, amount=100))
     done = verify_at_once(key, 40, overlap, held_calls=2)
     assert outcomes(done) == {VALID: 40}
     assert sorted(record.remaining or 0 for record in records(done)) == list(range(63, 103))
@@ -151,9 +135,7 @@ def test_one_of_40_parallel_requests_refills_the_key(overlap: Overlap, new_team:
 
 
 @every_overlap
-def test_three_due_refills_are_added_once_for_40_parallel_requests(
-    overlap: Overlap, new_team: Cloud
-) -> None:
+def test_three_due_refills_are_added_once_for_40_parallel_requests(overlap: Overlap, new_team: Cloud) -> None:
     refill = Refill(interval_ms=MINUTE_MS * 2 // 7, amount=100)
     key = make(new_team, age=MINUTE, remaining=3, refill=refill)
     done = verify_at_once(key, 40, overlap, held_calls=2)
@@ -165,12 +147,8 @@ def test_three_due_refills_are_added_once_for_40_parallel_requests(
 
 
 @every_overlap
-def test_a_refill_admits_exactly_its_amount_of_parallel_requests(
-    overlap: Overlap, new_team: Cloud
-) -> None:
-    key = make(
-        new_team, age=MINUTE, remaining=0, refill=Refill(interval_ms=MINUTE_MS * 2 // 3, amount=7)
-    )
+def test_a_refill_admits_exactly_its_amount_of_parallel_requests(overlap: Overlap, new_team: Cloud) -> None:
+    key = make(new_team, age=MINUTE, remaining=0, refill=Refill(interval_ms=MINUTE_MS * 2 // 3, amount=7))
     done = verify_at_once(key, 40, overlap, held_calls=2)
     assert outcomes(done) == {VALID: 7, Refusal.USED_UP: 33}
     assert (stored(key).remaining, stored(key).request_count) == (0, 7)
@@ -194,9 +172,7 @@ def test_a_due_refill_and_a_due_window_each_start_once(overlap: Overlap, new_tea
 
 
 @every_overlap
-def test_a_refill_due_between_different_clocks_is_made_once(
-    overlap: Overlap, new_team: Cloud
-) -> None:
+def test_a_refill_due_between_different_clocks_is_made_once(overlap: Overlap, new_team: Cloud) -> None:
     """The clocks differ: the refill is due for about half of the threads, and not yet for the others."""
     age = MINUTE - timedelta(milliseconds=20)
     key = make(new_team, age=age, remaining=100, refill=Refill(interval_ms=MINUTE_MS, amount=1_000))
@@ -285,10 +261,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "unlimited": {},
     "counted": {"remaining": 10**6, "rate_limit": limit(10**6)},
     "whose window turns every millisecond": {"rate_limit": limit(10**6, 1)},
-    "refilled every millisecond": {
-        "remaining": 100,
-        "refill": Refill(interval_ms=1, amount=100),
-    },
+    "refilled every millisecond": {"remaining": 100, "refill": Refill(interval_ms=1, amount=100)},
 }
 
 
@@ -338,9 +311,7 @@ def test_a_new_window_does_not_restore_a_deleted_key(overlap: Overlap, new_team:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_rotating_a_key_in_use_refuses_no_use_during_the_overlap(
-    seed: int, new_team: Cloud
-) -> None:
+def test_rotating_a_key_in_use_refuses_no_use_during_the_overlap(seed: int, new_team: Cloud) -> None:
     key = make(new_team, remaining=10**6, rate_limit=limit(10**6))
     with Users(key.key_hash) as users:
         users.wait_for(random.Random(seed).randrange(1, 20))
@@ -410,11 +381,7 @@ def test_of_40_parallel_http_requests_five_take_the_five_remaining_uses(
     ids=["new allowance", "allowance", "new rate limit", "rate limit"],
 )
 def test_of_40_parallel_http_requests_with_a_key_that_the_instances_know_five_pass(
-    known_as: dict[str, Any],
-    changes: KeyChanges | None,
-    refused: int,
-    local_cloud: LocalCloud,
-    new_team: Cloud,
+    known_as: dict[str, Any], changes: KeyChanges | None, refused: int, local_cloud: LocalCloud, new_team: Cloud
 ) -> None:
     new = NewKey(user_id=new_team.user.id, team_id=new_team.team.id, **known_as)
     key, token = create_key(new, now=clock.now())
@@ -426,12 +393,8 @@ def test_of_40_parallel_http_requests_with_a_key_that_the_instances_know_five_pa
     assert Counter(reply.status_code for reply in replies) == {404: 5, refused: 35}
 
 
-def test_of_100_parallel_http_requests_20_pass_a_limit_of_20(
-    local_cloud: LocalCloud, new_team: Cloud
-) -> None:
-    new = NewKey(
-        user_id=new_team.user.id, team_id=new_team.team.id, remaining=50, rate_limit=limit(20)
-    )
+def test_of_100_parallel_http_requests_20_pass_a_limit_of_20(local_cloud: LocalCloud, new_team: Cloud) -> None:
+    new = NewKey(user_id=new_team.user.id, team_id=new_team.team.id, remaining=50, rate_limit=limit(20))
     key, token = create_key(new, now=clock.now())
     replies = get_at_once(local_cloud, new_team, token, 100)
     assert Counter(reply.status_code for reply in replies) == {404: 20, 429: 80}

@@ -44,14 +44,7 @@ MOMENTS = {"begin": 1.0, "inline sent": 0.1, "direct sent": 0.2, "stored": 1.0}
 or after the first acknowledged upload."""
 
 TIMEOUT_S = 60
-OUTCOMES = (
-    "acknowledged",
-    "inline complete",
-    "inline absent",
-    "direct complete",
-    "direct absent",
-    "another kept",
-)
+OUTCOMES = ("acknowledged", "inline complete", "inline absent", "direct complete", "direct absent", "another kept")
 SIZES = {
     Way.SIGNED: [(100, 4_000), (300_000, 900_000), (3_000_000, 4_000_000)],
     Way.PLAIN: [(100, 4_000), (300_000, 900_000), (3_000_000, 4_000_000)],
@@ -206,9 +199,7 @@ def stamp_without_body(artifact: Stamped) -> Stamped:
 
 
 @pytest.fixture(scope="module")
-def doomed_cloud(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LocalCloud]:
+def doomed_cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     folder = tmp_path_factory.mktemp("doomed")
     server = local_clouds.start(request.config.rootpath, folder / "data")
     try:
@@ -230,11 +221,7 @@ def history(report_lines: list[str]) -> Iterator[History]:
 
 @pytest.mark.parametrize("number", range(KILL_POINTS))
 def test_after_a_kill_each_upload_is_complete_or_absent_and_none_acknowledged_is_lost(
-    number: int,
-    doomed_cloud: LocalCloud,
-    history: History,
-    layer_on: LayerOn,
-    report_lines: list[str],
+    number: int, doomed_cloud: LocalCloud, history: History, layer_on: LayerOn, report_lines: list[str]
 ) -> None:
     chance = random.Random(f"{SEED}/{number}")
     # Four kill points in a row cover every moment and both kills. Eight cover both kills at each moment.
@@ -321,9 +308,7 @@ def check_index(slug: str, history: History) -> LeftBehind:
     assert sizes == {hash: one.artifact.size_bytes for hash, one in history.visible.items()}
     totals = read_totals(team.id)
     return LeftBehind(
-        totals.size_bytes - sum(sizes.values()),
-        totals.artifacts - len(sizes),
-        len(object_keys(team.id)) - len(sizes),
+        totals.size_bytes - sum(sizes.values()), totals.artifacts - len(sizes), len(object_keys(team.id)) - len(sizes)
     )
 
 

@@ -19,13 +19,9 @@ PARALLEL = 20
 
 @every_overlap
 def test_a_code_creates_one_key(new_team: Cloud, overlap: Overlap) -> None:
-    code = turbo_login.create_token(
-        new_team.user, Grant(sso_team=new_team.team.id), now=clock.now()
-    ).text
+    code = turbo_login.create_token(new_team.user, Grant(sso_team=new_team.team.id), now=clock.now()).text
     before = len(list_keys(new_team.user.id))
-    done = all_at_once(
-        [outcome(lambda: turbo_login.exchange_code(code, "", now=clock.now()))] * PARALLEL, overlap
-    )
+    done = all_at_once([outcome(lambda: turbo_login.exchange_code(code, "", now=clock.now()))] * PARALLEL, overlap)
     answers = Counter(one.answer for one in done)
     assert answers == {"done": 1, InvalidLoginCode.__name__: PARALLEL - 1}
     assert len(list_keys(new_team.user.id)) == before + 1

@@ -30,9 +30,7 @@ def test_memory_does_not_grow_with_large_artifacts(
     check_memory(local_cloud, tmp_path, passing_mb, report_lines, "memory")
 
 
-def check_memory(
-    local_cloud: LocalCloud, folder: Path, passing_mb: int, report_lines: list[str], title: str
-) -> None:
+def check_memory(local_cloud: LocalCloud, folder: Path, passing_mb: int, report_lines: list[str], title: str) -> None:
     """The local cloud holds little while so many megabytes pass through it, and no more in the second half."""
     assert local_cloud.process is not None
     url, token, team = local_cloud.url, local_cloud.token, local_cloud.team
@@ -59,9 +57,7 @@ def send(client: httpx.Client, request: Request) -> None:
         asks = {"access-control-request-method": "PUT", **request.headers}
         preflight = client.request("OPTIONS", request.path, headers=asks)
         done = client.put(
-            preflight.headers["location"],
-            headers={"content-length": str(request.bytes)},
-            content=pieces(request.bytes),
+            preflight.headers["location"], headers={"content-length": str(request.bytes)}, content=pieces(request.bytes)
         )
         assert done.status_code == 200, done.text
         return

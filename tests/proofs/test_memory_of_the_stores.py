@@ -13,9 +13,7 @@ from tests.proofs.conftest import ROUND, BeginRounds
 from tests.proofs.stored import object_keys
 from tests.requests import Cloud
 
-pytestmark = pytest.mark.skipif(
-    "ENGINE" in os.environ, reason="moto holds the tables only where no other engine does"
-)
+pytestmark = pytest.mark.skipif("ENGINE" in os.environ, reason="moto holds the tables only where no other engine does")
 
 
 def test_transactions_leave_no_copies_of_their_tables(cloud: Cloud) -> None:

@@ -13,14 +13,7 @@ import pytest
 
 from larder import aws, clock
 from larder.artifacts import publish, storage, sweep
-from larder.artifacts.models import (
-    Artifact,
-    ArtifactHash,
-    ArtifactMetadata,
-    Totals,
-    Upload,
-    View,
-)
+from larder.artifacts.models import Artifact, ArtifactHash, ArtifactMetadata, Totals, Upload, View
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.errors import CachingOverLimit, TryAgain
@@ -56,9 +49,7 @@ def newest_object_is_announced() -> None:
 
 @pytest.mark.parametrize("quota", [None, 150, 200])
 @pytest.mark.parametrize("replacing", [False, True])
-def test_an_early_event_keeps_the_artifact(
-    cloud: Cloud, quota: int | None, replacing: bool
-) -> None:
+def test_an_early_event_keeps_the_artifact(cloud: Cloud, quota: int | None, replacing: bool) -> None:
     if replacing:
         store(cloud, None, b"an older artifact")
     if quota is not None:
@@ -87,9 +78,7 @@ def test_an_early_event_does_not_bypass_the_quota(cloud: Cloud) -> None:
 
 
 @pytest.mark.usefixtures("refusing")
-def test_an_event_publishes_once_the_quota_has_space(
-    cloud: Cloud,
-) -> None:
+def test_an_event_publishes_once_the_quota_has_space(cloud: Cloud) -> None:
     add_to_totals(cloud.team.id, 100, 1)
     change_state(cloud.team.id, quota_bytes=150)
 
@@ -120,9 +109,7 @@ class TestAFunctionThatCrashedBetweenStoringAndPublishing:
         assert publish.publish(left, now=clock.now()) is not None
         assert cloud.send("GET", f"/v8/artifacts/{HASH}").body == BODY
 
-    def test_without_room_the_event_waits_and_then_discards_it(
-        self, cloud: Cloud, left: Upload
-    ) -> None:
+    def test_without_room_the_event_waits_and_then_discards_it(self, cloud: Cloud, left: Upload) -> None:
         change_state(cloud.team.id, quota_bytes=199)
         with pytest.raises(TryAgain):
             publish.publish(left, now=clock.now())

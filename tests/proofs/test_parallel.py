@@ -12,13 +12,7 @@ import pytest
 from larder import clock
 from larder.actor import Actor
 from larder.artifacts import reads, uploads
-from larder.artifacts.models import (
-    UNPROTECTED,
-    ArtifactHash,
-    ArtifactMetadata,
-    CacheRequest,
-    Totals,
-)
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, ArtifactMetadata, CacheRequest, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from tests.e2e.cloud import LocalCloud
@@ -107,11 +101,7 @@ def reader(client: Client, written: Written, seen: Counter[str], times: int) -> 
     ],
 )
 def test_every_read_is_one_written_artifact_with_its_own_tag_and_duration(
-    ways: list[Way],
-    client: Client,
-    local_cloud: LocalCloud,
-    new_team: Cloud,
-    report_lines: list[str],
+    ways: list[Way], client: Client, local_cloud: LocalCloud, new_team: Cloud, report_lines: list[str]
 ) -> None:
     written, seen = Written(), Counter[str]()
     jobs = []

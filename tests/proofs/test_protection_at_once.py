@@ -48,25 +48,16 @@ class Job:
         return None if reply.status_code == 404 else reply.content
 
     def _send(
-        self,
-        method: str,
-        hash: str,
-        *,
-        content: bytes | None = None,
-        headers: dict[str, str] | None = None,
+        self, method: str, hash: str, *, content: bytes | None = None, headers: dict[str, str] | None = None
     ) -> httpx.Response:
         sent = {"authorization": f"Bearer {self.token}", **(headers or {})}
-        return self.http.request(
-            method, f"{self.url}/v8/artifacts/{hash}", content=content, headers=sent
-        )
+        return self.http.request(method, f"{self.url}/v8/artifacts/{hash}", content=content, headers=sent)
 
 
 def test_uploads_while_the_team_is_protected(local_cloud: LocalCloud, new_team: Cloud) -> None:
     """Every second upload is direct. None of them shows to main, whenever its request read the team."""
     trusted = NewKey(
-        user_id=new_team.user.id,
-        team_id=new_team.team.id,
-        permissions={"artifacts": ("read", "write", TRUST)},
+        user_id=new_team.user.id, team_id=new_team.team.id, permissions={"artifacts": ("read", "write", TRUST)}
     )
     with http_client(AT_ONCE) as http:
         pr = Job(http, local_cloud.url, new_team.token)
@@ -89,9 +80,7 @@ def test_uploads_while_the_team_is_protected(local_cloud: LocalCloud, new_team: 
         with ThreadPoolExecutor(AT_ONCE) as pool:
             attacks = [pool.submit(attack(number)) for number in range(AT_ONCE)]
             time.sleep(AT_ONCE * 0.005)
-            protection = change_protection(
-                new_team.team.id, ProtectionChange(protected=True), by=None
-            )
+            protection = change_protection(new_team.team.id, ProtectionChange(protected=True), by=None)
             protected.set()
             for done in attacks:
                 done.result()
@@ -140,18 +129,14 @@ def test_29_uploads_while_their_rule_is_disabled(local_cloud: LocalCloud, new_te
         assert list(pool.map(laptop.read, HASHES)) == [body or CLEAN for body in shown]
 
 
-def test_5_jobs_with_code_of_a_pull_request_while_main_builds(
-    local_cloud: LocalCloud, new_team: Cloud
-) -> None:
+def test_5_jobs_with_code_of_a_pull_request_while_main_builds(local_cloud: LocalCloud, new_team: Cloud) -> None:
     """Their ref is that of main."""
     trusting(new_team)
     events = ("pull_request_target", "workflow_run", "issue_comment")
     with http_client(AT_ONCE) as http, ThreadPoolExecutor(AT_ONCE) as pool:
         main = Job(http, local_cloud.url, job_token(new_team))
         laptop = Job(http, local_cloud.url, new_team.token)
-        attackers = [
-            Job(http, local_cloud.url, job_token(new_team, event_name=event)) for event in events
-        ]
+        attackers = [Job(http, local_cloud.url, job_token(new_team, event_name=event)) for event in events]
 
         def build(number: int) -> None:
             attacker, hash = attackers[number % len(attackers)], HASHES[number // 2]
@@ -169,9 +154,7 @@ def test_5_jobs_with_code_of_a_pull_request_while_main_builds(
             assert set(pool.map(reader.read, HASHES[: AT_ONCE // 2])) == {CLEAN}
 
 
-def test_26_uploads_to_a_leaked_url_after_it_was_published(
-    local_cloud: LocalCloud, new_team: Cloud
-) -> None:
+def test_26_uploads_to_a_leaked_url_after_it_was_published(local_cloud: LocalCloud, new_team: Cloud) -> None:
     """The other bytes have the same size."""
     trusting(new_team)
     clean, poison = b"1" * 10_000, b"2" * 10_000

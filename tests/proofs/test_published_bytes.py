@@ -39,9 +39,7 @@ class Scene:
         self._http = http
         self._server = server
         self._team = team
-        self.writer, self._writing = create_key(
-            NewKey(user_id=team.user.id, team_id=team.team.id), now=clock.now()
-        )
+        self.writer, self._writing = create_key(NewKey(user_id=team.user.id, team_id=team.team.id), now=clock.now())
 
     def _url(self, hash: str) -> str:
         return f"{self._server.url}/v8/artifacts/{hash}?slug={self._team.team.slug}"
@@ -76,11 +74,7 @@ def scene(http: httpx.Client, local_cloud: LocalCloud, new_team: Cloud) -> Scene
 
 
 @pytest.mark.parametrize(
-    "more_bytes",
-    [
-        pytest.param(0, id="same size"),
-        pytest.param(1_234, id="another size", marks=pytest.mark.thorough),
-    ],
+    "more_bytes", [pytest.param(0, id="same size"), pytest.param(1_234, id="another size", marks=pytest.mark.thorough)]
 )
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def test_later_uploads_to_the_same_url_do_not_change_the_published_bytes(

@@ -18,11 +18,7 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.keys import create_key, revoke_key
 from larder.api_keys.models import TRUST
 from larder.api_keys.properties import NewKey
-from larder.artifacts.models import (
-    Artifact,
-    ArtifactHash,
-    Upload,
-)
+from larder.artifacts.models import Artifact, ArtifactHash, Upload
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
 from larder.concurrency import submit
@@ -72,16 +68,7 @@ REQUESTS: dict[str, Request] = {
     "PUT new": valid("PUT /v8/artifacts/{hash}", hash="new"),
     "PUT replacing": valid("PUT /v8/artifacts/{hash}", hash="small"),
 }
-BARS = {
-    "GET": 2,
-    "HEAD": 2,
-    "status": 2,
-    "query": 3,
-    "events": 3,
-    "usage": 3,
-    "OPTIONS": 3,
-    "PUT": 4,
-}
+BARS = {"GET": 2, "HEAD": 2, "status": 2, "query": 3, "events": 3, "usage": 3, "OPTIONS": 3, "PUT": 4}
 ABOVE_THE_BAR = {("GET inline", "cold")}
 """A new instance needs the key to find the owner, and the owner to find the object: three steps that cannot run in
 parallel."""
@@ -206,10 +193,7 @@ def pull_request_token(cloud: Cloud) -> str:
 
 
 TRUSTED_TOKENS: dict[str, Callable[[Cloud], str]] = {"key": trusted_key, "CI job": ci_token}
-OTHER_TOKENS: dict[str, Callable[[Cloud], str]] = {
-    "key": lambda cloud: cloud.token,
-    "CI job": pull_request_token,
-}
+OTHER_TOKENS: dict[str, Callable[[Cloud], str]] = {"key": lambda cloud: cloud.token, "CI job": pull_request_token}
 
 
 PROTECTED = [
@@ -217,9 +201,7 @@ PROTECTED = [
     for number, name in enumerate(REQUESTS)
     for heat in ("warm", "cold")
     # Each pair of values occurs, and each request has all of them.
-    for trusted, token in zip(
-        (True, False), ("key", "CI job") if number % 2 else ("CI job", "key"), strict=True
-    )
+    for trusted, token in zip((True, False), ("key", "CI job") if number % 2 else ("CI job", "key"), strict=True)
 ]
 
 
@@ -284,42 +266,23 @@ class Refused:
 REFUSED: dict[str, Refused] = {
     "no token": Refused(401, 0, 0, lambda cloud: Sender(None)("GET", "/v8/artifacts/small")),
     "malformed token": Refused(401, 0, 0, lambda cloud: Sender("no")("GET", "/v8/artifacts/small")),
-    "unknown key": Refused(
-        401, 1, 1, lambda cloud: Sender("k" * 64, slug="acme")("GET", "/v8/artifacts/small")
-    ),
-    "unknown session": Refused(
-        401, 1, 1, lambda cloud: Sender("s" * 32, slug="acme")("GET", "/v8/artifacts/small")
-    ),
+    "unknown key": Refused(401, 1, 1, lambda cloud: Sender("k" * 64, slug="acme")("GET", "/v8/artifacts/small")),
+    "unknown session": Refused(401, 1, 1, lambda cloud: Sender("s" * 32, slug="acme")("GET", "/v8/artifacts/small")),
     "malformed hash": Refused(400, 0, 0, lambda cloud: cloud.send("HEAD", "/v8/artifacts/a%2Fb")),
     "malformed team": Refused(
-        403,
-        0,
-        0,
-        lambda cloud: Sender(cloud.token, query="teamId=x")("GET", "/v8/artifacts/status"),
+        403, 0, 0, lambda cloud: Sender(cloud.token, query="teamId=x")("GET", "/v8/artifacts/status")
     ),
-    "malformed query": Refused(
-        400, 0, 0, lambda cloud: cloud.send("POST", "/v8/artifacts", json_body={"hashes": 1})
-    ),
-    "malformed events": Refused(
-        400, 0, 0, lambda cloud: cloud.send("POST", "/v8/artifacts/events", json_body=[{}])
-    ),
+    "malformed query": Refused(400, 0, 0, lambda cloud: cloud.send("POST", "/v8/artifacts", json_body={"hashes": 1})),
+    "malformed events": Refused(400, 0, 0, lambda cloud: cloud.send("POST", "/v8/artifacts/events", json_body=[{}])),
     "malformed tag": Refused(
-        400,
-        0,
-        0,
-        lambda cloud: cloud.send(
-            "PUT", "/v8/artifacts/new", body=SMALL, headers={"x-artifact-tag": "é"}
-        ),
+        400, 0, 0, lambda cloud: cloud.send("PUT", "/v8/artifacts/new", body=SMALL, headers={"x-artifact-tag": "é"})
     ),
     "empty upload": Refused(400, 0, 0, lambda cloud: cloud.send("PUT", "/v8/artifacts/new")),
     "slug of no team": Refused(
         403, 1, 2, lambda cloud: Sender(cloud.token, slug="nobody")("GET", "/v8/artifacts/small")
     ),
     "team that the key is not bound to": Refused(
-        403,
-        1,
-        2,
-        lambda cloud: Sender(cloud.token, team_id="team_x")("GET", "/v8/artifacts/small"),
+        403, 1, 2, lambda cloud: Sender(cloud.token, team_id="team_x")("GET", "/v8/artifacts/small")
     ),
 }
 
@@ -337,9 +300,7 @@ def test_round_trips_of_a_refused_request(name: str, heat: str, stored: Cloud) -
 
 
 @pytest.mark.parametrize(("heat", "trips"), [("warm", 1), ("cold", 1)])
-def test_a_write_with_a_reading_key_is_refused_after_the_key(
-    heat: str, trips: int, stored: Cloud
-) -> None:
+def test_a_write_with_a_reading_key_is_refused_after_the_key(heat: str, trips: int, stored: Cloud) -> None:
     new = NewKey(user_id=stored.user.id, permissions={"artifacts": ("read",)})
     send = Sender(create_key(new, now=clock.now())[1], slug="acme")
     if heat == "warm":
@@ -359,9 +320,7 @@ def test_a_stranger_is_refused_after_the_key_and_the_batch(stranger: Sender) -> 
     assert {(reply.status, reply.code) for reply in replies} == {(403, "not_a_team_member")}
 
 
-def test_a_revoked_known_key_is_refused_in_one_round_trip(
-    stored: Cloud,
-) -> None:
+def test_a_revoked_known_key_is_refused_in_one_round_trip(stored: Cloud) -> None:
     warm_up(stored.send)
     assert revoke_key(stored.key)
     replies: list[Reply] = []
@@ -481,9 +440,7 @@ def test_a_query_publishes_direct_uploads_in_parallel(stored: Cloud) -> None:
 
 
 @pytest.mark.parametrize("token", TRUSTED_TOKENS)
-def test_the_trust_in_a_writer_is_checked_while_the_object_is_looked_up(
-    token: str, stored: Cloud
-) -> None:
+def test_the_trust_in_a_writer_is_checked_while_the_object_is_looked_up(token: str, stored: Cloud) -> None:
     change = ProtectionChange(protected=True, keep_stored=True)
     change_protection(stored.team.id, change, by=None)
     main = Sender(TRUSTED_TOKENS[token](stored), slug=stored.team.slug)
@@ -544,15 +501,7 @@ def test_parallel_calls_count_once_and_sequential_calls_count_each(stored: Cloud
     assert calls.steps == [["BatchGetItem", "BatchGetItem"], ["BatchGetItem"]]
 
 
-ONE_BATCH = [
-    "GET small",
-    "GET next to the index",
-    "GET redirect",
-    "GET miss",
-    "HEAD",
-    "HEAD miss",
-    "status",
-]
+ONE_BATCH = ["GET small", "GET next to the index", "GET redirect", "GET miss", "HEAD", "HEAD miss", "status"]
 
 
 @pytest.mark.parametrize("identity", IDENTITIES)

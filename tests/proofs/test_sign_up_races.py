@@ -69,11 +69,7 @@ def users_of(address: str) -> set[str]:
     pages = aws.dynamodb().get_paginator("scan").paginate(TableName=settings().identity_table)
     items = [aws.deserialize(item) for page in pages for item in page["Items"]]
     unique = address.partition("@")[0].partition("-")[2]
-    return {
-        item["user_id"]
-        for item in items
-        if item["sk"] == "user" and unique in item["email"].lower()
-    }
+    return {item["user_id"] for item in items if item["sk"] == "user" and unique in item["email"].lower()}
 
 
 def passwords_of(address: str) -> list[int]:
@@ -86,9 +82,7 @@ def passwords_of(address: str) -> list[int]:
 
 
 @every_overlap
-def test_one_of_many_sign_ups_with_an_address_creates_a_user(
-    overlap: Overlap, address: str
-) -> None:
+def test_one_of_many_sign_ups_with_an_address_creates_a_user(overlap: Overlap, address: str) -> None:
     done = all_at_once(sign_ups(address), overlap)
     assert most_under_way(done) >= (AT_ONCE if overlap.held else 4), "they did not overlap"
     (winner,) = [number for number, one in enumerate(done) if one.answer is not None]
@@ -119,15 +113,11 @@ def test_with_required_verification_no_reply_shows_which_one_did(
 
 @every_overlap
 def test_of_sessions_that_revoke_each_other_one_stays(overlap: Overlap, address: str) -> None:
-    user, first = sign_up(
-        SignUp(name="Ada", email=address, password="password 0"), MAIL_CONTEXT, now=clock.now()
-    )
+    user, first = sign_up(SignUp(name="Ada", email=address, password="password 0"), MAIL_CONTEXT, now=clock.now())
     given = SignIn(email=address, password="password 0")
     others = [sign_in(given, MAIL_CONTEXT, now=clock.now())[1] for _ in range(5)]
     tokens = [started.token for started in (first, *others) if started]
-    kept = [
-        found[0] for token in tokens if token and (found := find_session(token, now=clock.now()))
-    ]
+    kept = [found[0] for token in tokens if token and (found := find_session(token, now=clock.now()))]
     assert len(kept) == len(tokens)
 
     def keep(number: int) -> Callable[[], bool]:

@@ -53,11 +53,7 @@ class Secrets:
     def found_in(self, text: str) -> list[str]:
         """The parts of the keys that `text` contains."""
         length = START_LENGTH + 1
-        pieces = {
-            run[at : at + length]
-            for run in set(RUN.findall(text))
-            for at in range(len(run) - length + 1)
-        }
+        pieces = {run[at : at + length] for run in set(RUN.findall(text)) for at in range(len(run) - length + 1)}
         found = [piece for piece in self._pieces() if piece in pieces]
         return found + [word for word in self._other_writings() if word in text]
 

@@ -31,9 +31,7 @@ def limited_cloud(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, layer_on: LayerOn
 ) -> Iterator[LocalCloud]:
     data = tmp_path_factory.mktemp("limited") / "data"
-    with local_clouds.running(
-        request.config.rootpath, data, LARDER_MAX_STORED_BYTES=str(LIMIT)
-    ) as server:
+    with local_clouds.running(request.config.rootpath, data, LARDER_MAX_STORED_BYTES=str(LIMIT)) as server:
         layer_on(server)
         yield server
 
@@ -58,14 +56,10 @@ def test_parallel_uploads_of_many_owners_stay_within_the_limit(
     assert read_allotted() == sum(item.get("allotted_bytes", 0) for item in items) <= LIMIT
     for cloud in teams:
         assert read_totals(cloud.team.id).size_bytes == sum(index_sizes(cloud.team.id).values())
-    report_lines.append(
-        f"MaxStoredBytes: {stored(teams):,} of {LIMIT:,} bytes stored, replies {dict(seen)}"
-    )
+    report_lines.append(f"MaxStoredBytes: {stored(teams):,} of {LIMIT:,} bytes stored, replies {dict(seen)}")
 
 
-def upload_at_once(
-    server: LocalCloud, teams: list[Cloud], name: str, sizes: list[int]
-) -> Counter[tuple[int, str]]:
+def upload_at_once(server: LocalCloud, teams: list[Cloud], name: str, sizes: list[int]) -> Counter[tuple[int, str]]:
     start = Barrier(len(sizes))
 
     def upload(number: int) -> tuple[int, str]:
@@ -74,10 +68,7 @@ def upload_at_once(
         reply = http.put(
             f"{server.url}/v8/artifacts/{name}-{number}",
             params={"slug": cloud.team.slug},
-            headers={
-                "authorization": f"Bearer {cloud.token}",
-                "content-type": "application/octet-stream",
-            },
+            headers={"authorization": f"Bearer {cloud.token}", "content-type": "application/octet-stream"},
             content=b"x" * sizes[number],
         )
         return reply.status_code, "" if reply.status_code == 202 else reply.json()["error"]["code"]

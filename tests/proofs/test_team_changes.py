@@ -27,22 +27,8 @@ from larder.settings import settings
 from larder.tables import TEAMS
 from larder.teams.members import add_member, change_role, list_members, remove_member, role_of
 from larder.teams.models import Member, Role, Team
-from larder.teams.teams import (
-    TeamChange,
-    change_team,
-    create_team,
-    delete_team,
-    delete_team_items,
-    find_team,
-)
-from tests.proofs.overlapping import (
-    READ_THEN_WRITTEN,
-    Job,
-    Overlap,
-    all_at_once,
-    every_overlap,
-    outcome,
-)
+from larder.teams.teams import TeamChange, change_team, create_team, delete_team, delete_team_items, find_team
+from tests.proofs.overlapping import READ_THEN_WRITTEN, Job, Overlap, all_at_once, every_overlap, outcome
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_local_server")]
 
@@ -80,9 +66,7 @@ def invitee(name: str, role: Role = Role.MEMBER) -> Invitee:
 
 
 def invited(team: Team, by: Member | None = None, role: Role = Role.MEMBER) -> Invitation:
-    (made,) = invitations.create_invitations(
-        team.id, [invitee(slug(), role)], by=by, now=clock.now()
-    )
+    (made,) = invitations.create_invitations(team.id, [invitee(slug(), role)], by=by, now=clock.now())
     return made
 
 
@@ -91,9 +75,7 @@ def acceptance(invitation: Invitation, user_id: str) -> Job:
 
 
 def withdrawal(invitation: Invitation, by: Member) -> Job:
-    return outcome(
-        lambda: invitations.withdraw(invitation.team_id, invitation.id, by=by, now=clock.now())
-    )
+    return outcome(lambda: invitations.withdraw(invitation.team_id, invitation.id, by=by, now=clock.now()))
 
 
 def stored(team_id: str) -> list[str]:
@@ -103,21 +85,14 @@ def stored(team_id: str) -> list[str]:
 
 def lead_where_they_are_listed(teams: list[Team], slugs: list[str]) -> bool:
     """Whether each slug finds the team that lists it, or no team if none lists it."""
-    listed = {
-        one: found.id
-        for team in teams
-        if (found := find_team(team.id)) is not None
-        for one in found.slugs
-    }
+    listed = {one: found.id for team in teams if (found := find_team(team.id)) is not None for one in found.slugs}
     return all((leads.id if (leads := find_team(s)) else None) == listed.get(s) for s in slugs)
 
 
 @every_overlap
 def test_one_of_many_parallel_teams_gets_a_slug(overlap: Overlap) -> None:
     teams, wanted = [make()[0] for _ in range(CROWD)], slug()
-    done = all_at_once(
-        [renaming(team, wanted) for team in teams], overlap, held_calls=READ_THEN_WRITTEN
-    )
+    done = all_at_once([renaming(team, wanted) for team in teams], overlap, held_calls=READ_THEN_WRITTEN)
     assert Counter(one.answer for one in done) == {"done": 1, SlugTaken.__name__: CROWD - 1}
     winner = next(team for team, one in zip(teams, done, strict=True) if one.answer == "done")
     found = find_team(wanted)
@@ -133,9 +108,7 @@ def test_parallel_creations_and_renames_to_one_slug(overlap: Overlap) -> None:
     jobs = [renaming(team, wanted) for team in teams]
     jobs += [
         outcome(
-            lambda user=user: create_team(
-                "New", wanted, owner_user_id=user, limited=True, now=clock.now()
-            )  # type: ignore[misc]
+            lambda user=user: create_team("New", wanted, owner_user_id=user, limited=True, now=clock.now())  # type: ignore[misc]
         )
         for user in users
     ]
@@ -148,9 +121,7 @@ def test_parallel_creations_and_renames_to_one_slug(overlap: Overlap) -> None:
 def test_parallel_renames_of_one_team_keep_all_its_slugs(overlap: Overlap) -> None:
     team, _ = make()
     wanted = [slug() for _ in range(4)]
-    done = all_at_once(
-        [renaming(team, one) for one in wanted], overlap, held_calls=READ_THEN_WRITTEN
-    )
+    done = all_at_once([renaming(team, one) for one in wanted], overlap, held_calls=READ_THEN_WRITTEN)
     assert {one.answer for one in done} == {"done"}
     found = find_team(team.id)
     assert found is not None
@@ -184,9 +155,7 @@ def test_teams_that_swap_slugs_never_share_one(overlap: Overlap) -> None:
 def test_parallel_acceptances_of_an_invitation_succeed_once(overlap: Overlap, role: Role) -> None:
     team, owner = make()
     invitation, user = invited(team, owner, role), random_id()
-    done = all_at_once(
-        [acceptance(invitation, user)] * CROWD, overlap, held_calls=READ_THEN_WRITTEN
-    )
+    done = all_at_once([acceptance(invitation, user)] * CROWD, overlap, held_calls=READ_THEN_WRITTEN)
     answers = Counter(one.answer for one in done)
     assert answers == {"done": 1, InvitationNotFound.__name__: CROWD - 1}
     assert [member.role for member in list_members(team.id) if member.user_id == user] == [role]
@@ -196,9 +165,7 @@ def test_parallel_acceptances_of_an_invitation_succeed_once(overlap: Overlap, ro
 
 
 @every_overlap
-def test_an_invitation_is_either_accepted_or_withdrawn(
-    overlap: Overlap,
-) -> None:
+def test_an_invitation_is_either_accepted_or_withdrawn(overlap: Overlap) -> None:
     team, owner = make()
     invitation, user = invited(team, owner), random_id()
     jobs = [acceptance(invitation, user), withdrawal(invitation, owner)] * (CROWD // 2)
@@ -212,16 +179,12 @@ def test_an_invitation_is_either_accepted_or_withdrawn(
 
 
 @every_overlap
-def test_an_invitation_that_is_replaced_and_accepted_counts_once(
-    overlap: Overlap,
-) -> None:
+def test_an_invitation_that_is_replaced_and_accepted_counts_once(overlap: Overlap) -> None:
     team, owner = make()
     first, user = invited(team, owner), random_id()
     again = Invitee(email=first.email, address=first.address, role=Role.VIEWER)
     jobs = [acceptance(first, user)] * 4
-    jobs += [
-        outcome(lambda: invitations.create_invitations(team.id, [again], by=owner, now=clock.now()))
-    ] * 4
+    jobs += [outcome(lambda: invitations.create_invitations(team.id, [again], by=owner, now=clock.now()))] * 4
     done = all_at_once(jobs, overlap)
     joined = Counter(one.answer for one in done[:4])
     assert joined["done"] in (0, 1)
@@ -231,18 +194,14 @@ def test_an_invitation_that_is_replaced_and_accepted_counts_once(
 
 
 @every_overlap
-def test_parallel_invitations_stay_within_the_limit(
-    overlap: Overlap, environment: pytest.MonkeyPatch
-) -> None:
+def test_parallel_invitations_stay_within_the_limit(overlap: Overlap, environment: pytest.MonkeyPatch) -> None:
     environment.setenv("LARDER_MAX_OPEN_INVITATIONS", "5")
     settings.cache_clear()
     team, owner = make()
 
     def inviting(*names: str) -> Job:
         wanted = [invitee(name) for name in names]
-        return outcome(
-            lambda: invitations.create_invitations(team.id, wanted, by=owner, now=clock.now())
-        )
+        return outcome(lambda: invitations.create_invitations(team.id, wanted, by=owner, now=clock.now()))
 
     jobs = [inviting(slug()) for _ in range(4)] + [inviting(slug(), slug()) for _ in range(3)]
     done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
@@ -253,9 +212,7 @@ def test_parallel_invitations_stay_within_the_limit(
 
 
 @every_overlap
-def test_parallel_creations_stay_within_the_limit_of_teams(
-    overlap: Overlap, environment: pytest.MonkeyPatch
-) -> None:
+def test_parallel_creations_stay_within_the_limit_of_teams(overlap: Overlap, environment: pytest.MonkeyPatch) -> None:
     environment.setenv("LARDER_MAX_TEAMS_PER_USER", "3")
     settings.cache_clear()
     user, slugs = random_id(), [slug() for _ in range(8)]
@@ -281,13 +238,7 @@ def test_a_team_that_is_deleted_while_users_join_has_no_members(overlap: Overlap
         for user in newcomers
     ]
     jobs += [acceptance(invitation, random_id()), acceptance(invitation, random_id())]
-    jobs += [
-        outcome(
-            lambda: invitations.create_invitations(
-                team.id, [invitee(slug())], by=owner, now=clock.now()
-            )
-        )
-    ] * 2
+    jobs += [outcome(lambda: invitations.create_invitations(team.id, [invitee(slug())], by=owner, now=clock.now()))] * 2
     jobs += [renaming(team, slug(), owner), renaming(team, slug(), owner)]
     jobs += [outcome(lambda: change_role(team.id, owner.user_id, Role.ADMIN, by=owner))]
     done = all_at_once(jobs, overlap)
@@ -305,20 +256,14 @@ def test_a_team_that_is_deleted_while_users_join_has_no_members(overlap: Overlap
     late = [
         acceptance(invitation, random_id()),
         renaming(team, slug(), owner),
-        outcome(
-            lambda: invitations.create_invitations(
-                team.id, [invitee(slug())], by=owner, now=clock.now()
-            )
-        ),
+        outcome(lambda: invitations.create_invitations(team.id, [invitee(slug())], by=owner, now=clock.now())),
     ]
     assert {job() for job in late} <= {InvitationNotFound.__name__, TeamNotFound.__name__}
     assert stored(team.id) == []
 
 
 @every_overlap
-def test_the_slugs_of_a_team_that_is_deleted_and_renamed_lead_nowhere(
-    overlap: Overlap,
-) -> None:
+def test_the_slugs_of_a_team_that_is_deleted_and_renamed_lead_nowhere(overlap: Overlap) -> None:
     team, owner = make()
     wanted = [slug() for _ in range(5)]
     jobs = [deletion(team, owner), *(renaming(team, one, owner) for one in wanted)]
@@ -367,9 +312,7 @@ def test_an_admin_cannot_change_a_member_who_becomes_an_owner(overlap: Overlap) 
     promotion = outcome(lambda: change_role(team.id, bob.user_id, Role.OWNER, by=owner))
     demotion = outcome(lambda: change_role(team.id, bob.user_id, Role.VIEWER, by=admin))
     removal = outcome(lambda: remove_member(team.id, bob.user_id, by=admin))
-    done = all_at_once(
-        [promotion, demotion, removal, demotion, removal], overlap, held_calls=READ_THEN_WRITTEN
-    )
+    done = all_at_once([promotion, demotion, removal, demotion, removal], overlap, held_calls=READ_THEN_WRITTEN)
     if done[0].answer == "done":
         assert role_of(team.id, bob.user_id) is Role.OWNER
     else:
@@ -378,16 +321,12 @@ def test_an_admin_cannot_change_a_member_who_becomes_an_owner(overlap: Overlap) 
 
 
 @every_overlap
-def test_an_invitation_is_invalid_once_its_creator_is_removed(
-    overlap: Overlap,
-) -> None:
+def test_an_invitation_is_invalid_once_its_creator_is_removed(overlap: Overlap) -> None:
     team, owner = make()
     admin = join(team, Role.ADMIN)
     invitation, user = invited(team, admin), random_id()
     removal = outcome(lambda: remove_member(team.id, admin.user_id, by=owner))
-    done = all_at_once(
-        [acceptance(invitation, user), removal], overlap, held_calls=READ_THEN_WRITTEN
-    )
+    done = all_at_once([acceptance(invitation, user), removal], overlap, held_calls=READ_THEN_WRITTEN)
     assert done[1].answer == "done"
     joined = done[0].answer == "done"
     assert (role_of(team.id, user) is not None) is joined

@@ -16,14 +16,7 @@ from larder.tables import TEAMS
 from larder.teams.members import add_member, leave_teams, list_members, remove_member
 from larder.teams.models import Role, Team
 from larder.teams.teams import create_team
-from tests.proofs.overlapping import (
-    READ_THEN_WRITTEN,
-    Job,
-    Overlap,
-    all_at_once,
-    every_overlap,
-    outcome,
-)
+from tests.proofs.overlapping import READ_THEN_WRITTEN, Job, Overlap, all_at_once, every_overlap, outcome
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_local_server")]
 
@@ -59,9 +52,7 @@ def owners_of(team: Team) -> list[str]:
 @every_overlap
 def test_of_owners_who_all_leave_one_stays(overlap: Overlap) -> None:
     team, users = make(OWNERS)
-    done = all_at_once(
-        [removal(team, user) for user in users], overlap, held_calls=READ_THEN_WRITTEN
-    )
+    done = all_at_once([removal(team, user) for user in users], overlap, held_calls=READ_THEN_WRITTEN)
     assert Counter(one.answer for one in done) == {"done": OWNERS - 1, LastOwner.__name__: 1}
     assert len(owners_of(team)) == len(list_members(team.id)) == 1
 
@@ -69,9 +60,7 @@ def test_of_owners_who_all_leave_one_stays(overlap: Overlap) -> None:
 @every_overlap
 def test_of_owners_who_all_get_another_role_one_stays_owner(overlap: Overlap) -> None:
     team, users = make(OWNERS)
-    done = all_at_once(
-        [change(team, user, Role.MEMBER) for user in users], overlap, held_calls=READ_THEN_WRITTEN
-    )
+    done = all_at_once([change(team, user, Role.MEMBER) for user in users], overlap, held_calls=READ_THEN_WRITTEN)
     assert Counter(one.answer for one in done) == {"done": OWNERS - 1, LastOwner.__name__: 1}
     assert len(owners_of(team)) == 1
     assert len(list_members(team.id)) == OWNERS
@@ -80,19 +69,14 @@ def test_of_owners_who_all_get_another_role_one_stays_owner(overlap: Overlap) ->
 @every_overlap
 def test_removals_and_other_roles_together_leave_one_owner(overlap: Overlap) -> None:
     team, users = make(OWNERS)
-    jobs = [
-        removal(team, user) if number % 2 else change(team, user, Role.VIEWER)
-        for number, user in enumerate(users)
-    ]
+    jobs = [removal(team, user) if number % 2 else change(team, user, Role.VIEWER) for number, user in enumerate(users)]
     done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
     assert Counter(one.answer for one in done)[LastOwner.__name__] == 1
     assert len(owners_of(team)) == 1
 
 
 @every_overlap
-def test_an_owner_who_is_removed_and_demoted_is_counted_out_once(
-    overlap: Overlap,
-) -> None:
+def test_an_owner_who_is_removed_and_demoted_is_counted_out_once(overlap: Overlap) -> None:
     team, (_, bob, *_) = make(4)
     jobs = [removal(team, bob), change(team, bob, Role.MEMBER), removal(team, bob)]
     all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
@@ -100,9 +84,7 @@ def test_an_owner_who_is_removed_and_demoted_is_counted_out_once(
 
 
 @every_overlap
-def test_the_count_of_owners_is_exact_after_joining_leaving_and_changing(
-    overlap: Overlap,
-) -> None:
+def test_the_count_of_owners_is_exact_after_joining_leaving_and_changing(overlap: Overlap) -> None:
     """Half of the changes are about the same two members. Nothing is counted twice."""
     chance = random.Random(overlap.seed)
     team, users = make(4)
@@ -123,9 +105,7 @@ def test_the_count_of_owners_is_exact_after_joining_leaving_and_changing(
 def test_parallel_joins_of_one_owner_count_once(overlap: Overlap) -> None:
     team, _ = make(1)
     bob = random_id()
-    done = all_at_once(
-        [change(team, bob, Role.OWNER)] * OWNERS, overlap, held_calls=READ_THEN_WRITTEN
-    )
+    done = all_at_once([change(team, bob, Role.OWNER)] * OWNERS, overlap, held_calls=READ_THEN_WRITTEN)
     assert Counter(one.answer for one in done) == {"done": OWNERS}
     assert len(owners_of(team)) == len(list_members(team.id)) == 2
 

@@ -74,12 +74,7 @@ def crowd(cloud: Cloud) -> None:
 @pytest.mark.parametrize("crowded", [False, True], ids=["alone", "crowded"])
 @pytest.mark.parametrize("name", TRIPS)
 def test_round_trips_and_no_scan(
-    name: str,
-    crowded: bool,
-    cloud: Cloud,
-    mailbox: Mailbox,
-    bob: Person,
-    invitation: Invitation,
+    name: str, crowded: bool, cloud: Cloud, mailbox: Mailbox, bob: Person, invitation: Invitation
 ) -> None:
     now = clock.now()
     prove_address(cloud.user)

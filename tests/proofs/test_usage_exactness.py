@@ -78,9 +78,7 @@ def test_a_hundred_builds_that_end_in_one_second_are_counted_once_each(
 
 
 @pytest.mark.parametrize("held_ms", [10, 20, 30])
-def test_no_build_of_a_hundred_in_one_second_meets_a_conflict_at_every_attempt(
-    held_ms: int,
-) -> None:
+def test_no_build_of_a_hundred_in_one_second_meets_a_conflict_at_every_attempt(held_ms: int) -> None:
     """Simulated, because no engine reports conflicts: a transaction holds its items for some milliseconds."""
     assert lost(Random(1), parts=PARTS, held_s=held_ms / 1000) == 0
     assert lost(Random(1), parts=1, held_s=held_ms / 1000) > 0

@@ -16,9 +16,7 @@ def deployment() -> Iterator[Deployment]:
 
 
 @pytest.fixture
-def running(
-    request: pytest.FixtureRequest, deployment: Deployment, tmp_path: Path
-) -> Iterator[Running]:
+def running(request: pytest.FixtureRequest, deployment: Deployment, tmp_path: Path) -> Iterator[Running]:
     """A sidecar. A parameter is the room of its spool."""
     deployment.room = getattr(request, "param", deployment.room)
     with sidecar(deployment, tmp_path) as one:

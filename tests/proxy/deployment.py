@@ -112,9 +112,7 @@ def deployed() -> Iterator[Deployment]:
             elif parts.path == "/login/oauth/token/revoke":
                 deployment.tokens.discard(parse_qs(body.decode())["token"][0])
                 self.answer(200)
-            elif self.headers.get("authorization") not in {
-                f"Bearer {token}" for token in deployment.tokens
-            }:
+            elif self.headers.get("authorization") not in {f"Bearer {token}" for token in deployment.tokens}:
                 self.answer(401)
             else:
                 self.artifact(parts.path.removeprefix("/v8/artifacts/"), body)
@@ -160,9 +158,7 @@ def deployed() -> Iterator[Deployment]:
         def keep(self, hash: str, body: bytes) -> None:
             deployment.artifacts[hash] = body
             sent = {name.lower(): value for name, value in self.headers.items()}
-            deployment.headers[hash] = {
-                name: value for name, value in sent.items() if name.startswith("x-artifact-")
-            }
+            deployment.headers[hash] = {name: value for name, value in sent.items() if name.startswith("x-artifact-")}
 
         def storage(self, hash: str, body: bytes) -> None:
             # S3 refuses a second credential.

@@ -12,10 +12,7 @@ OLDEST = "3.9"
 
 def python(version: str) -> str | None:
     """An interpreter of this version that starts, also of pyenv."""
-    for candidate in (
-        f"python{version}",
-        *sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python")),
-    ):
+    for candidate in (f"python{version}", *sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))):
         found = shutil.which(str(candidate))
         if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
             return found

@@ -28,27 +28,21 @@ def look_up(running: Running, number: int = 1) -> None:
     httpx.get(f"{running.sidecar.listener.url}/v1/cache/{number}", headers=headers, trust_env=False)
 
 
-def test_a_job_of_github_exchanges_its_id_token_and_revokes_the_token(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_a_job_of_github_exchanges_its_id_token_and_revokes_the_token(deployment: Deployment, tmp_path: Path) -> None:
     with sidecar(deployment, tmp_path, **github(deployment), LARDER_RULE="rule_1") as running:
         look_up(running)
         look_up(running, 2)
     (asked,) = deployment.sent("GET", "/id-token")
     assert asked.query["audience"] == [deployment.url]
     assert asked.headers["authorization"] == "bearer request"
-    (exchange,) = [
-        one for one in deployment.sent("POST", "/login") if one.path == "/login/oauth/token"
-    ]
+    (exchange,) = [one for one in deployment.sent("POST", "/login") if one.path == "/login/oauth/token"]
     form = parse_qs(exchange.body.decode())
     assert (form["team_id_or_slug"], form["policy_id"]) == (["acme"], ["rule_1"])
     assert deployment.tokens == {KEY}
     assert running.lines == []
 
 
-def test_the_token_of_a_long_job_is_renewed_before_it_ends(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_the_token_of_a_long_job_is_renewed_before_it_ends(deployment: Deployment, tmp_path: Path) -> None:
     """GitHub gives a new id token each time, because each can be used once."""
     deployment.lifetime_s = 1
     with sidecar(deployment, tmp_path, **github(deployment)) as running:
@@ -78,9 +72,7 @@ def test_a_clock_that_jumps_renews_no_token(
     assert deployment.exchanged == 1
 
 
-def test_a_job_of_gitlab_has_its_id_token_in_a_variable(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_a_job_of_gitlab_has_its_id_token_in_a_variable(deployment: Deployment, tmp_path: Path) -> None:
     with sidecar(deployment, tmp_path, TURBO_TOKEN="", LARDER_ID_TOKEN="x.y.z") as running:
         look_up(running)
     form = parse_qs(deployment.sent("POST", "/login")[0].body.decode())
@@ -111,9 +103,7 @@ def test_a_refused_id_token_is_one_line_with_the_reason(
 
 
 @pytest.mark.parametrize("name", ["auth.json", "config.json"])
-def test_turbo_login_is_used_on_a_computer(
-    deployment: Deployment, tmp_path: Path, name: str
-) -> None:
+def test_turbo_login_is_used_on_a_computer(deployment: Deployment, tmp_path: Path, name: str) -> None:
     """Of turbo 2.9, and of older ones."""
     write(tmp_path / ".config" / "turborepo" / name, {"token": KEY})
     environment = variables(deployment, tmp_path)
@@ -129,9 +119,7 @@ def test_turbo_login_is_used_on_a_computer(
 
 
 @pytest.mark.parametrize("token", ["a\nb: c" * 3, 'x"y' * 5, "short"])
-def test_a_token_with_other_characters_is_not_sent(
-    deployment: Deployment, tmp_path: Path, token: str
-) -> None:
+def test_a_token_with_other_characters_is_not_sent(deployment: Deployment, tmp_path: Path, token: str) -> None:
     with sidecar(deployment, tmp_path, TURBO_TOKEN=token) as running:
         look_up(running)
     assert deployment.asked == []
@@ -157,11 +145,7 @@ def test_the_settings_are_those_of_turbo(tmp_path: Path) -> None:
     assert (found.root, found.api, found.text("token")) == (str(tmp_path), "https://r", "of 2.9")
     # turbo ignores an id that does not begin with team_.
     assert found.team == {"slug": "acme"}
-    assert [one.where for one in found.values["apiUrl"]] == [
-        ".turbo/config.json",
-        "turbo login",
-        "turbo.json:1",
-    ]
+    assert [one.where for one in found.values["apiUrl"]] == [".turbo/config.json", "turbo login", "turbo.json:1"]
     assert Settings(None, home).api == "https://u"
     assert Settings(str(inner), {**home, "turbo_api": "https://own/"}).api == "https://own"
     assert Settings(str(inner), {**home, "TURBO_API": ""}).api is None

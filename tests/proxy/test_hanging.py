@@ -81,10 +81,7 @@ def after_errors(deployment: Deployment) -> None:
 
 
 @pytest.mark.parametrize("is_prefetched", [False, True], ids=["asked", "prefetched"])
-@pytest.mark.parametrize(
-    "hangs",
-    [before_answers, in_storage, in_downloads, in_downloads_from_storage, after_errors],
-)
+@pytest.mark.parametrize("hangs", [before_answers, in_storage, in_downloads, in_downloads_from_storage, after_errors])
 def test_all_lookups_of_a_build_wait_no_longer_than_one(
     hangs: Callable[[Deployment], None],
     is_prefetched: bool,
@@ -101,9 +98,7 @@ def test_all_lookups_of_a_build_wait_no_longer_than_one(
     assert "Larder does not answer" in "".join(running.lines)
 
 
-def test_a_download_that_drips_is_given_up(
-    turbo: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_a_download_that_drips_is_given_up(turbo: httpx.Client, running: Running, deployment: Deployment) -> None:
     """A byte now and then is no silence."""
 
     def drip(handler: BaseHTTPRequestHandler) -> None:
@@ -133,9 +128,7 @@ def test_uploads_wait_no_longer_than_one_and_are_lost(
     assert running.sidecar.cache.counts.not_stored.total() == len(HASHES)
 
 
-def test_a_login_of_a_job_that_hangs_is_tried_for_one_answer(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_a_login_of_a_job_that_hangs_is_tried_for_one_answer(deployment: Deployment, tmp_path: Path) -> None:
     """Every request needs it, so each of them would wait in turn."""
     before_answers(deployment)
     job = {"TURBO_TOKEN": "", "LARDER_ID_TOKEN": "a.b.c"}
@@ -143,9 +136,7 @@ def test_a_login_of_a_job_that_hangs_is_tried_for_one_answer(
         token = one.sidecar.listener.turbo_variables()["TURBO_TOKEN"]
         headers = {"Authorization": f"Bearer {token}"}
         one.sidecar.cache.prefetch.expect(HASHES)
-        with httpx.Client(
-            base_url=one.sidecar.listener.url, headers=headers, trust_env=False
-        ) as turbo:
+        with httpx.Client(base_url=one.sidecar.listener.url, headers=headers, trust_env=False) as turbo:
             took = seconds(lambda: get_all(turbo))
         assert took < SHORT.answer + SHORT.silence + MARGIN_SECONDS
         assert one.lines[0].startswith("no cache: the id token of the job was refused")

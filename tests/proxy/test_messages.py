@@ -52,9 +52,7 @@ START = "GET /v8/artifacts/status HTTP/1.1\nHost: {HOST}\nAuthorization: Bearer 
         (f"{START.replace('1.1', '1.0')}\n", 200),
     ],
 )
-def test_a_damaged_request_is_refused_and_the_connection_ends(
-    running: Running, request_: str, status: int
-) -> None:
+def test_a_damaged_request_is_refused_and_the_connection_ends(running: Running, request_: str, status: int) -> None:
     answer = asked(running, request_)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     assert b"\r\nConnection: close\r\n" in answer
@@ -86,15 +84,12 @@ def test_strangers_neither_stop_nor_swell_the_sidecar(
         one.close()
 
 
-def test_a_tool_with_many_connections_gets_all_answers(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_with_many_connections_gets_all_answers(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nx opens one for each task, and ends the build if one of them ends before its answer."""
     monkeypatch.setattr("larder_proxy.server.SOON_SECONDS", 60)
     listener = running.sidecar.listener
     request = (
-        f"GET /gradle/ab HTTP/1.1\r\nHost: 127.0.0.1:{listener.port}\r\n"
-        f"Authorization: Bearer {listener.token}\r\n\r\n"
+        f"GET /gradle/ab HTTP/1.1\r\nHost: 127.0.0.1:{listener.port}\r\nAuthorization: Bearer {listener.token}\r\n\r\n"
     )
     with ExitStack() as stack:
         opened = [
@@ -109,9 +104,7 @@ def test_a_tool_with_many_connections_gets_all_answers(
             assert one.recv(1_000).startswith(b"HTTP/1.1 404")
 
 
-def test_a_tool_waits_while_the_system_has_no_thread(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_waits_while_the_system_has_no_thread(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     real, left = threading.Thread.start, [3]
 
     def start(thread: threading.Thread) -> None:
@@ -127,10 +120,7 @@ def test_a_tool_waits_while_the_system_has_no_thread(
 
 
 def test_a_chunk_of_negative_size_is_not_waited_for(running: Running) -> None:
-    answer = asked(
-        running,
-        "PUT /gradle/ab HTTP/1.1\nTransfer-Encoding: chunked\nConnection: close\n\n-1\nabc",
-    )
+    answer = asked(running, "PUT /gradle/ab HTTP/1.1\nTransfer-Encoding: chunked\nConnection: close\n\n-1\nabc")
     assert answer.startswith(b"HTTP/1.1 403 ")
 
 
@@ -139,24 +129,16 @@ def test_requests_follow_one_another(running: Running) -> None:
     assert answer.count(b"HTTP/1.1 200 OK") == 2
 
 
-def test_curl_waits_until_it_may_send_a_large_body(
-    running: Running, deployment: Deployment
-) -> None:
+def test_curl_waits_until_it_may_send_a_large_body(running: Running, deployment: Deployment) -> None:
     put = START.replace("GET", "PUT").replace("status", HASH)
-    answer = asked(
-        running, f"{put}Expect: 100-continue\nContent-Length: 3\nConnection: close\n\nabc"
-    )
+    answer = asked(running, f"{put}Expect: 100-continue\nContent-Length: 3\nConnection: close\n\nabc")
     assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 202 ")
     running.uploaded()
     assert deployment.artifacts == {HASH: b"abc"}
 
 
-@pytest.mark.parametrize(
-    "body", ["Content-Length: 9\n\nabc", "Transfer-Encoding: chunked\n\n3\nabc\n"]
-)
-def test_an_upload_that_the_tool_cuts_is_not_stored(
-    body: str, running: Running, deployment: Deployment
-) -> None:
+@pytest.mark.parametrize("body", ["Content-Length: 9\n\nabc", "Transfer-Encoding: chunked\n\n3\nabc\n"])
+def test_an_upload_that_the_tool_cuts_is_not_stored(body: str, running: Running, deployment: Deployment) -> None:
     listener = running.sidecar.listener
     request = START.replace("GET", "PUT").replace("status", HASH) + body
     known = {"HOST": f"127.0.0.1:{listener.port}", "TOKEN": listener.token}
@@ -172,10 +154,7 @@ def test_a_header_stays_in_its_line() -> None:
     for value in ("a\nb: c", "a\rb", "a\r\nb: c"):
         with pytest.raises(Malformed):
             head("GET / HTTP/1.1", {"x": value})
-    assert read_head(io.BytesIO(head("GET / HTTP/1.1", {"X": " é "}))) == (
-        "GET / HTTP/1.1",
-        {"x": "é"},
-    )
+    assert read_head(io.BytesIO(head("GET / HTTP/1.1", {"X": " é "}))) == ("GET / HTTP/1.1", {"x": "é"})
 
 
 @pytest.mark.parametrize("value", [" {}x{}y", " {}\0", " {}\rx", "{}"])
@@ -307,9 +286,7 @@ def test_an_address_stays_in_its_line() -> None:
             pool.request("GET", f"{url}/a b", {})
 
 
-def test_a_5xx_is_reported_once(
-    turbo: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_a_5xx_is_reported_once(turbo: httpx.Client, running: Running, deployment: Deployment) -> None:
     """As an outage, and not as a refusal."""
     deployment.failing["HEAD"] = [(500, "internal")] * 100
     for number in range(5):

@@ -72,9 +72,7 @@ def test_a_list_is_used_only_if_turbo_asks_for_something_on_it(
     running.until(lambda: len(deployment.sent("GET")) == 51)
 
 
-def test_what_turbo_never_asks_for_is_no_hit_and_is_bounded(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_what_turbo_never_asks_for_is_no_hit_and_is_bounded(deployment: Deployment, tmp_path: Path) -> None:
     # As much as may wait, and those on their way, which are the most if answers take long.
     size = 4_000_000
     most = HELD_BYTES // size + MOST
@@ -89,9 +87,7 @@ def test_what_turbo_never_asks_for_is_no_hit_and_is_bounded(
     assert deployment.events() == []
 
 
-def test_a_large_artifact_waits_until_turbo_asks(
-    turbo: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_a_large_artifact_waits_until_turbo_asks(turbo: httpx.Client, running: Running, deployment: Deployment) -> None:
     large = HASHES[-1]
     deployment.artifacts = dict.fromkeys(HASHES, b"x")
     deployment.artifacts[large] = b"y" * (LARGEST + 1)
@@ -100,9 +96,7 @@ def test_a_large_artifact_waits_until_turbo_asks(
     assert get(turbo, large).content == b"y" * (LARGEST + 1)
 
 
-def test_an_upload_ends_a_known_miss(
-    turbo: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_an_upload_ends_a_known_miss(turbo: httpx.Client, running: Running, deployment: Deployment) -> None:
     running.sidecar.cache.prefetch.expect(HASHES[:1])
     running.until(lambda: lacks(running, HASHES[0]))
     turbo.put(f"/v8/artifacts/{HASHES[0]}?slug=acme", content=b"new")
@@ -136,18 +130,14 @@ def test_what_another_job_stores_soon_afterwards_is_found(
     assert get(turbo, HASHES[0]).content == b"of the other job"
 
 
-def test_a_query_names_what_is_uploading(
-    turbo: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_a_query_names_what_is_uploading(turbo: httpx.Client, running: Running, deployment: Deployment) -> None:
     deployment.failing["PUT"], deployment.retry_after = [(503, "x")] * 3, "1"
     turbo.put(f"/v8/artifacts/{HASHES[0]}?slug=acme", content=b"new")
     asked = turbo.post("/v8/artifacts?slug=acme", json={"hashes": HASHES[:2]})
     assert asked.json() == {HASHES[0]: {"size": 3, "taskDurationMs": 0}, HASHES[1]: None}
 
 
-def test_a_refused_request_comes_again(
-    turbo: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_a_refused_request_comes_again(turbo: httpx.Client, running: Running, deployment: Deployment) -> None:
     """503 is what API Gateway says if no function is free."""
     deployment.artifacts = {HASHES[0]: b"x"}
     deployment.failing["GET"], deployment.retry_after = [(503, "x")] * 3, ""
@@ -157,9 +147,7 @@ def test_a_refused_request_comes_again(
 # Places -------------------------------------------------------------------------------------------
 
 
-def test_places_grow_with_success_and_are_halved_once_a_round(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_places_grow_with_success_and_are_halved_once_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     places = Places()

@@ -45,9 +45,7 @@ def address(scheme: str, host: str) -> Address:
         ("feed.ab", "cache.feed.ab", True),
     ],
 )
-def test_no_proxy_names_hosts_in_the_usual_forms(
-    exceptions: str, host: str, is_direct: bool
-) -> None:
+def test_no_proxy_names_hosts_in_the_usual_forms(exceptions: str, host: str, is_direct: bool) -> None:
     for lower, other in ((True, False), (False, True)):
         names = ("https_proxy" if lower else "HTTPS_PROXY", "no_proxy" if other else "NO_PROXY")
         found = proxy_for({names[0]: PROXY, names[1]: exceptions}, address("https", host))
@@ -60,9 +58,7 @@ def test_each_scheme_has_a_proxy_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "password", "tls", "tls_password"])
-def test_bodies_of_every_size_pass_a_proxy(
-    kind: str, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_bodies_of_every_size_pass_a_proxy(kind: str, deployment: Deployment, tmp_path: Path) -> None:
     headers = {"Authorization": f"Bearer {KEY}"}
     with company_network(tmp_path, deployment.url) as network:
         user = "ada:a%20b@" if "password" in kind else ""

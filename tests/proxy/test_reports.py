@@ -37,12 +37,7 @@ def write_nx(folder: Path, *tasks: dict[str, Any]) -> Path:
 
 
 def test_a_run_of_nx(tmp_path: Path) -> None:
-    write_nx(
-        tmp_path,
-        nx_task("a", "remote-cache-hit"),
-        nx_task("b", "local-cache-hit"),
-        nx_task("c", "cache-miss", 1),
-    )
+    write_nx(tmp_path, nx_task("a", "remote-cache-hit"), nx_task("b", "local-cache-hit"), nx_task("c", "cache-miss", 1))
     (report,) = new_reports(str(tmp_path), {}, 0, [])
     times = {"startTime": AT_MS, "endTime": AT_MS + 765}
     assert report["execution"] == {**times, "exitCode": 1}

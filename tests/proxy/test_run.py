@@ -57,9 +57,7 @@ def run(larder: Path, env: dict[str, str], *arguments: str) -> tuple[int, str, s
     return process.returncode, output, errors
 
 
-def test_the_status_is_that_of_the_build(
-    larder: Path, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_the_status_is_that_of_the_build(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     env = variables(deployment, tmp_path)
     for status in (0, 3):
         found, _, errors = run(larder, env, "run", "--", "sh", "-c", f"exit {status}")
@@ -67,24 +65,17 @@ def test_the_status_is_that_of_the_build(
         assert errors == "Larder: 0 hits, 0 misses, 0 stored (0.0 MB): no tool asked\n"
     assert run(larder, env, "run", "--", "sh", "-c", "kill -9 $$")[0] == 137
     found, _, errors = run(larder, env, "run", "--", "not-a-program")
-    assert (found, errors.splitlines()[0]) == (
-        127,
-        "larder run: not-a-program: No such file or directory",
-    )
+    assert (found, errors.splitlines()[0]) == (127, "larder run: not-a-program: No such file or directory")
     assert run(larder, env, "run")[0] == 2
 
 
-def test_options_of_the_build_are_not_those_of_larder(
-    larder: Path, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_options_of_the_build_are_not_those_of_larder(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     env = variables(deployment, tmp_path)
     _, output, _ = run(larder, env, "run", "--wait", "1", "--", "echo", "--wait", "-h", "--")
     assert output == "--wait -h --\n"
 
 
-def test_the_build_gets_a_token_of_this_computer_only(
-    larder: Path, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_the_build_gets_a_token_of_this_computer_only(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     env = variables(deployment, tmp_path, LARDER_TOKEN=KEY, TURBO_TOKEN="", LARDER_ID_TOKEN="x")
     _, output, _ = run(larder, env, "run", "--", sys.executable, "-c", SHOW)
     seen = json.loads(output)
@@ -134,14 +125,10 @@ def test_variables_of_another_sidecar_become_those_of_this_one(
     assert "former" not in output
     assert seen["NX_SELF_HOSTED_REMOTE_CACHE_SERVER"] == address
     assert seen["NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN"] == token
-    assert seen["CCACHE_REMOTE_STORAGE"] == (
-        f"http://larder:{token}@{address.partition('//')[2]}/ccache|layout=bazel"
-    )
+    assert seen["CCACHE_REMOTE_STORAGE"] == (f"http://larder:{token}@{address.partition('//')[2]}/ccache|layout=bazel")
 
 
-def test_the_port_of_sccache_is_not_given_to_other_programs_until_it_binds_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_port_of_sccache_is_not_given_to_other_programs_until_it_binds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """sccache fails the build if another program answers there."""
     port = int(variables_for(1, "token", {})["SCCACHE_SERVER_PORT"])
     assert 20_000 <= port < 32_768
@@ -193,9 +180,7 @@ def test_without_a_cache_the_build_runs_all_the_same(
     assert run(larder, env, "run", "--", "sh", "-c", get)[:2] == (0, "404")
 
 
-def test_a_build_within_a_build_stores_every_size(
-    larder: Path, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_a_build_within_a_build_stores_every_size(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     env = variables(deployment, tmp_path)
     inner = [sys.executable, str(larder), "run", "--"]
     put = 'head -c 5000000 /dev/zero | curl -s -T - -H "Authorization: Bearer $TURBO_TOKEN" $TURBO_API/v8/artifacts/aa'
@@ -215,16 +200,12 @@ def test_open_files_and_closed_outputs_are_those_of_the_build(
         (f"{command} sh -c 'echo out; exit 3' 2>&-", "out\n", 3),
         (f"{command} sh -c 'exit 3' >&-", "", 3),
     ):
-        done = subprocess.run(
-            ["sh", "-c", shell], env=env, cwd=tmp_path, capture_output=True, text=True
-        )
+        done = subprocess.run(["sh", "-c", shell], env=env, cwd=tmp_path, capture_output=True, text=True)
         assert (done.stdout, done.returncode) == (output, status), shell
         assert "Traceback" not in done.stderr
 
 
-def test_folders_that_cannot_be_read_change_nothing(
-    larder: Path, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_folders_that_cannot_be_read_change_nothing(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     # Asking for a file in such a link fails as in a folder of another user.
     for name in (".turbo", "node_modules"):
         (tmp_path / name).symlink_to("x" * 300)
@@ -249,9 +230,7 @@ def test_a_build_cannot_read_the_environment_of_larder_run(
         user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         command = [sys.executable, str(folder / "larder.pyz"), "run", "--", "sh", "-c", read]
         env = variables(deployment, folder)
-        done = subprocess.run(
-            [*user, *command], env=env, cwd=folder, capture_output=True, text=True, timeout=60
-        )
+        done = subprocess.run([*user, *command], env=env, cwd=folder, capture_output=True, text=True, timeout=60)
         assert "Permission denied" in done.stdout, done.stderr
         assert KEY not in done.stdout
     finally:
@@ -269,9 +248,7 @@ for number in range(150):
 """
 
 
-def test_a_process_with_few_open_files_stores_everything(
-    larder: Path, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_a_process_with_few_open_files_stores_everything(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     """moon stores hundreds of files of one task faster than they are uploaded."""
     command = [sys.executable, str(larder), "run", "--", sys.executable, "-c", PUT_MANY]
     done = subprocess.run(
@@ -338,9 +315,7 @@ def test_a_signal_ends_the_wait_for_uploads_and_not_the_status(
     assert errors.endswith("1 not stored (1 no time left)\n")
 
 
-def test_a_killed_process_leaves_no_file(
-    larder: Path, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_a_killed_process_leaves_no_file(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     """Of an upload on its way."""
     deployment.broken = slow
     temporary = tmp_path / "temporary"
@@ -449,9 +424,7 @@ def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: P
             "export NX_SELF_HOSTED_REMOTE_CACHE_SERVER",
             "export NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN",
         ]
-        put = (
-            'curl -s -X PUT -u "larder:$LARDER_PROXY_TOKEN" --data-binary x $LARDER_PROXY/gradle/ab'
-        )
+        put = 'curl -s -X PUT -u "larder:$LARDER_PROXY_TOKEN" --data-binary x $LARDER_PROXY/gradle/ab'
         subprocess.run(["sh", "-c", f"{lines}{put}"], check=True, env=env)
         ends = time.monotonic() + 60
         while json.loads(run(larder, env, "proxy", "status")[1])["stored"] != 1:
@@ -463,9 +436,7 @@ def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: P
     assert deployment.artifacts == {"gradle-ab": b"x"}
 
 
-def test_a_refused_key_is_the_last_line_and_the_status(
-    larder: Path, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_a_refused_key_is_the_last_line_and_the_status(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     deployment.tokens.clear()
     env = variables(deployment, tmp_path)
     get = 'curl -s -H "Authorization: Bearer $LARDER_PROXY_TOKEN" $LARDER_PROXY/v1/cache/'
@@ -496,9 +467,7 @@ def serving(larder: Path, env: dict[str, str], file: Path) -> subprocess.Popen[s
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_strangers_do_not_swell_a_process(
-    larder: Path, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_strangers_do_not_swell_a_process(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     """200 connections without its token, in four ways: its tool is served, and it lives on."""
     env, file = variables(deployment, tmp_path), tmp_path / ".cache" / "larder" / "proxy.json"
     deployment.artifacts["gradle-ab"] = b"x"
@@ -534,9 +503,7 @@ def test_strangers_do_not_swell_a_process(
     assert process.returncode == 0
 
 
-def test_two_starts_at_once_have_one_process(
-    larder: Path, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_two_starts_at_once_have_one_process(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     env = variables(deployment, tmp_path)
     with closing(socket.create_server(("127.0.0.1", 0))) as one:
         port = str(one.getsockname()[1])
@@ -575,9 +542,7 @@ def test_who_listens_at_the_port_of_a_killed_process_gets_no_builds(
     assert deployment.asked == []
 
 
-def test_a_process_leaves_the_file_of_another(
-    larder: Path, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_a_process_leaves_the_file_of_another(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     env = variables(deployment, tmp_path)
     file = tmp_path / ".cache" / "larder" / "proxy.json"
     first = serving(larder, env, file)
@@ -598,9 +563,7 @@ def test_a_port_in_use_is_an_error(larder: Path, deployment: Deployment, tmp_pat
 
 
 @pytest.mark.skipif(python(OLDEST) is None, reason=f"Python {OLDEST} is not installed")
-def test_it_runs_on_the_oldest_python_without_any_package(
-    larder: Path, deployment: Deployment, tmp_path: Path
-) -> None:
+def test_it_runs_on_the_oldest_python_without_any_package(larder: Path, deployment: Deployment, tmp_path: Path) -> None:
     env = variables(deployment, tmp_path)
     done = subprocess.run(
         [python(OLDEST) or "", "-I", "-S", str(larder), "run", "--", "echo", "built"],

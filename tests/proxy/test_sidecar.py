@@ -51,9 +51,7 @@ TIMED = ("gradle", "sccache", "moon-ac")
 def tool(running: Running) -> Iterator[httpx.Client]:
     """A build tool that knows the sidecar's token."""
     headers = {"Authorization": f"Bearer {running.sidecar.listener.token}"}
-    with httpx.Client(
-        base_url=running.sidecar.listener.url, headers=headers, trust_env=False
-    ) as client:
+    with httpx.Client(base_url=running.sidecar.listener.url, headers=headers, trust_env=False) as client:
         yield client
 
 
@@ -118,9 +116,7 @@ def test_pages_and_other_users_get_nothing_and_nothing_is_forwarded(
 ) -> None:
     token = f"Bearer {running.sidecar.listener.token}"
     sent = {name: token if value == "{token}" else value for name, value in headers.items()}
-    reply = httpx.request(
-        method, f"{running.sidecar.listener.url}{NX}", headers=sent, content=b"x", trust_env=False
-    )
+    reply = httpx.request(method, f"{running.sidecar.listener.url}{NX}", headers=sent, content=b"x", trust_env=False)
     assert reply.status_code == status
     assert reply.headers["content-type"].startswith("text/plain")
     assert deployment.asked == []
@@ -157,9 +153,7 @@ def test_a_miss_is_remembered_until_the_entry_is_stored(
     running.until(lambda: (counts.hits, counts.misses) == (1, 1))
 
 
-def test_a_large_entry_comes_from_storage_without_the_key(
-    tool: httpx.Client, deployment: Deployment
-) -> None:
+def test_a_large_entry_comes_from_storage_without_the_key(tool: httpx.Client, deployment: Deployment) -> None:
     content = bytes(range(256)) * 4_000
     deployment.artifacts["nx-15803998449929193174"] = content
     assert tool.get(NX).content == content
@@ -168,9 +162,7 @@ def test_a_large_entry_comes_from_storage_without_the_key(
 
 
 @pytest.mark.parametrize("path", [NX, f"/gradle/{'a' * 32}"])
-def test_a_cut_download_goes_on_where_it_was_cut(
-    tool: httpx.Client, deployment: Deployment, path: str
-) -> None:
+def test_a_cut_download_goes_on_where_it_was_cut(tool: httpx.Client, deployment: Deployment, path: str) -> None:
     entry = find_entry(path)
     assert entry is not None
     content = bytes(range(256)) * 4_000
@@ -203,9 +195,7 @@ def test_a_large_entry_streams_to_tools_that_wait_for_the_first_byte(
     assert (running.sidecar.cache.counts.hits, running.sidecar.cache.counts.misses) == (1, 1)
 
 
-def test_blobs_have_the_bytes_of_their_name(
-    tool: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_blobs_have_the_bytes_of_their_name(tool: httpx.Client, running: Running, deployment: Deployment) -> None:
     path = f"/bazel/cas/{SHA}"
     assert tool.put(path, content=b"other").status_code == 400
     deployment.artifacts[f"bazel-cas-{SHA}"] = b"damaged"
@@ -233,15 +223,10 @@ def test_a_large_entry_goes_to_storage_without_the_key(
     assert deployment.artifacts == {"nx-15803998449929193174": content}
     (offer,), (upload,) = deployment.sent("OPTIONS"), deployment.sent("PUT")
     assert offer.headers["access-control-request-method"] == "PUT"
-    assert (upload.path, upload.headers["authorization"]) == (
-        "/storage/nx-15803998449929193174",
-        None,
-    )
+    assert (upload.path, upload.headers["authorization"]) == ("/storage/nx-15803998449929193174", None)
 
 
-def test_an_upload_is_repeated_from_the_spool(
-    tool: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_an_upload_is_repeated_from_the_spool(tool: httpx.Client, running: Running, deployment: Deployment) -> None:
     """No task waits for it, so it outlives more refusals than a download."""
     deployment.failing["PUT"] = [(503, "unavailable")] * 6
     tool.put(NX, content=b"content")
@@ -327,11 +312,7 @@ def test_an_upload_without_room_does_not_pass_an_older_one_of_its_entry(
 
 
 def test_a_full_disk_is_no_room(
-    tool: httpx.Client,
-    running: Running,
-    deployment: Deployment,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    tool: httpx.Client, running: Running, deployment: Deployment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
     assert tool.put("/gradle/ab", content=b"x" * 100_000).status_code == 200
@@ -375,9 +356,7 @@ def test_a_body_for_which_the_disk_has_no_room_is_whole(
     assert b"".join(found) == b"".join(blocks)
 
 
-def test_an_entry_is_found_while_it_is_uploading(
-    tool: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_an_entry_is_found_while_it_is_uploading(tool: httpx.Client, running: Running, deployment: Deployment) -> None:
     deployment.failing["PUT"], deployment.retry_after = [(503, "x")] * 3, "1"
     for content in (b"first", b"second" * 100_000):
         assert tool.get("/gradle/ab").content in (b"", b"first")
@@ -416,9 +395,7 @@ def test_what_is_known_of_many_entries_is_bounded(monkeypatch: pytest.MonkeyPatc
     assert memory.is_missing(("19999", ""))
 
 
-def test_an_empty_blob_needs_no_storage(
-    tool: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_an_empty_blob_needs_no_storage(tool: httpx.Client, running: Running, deployment: Deployment) -> None:
     """Of a task with an empty file. Larder stores nothing of no bytes."""
     path = f"/moon/main/cas/{hashlib.sha256(b'').hexdigest()}"
     assert tool.put(path, content=b"").status_code == 200
@@ -448,9 +425,7 @@ def test_a_large_body_is_read_to_its_end_if_the_key_only_reads(
     check_large_bodies_are_read(tool, deployment)
 
 
-def test_nothing_is_left_in_the_spool(
-    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_left_in_the_spool(deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
@@ -470,10 +445,7 @@ def test_the_room_of_a_body_is_given_back() -> None:
 
 @pytest.mark.parametrize("running", [300_000], indirect=True)
 def test_a_late_answer_gives_its_room_back(
-    tool: httpx.Client,
-    running: Running,
-    deployment: Deployment,
-    monkeypatch: pytest.MonkeyPatch,
+    tool: httpx.Client, running: Running, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (ccache,) = [client for client in CLIENTS if client.name == "ccache"]
     monkeypatch.setattr(ccache, "seconds", 0)
@@ -500,9 +472,7 @@ def test_an_error_of_larder_is_a_miss_and_a_lost_upload(
     assert deployment.artifacts == {}
 
 
-def test_larder_is_left_alone_while_it_fails(
-    tool: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_larder_is_left_alone_while_it_fails(tool: httpx.Client, running: Running, deployment: Deployment) -> None:
     deployment.failing["GET"] = [(500, "internal")] * 100
     for number in range(20):
         assert tool.get(f"/v1/cache/{number}").status_code == 404
@@ -511,9 +481,7 @@ def test_larder_is_left_alone_while_it_fails(
     assert running.lines == ["Larder does not answer (status 500); the build goes on without it"]
 
 
-def test_a_wrong_key_is_one_line_and_one_request(
-    tool: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_a_wrong_key_is_one_line_and_one_request(tool: httpx.Client, running: Running, deployment: Deployment) -> None:
     deployment.tokens.clear()
     for number in range(5):
         assert tool.get(f"/v1/cache/{number}").status_code == 404
@@ -545,9 +513,7 @@ def test_a_key_that_only_reads_uploads_once_and_still_reads(
     assert running.lines == ["the token cannot store: nothing is uploaded"]
 
 
-def test_a_refused_upload_does_not_stop_others(
-    tool: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_a_refused_upload_does_not_stop_others(tool: httpx.Client, running: Running, deployment: Deployment) -> None:
     deployment.failing["PUT"] = [(413, "artifact_too_large")]
     tool.put("/v1/cache/1", content=b"x")
     running.uploaded()
@@ -576,9 +542,7 @@ def test_a_damaged_entry_of_nx_is_a_miss(
 
 
 @pytest.mark.parametrize("status", [200, 404])
-def test_another_site_is_no_cache(
-    tool: httpx.Client, running: Running, deployment: Deployment, status: int
-) -> None:
+def test_another_site_is_no_cache(tool: httpx.Client, running: Running, deployment: Deployment, status: int) -> None:
     """Its page is not taken for an artifact."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
@@ -598,9 +562,7 @@ def test_another_site_is_no_cache(
     assert running.sidecar.cache.counts.stored == 0
 
 
-def test_a_redirect_to_a_page_is_a_miss(
-    tool: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_a_redirect_to_a_page_is_a_miss(tool: httpx.Client, running: Running, deployment: Deployment) -> None:
     """Networks send every request to their login page, until someone signs in there."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
@@ -664,9 +626,7 @@ def test_events_count_hits_and_misses(deployment: Deployment, tmp_path: Path) ->
     assert deployment.sent("GET")[0].headers["x-artifact-client-ci"] == "GITHUB_ACTIONS"
 
 
-def test_a_hit_reports_how_long_its_task_took_if_that_is_known(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_a_hit_reports_how_long_its_task_took_if_that_is_known(deployment: Deployment, tmp_path: Path) -> None:
     hashes = {name: hash for name, (_, hash, _) in ENTRIES.items()}
     with sidecar(deployment, tmp_path) as one:
         headers = {"Authorization": f"Bearer {one.sidecar.listener.token}"}
@@ -686,34 +646,21 @@ def test_a_hit_reports_how_long_its_task_took_if_that_is_known(
     # A gateway reads JSON as text, which breaks compressed bytes.
     assert sent.headers["content-type"] == "application/octet-stream"
     run = json.loads(gzip.decompress(sent.body))
-    assert [task["cache"] for task in run["tasks"]] == [
-        {"status": "HIT", "timeSaved": 1_500},
-        {"status": "HIT"},
-    ]
+    assert [task["cache"] for task in run["tasks"]] == [{"status": "HIT", "timeSaved": 1_500}, {"status": "HIT"}]
 
 
-def test_files_that_a_result_names_count_as_no_lookups(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_files_that_a_result_names_count_as_no_lookups(deployment: Deployment, tmp_path: Path) -> None:
     """A task of moon is one lookup, however many files it has."""
     with sidecar(deployment, tmp_path) as one:
         headers = {"Authorization": f"Bearer {one.sidecar.listener.token}"}
         deployment.artifacts[f"moon-ac-{SHA}"] = b"result"
         deployment.artifacts[f"moon-cas-{SHA}"] = b"content"
         with httpx.Client(headers=headers, trust_env=False) as tool:
-            for path, status in (
-                (f"ac/{SHA}", 200),
-                (f"cas/{SHA}", 200),
-                (f"cas/{'0' * 64}", 404),
-            ):
-                assert (
-                    tool.get(f"{one.sidecar.listener.url}/moon/main/{path}").status_code == status
-                )
+            for path, status in ((f"ac/{SHA}", 200), (f"cas/{SHA}", 200), (f"cas/{'0' * 64}", 404)):
+                assert tool.get(f"{one.sidecar.listener.url}/moon/main/{path}").status_code == status
         one.until(lambda: one.sidecar.cache.counts.hits == 1)
         assert one.sidecar.cache.counts.misses == 0
-    assert [(event["hash"], event["event"]) for event in deployment.events()] == [
-        (f"moon-ac-{SHA}", "HIT")
-    ]
+    assert [(event["hash"], event["event"]) for event in deployment.events()] == [(f"moon-ac-{SHA}", "HIT")]
 
 
 @pytest.mark.parametrize(

@@ -52,17 +52,13 @@ def test_a_large_signed_artifact_keeps_its_signature_through_the_edge(
     running.uploaded()
     found = turbo.get(ARTIFACT)
     assert found.content == content
-    assert found.headers.get("x-artifact-tag") == (
-        DESCRIBED["x-artifact-tag"] if has_edge else None
-    )
+    assert found.headers.get("x-artifact-tag") == (DESCRIBED["x-artifact-tag"] if has_edge else None)
     (upload,) = deployment.sent("PUT")
     assert upload.path == f"/storage/{HASH}"
     assert upload.headers["authorization"] is None
 
 
-def test_turbo_before_2_2_sends_chunks(
-    turbo: httpx.Client, running: Running, deployment: Deployment
-) -> None:
+def test_turbo_before_2_2_sends_chunks(turbo: httpx.Client, running: Running, deployment: Deployment) -> None:
     blocks = [b"one", b"two" * 100_000, b"three"]
     assert turbo.put(ARTIFACT, content=iter(blocks)).status_code == 202
     running.uploaded()
@@ -99,11 +95,7 @@ def test_the_status_is_that_of_larder(turbo: httpx.Client) -> None:
 
 @pytest.mark.parametrize("is_failing", [False, True])
 def test_the_status_is_asked_for_as_soon_as_turbo_starts(
-    turbo: httpx.Client,
-    running: Running,
-    deployment: Deployment,
-    tmp_path: Path,
-    is_failing: bool,
+    turbo: httpx.Client, running: Running, deployment: Deployment, tmp_path: Path, is_failing: bool
 ) -> None:
     """turbo asks for no artifact until it has it."""
     program = tmp_path / "turbo"
@@ -123,9 +115,7 @@ def test_the_status_is_asked_for_as_soon_as_turbo_starts(
     assert len(deployment.sent("GET")) == 2 + is_failing
 
 
-def test_events_of_turbo_are_forwarded_and_not_counted_twice(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_events_of_turbo_are_forwarded_and_not_counted_twice(deployment: Deployment, tmp_path: Path) -> None:
     event = {"sessionId": "s", "source": "REMOTE", "event": "HIT", "hash": HASH, "duration": 9}
     deployment.artifacts[HASH] = b"content"
     with sidecar(deployment, tmp_path) as one:
@@ -167,11 +157,7 @@ def test_larder_why_works_within_a_build(turbo: httpx.Client, deployment: Deploy
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
 def test_an_error_of_larder_is_an_empty_cache(
-    turbo: httpx.Client,
-    running: Running,
-    deployment: Deployment,
-    monkeypatch: pytest.MonkeyPatch,
-    status: int,
+    turbo: httpx.Client, running: Running, deployment: Deployment, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     """turbo pauses its cache for 30 seconds after three errors."""
     methods = ("GET", "HEAD", "PUT", "POST")

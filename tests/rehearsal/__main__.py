@@ -44,9 +44,7 @@ _TRIES = 12
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.rehearsal")
-    parser.add_argument(
-        "--short", action="store_true", help="the sample events, and one function of each domain"
-    )
+    parser.add_argument("--short", action="store_true", help="the sample events, and one function of each domain")
     parser.add_argument("--workers", default="2", help="tests that run at a time (default: 2)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="larder-rehearsal-") as name:
@@ -84,12 +82,7 @@ def _pytest(
             *("-m", "not thorough", "-n", workers, *arguments),
         ],
         cwd=ROOT,
-        env={
-            **os.environ,
-            "ENGINE": ROLES,
-            "REHEARSAL": str(folder),
-            "SAM_RESOURCES": str(folder / _RESOURCES),
-        },
+        env={**os.environ, "ENGINE": ROLES, "REHEARSAL": str(folder), "SAM_RESOURCES": str(folder / _RESOURCES)},
         stdout=subprocess.PIPE if quiet else None,
         stderr=subprocess.STDOUT if quiet else None,
     )

@@ -49,9 +49,7 @@ class Refusal:
 
     def __str__(self) -> str:
         grants = ", ".join(f"{action} on {target}" for action, target in sorted(self.grants))
-        return (
-            f"template.yaml does not let {self.function} {self.operation} ({grants}): {self.reason}"
-        )
+        return f"template.yaml does not let {self.function} {self.operation} ({grants}): {self.reason}"
 
 
 @dataclass(slots=True)
@@ -65,9 +63,7 @@ class Rehearsal:
     """For each permission, the node ids of the tests that used it."""
     refused: list[Refusal] = field(default_factory=list)
 
-    def call(
-        self, function: str, service: str, operation: str, grant: Grant, **parameters: object
-    ) -> None:
+    def call(self, function: str, service: str, operation: str, grant: Grant, **parameters: object) -> None:
         """Make a call as Lambda does with the role of a function. Fails if it is refused."""
         self.note_use(function, frozenset([grant]))
         client = self.stack.client(service, self.stack.keys_of(function))
@@ -190,9 +186,7 @@ def follow(url: str, method: str, body: bytes = b"") -> int:
 # Hooks of botocore, in the order of a call.
 
 
-def _begin(
-    params: dict[str, Any], model: Any, context: MutableMapping[str, Any], **_: object
-) -> None:
+def _begin(params: dict[str, Any], model: Any, context: MutableMapping[str, Any], **_: object) -> None:
     if _now is None or _now.acting is None:
         return
     grants = frozenset(needs(model.name, params))
@@ -224,12 +218,7 @@ def _lead(request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
     return AWSResponse(request.url, reply.status, reply.headers, reply)
 
 
-def _end(
-    http_response: Any,
-    parsed: MutableMapping[str, Any],
-    context: MutableMapping[str, Any],
-    **_: object,
-) -> None:
+def _end(http_response: Any, parsed: MutableMapping[str, Any], context: MutableMapping[str, Any], **_: object) -> None:
     call: _Call | None = context.get(_CALL)
     if _now is None or call is None or not context.get(_SENT):
         return
@@ -250,10 +239,5 @@ def _asked_when_missing(call: _Call) -> frozenset[Grant]:
 
 
 BUILTIN_HANDLERS.extend(
-    [
-        ("provide-client-params", _begin),
-        ("request-created", _leave),
-        ("before-send", _lead),
-        ("after-call", _end),
-    ]
+    [("provide-client-params", _begin), ("request-created", _leave), ("before-send", _lead), ("after-call", _end)]
 )

@@ -93,8 +93,7 @@ def _fails_without(removal: Permission, item: pytest.Item, following: Any) -> bo
     finally:
         _run.removed = None
     return any(report.failed for report in reports) and any(
-        refusal.function == removal.function and removal.grant in refusal.grants
-        for refusal in _run.refused
+        refusal.function == removal.function and removal.grant in refusal.grants for refusal in _run.refused
     )
 
 
@@ -109,10 +108,7 @@ def pytest_runtest_makereport(
 def pytest_sessionfinish() -> None:
     """Write the records of this process."""
     lines = _run.outcomes or [
-        {
-            "permission": asdict(permission),
-            "tests": {test: _run.seconds[test] for test in sorted(tests)},
-        }
+        {"permission": asdict(permission), "tests": {test: _run.seconds[test] for test in sorted(tests)}}
         for permission, tests in sorted(_run.uses.items())
     ]
     with (_folder() / f"{os.getpid()}.jsonl").open("a") as file:

@@ -86,10 +86,7 @@ class Role:
                 yield policy, statement
 
     def permissions(self) -> set[Permission]:
-        return {
-            Permission(self.function, statement.action, statement.target)
-            for _, statement in self.holders()
-        }
+        return {Permission(self.function, statement.action, statement.target) for _, statement in self.holders()}
 
 
 @cache
@@ -105,9 +102,7 @@ def roles() -> dict[str, Role]:
         found[logical_id] = Role(
             function=logical_id,
             own=tuple(statement for document in own for statement in _statements(document)),
-            shared=tuple(
-                _policy(arn) for arn in properties["ManagedPolicyArns"] if isinstance(arn, dict)
-            ),
+            shared=tuple(_policy(arn) for arn in properties["ManagedPolicyArns"] if isinstance(arn, dict)),
             trust=properties["AssumeRolePolicyDocument"],
         )
     return found
@@ -126,8 +121,7 @@ def shared_policies() -> dict[str, tuple[Statement, ...]]:
     return {
         logical_id: tuple(_statements(resource["Properties"]["PolicyDocument"]))
         for logical_id, resource in transformed_resources().items()
-        if resource["Type"] == "AWS::IAM::ManagedPolicy"
-        and resource.get("Condition", _WITH_EDGE) == _WITH_EDGE
+        if resource["Type"] == "AWS::IAM::ManagedPolicy" and resource.get("Condition", _WITH_EDGE) == _WITH_EDGE
     }
 
 
@@ -154,11 +148,7 @@ class Account:
                     "Effect": "Allow",
                     "Action": statement.action,
                     "Resource": self.arn(statement),
-                    **(
-                        {"Condition": self._resolved(statement.condition)}
-                        if statement.condition
-                        else {}
-                    ),
+                    **({"Condition": self._resolved(statement.condition)} if statement.condition else {}),
                 }
                 for statement in statements
             ],

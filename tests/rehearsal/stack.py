@@ -15,15 +15,7 @@ from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_doc
 
 from local.template import ACCOUNT_ID, load_template
 from tests.emulator.process import KEYS, Emulator
-from tests.rehearsal.roles import (
-    REGION,
-    Account,
-    Permission,
-    Role,
-    Statement,
-    roles,
-    shared_policies,
-)
+from tests.rehearsal.roles import REGION, Account, Permission, Role, Statement, roles, shared_policies
 from tests.sam import transformed_resources
 
 Keys = tuple[str, str, str]
@@ -69,10 +61,7 @@ class Stack:
         """A client with these keys, or the root's."""
         if keys is not None:
             return self._session.client(
-                service,
-                aws_access_key_id=keys[0],
-                aws_secret_access_key=keys[1],
-                aws_session_token=keys[2],
+                service, aws_access_key_id=keys[0], aws_secret_access_key=keys[1], aws_session_token=keys[2]
             )
         if service not in self._clients:
             self._clients[service] = self._session.client(service)
@@ -135,12 +124,8 @@ class Stack:
         for table in self._tables.values():
             self.client("dynamodb").create_table(**table)
         for bucket in self._buckets:
-            self.client("s3").create_bucket(
-                Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION}
-            )
-            self.client("s3").put_bucket_versioning(
-                Bucket=bucket, VersioningConfiguration={"Status": "Enabled"}
-            )
+            self.client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+            self.client("s3").put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
         for name in _of_type("AWS::SQS::Queue"):
             self.client("sqs").create_queue(QueueName=self._account.name(name))
 
@@ -167,11 +152,7 @@ class Stack:
             arn = _role_arn(self._role(function))
             made = self.client("sts").assume_role(RoleArn=arn, RoleSessionName=function)
             keys = made["Credentials"]
-            self._keys[function] = (
-                keys["AccessKeyId"],
-                keys["SecretAccessKey"],
-                keys["SessionToken"],
-            )
+            self._keys[function] = (keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"])
         return self._keys[function]
 
     def holder_of(self, access_key_id: str) -> str:
@@ -188,9 +169,7 @@ class Stack:
         finally:
             self._lack(before)
 
-    def allows(
-        self, function: str, action: str, resource: str, context: Mapping[str, str] | None = None
-    ) -> bool:
+    def allows(self, function: str, action: str, resource: str, context: Mapping[str, str] | None = None) -> bool:
         """Whether the function's role allows an action, by the emulator's rules, for actions that its services skip.
 
         `context` has the request's condition keys in lower case.
@@ -198,9 +177,7 @@ class Stack:
         role = roles()[function]
         lacking = self._lacking if self._lacking and self._lacking.function == function else None
         held = tuple(
-            statement
-            for _, statement in role.holders()
-            if lacking is None or statement.grant != lacking.grant
+            statement for _, statement in role.holders() if lacking is None or statement.grant != lacking.grant
         )
         asked = EvalContext(
             principal_arn=_role_arn(role),
@@ -241,12 +218,8 @@ class Stack:
         role = self._role(permission.function)
         for holder, statements in _holders(role, permission).items():
             if holder != role.function:
-                self.client("iam").detach_role_policy(
-                    RoleName=role.name, PolicyArn=_policy_arn(holder)
-                )
-            rest = tuple(
-                statement for statement in statements if statement.grant != permission.grant
-            )
+                self.client("iam").detach_role_policy(RoleName=role.name, PolicyArn=_policy_arn(holder))
+            rest = tuple(statement for statement in statements if statement.grant != permission.grant)
             self._put(role, holder, rest)
 
     def _hold_again(self, permission: Permission) -> None:

@@ -64,11 +64,7 @@ def test_it_refuses_calls_that_a_role_does_not_allow(
 ) -> None:
     with pytest.raises(ClientError) as refused:
         getattr(powerless(service), operation)(**parameters)
-    assert refused.value.response["Error"]["Code"] in (
-        "AccessDenied",
-        "AccessDeniedException",
-        "403",
-    )
+    assert refused.value.response["Error"]["Code"] in ("AccessDenied", "AccessDeniedException", "403")
 
 
 def test_it_refuses_a_wrong_signature(aws_in_memory: None, rehearsed: Rehearsal) -> None:

@@ -6,9 +6,7 @@ from tests.permissions import RESOURCES
 from tests.rehearsal.acting import Rehearsal
 
 QUEUES = {
-    name: resource["Properties"]["EventInvokeConfig"]["DestinationConfig"]["OnFailure"][
-        "Destination"
-    ]["Fn::GetAtt"]
+    name: resource["Properties"]["EventInvokeConfig"]["DestinationConfig"]["OnFailure"]["Destination"]["Fn::GetAtt"]
     for name, resource in RESOURCES.items()
     if "EventInvokeConfig" in resource.get("Properties", {})
 }

@@ -29,11 +29,7 @@ CLIENT_ID = "larder"
 
 @cache
 def curve_key(name: str) -> Any:
-    curves: Mapping[str, Any] = {
-        "ES256": ec.SECP256R1,
-        "ES384": ec.SECP384R1,
-        "ES512": ec.SECP521R1,
-    }
+    curves: Mapping[str, Any] = {"ES256": ec.SECP256R1, "ES384": ec.SECP384R1, "ES512": ec.SECP521R1}
     if name == "EdDSA":
         return ed25519.Ed25519PrivateKey.generate()
     return ec.generate_private_key(curves[name]())

@@ -50,21 +50,10 @@ def add_acme(**settings: Any) -> IdentityProvider:
 
 
 def signed_in(
-    user: User,
-    *,
-    provider: str = "acme",
-    authenticated_at: datetime,
-    lifetime: timedelta | None = None,
-    now: datetime,
+    user: User, *, provider: str = "acme", authenticated_at: datetime, lifetime: timedelta | None = None, now: datetime
 ) -> tuple[Session, str]:
     """A stored session that a provider has started, and its token."""
-    session, token = new_session(
-        user,
-        provider=provider,
-        authenticated_at=authenticated_at,
-        lifetime=lifetime,
-        now=now,
-    )
+    session, token = new_session(user, provider=provider, authenticated_at=authenticated_at, lifetime=lifetime, now=now)
     assert repository.add_session(session)
     return session, token
 

@@ -134,12 +134,7 @@ class Company:
         return team
 
     def _key_of_team(self, team: Team) -> Sender:
-        new = NewKey(
-            user_id=None,
-            team_id=team.id,
-            made_by=self.root.id,
-            permissions={"artifacts": ("read", "write")},
-        )
+        new = NewKey(user_id=None, team_id=team.id, made_by=self.root.id, permissions={"artifacts": ("read", "write")})
         return Sender(create_key(new, now=clock.now())[1], slug=team.slug)
 
     def live(self, week: int) -> None:
@@ -165,11 +160,7 @@ class Company:
 
     def _deliver(self) -> list[str]:
         """The ids of the users that the waiting mails warn."""
-        waiting = [
-            payload["user_id"]
-            for payload in self.mailbox.payloads
-            if payload["kind"] == "access_ends"
-        ]
+        waiting = [payload["user_id"] for payload in self.mailbox.payloads if payload["kind"] == "access_ends"]
         self.mailbox.deliver()
         return waiting
 
@@ -200,9 +191,7 @@ class Company:
         return Sender(create_key(new, now=clock.now())[1])
 
     def sign_in(self, person: Person, *, works: bool = True) -> None:
-        reply = Journey(self.hostile, person.browser).sign_in(
-            sub=person.subject, email=person.email, name=person.name
-        )
+        reply = Journey(self.hostile, person.browser).sign_in(sub=person.subject, email=person.email, name=person.name)
         assert error_of(reply) == (None if works else "provider_unavailable")
         if works:
             person.signed_in_at = clock.now()
@@ -250,11 +239,7 @@ def down(handler: BaseHTTPRequestHandler) -> None:
 
 @pytest.mark.thorough
 def test_a_year_in_a_company(
-    calendar: time_machine.Traveller,
-    aws_in_memory: None,
-    on_loopback: None,
-    hostile: HostileProvider,
-    mailbox: Mailbox,
+    calendar: time_machine.Traveller, aws_in_memory: None, on_loopback: None, hostile: HostileProvider, mailbox: Mailbox
 ) -> None:
     add(hostile)
     company = Company(hostile, mailbox)
@@ -287,9 +272,7 @@ def test_a_year_in_a_company(
         assert person.known.email == person.email
 
     # The operator goes back to passwords, which some of those who left still know.
-    provider, _ = service.change_provider(
-        "acme", lambda one: replace(one, mode=Mode.OPTIONAL), now=clock.now()
-    )
+    provider, _ = service.change_provider("acme", lambda one: replace(one, mode=Mode.OPTIONAL), now=clock.now())
     access.settle_access(service.require_provider("acme"), now=clock.now())
     assert provider.mode is Mode.REQUIRED
     calendar.shift(4 * WEEK)
@@ -304,9 +287,7 @@ def require() -> list[User]:
     """As `larder sso require acme --except root@acme.example`."""
     now = clock.now()
     _, provider = service.change_provider(
-        "acme",
-        lambda one: replace(one, mode=Mode.REQUIRED, exceptions=("root@acme.example",)),
-        now=now,
+        "acme", lambda one: replace(one, mode=Mode.REQUIRED, exceptions=("root@acme.example",)), now=now
     )
     return access.settle_access(provider, now=now)
 
@@ -317,9 +298,7 @@ def assert_is_out(person: Person) -> None:
     assert {status(key) for key in person.keys.values()} == {401}
     assert person.browser.get("/get-session").json is None
     code = turbo_login.create_token(user, Grant(sso_team=person.team), now=clock.now()).text
-    exchanged = Sender(None).asking(token=code, tokenName="Turbo CLI on host")(
-        "GET", "/registration/verify"
-    )
+    exchanged = Sender(None).asking(token=code, tokenName="Turbo CLI on host")("GET", "/registration/verify")
     assert exchanged.status == 401
     if person.has_password:
         body = {"email": user.email, "password": PASSWORD}

@@ -57,9 +57,7 @@ def sign_in(email: str = "bob@acme.example", password: str = PASSWORD) -> tuple[
 
 
 @pytest.mark.parametrize("heat", ["warm", "cold"])
-def test_a_key_is_refused_from_the_millisecond_on_at_which_access_ends(
-    bob: User, later: Clock, heat: str
-) -> None:
+def test_a_key_is_refused_from_the_millisecond_on_at_which_access_ends(bob: User, later: Clock, heat: str) -> None:
     key, session = new_key(bob), Sender(start_session(bob, now=clock.now())[1], slug="acme")
     end_access(bob, at=clock.now() + DAY)
     now = later.pass_(DAY - MOMENT)
@@ -87,9 +85,7 @@ def test_a_key_is_refused_from_the_millisecond_on_at_which_access_ends(
     ],
 )
 @pytest.mark.parametrize("heat", ["warm", "cold"])
-def test_a_request_of_a_build_reads_the_same_items_for_a_managed_user(
-    cloud: Cloud, request_: str, heat: str
-) -> None:
+def test_a_request_of_a_build_reads_the_same_items_for_a_managed_user(cloud: Cloud, request_: str, heat: str) -> None:
     ask = valid(request_, hash="small")
 
     def calls() -> list[str]:
@@ -116,9 +112,7 @@ def test_a_request_of_a_build_reads_the_same_items_for_a_managed_user(
     assert calls() == free
 
 
-def test_a_suspended_user_has_no_access_until_resumed(
-    cloud: Cloud, bob: User, mailbox: Mailbox
-) -> None:
+def test_a_suspended_user_has_no_access_until_resumed(cloud: Cloud, bob: User, mailbox: Mailbox) -> None:
     """Session, key, login code and sign-in end with the next request. Each instance already knows them."""
     key, session = new_key(bob), Sender(start_session(bob, now=clock.now())[1], slug="acme")
     browser = Browser()
@@ -126,11 +120,7 @@ def test_a_suspended_user_has_no_access_until_resumed(
     code = turbo_login.create_token(bob, Grant(sso_team="acme"), now=clock.now()).text
 
     def exchange() -> int:
-        return (
-            Sender(None)
-            .asking(token=code, tokenName="Turbo CLI on host")("GET", "/registration/verify")
-            .status
-        )
+        return Sender(None).asking(token=code, tokenName="Turbo CLI on host")("GET", "/registration/verify").status
 
     assert (status(key), status(session)) == (200, 200)
     access.suspend_user(bob.id, now=clock.now())
@@ -172,11 +162,7 @@ def test_a_login_code_ends_with_the_access(bob: User, later: Clock) -> None:
     def exchange() -> int:
         code = turbo_login.create_token(user, Grant(sso_team="acme"), now=clock.now()).text
         later.pass_(timedelta(minutes=1))
-        return (
-            Sender(None)
-            .asking(token=code, tokenName="Turbo CLI on host")("GET", "/registration/verify")
-            .status
-        )
+        return Sender(None).asking(token=code, tokenName="Turbo CLI on host")("GET", "/registration/verify").status
 
     assert exchange() == 200
     assert exchange() == 401
@@ -203,12 +189,7 @@ def test_a_session_of_a_managed_user_is_not_extended(bob: User, later: Clock) ->
     provider = acme(mode=Mode.REQUIRED, session_hours=24)
     user = end_access(bob, at=clock.now() + 30 * DAY)
     lifetime = provider.session_lifetime(bob.email)
-    session, token = signed_in(
-        user,
-        authenticated_at=clock.now(),
-        lifetime=lifetime,
-        now=clock.now(),
-    )
+    session, token = signed_in(user, authenticated_at=clock.now(), lifetime=lifetime, now=clock.now())
     now = later.pass_(DAY - MOMENT)
     assert find_session(token, now=now) == (session, user)
     assert extend_session(session, user, now=now) == session
@@ -244,12 +225,7 @@ def test_fresh_is_the_time_of_the_login_at_the_provider(bob: User, later: Clock)
         ({"mode": Mode.REQUIRED}, "bob@example.com", None, 30),
         ({"mode": Mode.REQUIRED}, "bob@sub.acme.example", None, 30),
         ({"mode": Mode.OPTIONAL}, "bob@example.com", None, None),
-        (
-            {"mode": Mode.REQUIRED, "exceptions": ("bob@acme.example",)},
-            "bob@acme.example",
-            None,
-            None,
-        ),
+        ({"mode": Mode.REQUIRED, "exceptions": ("bob@acme.example",)}, "bob@acme.example", None, None),
     ],
 )
 def test_a_required_domain_or_link_makes_people_managed(
@@ -276,9 +252,7 @@ def test_people_get_an_end_when_the_provider_is_required(cloud: Cloud, bob: User
     assert (end_of(bob), end_of(cloud.user), end_of(eve)) == (now + 30 * DAY, None, None)
     # Done again, later, it gives nobody more time.
     assert access.settle_access(provider, now=now + 10 * DAY) == []
-    assert [
-        (one.user.email, one.is_linked, one.is_managed) for one in access.people_of(provider)
-    ] == [
+    assert [(one.user.email, one.is_linked, one.is_managed) for one in access.people_of(provider)] == [
         ("ada@acme.example", False, False),
         ("bob@acme.example", False, True),
     ]

@@ -65,10 +65,7 @@ def _without_issuer(provider: IdentityProvider) -> IdentityProvider:
     return replace(provider, endpoints=replace(provider.endpoints, sends_issuer=False))
 
 
-@pytest.mark.parametrize(
-    ("issuer", "code"),
-    [(None, "issuer_missing"), ("https://evil.example", "issuer_mismatch")],
-)
+@pytest.mark.parametrize(("issuer", "code"), [(None, "issuer_missing"), ("https://evil.example", "issuer_mismatch")])
 def test_2_a_reply_without_the_issuer(journey: Journey, issuer: str | None, code: str) -> None:
     """Attack 2: `iss` left out, or of another provider."""
     journey.start()
@@ -129,9 +126,7 @@ def test_5_a_refused_code_ends_the_sign_in(journey: Journey) -> None:
     assert error_of(journey.sign_in()) is None
 
 
-def test_5_refused_codes_of_an_address_do_not_use_up_the_token_requests(
-    journey: Journey, option: SetOption
-) -> None:
+def test_5_refused_codes_of_an_address_do_not_use_up_the_token_requests(journey: Journey, option: SetOption) -> None:
     """Accepted codes do not count, however many people share the address."""
     option("http_rate_limit_enabled", "true")
     start = clock.now().replace(second=0, microsecond=0) + timedelta(hours=1)
@@ -244,24 +239,16 @@ def test_8_times_with_fractions(journey: Journey, claim: str) -> None:
 
 def test_8_userinfo_of_another_person(journey: Journey) -> None:
     """Attack 8: userinfo has to be that of the person of the id token."""
-    journey.provider.userinfo = {
-        "sub": "bob-1",
-        "email": "ada@acme.example",
-        "email_verified": True,
-    }
+    journey.provider.userinfo = {"sub": "bob-1", "email": "ada@acme.example", "email_verified": True}
     assert error_of(journey.sign_in(email=None, email_verified=None)) == "invalid_id_token"
     journey.provider.userinfo["sub"] = "ada-1"
     assert error_of(journey.sign_in(email=None, email_verified=None)) is None
 
 
-def test_8_userinfo_does_not_verify_another_address(
-    added: IdentityProvider, journey: Journey
-) -> None:
+def test_8_userinfo_does_not_verify_another_address(added: IdentityProvider, journey: Journey) -> None:
     """Attack 8: what userinfo says about one address does not count for that of the id token."""
     create_user("ceo@acme.example", "Ceo", email_verified=True, now=clock.now())
-    service.change_provider(
-        "acme", lambda one: replace(one, groups_claim="groups"), now=clock.now()
-    )
+    service.change_provider("acme", lambda one: replace(one, groups_claim="groups"), now=clock.now())
     journey.provider.userinfo = {"sub": "ada-1", "email": "x@acme.example", "email_verified": True}
     reply = journey.sign_in(email="ceo@acme.example", email_verified=None)
     assert error_of(reply) == "account_not_linked"
@@ -329,9 +316,7 @@ def test_10_a_key_that_the_token_brings_along(journey: Journey) -> None:
         assert evil.asked == []
 
 
-def test_10_an_algorithm_that_is_not_pinned(
-    aws_in_memory: None, on_loopback: None, hostile: HostileProvider
-) -> None:
+def test_10_an_algorithm_that_is_not_pinned(aws_in_memory: None, on_loopback: None, hostile: HostileProvider) -> None:
     add(hostile, algorithms=("ES256",))
     assert error_of(Journey(hostile, Browser()).sign_in()) == "invalid_id_token"
 
@@ -372,11 +357,7 @@ def test_11_an_address_that_does_not_count(journey: Journey, claims: dict[str, A
 @pytest.mark.parametrize("proof", [VerifiedBy.CLAIM, VerifiedBy.DOMAIN])
 @pytest.mark.parametrize("verified", [False, None, True])
 def test_11_what_providers_say_about_addresses(
-    aws_in_memory: None,
-    on_loopback: None,
-    hostile: HostileProvider,
-    proof: VerifiedBy,
-    verified: bool | None,
+    aws_in_memory: None, on_loopback: None, hostile: HostileProvider, proof: VerifiedBy, verified: bool | None
 ) -> None:
     """Authentik sends false for everyone, Entra ID nothing, and Keycloak false for users that an admin made."""
     add(hostile, verified_by=proof)
@@ -446,18 +427,8 @@ def test_15_the_address_of_a_former_employee(journey: Journey) -> None:
     "email",
     [
         *("\uff4da@acme.example", "a\u0434a@acme.example", "ada@\u0430cme.example"),
-        *(
-            "ada@evil.example@acme.example",
-            "ada@acme.example\n",
-            "ada@acme.example ",
-            " ada@acme.example",
-        ),
-        *(
-            "ada\u200b@acme.example",
-            "ada@acme.example.",
-            "ada@acme\uff0eexample",
-            '"ada"@acme.example',
-        ),
+        *("ada@evil.example@acme.example", "ada@acme.example\n", "ada@acme.example ", " ada@acme.example"),
+        *("ada\u200b@acme.example", "ada@acme.example.", "ada@acme\uff0eexample", '"ada"@acme.example'),
     ],
 )
 def test_16_addresses_that_only_look_alike(journey: Journey, option: SetOption, email: str) -> None:
@@ -465,9 +436,7 @@ def test_16_addresses_that_only_look_alike(journey: Journey, option: SetOption, 
     option("sign_up_policy", "closed")
     for victim in ("ma@acme.example", "ada@acme.example"):
         create_user(victim, "Victim", email_verified=True, now=clock.now())
-    assert error_of(journey.sign_in(email=email)) in (
-        *("account_not_linked", "email_not_found", "signup_disabled"),
-    )
+    assert error_of(journey.sign_in(email=email)) in (*("account_not_linked", "email_not_found", "signup_disabled"),)
     assert journey.session() is None
 
 
@@ -560,9 +529,7 @@ def test_21_a_link_is_finished_by_the_session_that_started_it(journey: Journey) 
     journey.browser = browser_of(mallory)
     journey.start("/link-social")
     reply = journey.provider.authorize(journey.url)
-    state = {
-        name: value for name, value in journey.browser.cookies.items() if name.startswith(COOKIE)
-    }
+    state = {name: value for name, value in journey.browser.cookies.items() if name.startswith(COOKIE)}
     for browser in (browser_of(victim), browser_of(mallory), Browser()):
         browser.cookies.update(state)
         assert error_of(Journey(journey.provider, browser).callback(reply)) == "state_mismatch"
@@ -693,9 +660,7 @@ def test_28_a_tampered_state_cookie(journey: Journey) -> None:
         assert error_of(journey.callback(reply)) == "state_mismatch"
 
 
-def test_29_a_start_writes_nothing_and_leaves_three_cookies(
-    journey: Journey, option: SetOption
-) -> None:
+def test_29_a_start_writes_nothing_and_leaves_three_cookies(journey: Journey, option: SetOption) -> None:
     """Attack 29: a flood of starts and of cookies."""
     option("http_rate_limit_enabled", "false")
     with counted() as calls:

@@ -33,9 +33,7 @@ UNREACHABLE = replace(PERSON, address="ada@acme", email=None)
 RENAMED = replace(PERSON, address="lovelace@acme.example", email="lovelace@acme.example")
 
 USER = User(id="ada", email=ADDRESS, name="Ada", created_at=NOW, updated_at=NOW)
-UNPROVEN = Account(
-    user=USER, credential=Credential(password_hash="x", created_at=NOW, updated_at=NOW)
-)
+UNPROVEN = Account(user=USER, credential=Credential(password_hash="x", created_at=NOW, updated_at=NOW))
 PROVEN = replace(UNPROVEN, user=replace(USER, email_verified=True, proven=True))
 LINK = ProviderAccount(
     id="link",

@@ -75,9 +75,7 @@ def test_a_group_is_added_changed_and_lost(journey: Journey, web: Team) -> None:
     ]
 
 
-def test_a_membership_names_the_group_that_gives_its_role(
-    journey: Journey, web: Team, owner: User
-) -> None:
+def test_a_membership_names_the_group_that_gives_its_role(journey: Journey, web: Team, owner: User) -> None:
     managed.map_group("acme", web.id, "ops", Role.DEVELOPER)
     managed.map_group("acme", web.id, None, Role.VIEWER)
 
@@ -98,9 +96,7 @@ def test_a_membership_names_the_group_that_gives_its_role(
     assert actions(web)[0] == ("role_changed", "VIEWER")
 
 
-def test_those_who_manage_members_see_the_roles_by_group(
-    journey: Journey, web: Team, owner: User
-) -> None:
+def test_those_who_manage_members_see_the_roles_by_group(journey: Journey, web: Team, owner: User) -> None:
     managed.map_group("acme", web.id, "leads", Role.ADMIN)
     managed.map_group("acme", web.id, None, Role.VIEWER)
     journey.sign_in(groups=["eng"])
@@ -116,9 +112,7 @@ def test_those_who_manage_members_see_the_roles_by_group(
     assert seen["groupRoles"] == []
 
 
-def test_an_empty_list_ends_the_membership_and_the_keys_bound_to_the_team(
-    journey: Journey, web: Team
-) -> None:
+def test_an_empty_list_ends_the_membership_and_the_keys_bound_to_the_team(journey: Journey, web: Team) -> None:
     journey.sign_in(groups=["eng"])
     key, token = create_key(NewKey(user_id=ada(), team_id=web.id), now=clock.now())
     own, _ = create_key(NewKey(user_id=ada()), now=clock.now())
@@ -220,10 +214,7 @@ def browser_token(user: User) -> str:
 
 def test_a_provider_has_at_most_twenty_teams(journey: Journey, owner: User) -> None:
     now = clock.now()
-    teams = [
-        create_team(f"T{n}", f"team-{n}", owner_user_id=owner.id, now=now)
-        for n in range(managed.MAX_TEAMS)
-    ]
+    teams = [create_team(f"T{n}", f"team-{n}", owner_user_id=owner.id, now=now) for n in range(managed.MAX_TEAMS)]
     for team in teams[:-1]:
         managed.map_group("acme", team.id, "eng", Role.DEVELOPER)
     with pytest.raises(InvalidValue):

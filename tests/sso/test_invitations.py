@@ -45,9 +45,7 @@ def join(email: str, token: str) -> tuple[int, str]:
     return reply.status, "" if reply.status == 200 else reply.code
 
 
-def test_17_an_address_that_counts_needs_no_mail(
-    journey: Journey, team: Team, token: str, mailbox: Mailbox
-) -> None:
+def test_17_an_address_that_counts_needs_no_mail(journey: Journey, team: Team, token: str, mailbox: Mailbox) -> None:
     assert error_of(journey.sign_in()) is None
     assert mailbox.payloads == []
     assert join(INVITED, token) == (200, "")

@@ -41,9 +41,7 @@ def test_a_provider_is_stored_with_all_its_settings() -> None:
         sends_auth_time=False,
         session_hours=8,
         keys_days=7,
-        endpoints=replace(
-            ENDPOINTS, sends_issuer=False, userinfo=None, algorithms=("ES256", "RS256")
-        ),
+        endpoints=replace(ENDPOINTS, sends_issuer=False, userinfo=None, algorithms=("ES256", "RS256")),
         created_at=LONG_AGO,
     )
     added = service.add_provider(provider, SECRET)
@@ -55,10 +53,7 @@ def test_a_provider_is_stored_with_all_its_settings() -> None:
 def test_a_domain_leads_to_its_provider() -> None:
     added = add_acme(mode=Mode.REQUIRED, exceptions=("root@acme.example",))
     assert service.find_domain("acme.example") == Domain(
-        name="acme.example",
-        provider_id="acme",
-        mode=Mode.REQUIRED,
-        exceptions=("root@acme.example",),
+        name="acme.example", provider_id="acme", mode=Mode.REQUIRED, exceptions=("root@acme.example",)
     )
     assert service.provider_of_address("ada@acme.example") == added
     assert service.provider_of_address("ada@sub.acme.example") is None
@@ -68,9 +63,7 @@ def test_a_domain_leads_to_its_provider() -> None:
 def test_a_domain_belongs_to_one_provider() -> None:
     """The second provider gets neither the domain nor anything else that it asked for."""
     add_acme()
-    with pytest.raises(
-        InvalidValue, match=r"acme\.example belongs to the provider acme: remove it"
-    ):
+    with pytest.raises(InvalidValue, match=r"acme\.example belongs to the provider acme: remove it"):
         add_acme(id="other", domains=("other.example", "acme.example"))
     assert service.find_provider("other") is None
     assert service.find_domain("other.example") is None
@@ -109,11 +102,7 @@ def test_parallel_changes_are_all_kept() -> None:
     add_acme(domains=())
 
     def add_domain(number: int) -> None:
-        service.change_provider(
-            "acme",
-            lambda one: replace(one, domains=(*one.domains, f"d{number}.example")),
-            now=NOW,
-        )
+        service.change_provider("acme", lambda one: replace(one, domains=(*one.domains, f"d{number}.example")), now=NOW)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(add_domain, range(4)))
@@ -147,9 +136,7 @@ def test_the_domains_follow_the_provider() -> None:
         ({"endpoints": replace(ENDPOINTS, jwks="https://keys.acme.example")}, True),
     ],
 )
-def test_a_change_that_affects_trust_raises_the_version(
-    setting: dict[str, Any], raises: bool
-) -> None:
+def test_a_change_that_affects_trust_raises_the_version(setting: dict[str, Any], raises: bool) -> None:
     before = add_acme()
     after = change(**setting)
     assert after.version - before.version == raises
@@ -162,11 +149,7 @@ def test_a_change_keeps_what_sign_ins_record() -> None:
     service.note_sign_in(provider, now=NOW)
     changed = change(name="Acme Inc.")
     stored = service.require_provider("acme")
-    assert (stored.name, stored.last_failure, stored.last_sign_in_at) == (
-        "Acme Inc.",
-        "invalid_code",
-        NOW,
-    )
+    assert (stored.name, stored.last_failure, stored.last_sign_in_at) == ("Acme Inc.", "invalid_code", NOW)
     service.note_sign_in(stored, now=NOW + timedelta(minutes=59))
     assert service.require_provider("acme").last_sign_in_at == NOW
     service.note_sign_in(stored, now=NOW + timedelta(hours=1))
@@ -212,10 +195,7 @@ def test_secrets_are_sealed_again_before_a_signing_secret_is_dropped() -> None:
     assert service.reseal_secrets("the-next-one", [current]) == []
     signing.put_secrets(current="the-next-one", previous=None)
     signing._kept.clear()  # as another instance
-    assert service.unsealed_secrets(service.require_provider("acme"), now=NOW) == [
-        "another",
-        SECRET,
-    ]
+    assert service.unsealed_secrets(service.require_provider("acme"), now=NOW) == ["another", SECRET]
 
 
 def test_a_secret_that_no_signing_secret_has_sealed_is_named() -> None:
@@ -278,10 +258,7 @@ def test_what_the_operator_does_is_audited() -> None:
         ({"domains": ("acme.example.",)}, "domain: acme.example. is not"),
         ({"domains": ("acme.example", "acme.example")}, "domains: must be at most 40, each once"),
         ({"exceptions": ("a@b.example",)}, "exceptions: a@b.example is not in a domain"),
-        (
-            {"exceptions": tuple(f"{n}@acme.example" for n in range(6))},
-            "exceptions: must be at most 5",
-        ),
+        ({"exceptions": tuple(f"{n}@acme.example" for n in range(6))}, "exceptions: must be at most 5"),
         ({"session_hours": 0}, "session_hours: must be 1 to 168"),
         ({"session_hours": 169}, "session_hours: must be 1 to 168"),
         ({"keys_days": 0}, "keys_days: must be 1 to 90"),
@@ -305,9 +282,7 @@ def test_the_most_domains_fit_into_one_transaction() -> None:
 def test_one_instance_fetches_the_keys() -> None:
     provider, later = add_acme(), NOW + timedelta(minutes=1)
     with ThreadPoolExecutor(4) as pool:
-        claims = list(
-            pool.map(lambda _: repository.claim_fetch(provider, now=NOW, until=later), range(4))
-        )
+        claims = list(pool.map(lambda _: repository.claim_fetch(provider, now=NOW, until=later), range(4)))
     assert claims.count(True) == 1
     found = repository.find_keys(provider)
     assert found is not None
@@ -318,9 +293,7 @@ def test_one_instance_fetches_the_keys() -> None:
     assert not repository.claim_fetch(provider, now=NOW, until=later)
     assert repository.claim_fetch(provider, now=later, until=later + timedelta(minutes=1))
     # The keys serve until others are there.
-    assert repository.find_keys(provider) == replace(
-        found, next_fetch_at=later + timedelta(minutes=1)
-    )
+    assert repository.find_keys(provider) == replace(found, next_fetch_at=later + timedelta(minutes=1))
 
 
 def test_keys_of_a_former_address_are_not_used() -> None:
@@ -355,9 +328,7 @@ def test_a_state_is_spent_once() -> None:
         (Mode.REQUIRED, "ada@sub.acme.example", True),
     ],
 )
-def test_a_required_provider_refuses_passwords_of_its_domains(
-    mode: Mode | None, address: str, accepted: bool
-) -> None:
+def test_a_required_provider_refuses_passwords_of_its_domains(mode: Mode | None, address: str, accepted: bool) -> None:
     if mode is not None:
         add_acme(mode=mode, exceptions=("root@acme.example",))
     assert commit(repository.accepts_password(address)) == accepted

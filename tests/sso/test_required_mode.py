@@ -139,9 +139,7 @@ def test_a_managed_user_neither_uses_nor_changes_a_password_or_the_address(
     assert mailbox.payloads == []
 
 
-def test_a_managed_user_deletes_the_account_with_a_fresh_session(
-    ada: User, mailbox: Mailbox
-) -> None:
+def test_a_managed_user_deletes_the_account_with_a_fresh_session(ada: User, mailbox: Mailbox) -> None:
     require()
     assert post("/delete-user", {}, of=ada).status == 200
     assert find_user(ada.id) is None
@@ -157,11 +155,7 @@ def test_nobody_changes_the_address_into_the_domain(eve: User, mailbox: Mailbox)
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("eve@elsewhere.example", "eve@acme.example"),
-        ("ada@acme.example", "ada@elsewhere.example"),
-    ],
+    ("old", "new"), [("eve@elsewhere.example", "eve@acme.example"), ("ada@acme.example", "ada@elsewhere.example")]
 )
 def test_a_link_that_was_sent_before_changes_no_address_of_the_domain(
     ada: User, eve: User, mailbox: Mailbox, old: str, new: str
@@ -192,9 +186,7 @@ def test_a_managed_user_verifies_the_address_as_before(ada: User, mailbox: Mailb
     assert proven.proven
 
 
-def test_a_reset_is_answered_as_always_and_mails_the_way_to_sign_in(
-    ada: User, eve: User, mailbox: Mailbox
-) -> None:
+def test_a_reset_is_answered_as_always_and_mails_the_way_to_sign_in(ada: User, eve: User, mailbox: Mailbox) -> None:
     def ask(email: str) -> bytes:
         reply = post("/request-password-reset", {"email": email, "redirectTo": "/reset"})
         assert reply.status == 200
@@ -221,17 +213,13 @@ def test_a_reset_link_that_was_sent_before_sets_no_password(ada: User, mailbox: 
 
 
 @pytest.mark.parametrize("policy", ["closed", "invited", "open"])
-def test_sign_up_names_the_provider_under_every_policy(
-    aws_in_memory: None, option: SetOption, policy: str
-) -> None:
+def test_sign_up_names_the_provider_under_every_policy(aws_in_memory: None, option: SetOption, policy: str) -> None:
     require()
     option("sign_up_policy", policy)
     assert try_sign_up("new@acme.example").refusal == REQUIRED
 
 
-def test_a_user_whom_the_operator_moves_into_the_domain_is_managed(
-    eve: User, mailbox: Mailbox
-) -> None:
+def test_a_user_whom_the_operator_moves_into_the_domain_is_managed(eve: User, mailbox: Mailbox) -> None:
     require()
     _, moved = sign_in.give_account(eve.id, "eve@acme.example", now=clock.now())
     assert moved.access_until is not None

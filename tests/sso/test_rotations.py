@@ -36,9 +36,7 @@ def test_a_client_secret_is_rotated_without_a_failed_sign_in(
     assert error_of(journey.sign_in()) is None
 
 
-def test_the_former_client_secret_is_not_sent_after_a_day(
-    journey: Journey, hostile: HostileProvider
-) -> None:
+def test_the_former_client_secret_is_not_sent_after_a_day(journey: Journey, hostile: HostileProvider) -> None:
     with time_machine.travel(clock.now() - timedelta(hours=25)):
         service.rotate_secret("acme", NEW, now=clock.now())
     assert error_of(journey.sign_in()) == "invalid_code"
@@ -46,9 +44,7 @@ def test_the_former_client_secret_is_not_sent_after_a_day(
     assert error_of(journey.sign_in()) is None
 
 
-def test_the_signing_secret_is_rotated_without_a_failed_sign_in(
-    journey: Journey, hostile: HostileProvider
-) -> None:
+def test_the_signing_secret_is_rotated_without_a_failed_sign_in(journey: Journey, hostile: HostileProvider) -> None:
     """Also the second time, when the secret that sealed the client secret at first is dropped."""
     for hours, secret in enumerate(("the-second-one", "the-third-one")):
         # A rotation waits until every instance signs with the secret of the last one.

@@ -18,13 +18,7 @@ from larder.accounts import repository
 from larder.accounts.linking import UnlinkRequest, unlink
 from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.provider_sign_in import finish
-from larder.accounts.service import (
-    create_user,
-    delete_user,
-    find_user,
-    find_user_by_email,
-    list_users,
-)
+from larder.accounts.service import create_user, delete_user, find_user, find_user_by_email, list_users
 from larder.accounts.sessions import list_sessions, start_session
 from larder.accounts.sign_in import give_account
 from larder.audit.service import read_entries
@@ -53,11 +47,7 @@ def test_a_new_person_gets_a_user_and_a_session(journey: Journey) -> None:
     assert reply.headers["cache-control"] == "no-store"
     assert reply.headers["referrer-policy"] == "no-referrer"
     user = journey.session()["user"]
-    assert (user["email"], user["name"], user["emailVerified"]) == (
-        "ada@acme.example",
-        "Ada Lovelace",
-        True,
-    )
+    assert (user["email"], user["name"], user["emailVerified"]) == ("ada@acme.example", "Ada Lovelace", True)
     assert {*actions(user["id"])} == {"signed_up", "account_linked", "signed_in"}
     # Of the cookie of the sign-in, nothing is left.
     assert not [name for name in journey.browser.cookies if "larder.sso" in name]
@@ -76,9 +66,7 @@ def test_a_session_is_that_of_the_provider_and_as_old_as_the_login(journey: Jour
     assert session.authenticated_at is not None
     assert int(session.authenticated_at.timestamp()) == hour_ago
     (entry,) = [
-        one
-        for one in read_entries(user.id, limit=9, now=clock.now()).entries
-        if one.action.value == "signed_in"
+        one for one in read_entries(user.id, limit=9, now=clock.now()).entries if one.action.value == "signed_in"
     ]
     assert entry.actor is not None
     assert entry.actor.credential_id == "provider:acme"
@@ -90,9 +78,7 @@ def test_a_name_that_is_none_becomes_the_part_before_the_at(journey: Journey) ->
     assert journey.session()["user"]["image"] is None
 
 
-def test_a_known_person_is_the_same_user_whatever_the_address(
-    journey: Journey, mailbox: Mailbox
-) -> None:
+def test_a_known_person_is_the_same_user_whatever_the_address(journey: Journey, mailbox: Mailbox) -> None:
     journey.sign_in()
     user = journey.session()["user"]
     journey.provider.userinfo = {"sub": "ada-1"}
@@ -105,11 +91,7 @@ def test_a_known_person_is_the_same_user_whatever_the_address(
     assert journey.session()["user"]["id"] == user["id"]
     assert journey.session()["user"]["email"] == "ada.king@acme.example"
     (notice,) = mailbox.payloads
-    assert (notice["kind"], notice["email"], notice["by_provider"]) == (
-        "email_changed",
-        "ada@acme.example",
-        "Acme",
-    )
+    assert (notice["kind"], notice["email"], notice["by_provider"]) == ("email_changed", "ada@acme.example", "Acme")
     assert "email_changed" in actions(user["id"])
 
 
@@ -133,11 +115,7 @@ def test_a_proven_user_is_linked_and_learns_of_it(journey: Journey, mailbox: Mai
     assert error_of(journey.sign_in()) is None
     assert journey.session()["user"]["id"] == user.id
     (notice,) = mailbox.payloads
-    assert (notice["kind"], notice["user_id"], notice["provider"]) == (
-        "provider_linked",
-        user.id,
-        "Acme",
-    )
+    assert (notice["kind"], notice["user_id"], notice["provider"]) == ("provider_linked", user.id, "Acme")
     (message,) = mailbox.deliver()
     assert message.to == "ada@acme.example"
     assert "Acme" in message.text
@@ -201,9 +179,7 @@ def test_refusals_before_a_valid_token_are_no_entries(journey: Journey, log: Str
     journey.callback({**journey.provider.authorize(journey.url), "code": "stolen"})
     create_user("eve@home.example", "Eve", email_verified=True, now=clock.now())
     journey.sign_in(email="eve@home.example")
-    assert [action for action in actions("sso#acme") if action != "provider_added"] == [
-        "sign_in_refused"
-    ]
+    assert [action for action in actions("sso#acme") if action != "provider_added"] == ["sign_in_refused"]
     text = log.getvalue()
     for reason in ("nonce", "invalid_grant", "address_does_not_count"):
         assert f'"reason":"{reason}"' in text
@@ -223,9 +199,7 @@ def callback_of(journey: Journey) -> CallbackRequest:
     return CallbackRequest(
         provider_id="acme",
         parameters={name: [value] for name, value in query.items()},
-        cookies={
-            name.rpartition(".")[2]: [value] for name, value in journey.browser.cookies.items()
-        },
+        cookies={name.rpartition(".")[2]: [value] for name, value in journey.browser.cookies.items()},
         session_id=None,
         client="192.0.2.1",
         origin=ORIGIN,
@@ -235,12 +209,7 @@ def callback_of(journey: Journey) -> CallbackRequest:
 def finished(request: CallbackRequest) -> str:
     """The id of the user, or the code of the refusal."""
     try:
-        done = finish(
-            request,
-            MAIL_CONTEXT,
-            user=None,
-            now=clock.now(),
-        )
+        done = finish(request, MAIL_CONTEXT, user=None, now=clock.now())
     except SignInRefused as refused:
         return refused.code
     assert done.session is not None
@@ -292,11 +261,7 @@ def test_the_same_callback_at_once_starts_one_session(journey: Journey) -> None:
 
 
 @pytest.mark.parametrize(
-    "algorithm",
-    [
-        *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-        *("ES256", "ES384", "ES512", "EdDSA"),
-    ],
+    "algorithm", [*("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), *("ES256", "ES384", "ES512", "EdDSA")]
 )
 def test_every_usual_algorithm(journey: Journey, algorithm: str) -> None:
     journey.provider.algorithm = algorithm
@@ -373,9 +338,7 @@ def test_a_new_signing_secret_does_not_fail_a_sign_in(journey: Journey, option: 
 
 @pytest.mark.usefixtures("aws_in_memory", "on_loopback")
 @pytest.mark.parametrize("authentication", ["client_secret_basic", "client_secret_post"])
-def test_the_client_proves_itself_as_announced(
-    hostile: HostileProvider, authentication: str
-) -> None:
+def test_the_client_proves_itself_as_announced(hostile: HostileProvider, authentication: str) -> None:
     add(hostile, authentication=authentication)
     assert error_of(Journey(hostile, Browser()).sign_in()) is None
     (asked,) = (one for one in hostile.asked if one.path.startswith("/token"))
@@ -437,9 +400,7 @@ def test_accounts_that_are_not_linked(journey: Journey, claims: dict[str, str], 
 
 def test_unlinking_ends_the_sessions_that_the_account_started(journey: Journey) -> None:
     now = clock.now()
-    user = create_user(
-        "ada@acme.example", "Ada", password="correct horse b", email_verified=True, now=now
-    )
+    user = create_user("ada@acme.example", "Ada", password="correct horse b", email_verified=True, now=now)
     journey.sign_in()
     other = browser_of(user)
     accounts = other.get("/list-accounts").json
@@ -455,9 +416,7 @@ def test_unlinking_ends_the_sessions_that_the_account_started(journey: Journey) 
 
 
 def test_the_password_can_be_unlinked(journey: Journey) -> None:
-    user = create_user(
-        "ada@acme.example", "Ada", password="correct horse b", email_verified=True, now=clock.now()
-    )
+    user = create_user("ada@acme.example", "Ada", password="correct horse b", email_verified=True, now=clock.now())
     journey.sign_in()
     body = {"providerId": "credential", "accountId": user.id}
     assert journey.browser.post("/unlink-account", body, headers=FROM_PAGE).status == 200
@@ -468,9 +427,7 @@ def test_the_password_can_be_unlinked(journey: Journey) -> None:
 
 
 def test_a_managed_user_cannot_unlink(journey: Journey) -> None:
-    create_user(
-        "ada@acme.example", "Ada", password="correct horse b", email_verified=True, now=clock.now()
-    )
+    create_user("ada@acme.example", "Ada", password="correct horse b", email_verified=True, now=clock.now())
     journey.sign_in()
     service.change_provider("acme", lambda one: replace(one, mode=Mode.REQUIRED), now=clock.now())
     reply = journey.browser.post("/unlink-account", {"providerId": "acme"}, headers=FROM_PAGE)
@@ -478,9 +435,7 @@ def test_a_managed_user_cannot_unlink(journey: Journey) -> None:
 
 
 def test_of_two_unlinks_at_once_one_way_stays(journey: Journey) -> None:
-    user = create_user(
-        "ada@acme.example", "Ada", password="correct horse b", email_verified=True, now=clock.now()
-    )
+    user = create_user("ada@acme.example", "Ada", password="correct horse b", email_verified=True, now=clock.now())
     journey.sign_in()
     session, _ = start_session(user, now=clock.now())
 
@@ -496,9 +451,7 @@ def test_of_two_unlinks_at_once_one_way_stays(journey: Journey) -> None:
 
 
 def test_an_unlink_at_the_same_time_as_a_sign_in_leaves_no_session(journey: Journey) -> None:
-    user = create_user(
-        "ada@acme.example", "Ada", password="correct horse b", email_verified=True, now=clock.now()
-    )
+    user = create_user("ada@acme.example", "Ada", password="correct horse b", email_verified=True, now=clock.now())
     journey.sign_in()
     session, _ = start_session(user, now=clock.now())
     requests = [callback_of(Journey(journey.provider, Browser())) for _ in range(4)]
@@ -526,9 +479,7 @@ def test_deleting_a_user_deletes_their_accounts(journey: Journey) -> None:
     assert journey.session()["user"]["id"] != user.id
 
 
-def test_what_is_left_of_an_account_does_not_keep_the_person_out(
-    journey: Journey, added: IdentityProvider
-) -> None:
+def test_what_is_left_of_an_account_does_not_keep_the_person_out(journey: Journey, added: IdentityProvider) -> None:
     """The account was linked while the user was being deleted. The sweep deletes it, and not that of the new user."""
     ada = create_user("ada@acme.example", "Ada", email_verified=True, now=clock.now())
     delete_user(ada.id, now=clock.now())
@@ -538,9 +489,7 @@ def test_what_is_left_of_an_account_does_not_keep_the_person_out(
     assert new != ada.id
     invoke("accounts.sweep_deleted_users.handler", {})
     assert repository.list_provider_accounts(ada.id) == []
-    assert [
-        provider_account.user_id for provider_account in repository.list_provider_accounts(new)
-    ] == [new]
+    assert [provider_account.user_id for provider_account in repository.list_provider_accounts(new)] == [new]
     assert error_of(journey.sign_in()) is None
     assert journey.session()["user"]["id"] == new
 

@@ -82,9 +82,7 @@ def test_each_end_gets_a_warning(bob: User, later: Clock, mailbox: Mailbox) -> N
         assert mailbox.payloads == []
 
 
-def test_a_short_time_has_its_warning_in_the_last_quarter(
-    bob: User, later: Clock, mailbox: Mailbox
-) -> None:
+def test_a_short_time_has_its_warning_in_the_last_quarter(bob: User, later: Clock, mailbox: Mailbox) -> None:
     """Otherwise each sign-in would be followed by a mail."""
     end_access(bob, at=clock.now() + 4 * DAY)
     sweep()
@@ -96,9 +94,7 @@ def test_a_short_time_has_its_warning_in_the_last_quarter(
     assert warnings(mailbox) == ["bob@acme.example"]
 
 
-def test_nobody_is_warned_who_has_signed_in_meanwhile(
-    bob: User, later: Clock, mailbox: Mailbox
-) -> None:
+def test_nobody_is_warned_who_has_signed_in_meanwhile(bob: User, later: Clock, mailbox: Mailbox) -> None:
     later.pass_(25 * DAY)
     sweep()
     signs_in(bob)

@@ -31,9 +31,7 @@ BODIES = "layers/larder/src/larder/web/bodies/api_keys.py"
 
 def example(heading: str, language: str, number: int = 0) -> str:
     """An example of a section, by default the first in the language."""
-    section = re.split(r"^#+ ", TEXT.partition(f"{heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[
-        0
-    ]
+    section = re.split(r"^#+ ", TEXT.partition(f"{heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
     found = re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert len(found) > number, f"{heading} has no example in {language}"
     text: str = found[number]
@@ -126,9 +124,7 @@ def with_a_body(folder: Path) -> dict[str, str]:
             folder / "tests/catalogue.py", '        "POST /api/auth/api-key/update": ', entry
         ),
         "tests/functions/api_keys/test_rename_api_key.py": test,
-        "docs/changelog.md": inserted(
-            folder / "docs/changelog.md", "### Changed\n", "- Users can rename a key.\n\n"
-        ),
+        "docs/changelog.md": inserted(folder / "docs/changelog.md", "### Changed\n", "- Users can rename a key.\n\n"),
     }
 
 
@@ -164,9 +160,7 @@ def test_the_option_is_in_the_template_and_the_documentation(copy: Path) -> None
 
 def test_an_endpoint_with_a_body_takes_six_files(copy: Path) -> None:
     assert len(with_a_body(ROOT)) <= 6
-    (operation,) = json.loads((copy / "docs/openapi.json").read_text())["paths"][
-        "/api/auth/api-key/rename"
-    ].values()
+    (operation,) = json.loads((copy / "docs/openapi.json").read_text())["paths"]["/api/auth/api-key/rename"].values()
     assert [parameter["name"] for parameter in operation["parameters"]] == ["id"]
     content = operation["requestBody"]["content"]["application/json"]
     assert content["schema"]["required"] == ["name"]

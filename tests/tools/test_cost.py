@@ -42,14 +42,7 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     lines = bill(team, book).lines
     api = 22_000 + 22_440 + 11_000 + 440 + 440
     assert lines["requests to the API"] == pytest.approx(api * 1.00 / MILLION)
-    milliseconds = (
-        5_500 * 40
-        + 5_500 * 25
-        + 11_000 * 25
-        + 22_440 * 5
-        + 11_000 * (30 + 60 + 60)
-        + 440 * (25 + 40)
-    )
+    milliseconds = 5_500 * 40 + 5_500 * 25 + 11_000 * 25 + 22_440 * 5 + 11_000 * (30 + 60 + 60) + 440 * (25 + 40)
     functions = (api + 22_000) * 0.20 / MILLION + milliseconds / 1000 * 0.5 * 0.0000133334
     assert lines["functions"] == pytest.approx(functions)
     reads = 22_000 * 7 + 11_000 * (7 + 4 + 5) + 440 * (5 + 4)
@@ -78,9 +71,7 @@ def test_renewed_artifacts_are_copied_and_stored_for_longer(book: Book) -> None:
     before, after = bill(team, book).lines, bill(renewed, book).lines
     assert after["stored artifacts"] == pytest.approx(before["stored artifacts"] * 1.25)
     copies = 11_000 / 4 * (5 + 5 + 0.40 + 1.00) / MILLION
-    assert after["requests to the bucket"] - before["requests to the bucket"] == pytest.approx(
-        copies
-    )
+    assert after["requests to the bucket"] - before["requests to the bucket"] == pytest.approx(copies)
 
 
 def test_small_bodies_are_written_to_and_read_from_the_tables(book: Book) -> None:
@@ -93,9 +84,7 @@ def test_small_bodies_are_written_to_and_read_from_the_tables(book: Book) -> Non
     # No GET for a hit, and one more for an upload.
     assert held["requests to the bucket"] == pytest.approx(larger["requests to the bucket"])
     through_functions = replace(team, small_bytes=10_000, large_bytes=4_000_000, preflight=False)
-    saved = bill(replace(through_functions, small_bytes=32_769), book).lines[
-        "requests to the bucket"
-    ]
+    saved = bill(replace(through_functions, small_bytes=32_769), book).lines["requests to the bucket"]
     saved -= bill(through_functions, book).lines["requests to the bucket"]
     assert saved == pytest.approx(5_500 * 0.40 / MILLION)
 
@@ -178,16 +167,7 @@ def test_every_price_is_used_and_has_its_source(book: Book) -> None:
 
 def test_requests_use_known_kinds_of_resources(book: Book) -> None:
     assert book.uses["requests"].keys() == Team(engineers=1).requests.keys()
-    known = {
-        "api",
-        "milliseconds",
-        "reads",
-        "writes",
-        "s3_lists",
-        "s3_puts",
-        "s3_gets",
-        "s3_events",
-    }
+    known = {"api", "milliseconds", "reads", "writes", "s3_lists", "s3_puts", "s3_gets", "s3_events"}
     assert {name for request in book.uses["requests"].values() for name in request} == known
 
 
@@ -200,9 +180,7 @@ def run(command: click.Command, *options: str) -> str:
 
 def cells(text: str) -> list[list[str]]:
     """The cells of a table in the terminal or in Markdown."""
-    rows = [
-        re.split(r"\s{2,}|\s*\|\s*", line.strip().strip("|").strip()) for line in text.splitlines()
-    ]
+    rows = [re.split(r"\s{2,}|\s*\|\s*", line.strip().strip("|").strip()) for line in text.splitlines()]
     return [row for row in rows if row != [""] and not set("".join(row)) <= set("─-: ")]
 
 
@@ -223,9 +201,7 @@ def test_the_documentation_has_the_output_of_the_command() -> None:
         assert any(label in text for text in shown)
 
 
-def test_the_readme_has_the_price_of_a_team_of_twenty_and_of_an_idle_deployment(
-    book: Book,
-) -> None:
+def test_the_readme_has_the_price_of_a_team_of_twenty_and_of_an_idle_deployment(book: Book) -> None:
     total, idle = bill(Team(engineers=20), book).total, idle_bill(book).lines
     readme = " ".join((ROOT / "README.md").read_text().split())
     assert f"a team of twenty pays about ${total:.0f} a month" in readme
@@ -265,8 +241,6 @@ def test_several_teams_are_shown_in_columns() -> None:
 def test_requests_cost_the_units_that_they_take_of_each_table(what: str) -> None:
     """tests/proofs/capacity.toml has them, which `make capacity` measures."""
     file = Path(__file__).parents[1] / "proofs" / "capacity.toml"
-    tables = [
-        units for name, units in tomllib.loads(file.read_text()).items() if name.endswith(what)
-    ]
+    tables = [units for name, units in tomllib.loads(file.read_text()).items() if name.endswith(what)]
     for kind, uses in read_book().uses["requests"].items():
         assert sum(units.get(kind, 0) for units in tables) == uses.get(what, 0), kind

@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 
 from larder_cli.deploy.changes import problems
-from tools.data_resources import (
-    data_resources,
-    last_upgrades,
-    recording,
-    stopped_upgrades,
-)
+from tools.data_resources import data_resources, last_upgrades, recording, stopped_upgrades
 from tools.release.package import ROOT
 
 BY_USER = {
@@ -96,27 +91,17 @@ def test_a_resource_is_not_deleted_renamed_or_given_another_type(logical_id: str
         ("Secret", "GenerateSecretString", {"PasswordLength": 65}),
     ],
 )
-def test_a_property_that_replaces_its_resource_does_not_change(
-    logical_id: str, name: str, value: Any
-) -> None:
-    assert found(logical_id, **{name: value}) == [
-        f"{logical_id} has another {name}: CloudFormation would replace it"
-    ]
+def test_a_property_that_replaces_its_resource_does_not_change(logical_id: str, name: str, value: Any) -> None:
+    assert found(logical_id, **{name: value}) == [f"{logical_id} has another {name}: CloudFormation would replace it"]
 
 
 def test_an_attribute_keeps_its_type() -> None:
-    (problem,) = found(
-        "Table", AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}]
-    )
+    (problem,) = found("Table", AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}])
     assert problem.startswith("Table changes the attribute id, which CloudFormation refuses")
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [
-        {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]},
-        {"Projection": {"ProjectionType": "ALL"}},
-    ],
+    "changed", [{"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}, {"Projection": {"ProjectionType": "ALL"}}]
 )
 def test_an_index_keeps_its_key_and_projection(changed: dict[str, Any]) -> None:
     (problem,) = found("Table", GlobalSecondaryIndexes=[index("by_user", **changed)])
@@ -125,10 +110,7 @@ def test_an_index_keeps_its_key_and_projection(changed: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "indexes",
-    [
-        [index("by_user"), index("by_team"), index("by_age")],
-        [index("by_team")],
-    ],
+    [[index("by_user"), index("by_team"), index("by_age")], [index("by_team")]],
     ids=["two added", "one added, one removed"],
 )
 def test_only_one_index_of_a_table_is_added_or_removed(indexes: list[dict[str, Any]]) -> None:
@@ -161,12 +143,9 @@ def test_a_new_table_can_have_several_indexes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "kept"),
-    [("Owned", True), ("OwnedOrNamed", True), ("Named", False), ("OwnedAndNamed", False)],
+    ("condition", "kept"), [("Owned", True), ("OwnedOrNamed", True), ("Named", False), ("OwnedAndNamed", False)]
 )
-def test_an_option_can_replace_a_resource_if_it_is_off_by_default(
-    condition: str, kept: bool
-) -> None:
+def test_an_option_can_replace_a_resource_if_it_is_off_by_default(condition: str, kept: bool) -> None:
     template = copy.deepcopy(TEMPLATE)
     template["Resources"]["Bucket"]["Condition"] = condition
     assert (upgraded(template) == []) is kept
@@ -193,10 +172,7 @@ def api(*routes: str, limits: tuple[str, ...] = ()) -> dict[str, Any]:
     return {
         "Resources": {
             "Function": {"Type": "AWS::Serverless::Function", "Properties": {"Events": events}},
-            "Api": {
-                "Type": "AWS::Serverless::HttpApi",
-                "Properties": {"RouteSettings": {key: {} for key in limits}},
-            },
+            "Api": {"Type": "AWS::Serverless::HttpApi", "Properties": {"RouteSettings": {key: {} for key in limits}}},
         }
     }
 

@@ -33,11 +33,7 @@ def region(
     configured: str | None = None,
 ) -> str:
     return chosen_region(
-        environ or {},
-        profile=profile,
-        given=given,
-        configured=configured,
-        configured_in="samconfig.toml",
+        environ or {}, profile=profile, given=given, configured=configured, configured_in="samconfig.toml"
     )
 
 
@@ -51,9 +47,7 @@ def region(
         ({"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-1"}, "eu-west-1", "eu-west-1"),
     ],
 )
-def test_every_place_can_name_the_region(
-    environ: dict[str, str], profile: str | None, configured: str | None
-) -> None:
+def test_every_place_can_name_the_region(environ: dict[str, str], profile: str | None, configured: str | None) -> None:
     assert region(environ, profile=profile, configured=configured) == "eu-west-1"
 
 
@@ -61,9 +55,7 @@ def test_two_regions_are_refused_with_their_sources() -> None:
     with pytest.raises(click.UsageError) as refused:
         region({"AWS_REGION": "eu-west-1"}, profile="us-west-2")
     assert "AWS_REGION says eu-west-1, the AWS profile says us-west-2" in refused.value.message
-    assert (
-        region({"AWS_REGION": "eu-west-1"}, profile="us-west-2", given="us-west-2") == "us-west-2"
-    )
+    assert region({"AWS_REGION": "eu-west-1"}, profile="us-west-2", given="us-west-2") == "us-west-2"
 
 
 def test_no_region_is_refused_with_the_line_to_paste() -> None:
@@ -72,12 +64,7 @@ def test_no_region_is_refused_with_the_line_to_paste() -> None:
 
 
 def test_a_parameter_without_a_value_gets_its_default() -> None:
-    assert all_values(DECLARED, {"Level": ""}) == {
-        "Level": "",
-        "Days": "30",
-        "Protect": "true",
-        "Prefix": "",
-    }
+    assert all_values(DECLARED, {"Level": ""}) == {"Level": "", "Days": "30", "Protect": "true", "Prefix": ""}
 
 
 @pytest.mark.parametrize(
@@ -153,10 +140,7 @@ def test_a_stack_name_that_is_too_long_for_functions_is_refused() -> None:
 
 def test_an_unknown_environment_is_refused_before_any_call() -> None:
     done = CliRunner().invoke(deploy, ["--env", "staging"])
-    assert (done.exit_code, 'samconfig.toml has no environment "staging"' in done.output) == (
-        2,
-        True,
-    )
+    assert (done.exit_code, 'samconfig.toml has no environment "staging"' in done.output) == (2, True)
 
 
 # The help ----------------------------------------------------------------------------------------

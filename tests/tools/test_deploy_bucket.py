@@ -32,9 +32,7 @@ OPTIONS = {
 @pytest.fixture
 def bucket() -> Iterator[Bucket]:
     with empty_bucket() as made:
-        made.s3.meta.events.register(
-            "after-call.s3.GetBucketNotificationConfiguration", _with_events
-        )
+        made.s3.meta.events.register("after-call.s3.GetBucketNotificationConfiguration", _with_events)
         yield made
 
 
@@ -70,9 +68,7 @@ def lifecycle(bucket: Bucket, *rules: dict[str, Any]) -> None:
     )
 
 
-def test_a_new_bucket_is_refused_with_each_missing_setting_and_its_commands_suffice(
-    bucket: Bucket,
-) -> None:
+def test_a_new_bucket_is_refused_with_each_missing_setting_and_its_commands_suffice(bucket: Bucket) -> None:
     message = refusal(bucket)
     for text in (
         "does not block all public access",
@@ -116,9 +112,7 @@ def test_a_bucket_in_another_region_is_refused(bucket: Bucket) -> None:
     elsewhere = Bucket(bucket.s3, NAME, ACCOUNT, "eu-west-1", "aws")
     message = refusal(elsewhere)
     assert f"{NAME} is in {REGION}, and the stack in eu-west-1" in message
-    bucket.s3.create_bucket(
-        Bucket="acme-eu", CreateBucketConfiguration={"LocationConstraint": "EU"}
-    )
+    bucket.s3.create_bucket(Bucket="acme-eu", CreateBucketConfiguration={"LocationConstraint": "EU"})
     assert "not ready" in refusal(Bucket(bucket.s3, "acme-eu", ACCOUNT, "eu-west-1", "aws"))
 
 
@@ -148,11 +142,7 @@ def test_the_commands_keep_what_the_owner_has(bucket: Bucket) -> None:
     assert (kept["Id"], kept["TopicArn"]) == ("logs", topic["TopicArn"])
     assert json.loads(bucket.read("get_bucket_policy")["Policy"])["Statement"][0] == statement
     first, *others = bucket.read("get_bucket_lifecycle_configuration")["Rules"]
-    assert (first["ID"], first["Filter"], first["Expiration"]) == (
-        "logs",
-        {"Prefix": "logs/"},
-        {"Days": 7},
-    )
+    assert (first["ID"], first["Filter"], first["Expiration"]) == ("logs", {"Prefix": "logs/"}, {"Days": 7})
     assert {rule["Filter"]["Prefix"] for rule in others} == {"artifacts/", "inputs/"}
 
 
@@ -202,8 +192,7 @@ def test_a_bucket_that_locks_new_objects_is_refused(bucket: Bucket) -> None:
     assert "locks new objects" not in refusal(locked)
     rule = {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 1}}
     bucket.s3.put_object_lock_configuration(
-        Bucket=name,
-        ObjectLockConfiguration={"ObjectLockEnabled": "Enabled", "Rule": rule},
+        Bucket=name, ObjectLockConfiguration={"ObjectLockEnabled": "Enabled", "Rule": rule}
     )
     assert "it locks new objects" in refusal(locked)
 
@@ -214,10 +203,7 @@ def test_a_bucket_that_locks_new_objects_is_refused(bucket: Bucket) -> None:
 def encrypt(bucket: Bucket, key: str) -> None:
     by_default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
     bucket.s3.put_bucket_encryption(
-        Bucket=NAME,
-        ServerSideEncryptionConfiguration={
-            "Rules": [{"ApplyServerSideEncryptionByDefault": by_default}]
-        },
+        Bucket=NAME, ServerSideEncryptionConfiguration={"Rules": [{"ApplyServerSideEncryptionByDefault": by_default}]}
     )
 
 
@@ -282,19 +268,14 @@ def test_a_rule_that_deletes_or_archives_artifacts_too_early_is_refused_by_name(
         {"Transitions": [{"Days": 30, "StorageClass": "STANDARD_IA"}]},
     ],
 )
-def test_a_rule_that_leaves_artifacts_readable_is_accepted(
-    ready: Bucket, parts: dict[str, Any]
-) -> None:
+def test_a_rule_that_leaves_artifacts_readable_is_accepted(ready: Bucket, parts: dict[str, Any]) -> None:
     lifecycle(ready, rule(**parts))
     check_bucket(ready)
 
 
 def test_a_longer_retention_needs_longer_rules(ready: Bucket) -> None:
     message = refusal(ready, RetentionDays="90")
-    assert (
-        "no lifecycle rule deletes all versions under artifacts/ after RetentionDays (90)"
-        in message
-    )
+    assert "no lifecycle rule deletes all versions under artifacts/ after RetentionDays (90)" in message
     obey(ready.s3, message)
     check_bucket(ready, RetentionDays="90")
     check_bucket(ready, RetentionDays="30")

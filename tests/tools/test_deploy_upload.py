@@ -24,9 +24,7 @@ TEMPLATE = {
     "Description": "Larder: a small release.",
     "Parameters": {name: {"Type": "String"} for name in ("CodeBucket", "CodePrefix")}
     | {"FunctionsVersion": {"Type": "String", "Default": ""}},
-    "Conditions": {
-        "HasFunctionsVersion": {"Fn::Not": [{"Fn::Equals": [{"Ref": "FunctionsVersion"}, ""]}]}
-    },
+    "Conditions": {"HasFunctionsVersion": {"Fn::Not": [{"Fn::Equals": [{"Ref": "FunctionsVersion"}, ""]}]}},
     "Resources": {
         "Layer": {
             "Type": "AWS::Lambda::LayerVersion",
@@ -36,11 +34,7 @@ TEMPLATE = {
                     "S3Bucket": {"Ref": "CodeBucket"},
                     "S3Key": {"Fn::Sub": "${CodePrefix}" + ARCHIVE},
                     "S3ObjectVersion": {
-                        "Fn::If": [
-                            "HasFunctionsVersion",
-                            {"Ref": "FunctionsVersion"},
-                            {"Ref": "AWS::NoValue"},
-                        ]
+                        "Fn::If": ["HasFunctionsVersion", {"Ref": "FunctionsVersion"}, {"Ref": "AWS::NoValue"}]
                     },
                 },
             },
@@ -89,9 +83,7 @@ def sent(release: Release, *, is_plan: bool = False) -> tuple[Deployment, int]:
 KEY = f"larder/larder-prod/{ARCHIVE}"
 
 
-def test_each_file_is_sent_once_with_its_checksum_under_the_prefix_of_the_stack(
-    s3: Any, release: Release
-) -> None:
+def test_each_file_is_sent_once_with_its_checksum_under_the_prefix_of_the_stack(s3: Any, release: Release) -> None:
     first, size = sent(release)
     assert size == SIZE
     keys = {entry["Key"] for entry in s3.list_objects_v2(Bucket=BUCKET)["Contents"]}
@@ -104,15 +96,11 @@ def test_each_file_is_sent_once_with_its_checksum_under_the_prefix_of_the_stack(
 
 
 @pytest.mark.parametrize("is_plan", [False, True])
-def test_another_file_under_a_key_of_the_release_is_refused(
-    s3: Any, release: Release, is_plan: bool
-) -> None:
+def test_another_file_under_a_key_of_the_release_is_refused(s3: Any, release: Release, is_plan: bool) -> None:
     sent(release, is_plan=is_plan)
     for key in [entry["Key"] for entry in s3.list_objects_v2(Bucket=BUCKET)["Contents"]]:
         planted = s3.put_object(Bucket=BUCKET, Key=key, Body=b"planted", ChecksumAlgorithm="SHA256")
-        with pytest.raises(
-            click.ClickException, match="is not the file of this release"
-        ) as refused:
+        with pytest.raises(click.ClickException, match="is not the file of this release") as refused:
             sent(release, is_plan=is_plan)
         assert f"s3://{BUCKET}/{key} " in refused.value.message
         # What the message says is enough.
@@ -120,9 +108,7 @@ def test_another_file_under_a_key_of_the_release_is_refused(
         assert sent(release, is_plan=is_plan)[1] == 0
 
 
-def test_the_refusal_of_an_object_from_before_versions_names_it_as_s3_does(
-    s3: Any, release: Release
-) -> None:
+def test_the_refusal_of_an_object_from_before_versions_names_it_as_s3_does(s3: Any, release: Release) -> None:
     _keep_versions(s3, "Suspended")
     s3.put_object(Bucket=BUCKET, Key=KEY, Body=b"planted", ChecksumAlgorithm="SHA256")
     _keep_versions(s3)

@@ -33,12 +33,7 @@ RELEASE = Release(Path(), {"version": "1.2.3"})
 POLICY_LIMIT = 6_144
 """Characters of a managed policy without white space.
 Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
-PERMISSIONS = (
-    "iam:AttachRolePolicy",
-    "iam:CreateRole",
-    "iam:PutRolePermissionsBoundary",
-    "iam:PutRolePolicy",
-)
+PERMISSIONS = ("iam:AttachRolePolicy", "iam:CreateRole", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy")
 
 
 @pytest.mark.parametrize("policy", sorted({*POLICIES, *PLAN}))
@@ -54,18 +49,14 @@ def test_each_policy_fits_into_the_limit_with_the_longest_values(policy: str) ->
         "PermissionsBoundary": f"arn:aws-us-gov:iam::{ACCOUNT}:policy/{'b' * 128}",
     }
     for parameters in (longest, {**longest, "CodeBucket": ""}):
-        document = Deployer(parameters, Region="ap-southeast-5", Partition="aws-us-gov").document(
-            policy
-        )
+        document = Deployer(parameters, Region="ap-southeast-5", Partition="aws-us-gov").document(policy)
         assert 0 < len(json.dumps(document, separators=(",", ":"))) <= POLICY_LIMIT
 
 
 def test_what_can_give_more_permissions_is_named_action_by_action() -> None:
     actions = {action for statement in Deployer().statements() for action in statement["Action"]}
     assert "lambda:*" in actions
-    assert not [
-        one for one in actions if "*" in one and one.startswith(("iam:", "secretsmanager:"))
-    ]
+    assert not [one for one in actions if "*" in one and one.startswith(("iam:", "secretsmanager:"))]
 
 
 def test_only_the_names_of_the_stack_are_allowed() -> None:
@@ -93,9 +84,7 @@ def test_the_deployer_of_one_stack_cannot_reach_the_code_and_the_secret_of_anoth
     assert deployer.allows("secretsmanager:CreateSecret", secret)
     assert not deployer.allows("secretsmanager:GetSecretValue", secret)
     assert not deployer.allows("s3:PutBucketPolicy", bucket)
-    assert not deployer.allows(
-        "s3:PutObject", f"{bucket}/larder/larder.template-0123456789abcdef.json"
-    )
+    assert not deployer.allows("s3:PutObject", f"{bucket}/larder/larder.template-0123456789abcdef.json")
 
 
 def test_the_deployer_cannot_read_what_the_stack_stores() -> None:
@@ -165,16 +154,10 @@ def roles(path: str = "/") -> Iterator[str]:
 def test_roles_are_passed_only_to_lambda() -> None:
     deployer = Deployer()
     for role in roles():
-        assert deployer.allows(
-            "iam:PassRole", role, {"iam:PassedToService": "lambda.amazonaws.com"}
-        )
-        assert not deployer.allows(
-            "iam:PassRole", role, {"iam:PassedToService": "ec2.amazonaws.com"}
-        )
+        assert deployer.allows("iam:PassRole", role, {"iam:PassedToService": "lambda.amazonaws.com"})
+        assert not deployer.allows("iam:PassRole", role, {"iam:PassedToService": "ec2.amazonaws.com"})
     assert not deployer.allows(
-        "iam:PassRole",
-        f"arn:aws:iam::{ACCOUNT}:role/admin",
-        {"iam:PassedToService": "lambda.amazonaws.com"},
+        "iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/admin", {"iam:PassedToService": "lambda.amazonaws.com"}
     )
 
 
@@ -201,12 +184,7 @@ def test_the_boundary_cannot_be_changed_even_if_its_name_is_one_of_the_stacks() 
 def test_with_a_boundary_what_an_administrator_has_made_elsewhere_is_out_of_reach() -> None:
     deployer = Deployer(BOUNDED)
     to_lambda = {"iam:PassedToService": "lambda.amazonaws.com", "iam:PermissionsBoundary": BOUNDARY}
-    iam = {
-        action
-        for statement in deployer.statements()
-        for action in statement["Action"]
-        if "iam:" in action
-    }
+    iam = {action for statement in deployer.statements() for action in statement["Action"] if "iam:" in action}
     assert {"iam:PassRole", "iam:UpdateAssumeRolePolicy", "iam:CreatePolicyVersion"} <= iam
     (own,) = (f"arn:aws:iam::{ACCOUNT}:role/larder-prod/larder-prod-GetTeamRole-1ABC",)
     assert deployer.allows("iam:UpdateAssumeRolePolicy", own, to_lambda)
@@ -218,12 +196,8 @@ def test_with_a_boundary_what_an_administrator_has_made_elsewhere_is_out_of_reac
 
 def test_a_boundary_demands_a_path_of_its_own() -> None:
     rule = TEMPLATE["Rules"]["BoundedRolesHaveAPath"]
-    assert rule["RuleCondition"] == {
-        "Fn::Not": [{"Fn::Equals": [{"Ref": "PermissionsBoundary"}, ""]}]
-    }
-    assert rule["Assertions"][0]["Assert"] == {
-        "Fn::Not": [{"Fn::Equals": [{"Ref": "RolePath"}, "/"]}]
-    }
+    assert rule["RuleCondition"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "PermissionsBoundary"}, ""]}]}
+    assert rule["Assertions"][0]["Assert"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "RolePath"}, "/"]}]}
 
 
 def test_roles_have_to_be_under_the_path() -> None:
@@ -238,9 +212,9 @@ def test_the_deployer_cannot_change_its_own_policies_and_role(stack: str) -> Non
     own = [f"policy/deployers/{stack}-deployer-StackPolicy-1ABC"]
     own += [f"role/deployers/{stack}-deployer-GitHubRole-1ABC"]
     arns = [f"arn:aws:iam::{ACCOUNT}:{one}" for one in own]
-    assert {
-        TEMPLATE["Resources"][policy]["Properties"]["Path"] for policy in (*POLICIES, "GitHubRole")
-    } == {"/deployers/"}
+    assert {TEMPLATE["Resources"][policy]["Properties"]["Path"] for policy in (*POLICIES, "GitHubRole")} == {
+        "/deployers/"
+    }
     context = {"iam:PassedToService": "lambda.amazonaws.com"}
     actions = {action for statement in deployer.statements() for action in statement["Action"]}
     for action in sorted(one for one in actions if one.startswith("iam:")):
@@ -252,11 +226,7 @@ def test_the_deployer_cannot_change_its_own_policies_and_role(stack: str) -> Non
 
 
 def test_the_role_trusts_one_environment_of_one_repository() -> None:
-    given = {
-        "GitHubRepository": "acme/larder",
-        "GitHubRepositoryId": "71",
-        "GitHubEnvironment": "prod",
-    }
+    given = {"GitHubRepository": "acme/larder", "GitHubRepositoryId": "71", "GitHubEnvironment": "prod"}
     deployer = Deployer(given)
     (statement,) = deployer.trust()["Statement"]
     assert statement["Action"] == "sts:AssumeRoleWithWebIdentity"
@@ -358,10 +328,7 @@ def test_a_pull_request_cannot_change_what_a_deployment_runs(own: str) -> None:
 
 
 WORKFLOW = ROOT / "deploy" / "deployer" / "github-actions.yml"
-INSTALL = (
-    "python -m pip install --quiet --require-hashes --only-binary :all: "
-    "--requirement requirements.txt"
-)
+INSTALL = "python -m pip install --quiet --require-hashes --only-binary :all: --requirement requirements.txt"
 OF_THIS_REPOSITORY = "github.event.pull_request.head.repo.full_name == github.repository"
 
 
@@ -410,18 +377,14 @@ def test_the_plan_is_kept_and_a_refusal_fails_the_job(
     assert (kept["if"], kept["with"]["path"]) == ("${{ !cancelled() }}", "plan.txt")
 
 
-def test_the_comment_shows_the_plan_as_code_whatever_it_says(
-    jobs: dict[str, Any], tmp_path: Path
-) -> None:
+def test_the_comment_shows_the_plan_as_code_whatever_it_says(jobs: dict[str, Any], tmp_path: Path) -> None:
     gh = tmp_path / "gh"
     gh.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     gh.chmod(0o755)
     (tmp_path / "plan.txt").write_text("```\n@acme <img src=x>\n" + "x" * 70_000)
     (command,) = commands(jobs["comment"])
     done = bash(command, tmp_path, PULL_REQUEST="7", GITHUB_REPOSITORY="acme/larder")
-    assert done.stdout.split() == (
-        ["pr", "comment", "7", "--repo", "acme/larder", "--body-file", "comment.txt"]
-    )
+    assert done.stdout.split() == (["pr", "comment", "7", "--repo", "acme/larder", "--body-file", "comment.txt"])
     title, empty, *lines = (tmp_path / "comment.txt").read_text().splitlines()
     assert (title, empty) == ("`larder plan --env prod`:", "")
     assert all(line.startswith("    ") for line in lines)

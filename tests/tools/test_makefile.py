@@ -14,12 +14,7 @@ def make(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     # Without the variables of a `make test` that may run this test.
     environ = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     return subprocess.run(
-        ["make", *arguments],
-        cwd=ROOT,
-        env={**environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=60,
+        ["make", *arguments], cwd=ROOT, env={**environ, **variables}, capture_output=True, text=True, timeout=60
     )
 
 
@@ -59,8 +54,6 @@ def test_a_command_covers_every_folder_with_its_tests(command: str, marks: str) 
     (folders,) = re.findall(rf"^{command}: FOLDERS := (.+)$", makefile, re.MULTILINE)
     marked = re.compile(rf"\bmark\.({marks})\b")
     have_some = {
-        test.relative_to(ROOT).parts[1]
-        for test in (ROOT / "tests").rglob("*.py")
-        if marked.search(test.read_text())
+        test.relative_to(ROOT).parts[1] for test in (ROOT / "tests").rglob("*.py") if marked.search(test.read_text())
     }
     assert have_some == {folder.removeprefix("tests/") for folder in folders.split()}

@@ -20,11 +20,7 @@ from larder.web.artifact_responses import UploadOffer
 from larder.web.errors import MethodNotAllowed, PathNotFound
 from larder.web.parameters import client_info
 from larder.web.replies.errors import REPLIES
-from larder.web.responses import (
-    MAY_SET_COOKIES,
-    JsonResponse,
-    MayHave,
-)
+from larder.web.responses import MAY_SET_COOKIES, JsonResponse, MayHave
 from local.template import Function, Route, Template, load_template
 from tools.openapi import Undocumented
 from tools.openapi.document import is_operation, make_document
@@ -148,9 +144,7 @@ def _asks(error: LarderError) -> bool:
     ],
 )
 def test_errors_are_followed_through_calls(
-    function: Callable[..., Any],
-    expected: set[type[LarderError]],
-    monkeypatch: pytest.MonkeyPatch,
+    function: Callable[..., Any], expected: set[type[LarderError]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tools.openapi.failures._OURS", ("larder.", "tests."))
     assert raised_by(function) == expected
@@ -183,10 +177,7 @@ def test_a_shape_is_read_from_its_types() -> None:
             "age": {"type": ["integer", "null"]},
             "role": {"type": "string", "enum": list(Role)},
             "kind": {"type": "string", "const": "person"},
-            "tags": {
-                "type": "object",
-                "additionalProperties": {"type": "array", "items": {"type": "string"}},
-            },
+            "tags": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
             "friend": {"anyOf": [person, {"type": "null"}]},
         },
         "required": ["name", "role", "kind", "tags", "came", "friend"],
@@ -274,9 +265,7 @@ def test_schemas_are_joined() -> None:
     text, null = {"type": "string"}, {"type": "null"}
     assert union([text, null, text]) == {"type": ["string", "null"]}
     assert union([text, {}]) == {}
-    assert union([{"type": "string", "const": "a"}, null]) == {
-        "anyOf": [{"type": "string", "const": "a"}, null]
-    }
+    assert union([{"type": "string", "const": "a"}, null]) == {"anyOf": [{"type": "string", "const": "a"}, null]}
 
 
 def test_a_pattern_matches_the_complete_text() -> None:

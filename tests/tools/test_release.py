@@ -50,9 +50,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_archives_are_named_by_their_content_and_the_template_names_them(
-    built: Path, tmp_path: Path
-) -> None:
+def test_archives_are_named_by_their_content_and_the_template_names_them(built: Path, tmp_path: Path) -> None:
     package(built, tmp_path / "dist")
     terms, functions, sidecar, layer, settings, template = names(tmp_path / "dist")
     assert (terms, sidecar, settings, template) == ("LICENSE", SIDECAR, SETTINGS, TEMPLATE)
@@ -128,8 +126,7 @@ def test_a_complete_tree_can_be_released(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "words"),
-    [("1.2", "three numbers"), ("1.2.4", "no heading"), ("1.2.4", "make record-release")],
+    ("version", "words"), [("1.2", "three numbers"), ("1.2.4", "no heading"), ("1.2.4", "make record-release")]
 )
 def test_an_incomplete_version_cannot_be_released(tree: Path, version: str, words: str) -> None:
     assert any(words in problem for problem in problems(tree, version))
@@ -140,17 +137,13 @@ def test_the_recorded_resources_are_those_of_the_release(tree: Path) -> None:
     (tree / "template.yaml").write_text(json.dumps({"Resources": both}))
     commit(tree)
     (problem,) = problems(tree, "1.2.3")
-    assert (
-        "resources/1.2.3.json is not what template.yaml has: run `make record-release`" in problem
-    )
+    assert "resources/1.2.3.json is not what template.yaml has: run `make record-release`" in problem
 
 
 def test_a_changelog_that_does_not_begin_with_the_upgrade_cannot_be_released(tree: Path) -> None:
     (tree / "docs" / "changelog.md").write_text("## 1.2.3 (2026-12-01)\n\n### Added\n\n- All.\n")
     commit(tree)
-    assert list(problems(tree, "1.2.3")) == [
-        "docs/changelog.md: the section 1.2.3 does not begin with `### Upgrade`"
-    ]
+    assert list(problems(tree, "1.2.3")) == ["docs/changelog.md: the section 1.2.3 does not begin with `### Upgrade`"]
 
 
 def test_the_steps_of_an_upgrade_are_plain_text_by_the_version_to_come_from() -> None:
@@ -215,10 +208,7 @@ def test_a_tag_of_another_version_than_the_trees_cannot_be_released(tree: Path) 
 def test_only_one_file_has_the_version() -> None:
     root = Path(__file__).resolve().parents[2]
     for project in ("pyproject.toml", "clients/cli/pyproject.toml"):
-        assert (
-            '\nversion = "0" # Larder\'s is in layers/larder/pyproject.toml\n'
-            in (root / project).read_text()
-        )
+        assert '\nversion = "0" # Larder\'s is in layers/larder/pyproject.toml\n' in (root / project).read_text()
     assert version() != "0"
 
 
@@ -242,9 +232,7 @@ def release(tmp_path: Path) -> Release:
     return open_release(folder)
 
 
-def test_the_published_notes_begin_with_the_upgrade_and_link_to_the_pages_of_the_version(
-    release: Release,
-) -> None:
+def test_the_published_notes_begin_with_the_upgrade_and_link_to_the_pages_of_the_version(release: Release) -> None:
     text = published_notes(release, SECTION, "acme/larder")
     pages = "https://github.com/acme/larder/blob/v1.2.3/docs/"
     assert text.startswith("### Upgrade from 1.2.2\n")
@@ -258,9 +246,7 @@ def test_the_published_notes_begin_with_the_upgrade_and_link_to_the_pages_of_the
         assert line in text
 
 
-def test_the_archives_have_the_release_and_the_module_with_the_release_inside(
-    release: Release, tmp_path: Path
-) -> None:
+def test_the_archives_have_the_release_and_the_module_with_the_release_inside(release: Release, tmp_path: Path) -> None:
     whole, module, written = write_assets(release, tmp_path, SECTION, "acme/larder")
     assert written.name == NOTES
     with tarfile.open(whole) as archive:
@@ -312,6 +298,5 @@ def test_released_sections_of_the_changelog_stay_as_they_are() -> None:
         for name, section in zip(released[::2], released[1::2], strict=True)
     }
     assert {
-        name: hashlib.sha256(" ".join(section).encode()).hexdigest()[:16]
-        for name, section in words.items()
+        name: hashlib.sha256(" ".join(section).encode()).hexdigest()[:16] for name, section in words.items()
     } == RELEASED

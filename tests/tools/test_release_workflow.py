@@ -72,9 +72,7 @@ def test_nothing_is_published_before_both_builds_are_equal(jobs: dict[str, Any])
         assert got["with"]["name"] in RUNNERS
 
 
-def test_the_upload_to_pypi_is_the_wheel_alone_and_waits_for_a_person(
-    jobs: dict[str, Any],
-) -> None:
+def test_the_upload_to_pypi_is_the_wheel_alone_and_waits_for_a_person(jobs: dict[str, Any]) -> None:
     assert jobs["pypi"]["environment"] == "release"
     (kept,) = commands(jobs["pypi"])
     (published,) = steps(jobs["pypi"], "pypa/gh-action-pypi-publish")
@@ -88,11 +86,7 @@ def test_every_action_is_pinned_by_commit_with_its_version() -> None:
 
 
 def test_the_same_action_is_the_same_commit_in_every_workflow_and_page() -> None:
-    pages = [
-        WORKFLOW,
-        ROOT / "deploy" / "deployer" / "github-actions.yml",
-        ROOT / "docs" / "trust.md",
-    ]
+    pages = [WORKFLOW, ROOT / "deploy" / "deployer" / "github-actions.yml", ROOT / "docs" / "trust.md"]
     found: dict[str, set[str]] = {}
     for page in pages:
         for name, commit in re.findall(r"uses: ([\w/-]+)@([0-9a-f]{40})", page.read_text()):
@@ -100,9 +94,7 @@ def test_the_same_action_is_the_same_commit_in_every_workflow_and_page() -> None
     assert [name for name, commits in found.items() if len(commits) > 1] == []
 
 
-def test_the_commands_of_the_build_are_targets_of_the_makefile_and_files(
-    jobs: dict[str, Any],
-) -> None:
+def test_the_commands_of_the_build_are_targets_of_the_makefile_and_files(jobs: dict[str, Any]) -> None:
     makefile = "".join((ROOT / file).read_text() for file in ("Makefile", "tools/more.mk"))
     for command in commands(jobs["build"]):
         program, target, *_ = command.split()
@@ -123,9 +115,7 @@ def downloaded(tmp_path: Path) -> Path:
         wheel = f"{NAME.replace('-', '_')}-1.2.3-py3-none-any.whl"
         for one in (f"{name}.tar.gz", f"larder-{MODULE}-1.2.3.tar.gz", wheel, NOTES):
             (dist / one).write_text(one)
-        sums = subprocess.run(
-            ["sha256sum", "release.json"], cwd=dist / name, capture_output=True, check=True
-        )
+        sums = subprocess.run(["sha256sum", "release.json"], cwd=dist / name, capture_output=True, check=True)
         (dist / name / "SHA256SUMS").write_bytes(sums.stdout)
     return tmp_path
 
@@ -142,9 +132,7 @@ def run(command: str, folder: Path, **variables: str) -> subprocess.CompletedPro
     )
 
 
-def test_equal_builds_pass_and_any_difference_stops_the_release(
-    jobs: dict[str, Any], downloaded: Path
-) -> None:
+def test_equal_builds_pass_and_any_difference_stops_the_release(jobs: dict[str, Any], downloaded: Path) -> None:
     (command,) = commands(jobs["compare"])
     assert run(command, downloaded).returncode == 0
     (downloaded / RUNNERS[1] / NOTES).write_text("other")
@@ -155,9 +143,7 @@ def test_equal_builds_pass_and_any_difference_stops_the_release(
     assert run(command, downloaded).returncode != 0
 
 
-def test_the_release_of_github_has_the_archives_the_wheel_and_each_file(
-    jobs: dict[str, Any], downloaded: Path
-) -> None:
+def test_the_release_of_github_has_the_archives_the_wheel_and_each_file(jobs: dict[str, Any], downloaded: Path) -> None:
     (downloaded / RUNNERS[0]).rename(downloaded / "dist")
     gh = downloaded / "bin" / "gh"
     gh.parent.mkdir()

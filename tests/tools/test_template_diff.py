@@ -40,9 +40,7 @@ def test_equal_templates_do_not_differ() -> None:
         ),
     ],
 )
-def test_a_changed_value_is_a_difference(
-    path: tuple[str, ...], to: Any, expected: tuple[str, Any, Any]
-) -> None:
+def test_a_changed_value_is_a_difference(path: tuple[str, ...], to: Any, expected: tuple[str, Any, Any]) -> None:
     (found,) = differences(BASE, changed(*path, to=to))
     assert found == expected
     assert not is_description(found)

@@ -190,10 +190,7 @@ ROWS = {
         pulls=[
             {f"{CIRCLECI}vcs-ref": "refs/heads/feature"},
             # A fork, if the project passes its secrets to those.
-            {
-                f"{CIRCLECI}vcs-origin": "github.com/mallory/web",
-                f"{CIRCLECI}vcs-ref": "refs/heads/pull/7",
-            },
+            {f"{CIRCLECI}vcs-origin": "github.com/mallory/web", f"{CIRCLECI}vcs-ref": "refs/heads/pull/7"},
             {f"{CIRCLECI}vcs-origin": "github.com/mallory/web"},
         ],
         others=[
@@ -240,14 +237,9 @@ ROWS = {
             {"build_source": "ui"},
             {"build_branch": "refs/heads/main"},
             # The branch of a tag is the name of the tag.
-            {
-                "build_tag": "main",
-                "sub": f"organization:acme:pipeline:web:ref:refs/tags/main:commit:{SHA}:step:build",
-            },
+            {"build_tag": "main", "sub": f"organization:acme:pipeline:web:ref:refs/tags/main:commit:{SHA}:step:build"},
         ],
-        elsewhere=[
-            {"pipeline_slug": "docs", "pipeline_id": "0184990a-0000-42b5-afc1-16715b10b110"}
-        ],
+        elsewhere=[{"pipeline_slug": "docs", "pipeline_id": "0184990a-0000-42b5-afc1-16715b10b110"}],
         # Both ids are optional claims.
         refused=[{"pipeline_id": None}, {"organization_id": None}],
         tenant={"organization_id": "0184990a-0000-4fa8-9968-496074483c77"},
@@ -274,9 +266,7 @@ ROWS = {
         elsewhere=[{"repositoryUuid": "{00e7a3cc-3b9d-4bd0-8a0e-8f3c2a0e1b11}"}],
         refused=[{"aud": ORIGIN}],
         audience="ari:cloud:bitbucket::workspace/ba52e1c1-5c1a-4f5b-9d3a-6d3c2b1a0f99",
-        tenant={
-            "iss": "https://api.bitbucket.org/2.0/workspaces/mallory/pipelines-config/identity/oidc"
-        },
+        tenant={"iss": "https://api.bitbucket.org/2.0/workspaces/mallory/pipelines-config/identity/oidc"},
     ),
     "azure": Ci(
         # Microsoft publishes no list. This one is of a token that a pipeline got, as is that of Teleport's RFD 211.
@@ -318,11 +308,7 @@ ROWS = {
         # By default, a token has only `sub`, the URL of the job, and `build_number`. The administrator adds claims.
         source="https://plugins.jenkins.io/oidc-provider/",
         issuer="https://ci.acme.example/oidc",
-        rule={
-            "pinned": {"project": "web"},
-            "claims": {"branch": ("main",)},
-            "scope_claim": "branch",
-        },
+        rule={"pinned": {"project": "web"}, "claims": {"branch": ("main",)}, "scope_claim": "branch"},
         trusted={
             "sub": "https://ci.acme.example/job/web/job/main/",
             "jti": None,
@@ -331,12 +317,7 @@ ROWS = {
             "branch": "main",
         },
         # `${BRANCH_NAME}` of a pull request in a multibranch project.
-        pulls=[
-            {
-                "sub": "https://ci.acme.example/job/web/view/change-requests/job/PR-7/",
-                "branch": "PR-7",
-            }
-        ],
+        pulls=[{"sub": "https://ci.acme.example/job/web/view/change-requests/job/PR-7/", "branch": "PR-7"}],
         # The claim is missing where its variable is: in a project that is not multibranch.
         others=[{"branch": None}],
         elsewhere=[{"project": "docs"}, {"project": None}],

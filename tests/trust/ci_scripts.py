@@ -15,9 +15,7 @@ CI = Path(__file__).resolve().parents[2] / "clients" / "ci"
 TOKEN = "larder_ci_" + "a" * 70
 
 
-def run(
-    command: list[str], variables: Mapping[str, str], cwd: Path
-) -> subprocess.CompletedProcess[bytes]:
+def run(command: list[str], variables: Mapping[str, str], cwd: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         command,
         # Retries do not wait.

@@ -25,15 +25,7 @@ from larder.trust.models import RuleChange
 from larder.trust.rules import change_rule, delete_rule, find_rule
 from tests.conftest import SetOption
 from tests.functions.teams.people import joined, key_of, outcome
-from tests.issuer import (
-    ORIGIN,
-    Issuer,
-    ec_key,
-    github_claims,
-    gitlab_claims,
-    rsa_key,
-    serving,
-)
+from tests.issuer import ORIGIN, Issuer, ec_key, github_claims, gitlab_claims, rsa_key, serving
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, Reply, Sender
 from tests.trust.conftest import GITHUB_IDS, Trusting, made_rule
@@ -297,9 +289,7 @@ def test_14_azure_tokens_of_another_organisation(trusting: Trusting) -> None:
 )
 def test_15_times(trusting: Trusting, changed: dict[str, Any]) -> None:
     now = int(time.time())
-    claims = {
-        name: now + value if isinstance(value, int) else value for name, value in changed.items()
-    }
+    claims = {name: now + value if isinstance(value, int) else value for name, value in changed.items()}
     assert refusal(trusting.job(**claims)) == REFUSED
 
 
@@ -332,9 +322,7 @@ def test_17_unknown_keys_are_fetched_once_a_minute(cloud: Cloud) -> None:
         issuer = server.issuer()
         issuers.add(server.url, None)
         made_rule(cloud, provider="github", issuer=server.url, pinned=PINNED)
-        unknown = [
-            issuer.mint({**github_claims(), **LOCAL}, header={"kid": f"k{n}"}) for n in range(1000)
-        ]
+        unknown = [issuer.mint({**github_claims(), **LOCAL}, header={"kid": f"k{n}"}) for n in range(1000)]
         assert {exchange(token).status for token in unknown} == {400}
         assert server.asked == ["/.well-known/openid-configuration", "/jwks"]
         assert exchange(issuer.mint({**github_claims(), **LOCAL})).status == 200
@@ -375,9 +363,7 @@ def test_18_all_addresses_of_a_host_are_tried(monkeypatch: pytest.MonkeyPatch) -
         look_up = socket.getaddrinfo
         monkeypatch.setattr(
             *(socket, "getaddrinfo"),
-            lambda host, *rest, **named: (
-                found if host == "localhost" else look_up(host, *rest, **named)
-            ),
+            lambda host, *rest, **named: found if host == "localhost" else look_up(host, *rest, **named),
         )
         assert fetch_json(f"http://localhost:{port}/jwks", loopback=True) == {"keys": []}
 
@@ -452,8 +438,7 @@ def test_18_a_configuration_that_leads_elsewhere(cloud: Cloud, configuration: An
 
 
 @pytest.mark.parametrize(
-    "token",
-    ["x" * 200_000, "a.b", "a.b.c.d", "a.b.c", "..", "\0.\0.\0", "é.é.é", "a" * 17_000 + ".b.c"],
+    "token", ["x" * 200_000, "a.b", "a.b.c.d", "a.b.c", "..", "\0.\0.\0", "é.é.é", "a" * 17_000 + ".b.c"]
 )
 def test_19_texts_that_are_no_token(trusting: Trusting, token: str) -> None:
     assert refusal(trusting.exchange(token)) == REFUSED
@@ -465,10 +450,7 @@ def test_19_deep_and_odd_claims(trusting: Trusting) -> None:
     doubled = base64.urlsafe_b64encode(b'{"iss": "a", "iss": "b"}').decode().rstrip("=")
     for part in (deep, doubled, "bnVsbA", "MQ"):
         assert refusal(trusting.exchange(f"{header}.{part}.x")) == REFUSED
-    odd: list[dict[str, Any]] = [
-        *({"iss": 7}, {"iss": {}}, {"exp": True}),
-        {"ref": {"a": 1}, "repository_id": []},
-    ]
+    odd: list[dict[str, Any]] = [*({"iss": 7}, {"iss": {}}, {"exp": True}), {"ref": {"a": 1}, "repository_id": []}]
     for claims in odd:
         assert refusal(trusting.job(**claims)) == REFUSED
 
@@ -520,9 +502,7 @@ def test_19_odd_forms(trusting: Trusting, form: str, code: str) -> None:
         ("POST", "/v1/teams/join", {"token": "x"}, 401),
     ],
 )
-def test_20_what_a_job_cannot_do(
-    trusting: Trusting, method: str, path: str, body: Any, status: int
-) -> None:
+def test_20_what_a_job_cannot_do(trusting: Trusting, method: str, path: str, body: Any, status: int) -> None:
     token = Sender(trusting.token().token)
     reply = token(method, path, json_body=body)
     assert reply.status == status
@@ -593,11 +573,7 @@ def test_29_tokens_end_with_their_rule(trusting: Trusting, how: str) -> None:
         case "disabled":
             change = RuleChange(enabled=False)
             change_rule(team_id, rule_id, change, by=None, now=clock.now())
-    for method, path in (
-        ("GET", STATUS),
-        ("GET", "/v8/artifacts/abc"),
-        ("PUT", "/v8/artifacts/abc"),
-    ):
+    for method, path in (("GET", STATUS), ("GET", "/v8/artifacts/abc"), ("PUT", "/v8/artifacts/abc")):
         assert outcome(token(method, path, body=b"x")) == (401, "unauthorized")
     assert trusting.job().status == (200 if how == "changed" else 400)
 
@@ -610,10 +586,7 @@ def test_30_another_owner_of_a_pinned_name(trusting: Trusting, mailbox: Mailbox)
     pinned = find_rule(trusting.cloud.team.id, rule.id)
     (mail,) = mailbox.deliver()
     assert (mail.to, rule.id in mail.text) == (owner.user.email, True)
-    assert (pinned.pinned, pinned.version) == (
-        {"repository_id": "75", "repository_owner_id": "65"},
-        2,
-    )
+    assert (pinned.pinned, pinned.version) == ({"repository_id": "75", "repository_owner_id": "65"}, 2)
     later = github_claims(repository="acme/docs", repository_id="99", repository_owner_id="98")
     assert refusal(trusting.exchange(trusting.issuer.mint(later))) == REFUSED
 
@@ -626,9 +599,7 @@ def test_30_a_pending_rule_ends_after_a_week(trusting: Trusting) -> None:
         assert refusal(trusting.exchange(trusting.issuer.mint(claims))) == REFUSED
 
 
-def test_failed_exchanges_are_counted_by_address_and_others_are_not(
-    trusting: Trusting, option: SetOption
-) -> None:
+def test_failed_exchanges_are_counted_by_address_and_others_are_not(trusting: Trusting, option: SetOption) -> None:
     option("http_rate_limit_enabled", "true")
     with time_machine.travel(clock.now().replace(second=0), tick=False):
         trusting.issuer.publish()
@@ -650,9 +621,7 @@ def test_the_tokens_of_a_team_in_an_hour(trusting: Trusting, option: SetOption) 
     assert trusting.job().status == 429
 
 
-def test_jobs_of_pull_requests_do_not_use_up_the_tokens_of_main(
-    trusting: Trusting, option: SetOption
-) -> None:
+def test_jobs_of_pull_requests_do_not_use_up_the_tokens_of_main(trusting: Trusting, option: SetOption) -> None:
     option("http_rate_limit_enabled", "true")
     option("max_ci_tokens_per_hour", "2")
     pull = {"event_name": "pull_request", "ref": "refs/pull/7/merge"}
@@ -673,8 +642,7 @@ def test_13_a_forged_token_gets_the_same_reply_for_each_audience(trusting: Trust
     made_rule(trusting.cloud, provider="github", pinned=GITHUB_IDS, audience="of-acme")
     other = Issuer(keys={"first": rsa_key(1)})
     replies = [
-        trusting.exchange(other.mint(github_claims(aud=audience))).body
-        for audience in ("of-acme", "of-none", ORIGIN)
+        trusting.exchange(other.mint(github_claims(aud=audience))).body for audience in ("of-acme", "of-none", ORIGIN)
     ]
     assert len(set(replies)) == 1
 

@@ -47,9 +47,7 @@ preflight_or_not = pytest.mark.parametrize("preflight", [False, True], ids=["PUT
 
 
 @preflight_or_not
-def test_1_what_a_pull_request_stores_first_is_a_miss_on_main(
-    scene: Scene, preflight: bool
-) -> None:
+def test_1_what_a_pull_request_stores_first_is_a_miss_on_main(scene: Scene, preflight: bool) -> None:
     put(scene.pr, "abc", POISON, preflight=preflight)
     assert read(scene.main, "abc") is None
     put(scene.main, "abc", CLEAN, preflight=preflight)
@@ -104,9 +102,7 @@ def test_3_a_hash_names_no_scope(scene: Scene) -> None:
     assert object_keys() == []
 
 
-@pytest.mark.parametrize(
-    "query", ["scope=shared", "branch=main", "teamId={team}&scope=shared", "slug=acme&trust=1"]
-)
+@pytest.mark.parametrize("query", ["scope=shared", "branch=main", "teamId={team}&scope=shared", "slug=acme&trust=1"])
 def test_3_no_parameter_and_no_header_chooses_a_scope(scene: Scene, query: str) -> None:
     send = Sender(scene.pr.token, query=query.format(team=scene.cloud.team.id))
     headers = {
@@ -141,9 +137,7 @@ def test_3_a_query_names_no_scope(scene: Scene) -> None:
 
 
 def test_22_a_key_without_trust_writes_its_own_scope(scene: Scene) -> None:
-    every = NewKey(
-        user_id=scene.cloud.user.id, permissions={"artifacts": ("read", "write", "manage")}
-    )
+    every = NewKey(user_id=scene.cloud.user.id, permissions={"artifacts": ("read", "write", "manage")})
     send = new_key(scene.cloud, every)
     put(send, "abc", POISON)
     assert (read(send, "abc"), scope_of(send, "abc")) == (POISON, "own")
@@ -196,9 +190,7 @@ def test_23_nothing_of_before_the_protection_is_shown(unprotected: Scene) -> Non
 
 
 @preflight_or_not
-def test_23_what_a_trusted_job_stores_at_once_after_the_switch_counts(
-    unprotected: Scene, preflight: bool
-) -> None:
+def test_23_what_a_trusted_job_stores_at_once_after_the_switch_counts(unprotected: Scene, preflight: bool) -> None:
     scene = unprotected
     put(scene.pr, "abc", POISON)
     early = offer(scene.main, "def")
@@ -289,10 +281,7 @@ def test_23_what_was_stored_can_be_kept(unprotected: Scene) -> None:
 
 
 def fill(send: Sender, names: str, count: int, size: int) -> list[int]:
-    return [
-        send("PUT", f"/v8/artifacts/{names}{number}", body=bytes(size)).status
-        for number in range(count)
-    ]
+    return [send("PUT", f"/v8/artifacts/{names}{number}", body=bytes(size)).status for number in range(count)]
 
 
 @pytest.mark.parametrize("over_quota", ["refuse", "evict"])

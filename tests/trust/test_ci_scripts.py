@@ -63,9 +63,7 @@ class Endpoint:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.01,), daemon=True
-        )
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -137,9 +135,7 @@ def test_another_reply_is_one_plain_line(endpoint: Endpoint, tmp_path: Path, rep
         ("TURBO_API", "file:///etc/passwd"),
     ],
 )
-def test_inputs_with_other_characters_are_refused(
-    endpoint: Endpoint, tmp_path: Path, name: str, value: str
-) -> None:
+def test_inputs_with_other_characters_are_refused(endpoint: Endpoint, tmp_path: Path, name: str, value: str) -> None:
     done = exchange(endpoint, tmp_path, **{name: value.replace("{url}", endpoint.url)})
     assert (done.returncode, done.stdout) == (1, b"")
     check_log(done.stderr)
@@ -177,9 +173,7 @@ def test_the_action_gives_turbo_three_variables(endpoint: Endpoint, tmp_path: Pa
 @pytest.mark.parametrize(
     ("reply", "team"), [(HOSTILE[1], "acme"), (HOSTILE[7], "acme"), (GIVEN, "acme\nNODE_OPTIONS=x")]
 )
-def test_the_action_writes_no_other_variable(
-    endpoint: Endpoint, tmp_path: Path, reply: str, team: str
-) -> None:
+def test_the_action_writes_no_other_variable(endpoint: Endpoint, tmp_path: Path, reply: str, team: str) -> None:
     endpoint.reply = reply
     log, variables, output = github(endpoint, tmp_path, team)
     assert (variables, output) == (b"", b"")
@@ -215,9 +209,7 @@ def test_the_summary_says_which_cache_a_job_uses(endpoint: Endpoint, tmp_path: P
 
 
 @pytest.mark.parametrize("reason", reasons())
-def test_the_summary_has_the_reason_of_a_refused_token(
-    endpoint: Endpoint, tmp_path: Path, reason: str
-) -> None:
+def test_the_summary_has_the_reason_of_a_refused_token(endpoint: Endpoint, tmp_path: Path, reason: str) -> None:
     endpoint.reply = json.dumps({"error": "invalid_request", "error_description": reason})
     log, _, output = github(endpoint, tmp_path, inputs=SUMMARY)
     title, _, said, _, shown, *rest = (tmp_path / "summary").read_text().splitlines()
@@ -229,9 +221,7 @@ def test_the_summary_has_the_reason_of_a_refused_token(
 
 
 @pytest.mark.parametrize("reply", HOSTILE)
-def test_what_a_server_sends_is_code_in_the_summary(
-    endpoint: Endpoint, tmp_path: Path, reply: str
-) -> None:
+def test_what_a_server_sends_is_code_in_the_summary(endpoint: Endpoint, tmp_path: Path, reply: str) -> None:
     endpoint.reply = reply
     github(endpoint, tmp_path, inputs=SUMMARY)
     text = (tmp_path / "summary").read_text()
@@ -312,9 +302,7 @@ def doctor(folder: Path, wheel: str = WHEEL, status: int | None = 0) -> bytes:
 def test_doctor_runs_from_the_file_that_is_named(tmp_path: Path, below: str) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / below / WHEEL).touch()
-    assert (
-        doctor(tmp_path, below + WHEEL) == f"ran --from ./{below}{WHEEL} larder doctor\n".encode()
-    )
+    assert doctor(tmp_path, below + WHEEL) == f"ran --from ./{below}{WHEEL} larder doctor\n".encode()
 
 
 def test_a_problem_that_doctor_finds_fails_nothing(tmp_path: Path) -> None:
@@ -323,9 +311,7 @@ def test_a_problem_that_doctor_finds_fails_nothing(tmp_path: Path) -> None:
     assert b"::notice::larder doctor has found something" in log
 
 
-@pytest.mark.parametrize(
-    "name", ["", "larder-cache", "larder-cache==1.2.3", "https://x.example/x.whl"]
-)
+@pytest.mark.parametrize("name", ["", "larder-cache", "larder-cache==1.2.3", "https://x.example/x.whl"])
 def test_doctor_asks_no_index_for_a_name(tmp_path: Path, name: str) -> None:
     """Anyone who registers a name there would get the token of the job."""
     log = doctor(tmp_path, name)
@@ -361,9 +347,7 @@ def test_the_snippet_of_gitlab_takes_nothing_but_a_token(
 
 
 @pytest.mark.parametrize("reply", HOSTILE)
-def test_a_report_that_fails_is_one_plain_line(
-    endpoint: Endpoint, tmp_path: Path, reply: str
-) -> None:
+def test_a_report_that_fails_is_one_plain_line(endpoint: Endpoint, tmp_path: Path, reply: str) -> None:
     runs = tmp_path / ".turbo" / "runs"
     runs.mkdir(parents=True)
     (runs / "run.json").write_text(json.dumps({"id": "x", "tasks": []}))

@@ -6,12 +6,7 @@ import pytest
 import time_machine
 
 from larder import aws, clock
-from larder.accounts.email_jobs import (
-    MailContext,
-    RequestDescription,
-    TeamProtected,
-    send_later,
-)
+from larder.accounts.email_jobs import MailContext, RequestDescription, TeamProtected, send_later
 from larder.accounts.service import create_user
 from larder.audit.service import read_entries
 from larder.tables import commit
@@ -34,11 +29,7 @@ pytestmark = pytest.mark.usefixtures("mailbox")
 
 
 def create(send: Sender, cloud: Cloud, **more: object) -> Reply:
-    body = {
-        "teamId": cloud.team.id,
-        "permissions": {"artifacts": ["read", "write", "trust"]},
-        **more,
-    }
+    body = {"teamId": cloud.team.id, "permissions": {"artifacts": ["read", "write", "trust"]}, **more}
     return send("POST", CREATE, json_body=body)
 
 
@@ -74,17 +65,13 @@ def test_the_owners_get_an_email(cloud: Cloud, mailbox: Mailbox) -> None:
     assert "The team acme at" in message.text
 
 
-def test_naming_a_trusted_key_protects_no_team_if_the_option_says_never(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_naming_a_trusted_key_protects_no_team_if_the_option_says_never(cloud: Cloud, option: SetOption) -> None:
     option("protect_new_teams", "never")
     in_person = session(cloud)
     assert "teamProtected" not in create(in_person, cloud).json
     assert "teamProtected" not in in_person("POST", RULES, json_body=RULE).json
     assert read_protection(cloud.team.id).on is None
-    assert (
-        in_person("PUT", "/v1/teams/acme/protection", json_body={"protected": True}).status == 200
-    )
+    assert in_person("PUT", "/v1/teams/acme/protection", json_body={"protected": True}).status == 200
 
 
 def test_the_caller_can_decline(cloud: Cloud) -> None:
@@ -182,9 +169,7 @@ def test_the_caller_of_the_first_rule_can_decline(cloud: Cloud, mailbox: Mailbox
     assert not [job for job in mailbox.jobs if isinstance(job, TeamProtected)]
 
 
-@pytest.mark.parametrize(
-    "more", [{"others": "all"}, {"protect": "no"}, {"issuer": "https://ci.acme.example/oidc"}]
-)
+@pytest.mark.parametrize("more", [{"others": "all"}, {"protect": "no"}, {"issuer": "https://ci.acme.example/oidc"}])
 def test_a_refused_rule_protects_nothing(cloud: Cloud, more: dict[str, object]) -> None:
     assert add_rule(session(cloud), **more).status == 400
     assert read_protection(cloud.team.id).on is None
@@ -221,16 +206,12 @@ def test_a_slow_first_rule_counts_nothing_of_before_it(cloud: Cloud) -> None:
         assert read(trusted_key(cloud), "abc") is None
 
 
-def test_the_email_says_that_the_operator_ended_the_protection(
-    cloud: Cloud, mailbox: Mailbox
-) -> None:
+def test_the_email_says_that_the_operator_ended_the_protection(cloud: Cloud, mailbox: Mailbox) -> None:
     olga = create_user("olga@acme.example", "Olga", email_verified=True, now=clock.now())
     context = MailContext(
         base_url="https://cache.example.com",
         request=RequestDescription(method="", path="", ip_address=None, user_agent=None),
     )
-    send_later(
-        TeamProtected(user_id=olga.id, team_id=cloud.team.id, ended=True, mail_context=context)
-    )
+    send_later(TeamProtected(user_id=olga.id, team_id=cloud.team.id, ended=True, mail_context=context))
     (message,) = mailbox.deliver()
     assert "has ended the protection of the team acme" in message.text

@@ -130,9 +130,7 @@ def test_main_is_compared_with_its_last_run_after_many_of_pull_requests(
         assert baseline(send(scene.main, report(LIB_2))) == main
 
 
-def test_small_reports_of_a_pull_request_leave_main_explained(
-    scene: Scene, option: SetOption
-) -> None:
+def test_small_reports_of_a_pull_request_leave_main_explained(scene: Scene, option: SetOption) -> None:
     """What the pull request can store of inputs in a day is used up. Main's part is not."""
     option("http_rate_limit_enabled", "true")
     # 40 kB a day for an own scope, and 320 kB for its team.

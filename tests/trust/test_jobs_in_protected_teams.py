@@ -81,9 +81,7 @@ def test_a_scope_has_the_name_of_its_job(safe: Trusting, manage: Sender, preflig
 
 
 @preflight_or_not
-def test_an_artifact_names_the_job_that_wrote_it(
-    safe: Trusting, manage: Sender, preflight: bool
-) -> None:
+def test_an_artifact_names_the_job_that_wrote_it(safe: Trusting, manage: Sender, preflight: bool) -> None:
     put(safe.token(**PULL), "abc", POISON, preflight=preflight)
     put(safe.token(), "abc", CLEAN, preflight=preflight)
     put(session(safe.cloud), "of-ada", POISON)
@@ -147,9 +145,7 @@ def test_4_an_edited_workflow_stays_in_its_scope(safe: Trusting) -> None:
     ],
     ids=lambda claims: " ".join(claims.values()),
 )
-def test_5_6_7_other_events_and_refs_stay_in_their_scope(
-    safe: Trusting, claims: dict[str, Any]
-) -> None:
+def test_5_6_7_other_events_and_refs_stay_in_their_scope(safe: Trusting, claims: dict[str, Any]) -> None:
     check_poisons_nothing(safe, safe.token(**claims))
 
 
@@ -219,9 +215,7 @@ def test_28_jobs_of_one_ref_share_a_scope_that_no_other_job_reads(safe: Trusting
     ],
     ids=lambda claims: str(claims["event_name"]),
 )
-def test_28_jobs_of_outsiders_on_the_base_branch_are_apart(
-    safe: Trusting, claims: dict[str, str]
-) -> None:
+def test_28_jobs_of_outsiders_on_the_base_branch_are_apart(safe: Trusting, claims: dict[str, str]) -> None:
     put(safe.token(**claims, run_id="66"), "abc", POISON)
     assert read(safe.token(**claims, run_id="7"), "abc") is None
     assert read(safe.token(**claims, run_id="66"), "abc") == POISON
@@ -229,9 +223,7 @@ def test_28_jobs_of_outsiders_on_the_base_branch_are_apart(
 
 
 @pytest.mark.parametrize("ref", [PULL, {"event_name": "push", "ref": "refs/heads/feature"}])
-def test_28_runs_of_one_pull_request_or_branch_share_a_scope(
-    safe: Trusting, ref: dict[str, str]
-) -> None:
+def test_28_runs_of_one_pull_request_or_branch_share_a_scope(safe: Trusting, ref: dict[str, str]) -> None:
     put(safe.token(**ref, run_id="66"), "abc", POISON)
     assert read(safe.token(**ref, run_id="7"), "abc") == POISON
 
@@ -307,12 +299,9 @@ def test_29_a_token_ends_with_its_rule(safe: Trusting, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "published_by"),
-    [*((how, "event") for how in LOSES_TRUST), ("disabled", "reader"), ("disabled", "query")],
+    ("how", "published_by"), [*((how, "event") for how in LOSES_TRUST), ("disabled", "reader"), ("disabled", "query")]
 )
-def test_29_an_upload_that_was_offered_ends_with_its_rule(
-    safe: Trusting, how: str, published_by: str
-) -> None:
+def test_29_an_upload_that_was_offered_ends_with_its_rule(safe: Trusting, how: str, published_by: str) -> None:
     key = offer(safe.token(), "abc")
     end_rule(safe, how)
     put_object(key, POISON)
@@ -335,9 +324,7 @@ def test_29_an_upload_that_was_offered_ends_with_its_rule(
     assert read(laptop, "abc") == CLEAN
 
 
-def test_29_an_upload_that_was_offered_before_a_rule_was_off_and_on_again_is_refused(
-    safe: Trusting,
-) -> None:
+def test_29_an_upload_that_was_offered_before_a_rule_was_off_and_on_again_is_refused(safe: Trusting) -> None:
     key = offer(safe.token(), "abc")
     for enabled in (False, True):
         narrow(safe, RuleChange(enabled=enabled))
@@ -368,9 +355,7 @@ def rebuild_lost_index() -> None:
     rebuild_index(now=clock.now(), workers=1)
 
 
-def test_29_a_rebuild_of_a_lost_index_publishes_nothing_of_a_rule_that_ended(
-    safe: Trusting,
-) -> None:
+def test_29_a_rebuild_of_a_lost_index_publishes_nothing_of_a_rule_that_ended(safe: Trusting) -> None:
     key = offer(safe.token(), "abc")
     narrow(safe, RuleChange(enabled=False))
     put_object(key, POISON)
@@ -382,9 +367,7 @@ def test_29_a_rebuild_of_a_lost_index_publishes_nothing_of_a_rule_that_ended(
 
 
 @preflight_or_not
-def test_24_a_rebuild_of_a_lost_index_keeps_the_first_upload(
-    safe: Trusting, preflight: bool
-) -> None:
+def test_24_a_rebuild_of_a_lost_index_keeps_the_first_upload(safe: Trusting, preflight: bool) -> None:
     put(safe.token(), "abc", CLEAN, preflight=preflight)
     put(safe.token(), "abc", POISON, preflight=True)
     put(safe.token(**PULL), "abc", POISON)
@@ -407,9 +390,7 @@ def test_23_a_rebuild_of_a_lost_index_prefers_what_the_team_sees(trusting: Trust
 
 
 @pytest.mark.parametrize("end", ["demoted", "removed", "suspended"])
-def test_22_an_upload_that_a_trusted_key_was_offered_needs_the_role(
-    safe: Trusting, end: str
-) -> None:
+def test_22_an_upload_that_a_trusted_key_was_offered_needs_the_role(safe: Trusting, end: str) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
     add_member(safe.cloud.team.id, bob.id, Role.ADMIN, now=clock.now())
     send = new_key(safe.cloud, NewKey(user_id=bob.id, permissions=TRUSTED))
@@ -451,10 +432,7 @@ def test_jobs_have_to_sign_if_the_team_asks_for_it(safe: Trusting) -> None:
 
 @preflight_or_not
 def test_24_25_only_a_dispatched_job_replaces(safe: Trusting, preflight: bool) -> None:
-    repair, scheduled = (
-        safe.token(event_name="workflow_dispatch"),
-        safe.token(event_name="schedule"),
-    )
+    repair, scheduled = (safe.token(event_name="workflow_dispatch"), safe.token(event_name="schedule"))
     put(safe.token(), "abc", POISON)
     for send in (scheduled, safe.token(event_name="workflow_dispatch", ref="refs/heads/evil")):
         put(send, "abc", CLEAN, preflight=preflight)
@@ -473,9 +451,7 @@ def test_25_a_rule_says_which_events_replace(safe: Trusting) -> None:
         assert ("artifacts:replace" in safe.job(event_name=event).json["scope"]) == replaces
     own = safe.job(event_name="schedule", ref="refs/heads/x")
     assert own.json["scope"] == "artifacts:read artifacts:write"
-    less = safe.exchange(
-        safe.issuer.mint(github_claims(event_name="schedule")), scope="artifacts:read"
-    )
+    less = safe.exchange(safe.issuer.mint(github_claims(event_name="schedule")), scope="artifacts:read")
     assert less.json["scope"] == "artifacts:read"
     narrow(safe, RuleChange(replace_events=()))
     assert "artifacts:replace" not in safe.job(event_name="schedule").json["scope"]

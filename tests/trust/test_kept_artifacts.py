@@ -63,9 +63,7 @@ def test_24_the_first_artifact_stays(
         assert len(object_keys()) == 20
 
 
-def test_24_the_same_bytes_are_no_difference(
-    scene: Scene, manage: Sender, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_24_the_same_bytes_are_no_difference(scene: Scene, manage: Sender, capsys: pytest.CaptureFixture[str]) -> None:
     put(scene.main, "abc", CLEAN)
     put(trusted_key(scene.cloud), "abc", CLEAN)
     put(trusted_key(scene.cloud), "abc", CLEAN, preflight=True)
@@ -87,9 +85,7 @@ def test_24_an_artifact_is_marked_once_a_day_and_counted_each_time(
     assert kept_differing(capsys) == 3
 
 
-def test_24_a_kept_large_artifact_loses_no_bytes_and_the_other_object_is_deleted(
-    scene: Scene,
-) -> None:
+def test_24_a_kept_large_artifact_loses_no_bytes_and_the_other_object_is_deleted(scene: Scene) -> None:
     put(scene.main, "abc", LARGE_CLEAN, preflight=True)
     put(scene.main, "abc", LARGE_POISON, preflight=True)
     assert read(scene.main, "abc") == LARGE_CLEAN
@@ -173,9 +169,7 @@ def test_24_the_first_of_all_other_tools_stays(scene: Scene, hash: str) -> None:
 
 
 @pytest.mark.parametrize("preflight", [False, True], ids=["PUT", "preflight"])
-def test_25_a_replacement_needs_the_permission_and_is_audited(
-    scene: Scene, preflight: bool
-) -> None:
+def test_25_a_replacement_needs_the_permission_and_is_audited(scene: Scene, preflight: bool) -> None:
     put(scene.main, "abc", POISON)
     repair = replacing_key(scene.cloud)
     put(repair, "abc", CLEAN, preflight=preflight)
@@ -184,10 +178,7 @@ def test_25_a_replacement_needs_the_permission_and_is_audited(
     assert read(scene.main, "abc") == CLEAN * 2
     entries = read_entries(scene.cloud.team.id, limit=100, now=clock.now()).entries
     replaced = [entry for entry in entries if entry.action == "artifact_replaced"]
-    assert [(entry.subject, entry.size_bytes) for entry in replaced] == [
-        ("abc", len(CLEAN)),
-        ("abc", len(POISON)),
-    ]
+    assert [(entry.subject, entry.size_bytes) for entry in replaced] == [("abc", len(CLEAN)), ("abc", len(POISON))]
 
 
 def test_25_the_permission_is_that_of_the_uploader_not_of_the_reader(scene: Scene) -> None:
@@ -211,9 +202,7 @@ def test_25_the_permission_without_trust_replaces_nothing_that_others_read(scene
 
 
 @pytest.mark.parametrize("clean", [CLEAN, LARGE_CLEAN], ids=["small", "large"])
-def test_26_other_bytes_sent_to_the_url_of_a_published_upload_change_nothing(
-    scene: Scene, clean: bytes
-) -> None:
+def test_26_other_bytes_sent_to_the_url_of_a_published_upload_change_nothing(scene: Scene, clean: bytes) -> None:
     """The one who has the URL, for example from a log, needs no credential."""
     key = offer(scene.main, "abc")
     put_object(key, clean)

@@ -91,9 +91,7 @@ def test_jobs_of_other_repositories_get_no_token(connected: Connected) -> None:
 
 
 @each_ci
-def test_jobs_of_other_customers_get_no_token(
-    name: str, connected: Connected, cloud: Cloud
-) -> None:
+def test_jobs_of_other_customers_get_no_token(name: str, connected: Connected, cloud: Cloud) -> None:
     """Their claims name the same repository, and their own team has a rule that accepts them."""
     tenant = connected.ci.tenant
     theirs = create_team("Theirs", "theirs", owner_user_id=cloud.user.id, now=clock.now())

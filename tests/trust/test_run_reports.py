@@ -40,13 +40,9 @@ def secretive() -> dict[str, Any]:
         "1" * 16,
         command=f"deploy --key {SECRET}",
         cliArguments=["--key", SECRET],
-        environmentVariables=variables(
-            (of_secret("API_KEY"),), (of_secret("NEXT_PUBLIC_X"),), (of_secret("PASSED"),)
-        ),
+        environmentVariables=variables((of_secret("API_KEY"),), (of_secret("NEXT_PUBLIC_X"),), (of_secret("PASSED"),)),
     )
-    shared = {
-        "environmentVariables": variables((of_secret("NODE_ENV"),), (), (of_secret("PASSED"),))
-    }
+    shared = {"environmentVariables": variables((of_secret("NODE_ENV"),), (), (of_secret("PASSED"),))}
     return document(task, shared=shared, user=SECRET)
 
 
@@ -65,12 +61,8 @@ VARIOUS = {
         task_record("//#build", "1" * 16, directory="", command=""),
         shared={"engines": {"node": ">=20", "npm": "10"}, "files": {"a.json": "3" * 40}},
     ),
-    "inferred": document(
-        task_record("a#b", "1" * 16, environmentVariables=variables(("A=1",), ("A=1", "B=")))
-    ),
-    "nothing": document(
-        {"taskId": "a#b", "task": "b", "package": "a", "hash": "1" * 16, "cache": {}}
-    ),
+    "inferred": document(task_record("a#b", "1" * 16, environmentVariables=variables(("A=1",), ("A=1", "B=")))),
+    "nothing": document({"taskId": "a#b", "task": "b", "package": "a", "hash": "1" * 16, "cache": {}}),
     "long lists": document(
         task_record("a#b", "1" * 16, inputs={f"{n}.js": "4" * 40 for n in range(150_000)}),
         task_record("c#b", "2" * 16, inputs={f"{n}.ts": "5" * 40 for n in range(150_000)}),
@@ -90,18 +82,14 @@ def body_of(summary: dict[str, Any], folder: Path, inputs: str) -> dict[str, Any
     command = ["node", str(CI / "run-report.mjs"), "report", str(write(folder, summary))]
     done = run(command, {"LARDER_INPUTS": inputs}, folder)
     assert done.returncode == 0, done.stderr
-    body: dict[str, Any] = json.loads(
-        done.stdout if inputs == "off" else gzip.decompress(done.stdout)
-    )
+    body: dict[str, Any] = json.loads(done.stdout if inputs == "off" else gzip.decompress(done.stdout))
     return body
 
 
 @pytest.mark.parametrize("name", VARIOUS)
 def test_the_inputs_are_those_of_larder_why(name: str, tmp_path: Path) -> None:
     """The script and the command line make the same of a file."""
-    assert body_of(VARIOUS[name], tmp_path, "values")["inputs"] == document_of(
-        parse_summary(VARIOUS[name])
-    )
+    assert body_of(VARIOUS[name], tmp_path, "values")["inputs"] == document_of(parse_summary(VARIOUS[name]))
 
 
 def test_by_default_no_inputs_are_sent(tmp_path: Path) -> None:
@@ -130,9 +118,7 @@ def test_names_send_no_digest_of_a_value(tmp_path: Path) -> None:
 
 def git(folder: Path, *arguments: str) -> str:
     settings = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    done = subprocess.run(
-        ["git", *settings, *arguments], cwd=folder, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(["git", *settings, *arguments], cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
@@ -159,10 +145,7 @@ def test_git_says_what_came_before_and_what_it_does_not_have(tmp_path: Path) -> 
     summary = document(task_record("lib#build", "1" * 16, inputs=INPUTS))
     body = body_of(summary, tmp_path, "names")
     assert (body["ancestors"], body["dirty"]) == (before, False)
-    assert body["hints"]["files"] == {
-        "packages/lib/src/new.js": "untracked",
-        "packages/lib/src/a.log": "ignored",
-    }
+    assert body["hints"]["files"] == {"packages/lib/src/new.js": "untracked", "packages/lib/src/a.log": "ignored"}
     (tmp_path / "packages" / "lib" / "src" / "a.js").write_text("changed\n")
     assert body_of(summary, tmp_path, "names")["dirty"] is True
 
@@ -181,10 +164,7 @@ def test_git_says_which_files_have_only_other_line_endings(tmp_path: Path) -> No
     summary = document(task_record("lib#build", "1" * 16, inputs={"src/a.js": "1" * 40}))
     body = body_of(summary, tmp_path, "names")
     assert body["dirty"] is True
-    assert body["hints"]["files"] == {
-        "packages/lib/src/a.js": "line_endings",
-        "packages/lib/src/b.js": "line_endings",
-    }
+    assert body["hints"]["files"] == {"packages/lib/src/a.js": "line_endings", "packages/lib/src/b.js": "line_endings"}
 
 
 def test_the_event_names_the_commit_of_a_clone_without_history(tmp_path: Path) -> None:
@@ -205,10 +185,7 @@ def test_the_size_of_what_turbo_stores_is_sent(tmp_path: Path) -> None:
     stored.parent.mkdir(parents=True)
     stored.write_bytes(b"x" * 5_000)
     summary = document(task_record("lib#build", "1" * 16), task_record("web#build", "2" * 16))
-    assert [task.get("bytes") for task in body_of(summary, tmp_path, "names")["tasks"]] == [
-        5_000,
-        None,
-    ]
+    assert [task.get("bytes") for task in body_of(summary, tmp_path, "names")["tasks"]] == [5_000, None]
 
 
 def test_a_report_of_300_tasks_has_at_most_60_kb(tmp_path: Path) -> None:
@@ -314,9 +291,7 @@ def end_job(servers: Servers, folder: Path, **inputs: str) -> bytes:
 COMMENTS = "/repos/acme/web/issues/7/comments"
 
 
-def test_the_end_of_a_job_reports_new_runs_and_revokes_the_token(
-    servers: Servers, tmp_path: Path
-) -> None:
+def test_the_end_of_a_job_reports_new_runs_and_revokes_the_token(servers: Servers, tmp_path: Path) -> None:
     old = write(tmp_path, document(id="old"), "old.json")
     subprocess.run(["touch", "-d", "@0", str(old)], check=True)
     for name in ("one", "two"):
@@ -350,9 +325,7 @@ def test_the_summary_says_why_tasks_missed(servers: Servers, tmp_path: Path) -> 
     assert "| variable `NEXT_PUBLIC_SHA` changed, not by this change | 1 | 1 min 30 s |" in text
 
 
-def test_only_what_costs_more_than_a_minute_is_worth_a_comment(
-    servers: Servers, tmp_path: Path
-) -> None:
+def test_only_what_costs_more_than_a_minute_is_worth_a_comment(servers: Servers, tmp_path: Path) -> None:
     write(tmp_path, document(task_record("web#build", "2" * 16)))
     servers.reply = explained(build_ms=59_000)
     end_job(servers, tmp_path, comment="true", inputs="values")
@@ -365,9 +338,7 @@ def test_only_what_costs_more_than_a_minute_is_worth_a_comment(
     assert "`NEXT_PUBLIC_SHA`" in text
 
 
-def test_a_comment_is_edited_in_place_and_never_that_of_a_person(
-    servers: Servers, tmp_path: Path
-) -> None:
+def test_a_comment_is_edited_in_place_and_never_that_of_a_person(servers: Servers, tmp_path: Path) -> None:
     mark = "<!-- larder: CI / build -->\n..."
     servers.comments = [
         {"id": 1, "body": mark, "user": {"type": "User"}},
@@ -390,11 +361,7 @@ def test_names_are_code_in_markdown(servers: Servers, tmp_path: Path, name: str)
     servers.reply = explained(name=name)
     write(tmp_path, document(task_record("web#build", "2" * 16)))
     check_log(end_job(servers, tmp_path, summary="true", inputs="values"))
-    (row,) = [
-        line
-        for line in (tmp_path / "summary").read_text().splitlines()
-        if line.startswith("| variable")
-    ]
+    (row,) = [line for line in (tmp_path / "summary").read_text().splitlines() if line.startswith("| variable")]
     shown = row.removeprefix("| variable `").partition("` changed")[0]
     assert "`" not in shown
     assert "|" not in shown.replace("\\|", "")
@@ -402,9 +369,7 @@ def test_names_are_code_in_markdown(servers: Servers, tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"tasks": 1}', ""])
-def test_a_damaged_summary_is_a_line_and_fails_nothing(
-    servers: Servers, tmp_path: Path, text: str
-) -> None:
+def test_a_damaged_summary_is_a_line_and_fails_nothing(servers: Servers, tmp_path: Path, text: str) -> None:
     write(tmp_path, document(task_record("web#build", "2" * 16)), "good.json")
     write(tmp_path, {}, "bad.json").write_text(text)
     log = end_job(servers, tmp_path, inputs="values")

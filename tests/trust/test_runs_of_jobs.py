@@ -6,10 +6,7 @@ from tests.trust.conftest import Trusting
 
 
 def test_a_job_cannot_delete_the_runs_of_other_jobs_of_its_rule(trusting: Trusting) -> None:
-    main, pull = (
-        trusting.token(),
-        trusting.token(event_name="pull_request", ref="refs/pull/7/merge"),
-    )
+    main, pull = (trusting.token(), trusting.token(event_name="pull_request", ref="refs/pull/7/merge"))
     report(main, "main")
     report(pull, "pull")
     found = runs(trusting.cloud)

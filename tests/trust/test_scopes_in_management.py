@@ -56,10 +56,7 @@ def test_one_artifact_of_a_scope(scene: Scene, stored: str, manage: Sender) -> N
         return manage("GET", f"/v1/artifacts/abc{query}").json
 
     assert inspect("")["size"] == inspect("?scope=shared")["size"] == len(CLEAN)
-    assert (inspect(f"?scope={stored}")["size"], inspect(f"?scope={stored}")["scope"]) == (
-        len(POISON),
-        stored,
-    )
+    assert (inspect(f"?scope={stored}")["size"], inspect(f"?scope={stored}")["scope"]) == (len(POISON), stored)
     assert manage("GET", "/v1/artifacts/abc?scope=kNone").status == 404
     assert manage("DELETE", f"/v1/artifacts/abc?scope={stored}").json["deleted"] is True
     assert manage("DELETE", f"/v1/artifacts/abc?scope={stored}").json["deleted"] is False
@@ -83,9 +80,7 @@ def test_one_hash_in_all_scopes(scene: Scene, stored: str, manage: Sender) -> No
     assert manage("GET", "/v1/artifacts/none?scope=all").json["artifacts"] == []
 
 
-def test_400_for_a_page_of_one_hash_that_cannot_be(
-    scene: Scene, stored: str, manage: Sender
-) -> None:
+def test_400_for_a_page_of_one_hash_that_cannot_be(scene: Scene, stored: str, manage: Sender) -> None:
     of_abc = manage("GET", "/v1/artifacts/abc?scope=all&limit=1").json["pagination"]["next"]
     for query, field in [
         ("limit=1", "limit"),
@@ -134,16 +129,13 @@ def test_32_everything_in_a_scope_is_deleted_while_the_pull_request_uploads(
     assert listed(manage, stored) == [("later", stored, len(POISON))]
     assert read(scene.laptop, "abc") == CLEAN
     actions = [
-        (entry.action.value, entry.subject)
-        for entry in read_entries(cloud.team.id, limit=100, now=clock.now()).entries
+        (entry.action.value, entry.subject) for entry in read_entries(cloud.team.id, limit=100, now=clock.now()).entries
     ]
     assert {("removal_asked", stored), ("removal_done", stored)} <= {*actions}
 
 
 @pytest.mark.parametrize("order", ["hash", "uploaded"])
-def test_what_protection_hides_is_listed_only_on_request(
-    cloud: Cloud, manage: Sender, order: str
-) -> None:
+def test_what_protection_hides_is_listed_only_on_request(cloud: Cloud, manage: Sender, order: str) -> None:
     put(cloud.send, "abc", POISON)
     put(cloud.send, "def", POISON)
     scene = make_scene(cloud)

@@ -39,15 +39,8 @@ from tests.trust.exchanging import exchange
 
 PASSWORD = "correct horse battery staple"
 TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
-SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_UPLOADED, LEAKED, DELETED = (
-    f"{n:016x}" for n in range(1, 9)
-)
-OPTIONS = {
-    "inline_download_bytes": 100,
-    "http_rate_limit_enabled": "true",
-    "over_quota": "refuse",
-    "scrypt_cost": 1024,
-}
+SMALL, TAGGED, REPLACED, DIRECT, UNSETTLED, NEVER_UPLOADED, LEAKED, DELETED = (f"{n:016x}" for n in range(1, 9))
+OPTIONS = {"inline_download_bytes": 100, "http_rate_limit_enabled": "true", "over_quota": "refuse", "scrypt_cost": 1024}
 """Options of the deployment: artifacts of more than 100 bytes count as large, and password hashes are quick. A read
 changes nothing, because only `evict` notes the last use.
 """
@@ -83,9 +76,7 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
     add_member(acme.id, carl, Role.MEMBER, now=now)
     change_state(acme.id, quota_bytes=1_000_000)
     create_team("Paused", "paused", owner_user_id=ada, now=now)
-    change_state(
-        create_team("Idle", "idle", owner_user_id=ada, now=now).id, caching=CachingStatus.PAUSED
-    )
+    change_state(create_team("Idle", "idle", owner_user_id=ada, now=now).id, caching=CachingStatus.PAUSED)
     other = teams.create_team("Made", "made", owner_user_id=ada, limited=True, now=now)
     teams.change_team(other.id, TeamChange(slug="renamed"), by=None, now=now)
     safe = create_team("Safe", "safe", owner_user_id=ada, now=now)
@@ -95,20 +86,14 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
     keys = {
         "ci": NewKey(user_id=ada, team_id=acme.id, name="ci", prefix="ci_"),
         "personal": NewKey(user_id=ada, metadata={"repo": "web"}, expires_in_s=31_536_000),
-        "counted": NewKey(
-            user_id=ada, remaining=5, refill=Refill(interval_ms=86_400_000, amount=5)
-        ),
-        "limited": NewKey(
-            user_id=ada, rate_limit=RateLimit(enabled=True, window_ms=3_600_000, max_requests=50)
-        ),
+        "counted": NewKey(user_id=ada, remaining=5, refill=Refill(interval_ms=86_400_000, amount=5)),
+        "limited": NewKey(user_id=ada, rate_limit=RateLimit(enabled=True, window_ms=3_600_000, max_requests=50)),
         "reading": NewKey(user_id=vera.id, permissions={"artifacts": ("read",)}),
         "expired": NewKey(user_id=ada, expires_in_s=1),
         "leaked": NewKey(user_id=ada, team_id=acme.id),
         "managing": NewKey(user_id=ada, team_id=acme.id, permissions={"artifacts": ("manage",)}),
         "inviting": NewKey(user_id=ada, permissions={"teams": ("read", "write")}),
-        "main": NewKey(
-            user_id=ada, team_id=safe.id, permissions={"artifacts": ("read", "write", TRUST)}
-        ),
+        "main": NewKey(user_id=ada, team_id=safe.id, permissions={"artifacts": ("read", "write", TRUST)}),
         "pull request": NewKey(user_id=ada, team_id=safe.id),
         "of the team": NewKey(user_id=None, team_id=acme.id, made_by=carl, name="shared"),
     }
@@ -195,11 +180,7 @@ def _exchanged(team_id: str) -> str:
 
 def _build(send: Sender) -> None:
     """Uploads of every kind, and usage events of a build."""
-    headers = {
-        "x-artifact-duration": "1234",
-        "x-artifact-sha": "1f0bd0a4",
-        "x-artifact-client-ci": "CI",
-    }
+    headers = {"x-artifact-duration": "1234", "x-artifact-sha": "1f0bd0a4", "x-artifact-client-ci": "CI"}
     assert send("PUT", f"/v8/artifacts/{SMALL}", body=b"small", headers=headers).status == 202
     signed = {**headers, "x-artifact-tag": TAG, "x-artifact-dirty-hash": "0a"}
     assert send("PUT", f"/v8/artifacts/{TAGGED}", body=LARGE, headers=signed).status == 202
@@ -280,22 +261,12 @@ def _questions(ids: dict[str, str], run_ids: dict[str, int]) -> list[Question]:
         {"as": "ci", "method": "GET", "path": "/v1/usage", "query": f"from={today}&to={today}"},
         {"as": "ci", "method": "GET", "path": "/v1/runs", "query": f"from={today}&to={today}"},
         *(
-            {
-                "as": "ci",
-                "method": "GET",
-                "path": f"/v1/runs/{id}",
-                "query": f"startedAt={at}{asked}",
-            }
+            {"as": "ci", "method": "GET", "path": f"/v1/runs/{id}", "query": f"startedAt={at}{asked}"}
             for id, at in run_ids.items()
             # Compared again, from the objects with the inputs.
             for asked in ("", "&against=ci")
         ),
-        {
-            "as": "ci",
-            "method": "GET",
-            "path": "/v1/tasks/history",
-            "query": "package=lib&task=build",
-        },
+        {"as": "ci", "method": "GET", "path": "/v1/tasks/history", "query": "package=lib&task=build"},
         {"as": "job", "method": "GET", "path": "/v8/artifacts/status"},
         {"as": "job", "method": "GET", "path": f"/v8/artifacts/{SMALL}"},
         {"as": "of the team", "method": "GET", "path": "/v8/artifacts/status"},
@@ -315,12 +286,7 @@ def _questions(ids: dict[str, str], run_ids: dict[str, int]) -> list[Question]:
         {"as": "bob", "method": "GET", "path": "/api/auth/get-session"},
         {"as": "ada", "method": "GET", "path": "/api/auth/api-key/list"},
         *(
-            {
-                "as": "ada",
-                "method": "GET",
-                "path": "/api/auth/api-key/get",
-                "query": f"id={ids[name]}",
-            }
+            {"as": "ada", "method": "GET", "path": "/api/auth/api-key/get", "query": f"id={ids[name]}"}
             for name in ("ci", "counted", "limited", "expired")
         ),
         {
@@ -347,9 +313,7 @@ def _send(question: Question, carried: dict[str, str]) -> Reply:
     headers = {"x-forwarded-proto": "https", "origin": "https://cache.example.com", **carried}
     if body:
         headers |= {"content-type": "application/json", "content-length": str(len(body))}
-    return deliver(
-        question["method"], question["path"], question.get("query", ""), list(headers.items()), body
-    )
+    return deliver(question["method"], question["path"], question.get("query", ""), list(headers.items()), body)
 
 
 COMPARED_HEADERS = ("x-artifact-duration", "x-artifact-tag", "x-artifact-sha", "content-length")
@@ -357,9 +321,7 @@ COMPARED_HEADERS = ("x-artifact-duration", "x-artifact-tag", "x-artifact-sha", "
 
 def _shown(reply: Reply) -> dict[str, Any]:
     shown: dict[str, Any] = {"status": reply.status}
-    shown["headers"] = {
-        name: reply.headers[name] for name in COMPARED_HEADERS if name in reply.headers
-    }
+    shown["headers"] = {name: reply.headers[name] for name in COMPARED_HEADERS if name in reply.headers}
     if "location" in reply.headers:
         shown["headers"]["location"] = reply.headers["location"].split("?")[0]
     if reply.headers.get("content-type") == "application/json":

@@ -33,18 +33,7 @@ from tests.requests import Browser, Reply, Sender, deliver
 from tests.sso.conftest import ORIGIN as LOOPBACK
 from tests.sso.conftest import Journey, add, error_of
 from tests.sso.hostile_provider import serving_provider
-from tests.upgrades.history import (
-    DIRECT,
-    LARGE,
-    OPTIONS,
-    PASSWORD,
-    REPLACED,
-    SMALL,
-    TAGGED,
-    UNSETTLED,
-    answered,
-    live,
-)
+from tests.upgrades.history import DIRECT, LARGE, OPTIONS, PASSWORD, REPLACED, SMALL, TAGGED, UNSETTLED, answered, live
 from tests.upgrades.stores import Stored, empty, put_back, taken
 from tools.generate.text import json_lines
 
@@ -76,7 +65,7 @@ def record(option: SetOption, mailbox: Mailbox) -> Stored:
 
 LEFT_OUT_SINCE = {
     # GET and HEAD omit it if it is unknown, after a direct upload. Clients treat a missing one as 0.
-    ("x-artifact-duration", "0"),
+    ("x-artifact-duration", "0")
 }
 """Values that newer releases omit from replies on purpose."""
 
@@ -106,9 +95,7 @@ _of_now: list[str] = []
 
 
 @pytest.fixture(params=[*RELEASED, NOW])
-def recording(
-    request: pytest.FixtureRequest, option: SetOption, mailbox: Mailbox
-) -> Iterator[Stored]:
+def recording(request: pytest.FixtureRequest, option: SetOption, mailbox: Mailbox) -> Iterator[Stored]:
     """This version on the data of the recorded one, a minute after the recording."""
     if request.param == NOW and not _of_now:
         _of_now.append(json.dumps(record(option, mailbox)))
@@ -130,9 +117,7 @@ def ask(recorded: Stored, *, only: str = "") -> None:
     again = answered(past["questions"], past["credentials"])
     found = [
         f"{question['method']} {question['path']} {difference}"
-        for question, before, after in zip(
-            past["questions"], recorded["answers"], again, strict=True
-        )
+        for question, before, after in zip(past["questions"], recorded["answers"], again, strict=True)
         if question["path"].startswith(only)
         for difference in differences(before, after)
     ]
@@ -148,9 +133,7 @@ def follow(link: str) -> Reply:
     return deliver("GET", path, query, [("x-forwarded-proto", "https")], b"")
 
 
-def test_this_version_is_recorded(
-    request: pytest.FixtureRequest, option: SetOption, mailbox: Mailbox
-) -> None:
+def test_this_version_is_recorded(request: pytest.FixtureRequest, option: SetOption, mailbox: Mailbox) -> None:
     path = RECORDED / f"{THIS}.json"
     if request.config.getoption("--record-release", default=False):
         path.write_text(json_lines(record(option, mailbox), depth=2))
@@ -204,9 +187,7 @@ def test_protection_hides_the_old_data_and_gives_it_back(recording: Stored) -> N
         ask(recording, only="/v8/artifacts")
 
 
-def test_links_in_mail_still_work(
-    recording: Stored, mailbox: Mailbox, request: pytest.FixtureRequest
-) -> None:
+def test_links_in_mail_still_work(recording: Stored, mailbox: Mailbox, request: pytest.FixtureRequest) -> None:
     links: dict[str, str] = recording["past"]["links"]
     # Links of 0.1.0 that change an address stay valid after the user secures the account. They are refused.
     is_refused = "error" in follow(links["change email"]).headers["location"]
@@ -271,10 +252,7 @@ def test_a_password_is_in_the_account_record_after_the_next_change(recording: St
     users = [item for item in taken()["tables"]["IdentityTable"] if item["sk"] == {"S": "user"}]
     assert not [item["pk"] for item in users if "password" in item]
     assert ada.get("/list-accounts").json == accounts[0]
-    for email, password in (
-        ("ada@acme.example", PASSWORD),
-        ("bob@acme.example", "another password"),
-    ):
+    for email, password in (("ada@acme.example", PASSWORD), ("bob@acme.example", "another password")):
         person = {"email": email, "password": password}
         assert Browser().post("/sign-in/email", person).status == 200
 

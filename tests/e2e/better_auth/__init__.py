@@ -20,10 +20,7 @@ PACKAGES = {"newest": HERE, "1.3.34": HERE / "1.3.34"}
 """Releases of the client: the newest, and the one that specifications 2 and 3 describe."""
 NEWEST_IN_CI = ["newest", pytest.param("1.3.34", marks=pytest.mark.thorough)]
 """The releases of most tests. One test of each file has both in CI, too."""
-KEY_PLUGINS = {
-    "newest": "@better-auth/api-key/client",
-    "1.3.34": "better-auth/client/plugins",
-}
+KEY_PLUGINS = {"newest": "@better-auth/api-key/client", "1.3.34": "better-auth/client/plugins"}
 """Where each release has its API key plugin."""
 STORE_SECONDS = 60
 
@@ -34,9 +31,7 @@ def installed(tools: Path, release: str = "newest") -> Path:
 
 
 @contextlib.contextmanager
-def client(
-    folder: Path, url: str, headers: Mapping[str, str], release: str = "newest"
-) -> Iterator[Client]:
+def client(folder: Path, url: str, headers: Mapping[str, str], release: str = "newest") -> Iterator[Client]:
     """A client of the server at `url` with these headers, and the Origin of a page, which Node's fetch leaves out."""
     with node.script(folder, "call.mjs") as script:
         script.send({**_where(url, headers), "keyPlugin": KEY_PLUGINS[release]})

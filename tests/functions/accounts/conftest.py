@@ -55,8 +55,7 @@ def hashes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 MAIL_CONTEXT = MailContext(
-    base_url=f"https://{DOMAIN}",
-    request=RequestDescription(method="POST", path="/", ip_address=None, user_agent=None),
+    base_url=f"https://{DOMAIN}", request=RequestDescription(method="POST", path="/", ip_address=None, user_agent=None)
 )
 
 

@@ -57,9 +57,7 @@ def test_preflight_allows_the_configured_api_key_headers(option: SetOption) -> N
         ({"origin": "app.example.com"}, "INVALID_ORIGIN"),
     ],
 )
-def test_preflight_of_an_untrusted_origin_is_refused_and_unreadable(
-    headers: dict[str, str], code: str
-) -> None:
+def test_preflight_of_an_untrusted_origin_is_refused_and_unreadable(headers: dict[str, str], code: str) -> None:
     reply = announce(**headers)
     assert (reply.status, reply.json["code"]) == (403, code)
     assert not [name for name in reply.headers if name.startswith("access-control-")]

@@ -16,22 +16,15 @@ from tests.requests import Browser, browser_of
 PATH = "/change-email"
 
 
-def test_a_link_is_sent_to_the_new_address_and_the_old_one_stays(
-    ada: User, browser: Browser, mailbox: Mailbox
-) -> None:
+def test_a_link_is_sent_to_the_new_address_and_the_old_one_stays(ada: User, browser: Browser, mailbox: Mailbox) -> None:
     reply = browser.post(PATH, {"newEmail": "Ada@New.example"})
     assert (reply.status, reply.json) == (200, {"status": True})
     (message,) = mailbox.deliver()
-    assert (message.to, message.subject) == (
-        "ada@new.example",
-        "Larder: Confirm your new address",
-    )
+    assert (message.to, message.subject) == ("ada@new.example", "Larder: Confirm your new address")
     assert find_user(ada.id) == ada
 
 
-def test_a_taken_address_gets_the_same_reply_but_no_mail(
-    bob: User, browser: Browser, mailbox: Mailbox
-) -> None:
+def test_a_taken_address_gets_the_same_reply_but_no_mail(bob: User, browser: Browser, mailbox: Mailbox) -> None:
     free = browser.post(PATH, {"newEmail": "free@example.com"})
     taken = browser.post(PATH, {"newEmail": "BOB@example.com"})
     assert (taken.status, taken.body, taken.headers) == (free.status, free.body, free.headers)
@@ -49,9 +42,7 @@ def test_changing_the_address_can_be_disabled(browser: Browser, option: SetOptio
     assert reply.refusal == (400, "CHANGE_EMAIL_DISABLED")
 
 
-def test_a_user_asks_for_at_most_ten_changes_an_hour(
-    browser: Browser, mailbox: Mailbox, option: SetOption
-) -> None:
+def test_a_user_asks_for_at_most_ten_changes_an_hour(browser: Browser, mailbox: Mailbox, option: SetOption) -> None:
     """Each sends an email to an address that may be another person's."""
     option("http_rate_limit_enabled", "true")
     option("trusted_proxy_hops", 1)
@@ -87,9 +78,7 @@ def test_a_session_that_is_not_fresh_needs_the_password(ada: User, mailbox: Mail
     assert [message.to for message in mailbox.deliver()] == ["ada@new.example"]
 
 
-def test_a_wrong_password_is_refused_even_with_a_fresh_session(
-    browser: Browser, mailbox: Mailbox
-) -> None:
+def test_a_wrong_password_is_refused_even_with_a_fresh_session(browser: Browser, mailbox: Mailbox) -> None:
     reply = browser.post(PATH, {"newEmail": "ada@new.example", "password": "wrong"})
     assert reply.refusal == (400, "INVALID_PASSWORD")
     assert mailbox.jobs == []
@@ -101,9 +90,7 @@ def test_a_password_must_be_a_text(browser: Browser, password: object) -> None:
     assert reply.refusal == (400, "VALIDATION_ERROR")
 
 
-def test_an_invalid_address_is_reported_by_its_field_name(
-    browser: Browser, mailbox: Mailbox
-) -> None:
+def test_an_invalid_address_is_reported_by_its_field_name(browser: Browser, mailbox: Mailbox) -> None:
     reply = browser.post(PATH, {"newEmail": "x"})
     assert reply.refusal == (400, "INVALID_EMAIL")
     assert reply.json["message"] == "newEmail: must be an email address"

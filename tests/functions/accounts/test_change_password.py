@@ -68,9 +68,7 @@ def test_a_failed_deletion_leaves_no_valid_key(ada: User, browser: Browser) -> N
 
 def test_the_new_session_keeps_the_remember_me_choice(ada: User) -> None:
     forgetful = Browser()
-    forgetful.post(
-        "/sign-in/email", {"email": ada.email, "password": PASSWORD, "rememberMe": False}
-    )
+    forgetful.post("/sign-in/email", {"email": ada.email, "password": PASSWORD, "rememberMe": False})
     reply = forgetful.post(PATH, {**CHANGE, "revokeOtherSessions": True})
     assert not any("Max-Age" in cookie for cookie in reply.cookies)
 
@@ -88,12 +86,8 @@ def test_the_current_password_is_required(ada: User, browser: Browser) -> None:
     assert check_credentials(ada.email, PASSWORD).id == ada.id
 
 
-@pytest.mark.parametrize(
-    ("password", "code"), [("x" * 7, "PASSWORD_TOO_SHORT"), ("x" * 129, "PASSWORD_TOO_LONG")]
-)
-def test_a_password_outside_the_length_limits_is_refused(
-    browser: Browser, password: str, code: str
-) -> None:
+@pytest.mark.parametrize(("password", "code"), [("x" * 7, "PASSWORD_TOO_SHORT"), ("x" * 129, "PASSWORD_TOO_LONG")])
+def test_a_password_outside_the_length_limits_is_refused(browser: Browser, password: str, code: str) -> None:
     reply = browser.post(PATH, {**CHANGE, "newPassword": password})
     assert reply.refusal == (400, code)
     assert reply.json["message"].startswith("newPassword: must have 8 to 128 characters")

@@ -26,9 +26,7 @@ def test_a_common_password_cannot_be_set(ada: User, option: SetOption, way: str)
         body = {"token": issue_reset_token(ada, now=clock.now()), "newPassword": COMMON}
         reply, field = Browser().post("/reset-password", body), "newPassword"
     assert reply.refusal == (400, "PASSWORD_TOO_COMMON")
-    assert reply.json["message"] == (
-        f"{field}: is one of the most common passwords. Choose another one"
-    )
+    assert reply.json["message"] == (f"{field}: is one of the most common passwords. Choose another one")
 
 
 def test_an_existing_common_password_still_signs_in(aws_in_memory: None, option: SetOption) -> None:

@@ -6,11 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from larder import clock
-from larder.accounts.link_tokens import (
-    issue_callback_token,
-    issue_confirmation_token,
-    issue_verification_token,
-)
+from larder.accounts.link_tokens import issue_callback_token, issue_confirmation_token, issue_verification_token
 from larder.accounts.models import User
 from larder.accounts.service import find_user_by_email
 from tests.functions.accounts.conftest import verify
@@ -23,17 +19,12 @@ def confirm(token: str) -> Reply:
     return Browser().post("/confirm-email-change", {"token": token})
 
 
-def test_a_verified_address_confirms_a_change_first(
-    ada: User, browser: Browser, mailbox: Mailbox
-) -> None:
+def test_a_verified_address_confirms_a_change_first(ada: User, browser: Browser, mailbox: Mailbox) -> None:
     """A thief of a session cannot read the owner's mail."""
     verify(ada)
     browser.post("/change-email", {"newEmail": "ada@new.example", "callbackURL": "/changed"})
     (asked,) = mailbox.deliver()
-    assert (asked.to, asked.subject) == (
-        "ada@example.com",
-        "Larder: Confirm the change of your address",
-    )
+    assert (asked.to, asked.subject) == ("ada@example.com", "Larder: Confirm the change of your address")
     assert "from ada@example.com to a***@new.example" in asked.text
     page = Browser().get(mailbox.link().removeprefix("/api/auth")).headers["location"]
     (token,) = parse_qs(urlsplit(page).query)["confirm"]
@@ -51,12 +42,8 @@ def test_a_verified_address_confirms_a_change_first(
     assert (stored.id, stored.email_verified) == (ada.id, True)
 
 
-def test_a_confirmation_that_is_sent_again_sends_the_link_again(
-    ada: User, mailbox: Mailbox
-) -> None:
-    token = issue_confirmation_token(
-        ada, new_email="ada@new.example", callback_url="", now=clock.now()
-    )
+def test_a_confirmation_that_is_sent_again_sends_the_link_again(ada: User, mailbox: Mailbox) -> None:
+    token = issue_confirmation_token(ada, new_email="ada@new.example", callback_url="", now=clock.now())
     assert [confirm(token).status, confirm(token).status] == [200, 200]
     assert [message.to for message in mailbox.deliver()] == ["ada@new.example"] * 2
 

@@ -37,9 +37,7 @@ def test_the_user_is_deleted_and_can_sign_up_again(ada: User, browser: Browser) 
 
 def test_no_credential_works_after_deletion(ada: User, browser: Browser) -> None:
     now = clock.now()
-    team = create_team(
-        "Acme", "acme", owner_user_id=create_user("o@a.de", "O", now=now).id, now=now
-    )
+    team = create_team("Acme", "acme", owner_user_id=create_user("o@a.de", "O", now=now).id, now=now)
     add_member(team.id, ada.id, Role.MEMBER, now=now)
     _, own = create_key(NewKey(user_id=ada.id), now=now)
     _, bound = create_key(NewKey(user_id=ada.id, team_id=team.id), now=now)
@@ -99,9 +97,7 @@ def test_an_owner_who_becomes_the_last_one_during_the_request_is_deleted(
     assert role_of(team.id, bob.id) is Role.OWNER
 
 
-def test_memberships_that_cannot_be_removed_are_left_to_the_hourly_run(
-    ada: User, bob: User, browser: Browser
-) -> None:
+def test_memberships_that_cannot_be_removed_are_left_to_the_hourly_run(ada: User, bob: User, browser: Browser) -> None:
     now = clock.now()
     team = create_team("Acme", "acme", owner_user_id=bob.id, now=now)
     add_member(team.id, ada.id, Role.MEMBER, now=now)
@@ -118,9 +114,7 @@ def test_memberships_that_cannot_be_removed_are_left_to_the_hourly_run(
     assert role_of(team.id, ada.id) is None
 
 
-def test_404_when_deleting_users_is_disabled(
-    ada: User, browser: Browser, option: SetOption
-) -> None:
+def test_404_when_deleting_users_is_disabled(ada: User, browser: Browser, option: SetOption) -> None:
     option("enable_delete_user", "false")
     reply = browser.post(PATH)
     assert (reply.status, reply.body) == (404, b"")

@@ -21,9 +21,7 @@ from tests.sso.providers import add_acme
     ],
 )
 @pytest.mark.parametrize("provider", ["acme", "other", "%3Cscript%3E"])
-def test_without_a_valid_state_the_browser_goes_to_the_sign_in_page(
-    query: str, code: str, provider: str
-) -> None:
+def test_without_a_valid_state_the_browser_goes_to_the_sign_in_page(query: str, code: str, provider: str) -> None:
     add_acme()
     reply = Browser().get(f"/callback/{provider}?{query}")
     assert (reply.status, reply.cookies) == (302, ())

@@ -40,9 +40,7 @@ def test_a_token_of_an_earlier_link_is_replaced(ada: User) -> None:
     assert reply.headers["location"].endswith(f"/reset?a=b&token={token}")
 
 
-def test_an_expired_used_or_unknown_token_redirects_with_an_error(
-    ada: User, mailbox: Mailbox
-) -> None:
+def test_an_expired_used_or_unknown_token_redirects_with_an_error(ada: User, mailbox: Mailbox) -> None:
     now = clock.now()
     expired = issue_reset_token(ada, now=now - timedelta(hours=1))
     used = issue_reset_token(ada, now=now)
@@ -53,9 +51,7 @@ def test_an_expired_used_or_unknown_token_redirects_with_an_error(
         assert reply.headers["location"] == f"https://{DOMAIN}/reset?a=b&error=INVALID_TOKEN"
 
 
-def test_the_link_in_the_mail_leads_to_the_page_after_its_use_too(
-    ada: User, mailbox: Mailbox
-) -> None:
+def test_the_link_in_the_mail_leads_to_the_page_after_its_use_too(ada: User, mailbox: Mailbox) -> None:
     Browser().post("/request-password-reset", {"email": ada.email, "redirectTo": "/reset?a=b"})
     link = mailbox.link().removeprefix("/api/auth")
     token = link.partition("?")[0].rpartition("/")[2]
@@ -75,9 +71,7 @@ def test_the_page_of_a_mail_must_still_be_trusted(ada: User, option: SetOption) 
     assert Browser().get(link).refusal == (403, "INVALID_CALLBACK_URL")
 
 
-@pytest.mark.parametrize(
-    "query", ["", "?callbackURL=", "?callback=", "?callback=x", "?callback=a.b.c"]
-)
+@pytest.mark.parametrize("query", ["", "?callbackURL=", "?callback=", "?callback=x", "?callback=a.b.c"])
 def test_without_a_callback_it_redirects_to_the_page_of_larder(ada: User, query: str) -> None:
     token = issue_reset_token(ada, now=clock.now())
     reply = Browser().get(f"/reset-password/{token}{query}")

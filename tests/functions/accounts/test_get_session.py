@@ -96,8 +96,7 @@ def test_a_forged_signature_is_ignored(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    ["", ".", "..", "null", "%", "%00", "%ff%fe", "%ED%A0%80.x", "x" * 8000, "a.b;Path=/", '"a.b"'],
+    "value", ["", ".", "..", "null", "%", "%00", "%ff%fe", "%ED%A0%80.x", "x" * 8000, "a.b;Path=/", '"a.b"']
 )
 def test_a_malformed_cookie_is_ignored(aws_in_memory: None, value: str) -> None:
     browser = Browser(cookies={SESSION_COOKIE: value})
@@ -119,9 +118,7 @@ def test_a_cookie_signed_with_the_previous_secret_is_accepted(ada: User, option:
     assert has_no_session(absent.get("/get-session"))
 
 
-def test_users_who_return_between_two_rotations_stay_signed_in(
-    ada: User, option: SetOption
-) -> None:
+def test_users_who_return_between_two_rotations_stay_signed_in(ada: User, option: SetOption) -> None:
     option("signing_secret", "one")
     for remembered in (True, False):
         browser = signed_in(ada, HOUR, remembered=remembered)
@@ -136,9 +133,7 @@ def test_users_who_return_between_two_rotations_stay_signed_in(
         option("signing_secret", "one")
 
 
-def test_a_bearer_token_or_a_forged_cookie_is_not_signed_again(
-    ada: User, option: SetOption
-) -> None:
+def test_a_bearer_token_or_a_forged_cookie_is_not_signed_again(ada: User, option: SetOption) -> None:
     option("signing_secret", "two,one")
     forged = Browser(cookies={SESSION_COOKIE: f"{'A' * 32}.forged"})
     assert has_no_session(forged.get("/get-session"))
@@ -160,9 +155,7 @@ def test_a_session_that_is_not_remembered_expires_after_a_day(ada: User) -> None
     assert has_ended(signed_in(ada, DAY, remembered=False).get("/get-session"))
 
 
-def test_a_revoked_session_is_refused_by_another_instance_at_the_next_request(
-    ada: User, browser: Browser
-) -> None:
+def test_a_revoked_session_is_refused_by_another_instance_at_the_next_request(ada: User, browser: Browser) -> None:
     token, _ = cookie(browser)
     assert browser.get("/get-session").json
     revoke_session(ada.id, token)
@@ -181,9 +174,7 @@ def test_a_session_in_use_is_extended_and_its_cookie_renewed(ada: User) -> None:
     reply = browser.get("/get-session")
     session = reply.json["session"]
     assert session["updatedAt"] > session["createdAt"]
-    assert reply.cookies == (
-        f"{SESSION_COOKIE}={before}; Path=/; Max-Age=604800; HttpOnly; Secure; SameSite=Lax",
-    )
+    assert reply.cookies == (f"{SESSION_COOKIE}={before}; Path=/; Max-Age=604800; HttpOnly; Secure; SameSite=Lax",)
     found = find_session(cookie(browser)[0], now=clock.now() + 6 * DAY)
     assert found is not None
     assert clock.to_iso(found[0].expires_at) == session["expiresAt"]

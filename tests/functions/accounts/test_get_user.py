@@ -10,14 +10,7 @@ from tests.requests import Cloud, Sender
 def test_a_key_returns_its_user(cloud: Cloud) -> None:
     reply = cloud.send("GET", "/v2/user")
     assert reply.status == 200
-    assert reply.json == {
-        "user": {
-            "id": cloud.user.id,
-            "username": "ada",
-            "email": "ada@acme.example",
-            "name": "Ada",
-        }
-    }
+    assert reply.json == {"user": {"id": cloud.user.id, "username": "ada", "email": "ada@acme.example", "name": "Ada"}}
 
 
 def test_a_session_returns_its_user(cloud: Cloud) -> None:

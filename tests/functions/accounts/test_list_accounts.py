@@ -15,9 +15,7 @@ from tests.requests import Browser, Cloud, Sender, browser_of
 PATH = "/list-accounts"
 
 
-def test_the_callers_account_has_the_provider_credential(
-    ada: User, bob: User, browser: Browser
-) -> None:
+def test_the_callers_account_has_the_provider_credential(ada: User, bob: User, browser: Browser) -> None:
     reply = browser.get(PATH)
     assert reply.status == 200
     assert reply.json == [
@@ -61,9 +59,7 @@ def test_no_reply_contains_the_password_hash(browser: Browser, path: str) -> Non
     assert "password" not in browser.get(path).body.decode().lower()
 
 
-def test_a_key_lists_its_owners_account_when_keys_replace_sessions(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_a_key_lists_its_owners_account_when_keys_replace_sessions(cloud: Cloud, option: SetOption) -> None:
     option("session_for_api_keys", "true")
     by_key = Sender(None)("GET", f"/api/auth{PATH}", headers={"x-api-key": cloud.token})
     assert (by_key.status, by_key.json) == (200, [])

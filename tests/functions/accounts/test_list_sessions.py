@@ -21,11 +21,7 @@ def test_every_session_of_the_caller_newest_first(ada: User, bob: User, browser:
     mine, other = reply.json
     assert mine == browser.get("/get-session").json["session"]
     assert list(other) == list(mine)
-    assert (other["id"], other["ipAddress"], other["userAgent"]) == (
-        old.id,
-        "2001:db8::1",
-        "Old/1.0",
-    )
+    assert (other["id"], other["ipAddress"], other["userAgent"]) == (old.id, "2001:db8::1", "Old/1.0")
 
 
 def test_only_the_current_session_shows_its_token(ada: User, browser: Browser) -> None:
@@ -36,10 +32,7 @@ def test_only_the_current_session_shows_its_token(ada: User, browser: Browser) -
     assert tokens.pop(mine["id"]) == mine["token"]
     (handle,) = tokens.values()
     assert others_token not in reply.body.decode()
-    for stolen in (
-        {"authorization": f"Bearer {handle}"},
-        {"authorization": f"Bearer {handle[:32]}"},
-    ):
+    for stolen in ({"authorization": f"Bearer {handle}"}, {"authorization": f"Bearer {handle[:32]}"}):
         assert Browser().get("/get-session", headers=stolen).json is None
 
 

@@ -28,10 +28,7 @@ def test_without_a_provider_everyone_has_a_password(cloud: Cloud) -> None:
     ("settings", "expected"),
     [
         ({}, {"providers": SHOWN, "passwords": "all", "asksAddress": False}),
-        (
-            {"mode": Mode.REQUIRED},
-            {"providers": SHOWN, "passwords": "some", "asksAddress": True},
-        ),
+        ({"mode": Mode.REQUIRED}, {"providers": SHOWN, "passwords": "some", "asksAddress": True}),
         ({"hidden": True}, {"providers": [], "passwords": "all", "asksAddress": True}),
     ],
 )

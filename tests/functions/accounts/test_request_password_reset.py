@@ -30,18 +30,12 @@ def test_known_and_unknown_addresses_get_the_same_reply(ada: User, mailbox: Mail
             replies.append(Browser().post(PATH, {"email": email}))
         calls.append(len(made.made))
     known, unknown = replies
-    assert (known.status, known.body, known.headers) == (
-        unknown.status,
-        unknown.body,
-        unknown.headers,
-    )
+    assert (known.status, known.body, known.headers) == (unknown.status, unknown.body, unknown.headers)
     assert calls == [0, 0]  # no lookup
     assert len(mailbox.deliver()) == 1
 
 
-def test_no_password_is_reset_when_passwords_are_disabled(
-    ada: User, mailbox: Mailbox, option: SetOption
-) -> None:
+def test_no_password_is_reset_when_passwords_are_disabled(ada: User, mailbox: Mailbox, option: SetOption) -> None:
     option("enable_email_and_password", "false")
     reply = Browser().post(PATH, {"email": ada.email})
     assert reply.refusal == (400, "RESET_PASSWORD_DISABLED")

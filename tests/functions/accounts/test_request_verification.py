@@ -20,9 +20,7 @@ def test_a_link_is_sent_to_an_unverified_address(ada: User, mailbox: Mailbox) ->
     assert mailbox.deliver()[0].to == "ada@example.com"
 
 
-def test_unknown_verified_and_unverified_addresses_get_the_same_reply(
-    ada: User, bob: User, mailbox: Mailbox
-) -> None:
+def test_unknown_verified_and_unverified_addresses_get_the_same_reply(ada: User, bob: User, mailbox: Mailbox) -> None:
     verify(bob)
     replies, calls = [], []
     for email in ("ada@example.com", "bob@example.com", "nobody@example.com"):
@@ -34,17 +32,13 @@ def test_unknown_verified_and_unverified_addresses_get_the_same_reply(
     assert [message.to for message in mailbox.deliver()] == ["ada@example.com"]
 
 
-def test_a_signed_in_user_is_informed_that_the_address_is_verified(
-    ada: User, browser: Browser
-) -> None:
+def test_a_signed_in_user_is_informed_that_the_address_is_verified(ada: User, browser: Browser) -> None:
     prove(ada)
     reply = browser.post(PATH, {"email": ada.email})
     assert reply.refusal == (400, "EMAIL_ALREADY_VERIFIED")
 
 
-def test_a_signed_in_user_can_prove_a_verified_address(
-    ada: User, browser: Browser, mailbox: Mailbox
-) -> None:
+def test_a_signed_in_user_can_prove_a_verified_address(ada: User, browser: Browser, mailbox: Mailbox) -> None:
     verify(ada)
     assert browser.post(PATH, {"email": ada.email}).status == 200
     browser.get(mailbox.link().removeprefix("/api/auth"))

@@ -9,13 +9,7 @@ from larder.accounts.email_links import follow_verification_token
 from larder.accounts.link_tokens import issue_verification_token
 from larder.accounts.models import User
 from larder.accounts.password_resets import issue_reset_token
-from larder.accounts.service import (
-    check_credentials,
-    create_user,
-    delete_user,
-    find_user,
-    users_with_ending_keys,
-)
+from larder.accounts.service import check_credentials, create_user, delete_user, find_user, users_with_ending_keys
 from larder.accounts.sessions import start_session
 from larder.api_keys.keys import create_key, list_keys
 from larder.api_keys.properties import NewKey
@@ -155,9 +149,7 @@ def test_an_interrupted_reset_leaves_the_keys_to_the_sweep(ada: User, mailbox: M
     body = {"newPassword": NEW, "token": token_of(ada)}
     throttled = error("ProvisionedThroughputExceededException")
     # Of the keys: the user's accounts are read before.
-    with answering(
-        "dynamodb", "Query", throttled, only=lambda sent: "by_user" in str(sent["body"])
-    ):
+    with answering("dynamodb", "Query", throttled, only=lambda sent: "by_user" in str(sent["body"])):
         assert Browser().post(PATH, body).status == 200
     assert check_credentials(ada.email, NEW).id == ada.id
     own, _ = create_key(NewKey(user_id=ada.id), now=clock.now() + timedelta(seconds=1))
@@ -200,9 +192,7 @@ def test_what_a_stranger_made_ends_even_if_a_scanner_has_opened_the_link(
     assert "The API keys of the account were deleted" in mailbox.deliver()[0].text
 
 
-def test_a_reset_proves_the_address_so_that_the_next_one_keeps_the_keys(
-    ada: User, mailbox: Mailbox
-) -> None:
+def test_a_reset_proves_the_address_so_that_the_next_one_keeps_the_keys(ada: User, mailbox: Mailbox) -> None:
     Browser().post(PATH, {"newPassword": NEW, "token": token_of(ada)})
     reset = find_user(ada.id)
     assert reset is not None
@@ -222,9 +212,7 @@ def test_resetting_a_proven_account_keeps_its_api_keys(ada: User, mailbox: Mailb
     assert "deleted" not in message.text
 
 
-def test_resetting_an_account_without_a_password_keeps_its_api_keys(
-    aws_in_memory: None, mailbox: Mailbox
-) -> None:
+def test_resetting_an_account_without_a_password_keeps_its_api_keys(aws_in_memory: None, mailbox: Mailbox) -> None:
     """The operator made the user and the keys, and no one has signed in yet."""
     eve = create_user("eve@example.com", "Eve", now=clock.now())
     key, _ = create_key(NewKey(user_id=eve.id), now=clock.now())

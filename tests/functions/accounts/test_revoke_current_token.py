@@ -19,11 +19,7 @@ def test_it_deletes_only_the_key_of_the_request(cloud: Cloud) -> None:
 
     assert (reply.status, reply.json) == (200, {"tokenId": cloud.key.id})
     assert find_key(cloud.key.id) is None
-    for method, path in (
-        ("GET", "/v8/artifacts/status"),
-        ("GET", "/v2/user"),
-        ("DELETE", CURRENT),
-    ):
+    for method, path in (("GET", "/v8/artifacts/status"), ("GET", "/v2/user"), ("DELETE", CURRENT)):
         assert cloud.send(method, path).status == 401
     for token in (other, session):
         assert Sender(token)("GET", "/v2/user").status == 200
@@ -39,11 +35,7 @@ def test_it_revokes_only_the_session_of_the_request(cloud: Cloud) -> None:
     reply = send("DELETE", CURRENT)
 
     assert (reply.status, reply.json) == (200, {"tokenId": session.id})
-    for method, path in (
-        ("GET", "/v8/artifacts/status"),
-        ("GET", "/v2/user"),
-        ("DELETE", CURRENT),
-    ):
+    for method, path in (("GET", "/v8/artifacts/status"), ("GET", "/v2/user"), ("DELETE", CURRENT)):
         assert send(method, path).status == 401
     for kept in (other, cloud.token):
         assert Sender(kept)("GET", "/v2/user").status == 200

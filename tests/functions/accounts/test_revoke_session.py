@@ -17,9 +17,7 @@ def is_done(reply: Reply) -> bool:
 
 
 @pytest.mark.parametrize("by", ["token", "the id from the list"])
-def test_a_session_is_revoked_on_every_instance_at_the_next_request(
-    ada: User, browser: Browser, by: str
-) -> None:
+def test_a_session_is_revoked_on_every_instance_at_the_next_request(ada: User, browser: Browser, by: str) -> None:
     session, token = start_session(ada, now=clock.now())
     assert find_session(token, now=clock.now())
     shown = token if by == "token" else session.token_hash
@@ -37,9 +35,7 @@ def test_the_callers_own_session_can_be_revoked(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("by", ["token", "the id from the list"])
-def test_another_users_session_stays_valid_and_is_not_revealed(
-    bob: User, browser: Browser, by: str
-) -> None:
+def test_another_users_session_stays_valid_and_is_not_revealed(bob: User, browser: Browser, by: str) -> None:
     session, token = start_session(bob, now=clock.now())
     shown = token if by == "token" else session.token_hash
     reply = browser.post(PATH, {"token": shown})

@@ -9,9 +9,7 @@ from tests.requests import Browser, browser_of
 PATH = "/revoke-sessions"
 
 
-def test_every_session_of_the_caller_is_revoked_including_this_one(
-    ada: User, browser: Browser
-) -> None:
+def test_every_session_of_the_caller_is_revoked_including_this_one(ada: User, browser: Browser) -> None:
     browsers = [browser, *(browser_of(ada) for _ in range(3))]
     for one in browsers:
         assert one.get("/get-session").json

@@ -33,9 +33,7 @@ from tests.faults import answering, error, unreachable
 from tests.mailbox import Mailbox, link_in, sent_by_ses
 from tests.requests import Cloud
 
-REQUEST = RequestDescription(
-    method="POST", path="/api/auth/some", ip_address="192.0.2.1", user_agent="Mozilla/5.0"
-)
+REQUEST = RequestDescription(method="POST", path="/api/auth/some", ip_address="192.0.2.1", user_agent="Mozilla/5.0")
 VISIT = MailContext(base_url="https://cache.example.com", request=REQUEST)
 VERIFY = VerifyEmail(email="ada@acme.example", callback_url="", mail_context=VISIT)
 RESET = ResetPassword(email="ada@acme.example", callback_url="", mail_context=VISIT)
@@ -144,9 +142,7 @@ def test_a_verified_user_can_reset_too(cloud: Cloud, mailbox: Mailbox) -> None:
 # ---------------------------------------------------------------------------------- sign_up_again
 
 
-def test_the_owner_of_an_address_is_informed_about_a_second_sign_up(
-    cloud: Cloud, mailbox: Mailbox
-) -> None:
+def test_the_owner_of_an_address_is_informed_about_a_second_sign_up(cloud: Cloud, mailbox: Mailbox) -> None:
     send_later(SIGN_UP_AGAIN)
     (message,) = mailbox.deliver()
     assert message.subject == "Larder: You already have an account"
@@ -177,41 +173,31 @@ def test_the_notice_of_a_new_address_says_when_the_operator_changed_it(mailbox: 
 
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_no_mail_for_an_address_without_a_user(
-    cloud: Cloud, mailbox: Mailbox, job: EmailJob
-) -> None:
+def test_no_mail_for_an_address_without_a_user(cloud: Cloud, mailbox: Mailbox, job: EmailJob) -> None:
     send_later(replace(job, email="nobody@acme.example"))
     assert mailbox.deliver() == []
 
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_mail_goes_to_the_stored_spelling_of_the_address(
-    cloud: Cloud, mailbox: Mailbox, job: EmailJob
-) -> None:
+def test_mail_goes_to_the_stored_spelling_of_the_address(cloud: Cloud, mailbox: Mailbox, job: EmailJob) -> None:
     send_later(replace(job, email="ADA@ACME.example"))
     (message,) = mailbox.deliver()
     assert message.to == "ada@acme.example"
 
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_a_repeated_job_sends_the_mail_twice_without_an_error(
-    cloud: Cloud, mailbox: Mailbox, job: EmailJob
-) -> None:
+def test_a_repeated_job_sends_the_mail_twice_without_an_error(cloud: Cloud, mailbox: Mailbox, job: EmailJob) -> None:
     send_later(job)
     mailbox.payloads.append(mailbox.payloads[0])
     assert len(mailbox.deliver()) == 2
 
 
-def test_a_lone_surrogate_in_a_callback_does_not_fail_the_mail(
-    cloud: Cloud, mailbox: Mailbox
-) -> None:
+def test_a_lone_surrogate_in_a_callback_does_not_fail_the_mail(cloud: Cloud, mailbox: Mailbox) -> None:
     send_later(replace(RESET, callback_url="/\ud800"))
     assert "?callback=" in mailbox.link()
 
 
-@pytest.mark.parametrize(
-    "kind", ["verify_email", "reset_password", "sign_up_again", "change_email"]
-)
+@pytest.mark.parametrize("kind", ["verify_email", "reset_password", "sign_up_again", "change_email"])
 def test_no_mail_contains_words_of_the_request(kind: str, cloud: Cloud, mailbox: Mailbox) -> None:
     """Version 0.1.0 hands over a callback_url for every kind."""
     words = "Your-account-is-blocked.Call-+1-555-0100-now"
@@ -231,9 +217,7 @@ def test_an_unknown_job_goes_to_the_dead_letter_queue(mailbox: Mailbox) -> None:
         mailbox.deliver()
 
 
-def test_the_outbox_keeps_mail_for_the_configured_time(
-    cloud: Cloud, mailbox: Mailbox, option: SetOption
-) -> None:
+def test_the_outbox_keeps_mail_for_the_configured_time(cloud: Cloud, mailbox: Mailbox, option: SetOption) -> None:
     option("outbox_retention_days", 2)
     send_later(RESET)
     mailbox.deliver()
@@ -280,12 +264,7 @@ def test_the_integrators_function_replaces_larders_mail(
     }
     assert data["url"].startswith(f"https://cache.example.com{path}")
     assert data["token"] in data["url"]
-    assert request == {
-        "method": "POST",
-        "path": "/api/auth/some",
-        "ipAddress": "192.0.2.1",
-        "userAgent": "Mozilla/5.0",
-    }
+    assert request == {"method": "POST", "path": "/api/auth/some", "ipAddress": "192.0.2.1", "userAgent": "Mozilla/5.0"}
 
 
 def test_the_integrators_function_is_not_called_for_an_unknown_address(
@@ -341,17 +320,13 @@ def ses(option: SetOption, aws_in_memory: None) -> None:
     aws.sesv2().create_email_identity(EmailIdentity="acme.example")
 
 
-def test_with_a_sender_mail_goes_through_ses_and_not_the_outbox(
-    ses: None, cloud: Cloud, mailbox: Mailbox
-) -> None:
+def test_with_a_sender_mail_goes_through_ses_and_not_the_outbox(ses: None, cloud: Cloud, mailbox: Mailbox) -> None:
     send_later(VERIFY)
     assert mailbox.deliver() == []
     assert [sent.destinations["ToAddresses"] for sent in sent_by_ses()] == [["ada@acme.example"]]
 
 
-def test_a_refusal_by_ses_is_retried_and_logged_only_by_its_code(
-    ses: None, cloud: Cloud, mailbox: Mailbox
-) -> None:
+def test_a_refusal_by_ses_is_retried_and_logged_only_by_its_code(ses: None, cloud: Cloud, mailbox: Mailbox) -> None:
     send_later(VERIFY)
     refusal = error("MessageRejected")
     with answering("sesv2", "SendEmail", refusal), pytest.raises(MailRefused) as refused:
@@ -387,9 +362,7 @@ def test_an_address_gets_five_emails_an_hour(
 
 
 @pytest.mark.usefixtures("limited")
-def test_a_dropped_email_adds_to_a_metric(
-    cloud: Cloud, mailbox: Mailbox, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dropped_email_adds_to_a_metric(cloud: Cloud, mailbox: Mailbox, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(7):
         send_later(RESET)
     mailbox.deliver()
@@ -399,9 +372,7 @@ def test_a_dropped_email_adds_to_a_metric(
 
 
 @pytest.mark.usefixtures("limited")
-def test_emails_that_strangers_can_cause_are_counted_together(
-    cloud: Cloud, mailbox: Mailbox
-) -> None:
+def test_emails_that_strangers_can_cause_are_counted_together(cloud: Cloud, mailbox: Mailbox) -> None:
     for _ in range(3):
         send_later(VERIFY)
         send_later(replace(SIGN_UP_AGAIN, email="ADA@acme.example"))
@@ -422,11 +393,7 @@ def test_they_do_not_use_up_reset_links_and_warnings(cloud: Cloud, mailbox: Mail
 @pytest.mark.usefixtures("limited")
 @pytest.mark.parametrize(("job", "most"), [(SIGN_UP_AGAIN, 20), (RESET, 12 * 5)])
 def test_the_limit_by_day_is_not_for_reset_links(
-    cloud: Cloud,
-    mailbox: Mailbox,
-    monkeypatch: pytest.MonkeyPatch,
-    job: EmailJob,
-    most: int,
+    cloud: Cloud, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, job: EmailJob, most: int
 ) -> None:
     """A stranger who asks for many links must not keep the owner from getting one."""
     for hour in range(12):

@@ -27,9 +27,7 @@ def by_key(cloud: Cloud, option: SetOption) -> Any:
     """Sends requests with Ada's key in its header."""
     option("session_for_api_keys", "true")
 
-    def send(
-        method: str, path: str, body: Any = None, more: Mapping[str, str] | None = None
-    ) -> Reply:
+    def send(method: str, path: str, body: Any = None, more: Mapping[str, str] | None = None) -> Reply:
         headers = {**(more or {}), "x-api-key": cloud.token}
         return Sender(None)(method, f"/api/auth{path}", json_body=body, headers=headers)
 
@@ -37,9 +35,7 @@ def by_key(cloud: Cloud, option: SetOption) -> Any:
 
 
 @pytest.mark.parametrize("operation", sorted(set(IN_PERSON) - {FOR_OPERATORS}))
-def test_401_for_an_api_key_where_a_session_is_required(
-    cloud: Cloud, by_key: Any, operation: str
-) -> None:
+def test_401_for_an_api_key_where_a_session_is_required(cloud: Cloud, by_key: Any, operation: str) -> None:
     request = valid(operation)
     path = request.path.removeprefix("/api/auth")
     reply = by_key(request.method, path, request.json, request.headers)

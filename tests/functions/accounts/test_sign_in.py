@@ -81,9 +81,7 @@ def test_the_cookie_lives_as_long_as_the_session(ada: User, option: SetOption) -
     assert "; Max-Age=3600;" in sign_in().cookies[0]
 
 
-@pytest.mark.parametrize(
-    "url", ["/builds", "/builds?from=mail#today", f"https://{DOMAIN}/builds", "/sign%20in"]
-)
+@pytest.mark.parametrize("url", ["/builds", "/builds?from=mail#today", f"https://{DOMAIN}/builds", "/sign%20in"])
 def test_the_reply_is_200_with_the_callback_as_url(ada: User, url: str) -> None:
     reply = sign_in(callbackURL=url)
     assert (reply.status, reply.headers["location"]) == (200, url)
@@ -166,9 +164,7 @@ def verification(option: SetOption) -> None:
     option("require_email_verification", "true")
 
 
-def test_an_option_requires_a_verified_address(
-    ada: User, verification: None, mailbox: Mailbox
-) -> None:
+def test_an_option_requires_a_verified_address(ada: User, verification: None, mailbox: Mailbox) -> None:
     reply = sign_in(callbackURL="/builds")
     assert (reply.refusal, reply.cookies) == ((403, "EMAIL_NOT_VERIFIED"), ())
     (job,) = mailbox.jobs
@@ -176,9 +172,7 @@ def test_an_option_requires_a_verified_address(
     assert (job.email, job.callback_url) == ("ada@example.com", "/builds")
 
 
-def test_each_attempt_sends_the_verification_link(
-    ada: User, verification: None, mailbox: Mailbox
-) -> None:
+def test_each_attempt_sends_the_verification_link(ada: User, verification: None, mailbox: Mailbox) -> None:
     for _ in range(2):
         assert sign_in().status == 403
     assert len(mailbox.deliver()) == 2
@@ -192,9 +186,7 @@ def test_only_the_right_password_reveals_that_the_address_is_unverified(
     assert mailbox.jobs == []
 
 
-def test_a_verified_user_is_signed_in(
-    aws_in_memory: None, verification: None, mailbox: Mailbox
-) -> None:
+def test_a_verified_user_is_signed_in(aws_in_memory: None, verification: None, mailbox: Mailbox) -> None:
     create_user("ada@example.com", "Ada", password=PASSWORD, email_verified=True, now=clock.now())
     assert sign_in().status == 200
     assert mailbox.jobs == []
@@ -224,9 +216,7 @@ def test_an_unavailable_table_is_not_reported_as_a_wrong_password(ada: User) -> 
 
 @pytest.mark.parametrize("password", ["x" * 129, "x" * 1_000_000, "\U0001f511" * 65])
 @pytest.mark.parametrize("email", ["ada@example.com", "nobody@example.com"])
-def test_an_impossible_password_costs_no_hash(
-    ada: User, hashes: list[int], email: str, password: str
-) -> None:
+def test_an_impossible_password_costs_no_hash(ada: User, hashes: list[int], email: str, password: str) -> None:
     assert sign_in(email=email, password=password).refusal == (400, "PASSWORD_TOO_LONG")
     assert hashes == []
 

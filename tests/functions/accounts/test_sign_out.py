@@ -69,9 +69,7 @@ def test_the_body_is_optional(browser: Browser) -> None:
     assert browser.post("/sign-out", raw=b"").json == {"success": True}
 
 
-def test_a_key_sent_with_the_cookie_is_ignored(
-    ada: User, browser: Browser, option: SetOption
-) -> None:
+def test_a_key_sent_with_the_cookie_is_ignored(ada: User, browser: Browser, option: SetOption) -> None:
     option("session_for_api_keys", "true")
     reply = browser.post("/sign-out", headers={"x-api-key": "unknown" * 10})
     assert (reply.status, reply.json) == (200, {"success": True})

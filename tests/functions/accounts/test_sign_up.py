@@ -141,9 +141,7 @@ def test_a_picture_is_stored(aws_in_memory: None, picture: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "email",
-    ["eve@localhost", "eve@example.123", "e" * 65 + "@example.com"],
-    ids=lambda one: one[:9],
+    "email", ["eve@localhost", "eve@example.123", "e" * 65 + "@example.com"], ids=lambda one: one[:9]
 )
 def test_an_address_that_no_mail_reaches_is_refused(aws_in_memory: None, email: str) -> None:
     assert sign_up(email=email).refusal == (400, "INVALID_EMAIL")
@@ -186,9 +184,7 @@ def test_a_taken_address_is_refused_in_every_spelling(ada: User, spelling: str) 
         ("", "PASSWORD_TOO_SHORT"),
     ],
 )
-def test_a_password_has_8_to_128_utf16_units(
-    aws_in_memory: None, password: str, refused: str | None
-) -> None:
+def test_a_password_has_8_to_128_utf16_units(aws_in_memory: None, password: str, refused: str | None) -> None:
     reply = sign_up(password=password)
     if refused:
         assert reply.refusal == (400, refused)
@@ -216,12 +212,8 @@ def test_a_password_matches_in_every_unicode_form(aws_in_memory: None) -> None:
 # Options ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("sign_up_policy", "closed"), ("enable_email_and_password", "false")]
-)
-def test_signing_up_can_be_disabled(
-    aws_in_memory: None, option: SetOption, name: str, value: str
-) -> None:
+@pytest.mark.parametrize(("name", "value"), [("sign_up_policy", "closed"), ("enable_email_and_password", "false")])
+def test_signing_up_can_be_disabled(aws_in_memory: None, option: SetOption, name: str, value: str) -> None:
     option(name, value)
     assert sign_up().refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
     assert find_user_by_email("eve@example.com") is None
@@ -256,9 +248,7 @@ def invited_only(option: SetOption) -> None:
     option("sign_up_policy", "invited")
 
 
-def invite(
-    team_id: str, email: str = "eve@example.com", *, now: datetime | None = None
-) -> Invitation:
+def invite(team_id: str, email: str = "eve@example.com", *, now: datetime | None = None) -> Invitation:
     invitee = Invitee(email=email, address=canonical(email), role=Role.MEMBER)
     (made,) = create_invitations(team_id, [invitee], by=None, now=now or clock.now())
     return made
@@ -315,18 +305,14 @@ def test_an_accepted_invitation_does_not_count(cloud: Cloud, invited_only: None)
     assert sign_up().refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
 
 
-def test_an_invitation_of_a_second_team_counts_after_the_first_is_withdrawn(
-    cloud: Cloud, invited_only: None
-) -> None:
+def test_an_invitation_of_a_second_team_counts_after_the_first_is_withdrawn(cloud: Cloud, invited_only: None) -> None:
     other = create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
     first, _ = invite(cloud.team.id), invite(other.id)
     withdraw(cloud.team.id, first.id, by=None, now=clock.now())
     assert sign_up().status == 200
 
 
-def test_a_new_invitation_of_the_address_replaces_the_first(
-    cloud: Cloud, invited_only: None
-) -> None:
+def test_a_new_invitation_of_the_address_replaces_the_first(cloud: Cloud, invited_only: None) -> None:
     """A request that withdraws the first one at the same moment does not end the second."""
     first, _ = invite(cloud.team.id), invite(cloud.team.id)
     assert not repository.delete(first, by=None)
@@ -340,9 +326,7 @@ def test_the_invitations_of_a_deleted_team_do_not_count(cloud: Cloud, invited_on
     assert sign_up().refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
 
 
-def test_the_checks_of_the_domain_and_for_an_invitation_are_a_read_each(
-    cloud: Cloud, invited_only: None
-) -> None:
+def test_the_checks_of_the_domain_and_for_an_invitation_are_a_read_each(cloud: Cloud, invited_only: None) -> None:
     with counted() as calls:
         sign_up()
     assert [call.operation for call in calls.made] == ["GetItem", "Query"]
@@ -386,9 +370,7 @@ def test_no_link_is_sent_to_a_taken_address(ada: User, link_sent: Mailbox) -> No
 
 
 @pytest.mark.parametrize("sends", ["true", "false"])
-def test_sending_the_link_takes_no_additional_round_trip(
-    link_sent: Mailbox, option: SetOption, sends: str
-) -> None:
+def test_sending_the_link_takes_no_additional_round_trip(link_sent: Mailbox, option: SetOption, sends: str) -> None:
     option("send_verification_on_sign_up", sends)
     with counted() as calls:
         sign_up()
@@ -410,9 +392,7 @@ def verification(option: SetOption) -> None:
     option("require_email_verification", "true")
 
 
-def test_no_session_before_the_address_is_verified(
-    aws_in_memory: None, verification: None, mailbox: Mailbox
-) -> None:
+def test_no_session_before_the_address_is_verified(aws_in_memory: None, verification: None, mailbox: Mailbox) -> None:
     reply = sign_up(callbackURL="/welcome")
     assert (reply.status, reply.json["token"], reply.cookies) == (200, None, ())
     assert sessions() == 0
@@ -420,22 +400,14 @@ def test_no_session_before_the_address_is_verified(
     assert isinstance(job, VerifyEmail)
     assert job.email == "eve@example.com"
     assert (job.callback_url, job.mail_context.base_url) == ("/welcome", f"https://{DOMAIN}")
-    assert (job.mail_context.request.method, job.mail_context.request.path) == (
-        "POST",
-        f"/api/auth{PATH}",
-    )
-    assert (job.mail_context.request.ip_address, job.mail_context.request.user_agent) == (
-        "192.0.2.1",
-        "Browser/1.0",
-    )
+    assert (job.mail_context.request.method, job.mail_context.request.path) == ("POST", f"/api/auth{PATH}")
+    assert (job.mail_context.request.ip_address, job.mail_context.request.user_agent) == ("192.0.2.1", "Browser/1.0")
     (message,) = mailbox.deliver()
     assert message.to == "eve@example.com"
     assert "&callback=" in message.text
 
 
-def test_a_taken_address_gets_the_same_reply(
-    ada: User, verification: None, mailbox: Mailbox
-) -> None:
+def test_a_taken_address_gets_the_same_reply(ada: User, verification: None, mailbox: Mailbox) -> None:
     new, taken = sign_up(), sign_up(email="Ada@Example.com", name="Eve")
     assert (new.status, new.cookies) == (taken.status, taken.cookies) == (200, ())
     assert list(new.headers.items()) == list(taken.headers.items())
@@ -443,11 +415,7 @@ def test_a_taken_address_gets_the_same_reply(
     assert list(new.json["user"]) == list(taken.json["user"])
     assert len(new.body) == len(taken.body) + len("eve@") - len("ada@")
     shown = taken.json["user"]
-    assert (shown["name"], shown["email"], shown["emailVerified"]) == (
-        "Eve",
-        "ada@example.com",
-        False,
-    )
+    assert (shown["name"], shown["email"], shown["emailVerified"]) == ("Eve", "ada@example.com", False)
     assert shown["id"] != ada.id
     assert check_credentials("ada@example.com", PASSWORD) == ada
 
@@ -484,9 +452,7 @@ def test_the_owner_of_a_taken_address_gets_a_notice_without_a_verification_link(
     assert "verify-email" not in message.text
 
 
-def test_the_notice_has_no_words_of_the_stranger(
-    ada: User, verification: None, mailbox: Mailbox
-) -> None:
+def test_the_notice_has_no_words_of_the_stranger(ada: User, verification: None, mailbox: Mailbox) -> None:
     words = "Your-account-is-blocked.Call-+1-555-0100-now"
     sign_up(email="ada@example.com", name=words, callbackURL=f"/{words}")
     (message,) = mailbox.deliver()
@@ -494,9 +460,7 @@ def test_the_notice_has_no_words_of_the_stranger(
         assert word not in message.subject + message.text + message.html
 
 
-def test_a_bad_field_gets_the_same_reply_for_every_address(
-    ada: User, verification: None, mailbox: Mailbox
-) -> None:
+def test_a_bad_field_gets_the_same_reply_for_every_address(ada: User, verification: None, mailbox: Mailbox) -> None:
     for email in ("eve@example.com", "ada@example.com"):
         assert sign_up(email=email, password="short").refusal == (400, "PASSWORD_TOO_SHORT")
         assert sign_up(email=email, name="").refusal == (400, "VALIDATION_ERROR")
@@ -522,9 +486,7 @@ def test_a_bad_field_gets_the_same_reply_for_every_address(
         ({"callbackURL": 1}, "callbackURL"),
     ],
 )
-def test_a_field_that_breaks_a_rule_is_named(
-    aws_in_memory: None, fields: dict[str, Any], field: str
-) -> None:
+def test_a_field_that_breaks_a_rule_is_named(aws_in_memory: None, fields: dict[str, Any], field: str) -> None:
     reply = sign_up(**fields)
     assert reply.refusal == (400, "VALIDATION_ERROR")
     assert reply.json["message"].startswith(f"[body.{field}] ")
@@ -534,9 +496,7 @@ def test_a_field_that_breaks_a_rule_is_named(
 def test_every_field_that_breaks_a_rule_is_named(aws_in_memory: None) -> None:
     reply = Browser().post(PATH, {"email": "eve2", "password": 1})
     assert reply.refusal == (400, "VALIDATION_ERROR")
-    assert reply.json["message"] == (
-        "[body.name] Field required; [body.password] Input should be a valid string"
-    )
+    assert reply.json["message"] == ("[body.name] Field required; [body.password] Input should be a valid string")
 
 
 @pytest.mark.parametrize("field", ["name", "email", "password", "image", "callbackURL"])
@@ -555,17 +515,13 @@ def test_a_lone_surrogate_is_refused(aws_in_memory: None, field: str) -> None:
     assert reply.status in (400, 403)
 
 
-def test_a_lone_surrogate_in_a_password_is_hashed_as_better_auth_does(
-    aws_in_memory: None,
-) -> None:
+def test_a_lone_surrogate_in_a_password_is_hashed_as_better_auth_does(aws_in_memory: None) -> None:
     raw = with_lone_surrogate(EVE, "password")
     assert Browser().post(PATH, raw=raw).status == 200
     assert check_credentials("eve@example.com", "\ufffdabcdefgh").name == "Eve"
 
 
-def test_the_reply_does_not_redirect_to_the_callback_url(
-    aws_in_memory: None, mailbox: Mailbox
-) -> None:
+def test_the_reply_does_not_redirect_to_the_callback_url(aws_in_memory: None, mailbox: Mailbox) -> None:
     """The client redirects by itself. The callback is for the verification link."""
     reply = sign_up(callbackURL="/welcome")
     assert (reply.status, list(reply.json)) == (200, ["token", "user"])

@@ -74,10 +74,7 @@ def test_what_a_client_may_ask_of_the_provider() -> None:
         ({"provider": "acme", "loginHint": "x" * 300}, (400, "VALIDATION_ERROR")),
         ({"provider": "acme", "additionalParams": {"prompt": "none"}}, (400, "VALIDATION_ERROR")),
         ({"provider": "acme", "additionalParams": {"state": "x"}}, (400, "VALIDATION_ERROR")),
-        (
-            {"provider": "acme", "additionalParams": {"redirect_uri": "x"}},
-            (400, "VALIDATION_ERROR"),
-        ),
+        ({"provider": "acme", "additionalParams": {"redirect_uri": "x"}}, (400, "VALIDATION_ERROR")),
         ({"provider": "acme", "callbackURL": "//evil.example"}, (403, "INVALID_CALLBACK_URL")),
     ],
 )
@@ -90,10 +87,7 @@ def test_a_page_of_another_site_starts_nothing() -> None:
     assert reply.refusal == (403, "INVALID_ORIGIN")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [{"email": "Ada@Acme.example"}, {"domain": "ACME.example"}, {"providerId": "acme"}],
-)
+@pytest.mark.parametrize("body", [{"email": "Ada@Acme.example"}, {"domain": "ACME.example"}, {"providerId": "acme"}])
 def test_the_provider_is_found_by_address_domain_or_id(body: dict[str, str]) -> None:
     reply = Browser().post(SSO, body)
     assert reply.status == 200

@@ -43,9 +43,7 @@ def test_an_account_is_unlinked(browser: Browser, account: ProviderAccount, way:
         {"providerId": "credential", "accountId": "x"},
     ],
 )
-def test_other_accounts_are_not_found(
-    browser: Browser, account: ProviderAccount, body: dict[str, str]
-) -> None:
+def test_other_accounts_are_not_found(browser: Browser, account: ProviderAccount, body: dict[str, str]) -> None:
     assert browser.post(PATH, body).refusal == (400, "ACCOUNT_NOT_FOUND")
 
 

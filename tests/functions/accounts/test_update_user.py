@@ -80,9 +80,7 @@ def test_no_text_causes_an_error_500(browser: Browser, field: str, value: str) -
 
 
 @pytest.mark.parametrize("character", ["\x1b", "\x9b", "\u2028", "\u202e", "\u2066"], ids=ascii)
-def test_a_name_with_a_character_that_changes_a_terminal_or_a_mail_is_refused(
-    browser: Browser, character: str
-) -> None:
+def test_a_name_with_a_character_that_changes_a_terminal_or_a_mail_is_refused(browser: Browser, character: str) -> None:
     assert browser.post(PATH, {"name": f"Ada{character}Lovelace"}).status == 400
     assert browser.post(PATH, {"name": "Ada \u05e2\u05d3\u05d4"}).status == 200
 

@@ -8,20 +8,10 @@ from urllib.parse import quote
 import pytest
 
 from larder import clock
-from larder.accounts.link_tokens import (
-    issue_callback_token,
-    issue_confirmation_token,
-    issue_verification_token,
-)
+from larder.accounts.link_tokens import issue_callback_token, issue_confirmation_token, issue_verification_token
 from larder.accounts.models import PasswordChange, User
 from larder.accounts.password_resets import issue_reset_token, reset_password
-from larder.accounts.service import (
-    change_password,
-    create_user,
-    delete_user,
-    find_user,
-    find_user_by_email,
-)
+from larder.accounts.service import change_password, create_user, delete_user, find_user, find_user_by_email
 from larder.accounts.sessions import revoke_sessions, start_session
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
@@ -34,9 +24,7 @@ from tests.requests import Browser, Reply, Sender, browser_of
 
 
 def follow(token: str, callback: str | None = None) -> Reply:
-    query = f"token={quote(token)}" + (
-        "" if callback is None else f"&callbackURL={quote(callback)}"
-    )
+    query = f"token={quote(token)}" + ("" if callback is None else f"&callbackURL={quote(callback)}")
     return Browser().get(f"/verify-email?{query}")
 
 
@@ -166,9 +154,7 @@ def test_a_link_without_a_token_is_refused(aws_in_memory: None) -> None:
     assert reply.json["message"] == "[query.token] is required"
 
 
-def test_the_link_to_a_new_address_changes_it(
-    ada: User, browser: Browser, mailbox: Mailbox
-) -> None:
+def test_the_link_to_a_new_address_changes_it(ada: User, browser: Browser, mailbox: Mailbox) -> None:
     browser.post("/change-email", {"newEmail": "Ada@New.example", "callbackURL": "/changed"})
     reply = Browser().get(mailbox.link().removeprefix("/api/auth"))
     assert (reply.status, reply.headers["location"]) == (302, "/changed")
@@ -265,9 +251,7 @@ def test_the_previous_address_is_notified_once_per_change(ada: User, mailbox: Ma
     assert [message.to for message in mailbox.deliver()] == ["ada@example.com"]
 
 
-def test_the_notice_is_worded_differently_if_another_user_has_the_address_now(
-    ada: User, mailbox: Mailbox
-) -> None:
+def test_the_notice_is_worded_differently_if_another_user_has_the_address_now(ada: User, mailbox: Mailbox) -> None:
     follow(issue_verification_token(ada, new_email="ada@new.example", now=clock.now()))
     create_user("ada@example.com", "Heir", now=clock.now())
     (message,) = mailbox.deliver()
@@ -276,16 +260,12 @@ def test_the_notice_is_worded_differently_if_another_user_has_the_address_now(
 
 
 @pytest.mark.parametrize("new_email", [None, "bob@example.com"], ids=["verified", "taken"])
-def test_no_notice_if_no_address_changes(
-    ada: User, bob: User, mailbox: Mailbox, new_email: str | None
-) -> None:
+def test_no_notice_if_no_address_changes(ada: User, bob: User, mailbox: Mailbox, new_email: str | None) -> None:
     follow(issue_verification_token(ada, new_email=new_email, now=clock.now()))
     assert mailbox.deliver() == []
 
 
-def test_no_notice_for_another_spelling_of_the_address(
-    aws_in_memory: None, mailbox: Mailbox
-) -> None:
+def test_no_notice_for_another_spelling_of_the_address(aws_in_memory: None, mailbox: Mailbox) -> None:
     ada = create_user("ada@bücher.example", "Ada", now=clock.now())
     now = clock.now()
     follow(issue_verification_token(ada, new_email="ada@xn--bcher-kva.example", now=now))
@@ -304,18 +284,11 @@ def test_the_address_changes_even_if_the_notice_cannot_be_sent(ada: User) -> Non
 
 def reset(ada: User) -> None:
     now = clock.now()
-    reset_password(
-        issue_reset_token(ada, now=now),
-        "another correct horse",
-        MAIL_CONTEXT,
-        now=now,
-    )
+    reset_password(issue_reset_token(ada, now=now), "another correct horse", MAIL_CONTEXT, now=now)
 
 
 def choose_another_password(ada: User) -> None:
-    change = PasswordChange(
-        current=PASSWORD, new="another correct horse", ends_other_sessions=False
-    )
+    change = PasswordChange(current=PASSWORD, new="another correct horse", ends_other_sessions=False)
     change_password(ada.id, change, now=clock.now())
 
 
@@ -346,9 +319,7 @@ def test_a_link_to_a_new_address_ends_when_the_user_secures_the_account(
 def test_a_confirmation_ends_when_the_user_secures_the_account(
     ada: User, mailbox: Mailbox, taken_back: Callable[[User], None]
 ) -> None:
-    token = issue_confirmation_token(
-        ada, new_email="ada@new.example", callback_url="", now=clock.now()
-    )
+    token = issue_confirmation_token(ada, new_email="ada@new.example", callback_url="", now=clock.now())
     taken_back(ada)
     mailbox.payloads.clear()
     assert follow(token).refusal == (401, "INVALID_TOKEN")
@@ -392,9 +363,7 @@ class TestProof:
         assert Sender(session)("GET", f"/api/auth/verify-email?token={token}").status == 200
         assert is_proven(ada)
 
-    def test_a_link_that_a_scanner_has_opened_can_prove_the_address_later(
-        self, ada: User, browser: Browser
-    ) -> None:
+    def test_a_link_that_a_scanner_has_opened_can_prove_the_address_later(self, ada: User, browser: Browser) -> None:
         token = issue_verification_token(ada, now=clock.now())
         follow(token)
         browser.get(f"/verify-email?token={token}")
@@ -453,10 +422,7 @@ class TestProof:
         """A stranger has signed up with an operator's address and has the link sent there."""
         option("operator_emails", ada.email)
         follow(issue_verification_token(ada, now=clock.now()))
-        assert browser.post("/api-key/delete-all-expired-api-keys").refusal == (
-            403,
-            "OPERATOR_ONLY",
-        )
+        assert browser.post("/api-key/delete-all-expired-api-keys").refusal == (403, "OPERATOR_ONLY")
         token = issue_verification_token(ada, now=clock.now())
         browser.get(f"/verify-email?token={token}")
         assert browser.post("/api-key/delete-all-expired-api-keys").status == 200

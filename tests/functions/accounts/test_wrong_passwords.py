@@ -122,9 +122,7 @@ def test_the_right_password_starts_the_count_again(ada: User) -> None:
     assert guess(11) == [WRONG] * 10 + [REFUSED]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "minutes"), [(9, 10), (10, 61)], ids=["before a delay", "after a delay"]
-)
+@pytest.mark.parametrize(("wrong", "minutes"), [(9, 10), (10, 61)], ids=["before a delay", "after a delay"])
 def test_wrong_passwords_are_forgotten(ada: User, wait: Wait, wrong: int, minutes: int) -> None:
     guess(wrong)
     wait(timedelta(minutes=minutes))
@@ -138,9 +136,7 @@ def test_a_session_stays_usable_while_sign_in_is_refused(ada: User) -> None:
     assert browser.post("/verify-password", {"password": PASSWORD}).status == 200
 
 
-def test_a_mailed_link_lets_the_owner_in_while_a_stranger_goes_on_guessing(
-    ada: User, mailbox: Mailbox
-) -> None:
+def test_a_mailed_link_lets_the_owner_in_while_a_stranger_goes_on_guessing(ada: User, mailbox: Mailbox) -> None:
     guess(12)
     token = issue_reset_token(ada, now=clock.now())
     body = {"newPassword": "another correct horse", "token": token}
@@ -151,15 +147,10 @@ def test_a_mailed_link_lets_the_owner_in_while_a_stranger_goes_on_guessing(
     assert refusal(sign_in("another correct horse")) == REFUSED
 
 
-def test_the_address_of_a_reset_gets_ten_guesses_of_its_own(
-    ada: User, mailbox: Mailbox, wait: Wait
-) -> None:
+def test_the_address_of_a_reset_gets_ten_guesses_of_its_own(ada: User, mailbox: Mailbox, wait: Wait) -> None:
     """It may be an address that many people share."""
     guess(12)
-    body = {
-        "newPassword": "another correct horse",
-        "token": issue_reset_token(ada, now=clock.now()),
-    }
+    body = {"newPassword": "another correct horse", "token": issue_reset_token(ada, now=clock.now())}
     Browser().post("/reset-password", body, headers=from_client(OWNER))
     tries = []
     for number in range(12):
@@ -196,9 +187,7 @@ def test_wrong_passwords_of_all_these_endpoints_count_together(ada: User) -> Non
     tries = Counter(
         refusal(
             browser.post(
-                path,
-                {"newPassword": "x" * 9, field: "wrong", "newEmail": "e@x.de"},
-                headers=another_address(),
+                path, {"newPassword": "x" * 9, field: "wrong", "newEmail": "e@x.de"}, headers=another_address()
             )
         )
         for path, field in [*ASKING.values()] * 4
@@ -206,9 +195,7 @@ def test_wrong_passwords_of_all_these_endpoints_count_together(ada: User) -> Non
     assert tries == {(400, "INVALID_PASSWORD"): 10, REFUSED: 6}
 
 
-def test_each_wrong_password_adds_to_a_metric(
-    ada: User, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_wrong_password_adds_to_a_metric(ada: User, capsys: pytest.CaptureFixture[str]) -> None:
     guess(11)
     sign_in(PASSWORD, "bob@example.com")
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

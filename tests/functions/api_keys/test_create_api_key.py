@@ -89,9 +89,7 @@ def test_the_callers_own_user_id_is_accepted(ada: Sender, cloud: Cloud) -> None:
 
 
 @pytest.mark.usefixtures("mailbox")
-def test_only_an_operator_creates_keys_for_other_users(
-    ada: Sender, operator: Sender, cloud: Cloud
-) -> None:
+def test_only_an_operator_creates_keys_for_other_users(ada: Sender, operator: Sender, cloud: Cloud) -> None:
     reply = create(ada, userId="A" * 32)
     assert refused(reply) == (401, "UNAUTHORIZED_SESSION")
     assert reply.json["message"] == (
@@ -169,9 +167,7 @@ def test_a_prefix_can_have_dots_colons_and_tildes(ada: Sender) -> None:
     assert reply.json["valid"]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("organizationId", "org_1"), ("configId", "other"), ("configId", 1)]
-)
+@pytest.mark.parametrize(("field", "value"), [("organizationId", "org_1"), ("configId", "other"), ("configId", 1)])
 @pytest.mark.parametrize("path", ["create", "update", "delete", "verify"])
 def test_400_for_a_field_that_would_choose_other_keys(
     ada: Sender, cloud: Cloud, path: str, field: str, value: object
@@ -227,9 +223,7 @@ def test_a_rotation_asks_again_if_the_old_key_changes_meanwhile(ada: Sender) -> 
     before = stored_keys()
 
     def change() -> None:
-        assert (
-            ada("POST", f"{API}/update", json_body={"keyId": old["id"], "name": "b"}).status == 200
-        )
+        assert ada("POST", f"{API}/update", json_body={"keyId": old["id"], "name": "b"}).status == 200
 
     with just_before("dynamodb", "TransactWriteItems", change):
         assert create(ada, replaces=old["id"]).status == 503
@@ -237,25 +231,19 @@ def test_a_rotation_asks_again_if_the_old_key_changes_meanwhile(ada: Sender) -> 
     assert len(stored_keys()) == len(before)
 
 
-def test_only_own_keys_of_the_same_team_are_replaced(
-    ada: Sender, mallory: Sender, cloud: Cloud
-) -> None:
+def test_only_own_keys_of_the_same_team_are_replaced(ada: Sender, mallory: Sender, cloud: Cloud) -> None:
     before = stored_keys()
     assert refused(create(mallory, replaces=cloud.key.id)) == (404, "KEY_NOT_FOUND")
     assert refused(create(ada, replaces="x")) == (404, "KEY_NOT_FOUND")
     bound = made(create(ada, teamId=cloud.team.id))
     reply = create(ada, replaces=bound["id"])
     assert refused(reply) == (400, "VALIDATION_ERROR")
-    assert reply.json["message"].endswith(
-        "replaces] must be a key of the same user and team as the new one"
-    )
+    assert reply.json["message"].endswith("replaces] must be a key of the same user and team as the new one")
     assert key_of(bound["id"]).expires_at is None
     assert len(stored_keys()) == len(before) + 1
 
 
-def test_a_key_replaces_no_key_that_it_could_not_create(
-    ada: Sender, cloud: Cloud, option: SetOption
-) -> None:
+def test_a_key_replaces_no_key_that_it_could_not_create(ada: Sender, cloud: Cloud, option: SetOption) -> None:
     option("session_for_api_keys", "true")
     strong = made(create(ada, permissions={"artifacts": ["read", "manage"]}))
     weak = {"x-api-key": made(create(ada, permissions={"artifacts": ["read"]}))["key"]}
@@ -331,18 +319,12 @@ def test_403_for_a_team_of_others_or_an_unknown_team(mallory: Sender, cloud: Clo
     assert refused(create(mallory, teamId="acme")) == (400, "VALIDATION_ERROR")
 
 
-HELD = {
-    "read": set(Role),
-    "write": set(Role) - {Role.VIEWER},
-    "manage": {Role.OWNER, Role.ADMIN},
-}
+HELD = {"read": set(Role), "write": set(Role) - {Role.VIEWER}, "manage": {Role.OWNER, Role.ADMIN}}
 
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("action", HELD)
-def test_a_team_key_cannot_have_more_permissions_than_the_role(
-    cloud: Cloud, role: Role, action: str
-) -> None:
+def test_a_team_key_cannot_have_more_permissions_than_the_role(cloud: Cloud, role: Role, action: str) -> None:
     send = signed_in(member(cloud, role))
     reply = create(send, teamId=cloud.team.id, permissions={"artifacts": [action]})
     if role in HELD[action]:
@@ -370,23 +352,17 @@ def test_a_viewers_personal_key_writes_only_personal_artifacts(vera: Sender, clo
     assert (reply.status, reply.code) == (403, "read_only")
 
 
-def test_users_can_grant_custom_permissions_only_within_the_default_ones(
-    ada: Sender, option: SetOption
-) -> None:
+def test_users_can_grant_custom_permissions_only_within_the_default_ones(ada: Sender, option: SetOption) -> None:
     option("default_key_permissions", '{"artifacts":["read"],"reports":["read","share"]}')
     assert made(create(ada))["permissions"] == {"artifacts": ["read"], "reports": ["read", "share"]}
-    assert made(create(ada, permissions={"reports": ["share"]}))["permissions"] == {
-        "reports": ["share"]
-    }
+    assert made(create(ada, permissions={"reports": ["share"]}))["permissions"] == {"reports": ["share"]}
     assert made(create(ada, permissions={"artifacts": ["write"]}))
     reply = create(ada, permissions={"reports": ["share", "delete"]})
     assert refused(reply) == (403, "PERMISSION_NOT_HELD")
     assert "reports: delete" in reply.json["message"]
 
 
-def test_a_key_used_as_a_session_creates_keys_within_its_own_permissions(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_a_key_used_as_a_session_creates_keys_within_its_own_permissions(cloud: Cloud, option: SetOption) -> None:
     option("session_for_api_keys", "true")
 
     def create_by_key(**body: Any) -> Reply:
@@ -439,9 +415,7 @@ def test_a_whole_number_can_have_decimals(operator: Sender) -> None:
         "expiresIn": b"3600.0",
     }
     body = b",".join(b'"%s":%s' % (name.encode(), number) for name, number in numbers.items())
-    record = made(
-        operator("POST", PATH, body=b"{%s}" % body, headers={"content-type": "application/json"})
-    )
+    record = made(operator("POST", PATH, body=b"{%s}" % body, headers={"content-type": "application/json"}))
     expected = {name: int(float(number)) for name, number in numbers.items()}
     ends_at, made_at = (datetime.fromisoformat(record[name]) for name in ("expiresAt", "createdAt"))
     assert ends_at - made_at == timedelta(seconds=expected.pop("expiresIn"))
@@ -467,18 +441,14 @@ def test_an_operator_creates_a_key_with_0_uses(operator: Sender) -> None:
 
 
 @pytest.mark.usefixtures("mailbox")
-def test_an_operator_can_disable_the_default_rate_limit(
-    operator: Sender, option: SetOption
-) -> None:
+def test_an_operator_can_disable_the_default_rate_limit(operator: Sender, option: SetOption) -> None:
     option("key_rate_limit_enabled", "true")
     assert made(create(operator, rateLimitEnabled=False))["rateLimitEnabled"] is False
     assert made(create(operator))["rateLimitMax"] == 10
 
 
 @pytest.mark.parametrize("user_id", ["B" * 32, "", "email#ada@acme.example", "x" * 3000])
-def test_an_operator_cannot_create_a_key_for_an_unknown_user(
-    operator: Sender, user_id: str
-) -> None:
+def test_an_operator_cannot_create_a_key_for_an_unknown_user(operator: Sender, user_id: str) -> None:
     before = stored_keys()
     reply = create(operator, userId=user_id)
     assert refused(reply) == (400, "VALIDATION_ERROR")
@@ -528,9 +498,7 @@ def test_it_reads_the_session_and_writes_one_transaction(ada: Sender, cloud: Clo
         ["GetItem"],  # the session token
         ["BatchGetItem"],  # the session and its user
         ["TransactWriteItems"],
-        [
-            "UpdateItem"
-        ],  # the time of the last deletion of expired keys, which runs once in ten seconds
+        ["UpdateItem"],  # the time of the last deletion of expired keys, which runs once in ten seconds
         ["Query"],
     ]
     with counted() as calls:

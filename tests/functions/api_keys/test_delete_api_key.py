@@ -58,9 +58,7 @@ def test_a_key_deletes_and_changes_only_keys_that_it_could_create(
     cloud: Cloud, by_key: Callable[[str], Callable[..., Reply]]
 ) -> None:
     user, team = cloud.user.id, cloud.team.id
-    trusted, raw = create_key(
-        NewKey(user_id=user, team_id=team, permissions=TRUSTED), now=clock.now()
-    )
+    trusted, raw = create_key(NewKey(user_id=user, team_id=team, permissions=TRUSTED), now=clock.now())
     unbound, _ = create_key(NewKey(user_id=user), now=clock.now())
     plain = by_key(cloud.token)
     for key in (trusted, unbound):
@@ -84,9 +82,7 @@ def test_a_key_that_expires_deletes_itself_and_none_that_lasts_longer(
     assert delete(by_key(raw), short.id).status == 200
 
 
-def test_it_reads_the_session_the_index_and_the_key_and_writes_in_one_transaction(
-    ada: Sender, cloud: Cloud
-) -> None:
+def test_it_reads_the_session_the_index_and_the_key_and_writes_in_one_transaction(ada: Sender, cloud: Cloud) -> None:
     ada("GET", f"{API}/list")
     with counted() as calls:
         delete(ada, cloud.key.id)

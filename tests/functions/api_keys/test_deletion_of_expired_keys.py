@@ -36,9 +36,7 @@ def expired(cloud: Cloud) -> ApiKey:
 
 
 @pytest.mark.parametrize("endpoint", ["create", "get", "list", "update", "delete", "verify"])
-def test_any_call_deletes_expired_keys_at_most_once_in_ten_seconds(
-    ada: Sender, cloud: Cloud, endpoint: str
-) -> None:
+def test_any_call_deletes_expired_keys_at_most_once_in_ten_seconds(ada: Sender, cloud: Cloud, endpoint: str) -> None:
     first = expired(cloud)
     assert call(ada, endpoint, cloud).status == 200
     assert repository.get(first.key_hash) is None

@@ -43,12 +43,7 @@ def test_a_job_gets_a_token_for_an_hour(cloud: Cloud) -> None:
         "token_type": "Bearer",
         "expires_in": 3600,
         "scope": "artifacts:read artifacts:write",
-        "larder": {
-            "team": "acme",
-            "rule": rule.id,
-            "cacheScope": "shared",
-            "name": "acme/web push refs/heads/main",
-        },
+        "larder": {"team": "acme", "rule": rule.id, "cacheScope": "shared", "name": "acme/web push refs/heads/main"},
     }
     send = Sender(token, slug="acme")
     assert send("PUT", HASH, body=b"built").status == 202
@@ -68,19 +63,13 @@ def test_what_is_stored(cloud: Cloud) -> None:
     assert key.run["url"] == "https://github.com/acme/web/actions/runs/9914400"
     assert token not in str(key)
     entry = tokens([key.id])[key.id]
-    assert (entry.action, entry.subject, entry.details["ref"]) == (
-        "token_issued",
-        rule.id,
-        "refs/heads/main",
-    )
+    assert (entry.action, entry.subject, entry.details["ref"]) == ("token_issued", rule.id, "refs/heads/main")
     assert find_rule(cloud.team.id, rule.id).last_exchange_at is not None
     # Tokens of jobs are not among the keys that people manage.
     assert list(key_store.bound_to(cloud.team.id)) == [cloud.key.key_hash]
 
 
-def test_the_writer_of_an_artifact_is_the_rule(
-    cloud: Cloud, manage: Sender, removal_jobs: object
-) -> None:
+def test_the_writer_of_an_artifact_is_the_rule(cloud: Cloud, manage: Sender, removal_jobs: object) -> None:
     rule = made(cloud)
     token = exchange(issuer().mint(github_claims())).json["access_token"]
     assert Sender(token)("PUT", HASH, body=b"built").status == 202
@@ -191,9 +180,7 @@ def test_the_lifetime_of_the_rule(cloud: Cloud) -> None:
     assert find_key(key.id) == key
 
 
-def test_the_first_token_of_a_repository_is_mailed_to_the_owners(
-    cloud: Cloud, mailbox: Mailbox
-) -> None:
+def test_the_first_token_of_a_repository_is_mailed_to_the_owners(cloud: Cloud, mailbox: Mailbox) -> None:
     owner = create_user("olga@acme.example", "Olga", email_verified=True, now=clock.now())
     add_member(cloud.team.id, owner.id, Role.OWNER, now=clock.now())
     rule, github = made(cloud, provider="github", repository="acme/web"), issuer()

@@ -17,9 +17,7 @@ def get(send: Sender, query: str) -> Reply:
 
 
 @pytest.mark.parametrize("name", ["id", "keyId"])
-def test_the_record_of_the_callers_key_without_the_key(
-    ada: Sender, cloud: Cloud, name: str
-) -> None:
+def test_the_record_of_the_callers_key_without_the_key(ada: Sender, cloud: Cloud, name: str) -> None:
     reply = get(ada, f"{name}={cloud.key.id}")
     assert (reply.status, reply.json["id"], reply.json["name"]) == (200, cloud.key.id, "ci")
     assert "key" not in reply.json

@@ -22,16 +22,12 @@ def send(owner: User) -> Sender:
     return signed_in(owner)
 
 
-def test_the_owner_of_a_new_key_that_never_expires_is_notified(
-    send: Sender, owner: User, mailbox: Mailbox
-) -> None:
+def test_the_owner_of_a_new_key_that_never_expires_is_notified(send: Sender, owner: User, mailbox: Mailbox) -> None:
     words = "Your-account-is-blocked"
     created = send("POST", f"{API}/create", json_body={"prefix": words, "name": words}).json
     (message,) = mailbox.deliver()
     assert (message.to, message.subject) == (owner.email, "Larder: An API key never expires")
-    assert f"Its id is {created['id']} and it begins with {created['key'][23:29]} after" in (
-        message.text
-    )
+    assert f"Its id is {created['id']} and it begins with {created['key'][23:29]} after" in (message.text)
     assert created["key"] not in message.text
     assert words not in message.text
 

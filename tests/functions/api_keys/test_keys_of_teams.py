@@ -54,11 +54,7 @@ def made(by: Sender, organization: str = "acme", **fields: object) -> dict[str, 
 
 
 def made_by_operator(cloud: Cloud, **properties: Any) -> tuple[ApiKey, str]:
-    new = NewKey(
-        user_id=None,
-        team_id=cloud.team.id,
-        **{"permissions": {"artifacts": ("read", "write")}, **properties},
-    )
+    new = NewKey(user_id=None, team_id=cloud.team.id, **{"permissions": {"artifacts": ("read", "write")}, **properties})
     return create_key(new, now=clock.now())
 
 
@@ -183,9 +179,7 @@ def test_a_team_cannot_own_a_key_that_changes_who_has_access(
         assert refused(reply) == (400, "VALIDATION_ERROR")
 
 
-def test_default_permissions_of_people_are_left_out(
-    ada: Sender, cloud: Cloud, option: SetOption
-) -> None:
+def test_default_permissions_of_people_are_left_out(ada: Sender, cloud: Cloud, option: SetOption) -> None:
     option("default_key_permissions", '{"artifacts":["read"],"teams":["read"],"deploy":["run"]}')
     assert made(ada)["permissions"] == {"artifacts": ["read"], "deploy": ["run"]}
 
@@ -195,9 +189,7 @@ def test_it_gets_no_more_than_its_creator_has(ada: Sender, cloud: Cloud) -> None
     assert refused(reply) == (403, "PERMISSION_NOT_HELD")
 
 
-def test_more_than_the_cache_needs_takes_a_fresh_session(
-    cloud: Cloud, option: SetOption, mailbox: Mailbox
-) -> None:
+def test_more_than_the_cache_needs_takes_a_fresh_session(cloud: Cloud, option: SetOption, mailbox: Mailbox) -> None:
     option("session_fresh_age_seconds", "60")
     from_a_stale_session = signed_in(cloud.user)
 
@@ -216,9 +208,7 @@ def test_a_creator_who_loses_the_role_meanwhile_creates_none(ada: Sender, cloud:
     before = stored_keys()
     sender = signed_in(bob)
     with just_before(
-        "dynamodb",
-        "TransactWriteItems",
-        lambda: add_member(cloud.team.id, bob.id, Role.VIEWER, now=clock.now()),
+        "dynamodb", "TransactWriteItems", lambda: add_member(cloud.team.id, bob.id, Role.VIEWER, now=clock.now())
     ):
         reply = create(sender)
     assert reply.status == 503
@@ -238,18 +228,14 @@ def test_a_creator_who_is_signed_out_meanwhile_creates_none(cloud: Cloud) -> Non
     assert stored_keys() == before
 
 
-def test_the_limit_of_a_team_is_exact_under_parallel_requests(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_the_limit_of_a_team_is_exact_under_parallel_requests(cloud: Cloud, option: SetOption) -> None:
     option("max_keys_per_user", "5")
     senders = [signed_in(cloud.user) for _ in range(12)]
     with ThreadPoolExecutor(12) as pool:
         replies = list(pool.map(create, senders))
     statuses = [reply.status for reply in replies]
     assert statuses.count(200) == 5
-    assert {refused(reply) for reply in replies if reply.status != 200} == {
-        (409, "KEY_LIMIT_REACHED")
-    }
+    assert {refused(reply) for reply in replies if reply.status != 200} == {(409, "KEY_LIMIT_REACHED")}
     assert len([item for item in stored_keys() if item["user_id"] == cloud.team.id]) == 5
     # Those of its members are counted apart.
     assert signed_in(cloud.user)("POST", f"{API}/create", json_body={}).status == 200
@@ -267,19 +253,13 @@ def test_the_owners_hear_of_a_trusted_one(ada: Sender, cloud: Cloud, mailbox: Ma
 Act = Callable[[Sender, str], Reply]
 ACTS: dict[str, Act] = {
     "get": lambda by, id: by("GET", f"{API}/get?id={id}&configId=team"),
-    "update": lambda by, id: by(
-        "POST", f"{API}/update", json_body={"keyId": id, "configId": "team", "name": "new"}
-    ),
-    "delete": lambda by, id: by(
-        "POST", f"{API}/delete", json_body={"keyId": id, "configId": "team"}
-    ),
+    "update": lambda by, id: by("POST", f"{API}/update", json_body={"keyId": id, "configId": "team", "name": "new"}),
+    "delete": lambda by, id: by("POST", f"{API}/delete", json_body={"keyId": id, "configId": "team"}),
 }
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_owners_admins_and_operators_manage_it(
-    ada: Sender, operator: Sender, cloud: Cloud, act: str
-) -> None:
+def test_owners_admins_and_operators_manage_it(ada: Sender, operator: Sender, cloud: Cloud, act: str) -> None:
     admin = signed_in(member(cloud, Role.ADMIN))
     for sender in (ada, admin, operator):
         assert ACTS[act](sender, made(ada)["id"]).status == 200
@@ -295,18 +275,14 @@ def test_other_members_do_not(ada: Sender, cloud: Cloud, act: str, role: Role) -
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_others_do_not_learn_that_it_exists(
-    ada: Sender, mallory: Sender, cloud: Cloud, act: str
-) -> None:
+def test_others_do_not_learn_that_it_exists(ada: Sender, mallory: Sender, cloud: Cloud, act: str) -> None:
     known, unknown = ACTS[act](mallory, made(ada)["id"]), ACTS[act](mallory, "A" * 32)
     assert refused(known) == refused(unknown) == (404, "KEY_NOT_FOUND")
     assert known.body == unknown.body
 
 
 @pytest.mark.parametrize("config", [{}, {"configId": "default"}])
-def test_404_without_the_configuration(
-    ada: Sender, operator: Sender, cloud: Cloud, config: dict[str, str]
-) -> None:
+def test_404_without_the_configuration(ada: Sender, operator: Sender, cloud: Cloud, config: dict[str, str]) -> None:
     record = made(ada)
     for sender in (ada, operator):
         query = "".join(f"&{name}={value}" for name, value in config.items())
@@ -319,9 +295,7 @@ def test_404_without_the_configuration(
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_with_the_configuration_keys_of_users_are_not_found(
-    ada: Sender, cloud: Cloud, act: str
-) -> None:
+def test_with_the_configuration_keys_of_users_are_not_found(ada: Sender, cloud: Cloud, act: str) -> None:
     assert refused(ACTS[act](ada, cloud.key.id)) == (404, "KEY_NOT_FOUND")
 
 
@@ -369,8 +343,7 @@ def test_a_member_rotates_it_and_then_knows_it(ada: Sender, cloud: Cloud) -> Non
 def test_it_replaces_the_key_of_a_member_and_gets_its_metadata(cloud: Cloud, ada: Sender) -> None:
     bob = member(cloud, Role.DEVELOPER)
     old, raw = create_key(
-        NewKey(user_id=bob.id, team_id=cloud.team.id, name="ci", metadata={"repo": "web"}),
-        now=clock.now(),
+        NewKey(user_id=bob.id, team_id=cloud.team.id, name="ci", metadata={"repo": "web"}), now=clock.now()
     )
     new = made(ada, name="ci", replaces=old.id, overlap=3600)
     assert new["metadata"] == {"repo": "web"}
@@ -477,13 +450,7 @@ def test_in_a_protected_team_only_a_trusted_one_writes_what_all_read(
 def test_its_events_and_artifacts_name_the_key(ada: Sender, cloud: Cloud) -> None:
     record = made(ada)
     by_key = Sender(record["key"])
-    event = {
-        "sessionId": str(uuid4()),
-        "source": "REMOTE",
-        "hash": "a1",
-        "event": "MISS",
-        "duration": 1,
-    }
+    event = {"sessionId": str(uuid4()), "source": "REMOTE", "hash": "a1", "event": "MISS", "duration": 1}
     assert by_key("POST", "/v8/artifacts/events", json_body=[event]).status == 200
     assert by_key("PUT", "/v8/artifacts/a1", body=b"artifact").status == 202
     (artifact,) = ada("GET", "/v1/artifacts?slug=acme").json["artifacts"]
@@ -491,9 +458,7 @@ def test_its_events_and_artifacts_name_the_key(ada: Sender, cloud: Cloud) -> Non
 
 
 @pytest.mark.parametrize("is_trusted", [False, True])
-def test_its_direct_uploads_are_published(
-    ada: Sender, cloud: Cloud, mailbox: Mailbox, is_trusted: bool
-) -> None:
+def test_its_direct_uploads_are_published(ada: Sender, cloud: Cloud, mailbox: Mailbox, is_trusted: bool) -> None:
     actions = ["read", "write", *(["trust"] if is_trusted else [])]
     record = made(ada, permissions={"artifacts": actions}, protect=is_trusted)
     by_key = Sender(record["key"])
@@ -603,6 +568,4 @@ def test_owners_and_admins_delete_it_with_the_keys_of_the_team(ada: Sender, clou
 
 def test_a_team_that_does_not_exist_owns_none(cloud: Cloud) -> None:
     with pytest.raises(InvalidValue, match="team: does not exist"):
-        create_key(
-            NewKey(user_id=None, team_id="team_" + "x" * 24, permissions={}), now=clock.now()
-        )
+        create_key(NewKey(user_id=None, team_id="team_" + "x" * 24, permissions={}), now=clock.now())

@@ -16,9 +16,7 @@ from tests.requests import Cloud, Sender
 PATH = f"{API}/list"
 
 
-def test_the_callers_keys_oldest_first_without_the_keys_themselves(
-    ada: Sender, cloud: Cloud
-) -> None:
+def test_the_callers_keys_oldest_first_without_the_keys_themselves(ada: Sender, cloud: Cloud) -> None:
     later = clock.now() + timedelta(seconds=1)
     second, raw = create_key(NewKey(user_id=cloud.user.id, name="second"), now=later)
     reply = ada("GET", PATH)
@@ -29,9 +27,7 @@ def test_the_callers_keys_oldest_first_without_the_keys_themselves(
         assert secret not in reply.body.decode()
 
 
-def test_keys_of_other_users_are_not_listed(
-    mallory: Sender, operator: Sender, cloud: Cloud
-) -> None:
+def test_keys_of_other_users_are_not_listed(mallory: Sender, operator: Sender, cloud: Cloud) -> None:
     assert mallory("GET", PATH).json == []
     assert operator("GET", PATH).json == []
 

@@ -44,9 +44,7 @@ def stored(key: ApiKey) -> ApiKey:
         ("permissions", {}),
     ],
 )
-def test_only_the_fields_of_the_body_change(
-    ada: Sender, cloud: Cloud, field: str, value: Any
-) -> None:
+def test_only_the_fields_of_the_body_change(ada: Sender, cloud: Cloud, field: str, value: Any) -> None:
     before = ada("GET", f"{API}/list").json[0]
     reply = update(ada, cloud.key, **{field: value})
     assert reply.status == 200, reply.body
@@ -84,9 +82,7 @@ def test_uses_during_an_update_are_still_counted(ada: Sender, cloud: Cloud) -> N
 
 
 @pytest.mark.parametrize("name", hostile.BODIES)
-def test_a_hostile_body_is_refused_and_nothing_changes(
-    ada: Sender, cloud: Cloud, name: str
-) -> None:
+def test_a_hostile_body_is_refused_and_nothing_changes(ada: Sender, cloud: Cloud, name: str) -> None:
     body, expected = hostile.BODIES[name]
     before = stored_keys()
     assert refused(update(ada, cloud.key, **body)) == expected
@@ -202,9 +198,7 @@ def test_an_operator_changes_any_key_and_its_limits(operator: Sender, cloud: Clo
         ({"rateLimitTimeWindow": 10**20}, "rateLimitTimeWindow"),
     ],
 )
-def test_400_names_the_bad_limit_of_an_operator(
-    operator: Sender, cloud: Cloud, body: Any, field: str
-) -> None:
+def test_400_names_the_bad_limit_of_an_operator(operator: Sender, cloud: Cloud, body: Any, field: str) -> None:
     reply = update(operator, cloud.key, **body)
     assert refused(reply) == (400, "VALIDATION_ERROR")
     assert reply.json["message"].startswith(f"[body.{field}] ")
@@ -239,9 +233,7 @@ def test_a_whole_number_can_have_decimals(operator: Sender, cloud: Cloud) -> Non
     assert refused(update(operator, cloud.key, remaining=7.5)) == (400, "VALIDATION_ERROR")
 
 
-def test_it_reads_the_session_the_index_and_the_key_and_writes_in_one_transaction(
-    ada: Sender, cloud: Cloud
-) -> None:
+def test_it_reads_the_session_the_index_and_the_key_and_writes_in_one_transaction(ada: Sender, cloud: Cloud) -> None:
     update(ada, cloud.key, name="one")
     with counted() as calls:
         update(ada, cloud.key, name="two", enabled=False, metadata=None, expiresIn=60)

@@ -98,9 +98,7 @@ def test_all_required_permissions_must_be_granted(
 
 
 @pytest.mark.parametrize("properties", [{}, {"remaining": 1}])
-def test_a_valid_key_returns_its_metadata_at_its_last_use_too(
-    cloud: Cloud, properties: dict[str, Any]
-) -> None:
+def test_a_valid_key_returns_its_metadata_at_its_last_use_too(cloud: Cloud, properties: dict[str, Any]) -> None:
     key = make(cloud, metadata={"repo": "web"}, **properties)
     assert verify(key).json["key"]["metadata"] == {"repo": "web"}
 
@@ -126,9 +124,7 @@ def test_a_key_without_limits_is_only_read_and_its_use_recorded_once_a_second(
     assert steps(key) == [["BatchGetItem", "UpdateItem"]]
 
 
-@pytest.mark.parametrize(
-    "properties", [{"remaining": 9}, {"rate_limit": limit(9)}, {"remaining": 9, "metadata": [1]}]
-)
+@pytest.mark.parametrize("properties", [{"remaining": 9}, {"rate_limit": limit(9)}, {"remaining": 9, "metadata": [1]}])
 def test_a_use_of_a_key_with_a_limit_is_counted_while_its_user_is_read(
     cloud: Cloud, later: Clock, properties: dict[str, Any]
 ) -> None:
@@ -139,9 +135,7 @@ def test_a_use_of_a_key_with_a_limit_is_counted_while_its_user_is_read(
     assert steps(key) == [["BatchGetItem", "UpdateItem"], *metadata]
 
 
-def test_last_request_is_the_time_of_the_request_and_stored_to_the_second(
-    cloud: Cloud, later: Clock
-) -> None:
+def test_last_request_is_the_time_of_the_request_and_stored_to_the_second(cloud: Cloud, later: Clock) -> None:
     def seen() -> tuple[datetime, datetime | None]:
         shown = datetime.fromisoformat(verify(cloud.token).json["key"]["lastRequest"])
         key = repository.get(cloud.key.key_hash)
@@ -237,9 +231,7 @@ def test_a_refusal_has_a_code(cloud: Cloud) -> None:
     assert 0 < error["details"]["tryAgainIn"] <= 60_000
 
 
-@pytest.mark.parametrize(
-    "key", ["", "x", "é" * 100, "\x00", "\ud800", "a" * 1025, "../..", "#clean-up"]
-)
+@pytest.mark.parametrize("key", ["", "x", "é" * 100, "\x00", "\ud800", "a" * 1025, "../..", "#clean-up"])
 def test_a_malformed_key_is_invalid_and_not_an_error(cloud: Cloud, key: str) -> None:
     assert verify(key).json["error"]["code"] == "INVALID_API_KEY"
 
@@ -273,9 +265,7 @@ def test_400_names_the_field(cloud: Cloud, body: Any, field: str) -> None:
     assert reply.json["message"].startswith(f"[body.{field}] ")
 
 
-def test_any_verification_deletes_expired_keys_at_most_once_in_ten_seconds(
-    cloud: Cloud,
-) -> None:
+def test_any_verification_deletes_expired_keys_at_most_once_in_ten_seconds(cloud: Cloud) -> None:
     long_ago = clock.now() - timedelta(days=1)
     first, _ = create_key(NewKey(user_id=cloud.user.id, expires_in_s=1), now=long_ago)
     verify("any")
@@ -292,9 +282,7 @@ def test_a_failed_deletion_of_expired_keys_does_not_fail_the_verification(cloud:
 
 
 @pytest.mark.parametrize("key", ["", "short", "x" * 257, "\N{GRINNING FACE}" * 600, " " * 64])
-def test_an_impossible_key_is_invalid_when_keys_are_not_hashed(
-    cloud: Cloud, option: SetOption, key: str
-) -> None:
+def test_an_impossible_key_is_invalid_when_keys_are_not_hashed(cloud: Cloud, option: SetOption, key: str) -> None:
     """DynamoDB rejects a key that is empty or longer than 2,048 bytes. Looking one up would cause a 500."""
     option("disable_key_hashing", "true")
     with unreachable("dynamodb", "UpdateItem"), unreachable("dynamodb", "GetItem"):

@@ -25,15 +25,7 @@ from larder.artifacts.repository.totals import read_totals
 from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.teams.state import change_state
-from tests.direct_uploads import (
-    announce,
-    keeping_no_versions,
-    object_keys,
-    offer,
-    put_object,
-    upload,
-    versions_of,
-)
+from tests.direct_uploads import announce, keeping_no_versions, object_keys, offer, put_object, upload, versions_of
 from tests.faults import answering, error
 from tests.hooks import hooked
 from tests.requests import Cloud, Sender
@@ -68,10 +60,7 @@ def test_a_repeated_event_counts_once(cloud: Cloud) -> None:
 @pytest.mark.parametrize("first_bytes", [100, LARGER])
 @pytest.mark.parametrize("more_bytes", [-1, 0, 1, 10_000])
 def test_an_upload_to_the_url_of_a_published_one_changes_nothing(
-    cloud: Cloud,
-    caplog: pytest.LogCaptureFixture,
-    first_bytes: int,
-    more_bytes: int,
+    cloud: Cloud, caplog: pytest.LogCaptureFixture, first_bytes: int, more_bytes: int
 ) -> None:
     """The quota allowed the first bytes. Others in their place would not be counted, or would be another artifact."""
     change_state(cloud.team.id, quota_bytes=10_000)
@@ -92,9 +81,7 @@ def test_an_upload_to_the_url_of_a_published_one_changes_nothing(
 
 
 @pytest.mark.parametrize("size_bytes", [100, LARGER])
-def test_of_two_uploads_to_one_url_the_one_whose_event_comes_first_is_published(
-    cloud: Cloud, size_bytes: int
-) -> None:
+def test_of_two_uploads_to_one_url_the_one_whose_event_comes_first_is_published(cloud: Cloud, size_bytes: int) -> None:
     key = offer(cloud.send, "abc")
     first, second = put_object(key, b"1" * size_bytes), put_object(key, b"2" * (size_bytes + 50))
     announce(key, version=second)
@@ -127,9 +114,7 @@ def test_events_of_two_uploads_to_one_url_at_once_publish_one(cloud: Cloud) -> N
             announce(key, version=second)
 
     # The event of the first has read that nothing is published, and is about to publish.
-    with hooked(
-        "before-call.dynamodb.TransactWriteItems", the_other_event_is_handled, aws.dynamodb()
-    ):
+    with hooked("before-call.dynamodb.TransactWriteItems", the_other_event_is_handled, aws.dynamodb()):
         announce(key, version=first)
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"second"
     assert read_totals(cloud.team.id) == Totals(size_bytes=6, artifacts=1)
@@ -212,9 +197,7 @@ def test_an_event_without_an_object_changes_nothing(cloud: Cloud) -> None:
     assert read_entry(cloud.team.id, ArtifactHash("abc")).pending is not None
 
 
-def test_an_upload_whose_offer_was_replaced_is_published_by_its_event(
-    cloud: Cloud,
-) -> None:
+def test_an_upload_whose_offer_was_replaced_is_published_by_its_event(cloud: Cloud) -> None:
     first = offer(cloud.send, "abc")
     offer(cloud.send, "abc")
     put_object(first, b"first")

@@ -8,10 +8,7 @@ import pytest
 from larder import clock
 from larder.artifacts import sweep
 from larder.artifacts.management import delete_artifact
-from larder.artifacts.models import (
-    ArtifactHash,
-    Totals,
-)
+from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
@@ -48,9 +45,7 @@ def delete(cloud: Cloud) -> Entry | None:
     return delete_artifact(cloud.team.id, HASH, entry, by=cloud.writer, now=clock.now())
 
 
-def test_the_artifact_is_deleted_subtracted_and_its_object_swept(
-    stored: Cloud, manage: Sender
-) -> None:
+def test_the_artifact_is_deleted_subtracted_and_its_object_swept(stored: Cloud, manage: Sender) -> None:
     stored.send("PUT", "/v8/artifacts/other", body=b"stays")
     reply = manage("DELETE", "/v1/artifacts/abc")
     assert (reply.status, reply.json) == (200, {"hash": "abc", "deleted": True})
@@ -61,9 +56,7 @@ def test_the_artifact_is_deleted_subtracted_and_its_object_swept(
 
 
 @pytest.mark.parametrize("hours", [1, 23])
-def test_a_second_upload_to_its_url_does_not_restore_it(
-    hours: int, cloud: Cloud, manage: Sender
-) -> None:
+def test_a_second_upload_to_its_url_does_not_restore_it(hours: int, cloud: Cloud, manage: Sender) -> None:
     """S3 checks the expiry of a URL when an upload starts. The upload can end much later."""
     key = upload(cloud.send, "abc", b"poison")
     announce(key)
@@ -133,9 +126,7 @@ def test_an_artifact_can_be_deleted_while_caching_is_disabled(
     assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
 
 
-def test_an_upload_that_arrived_but_is_not_published_is_deleted(
-    cloud: Cloud, manage: Sender
-) -> None:
+def test_an_upload_that_arrived_but_is_not_published_is_deleted(cloud: Cloud, manage: Sender) -> None:
     key = upload(cloud.send, "abc", b"straight to S3")
     assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
     announce(key)
@@ -143,9 +134,7 @@ def test_an_upload_that_arrived_but_is_not_published_is_deleted(
     assert read_totals(cloud.team.id) == Totals()
 
 
-def test_an_upload_offered_before_the_deletion_stays_invisible(
-    cloud: Cloud, manage: Sender
-) -> None:
+def test_an_upload_offered_before_the_deletion_stays_invisible(cloud: Cloud, manage: Sender) -> None:
     key = offer(cloud.send, "abc")
     assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is False
     put_object(key, b"too late")
@@ -154,9 +143,7 @@ def test_an_upload_offered_before_the_deletion_stays_invisible(
     assert read_entry(cloud.team.id, HASH).pending is None
 
 
-def test_an_artifact_and_its_pending_replacement_are_both_deleted(
-    stored: Cloud, manage: Sender
-) -> None:
+def test_an_artifact_and_its_pending_replacement_are_both_deleted(stored: Cloud, manage: Sender) -> None:
     key = offer(stored.send, "abc")
     assert manage("DELETE", "/v1/artifacts/abc").json["deleted"] is True
     put_object(key, b"too late")
@@ -189,9 +176,7 @@ def test_a_transaction_conflict_is_retried(stored: Cloud, manage: Sender) -> Non
         assert manage("DELETE", "/v1/artifacts/abc").status == 503
 
 
-def test_an_expired_artifact_that_is_not_swept_yet_is_deleted(
-    stored: Cloud, manage: Sender, option: SetOption
-) -> None:
+def test_an_expired_artifact_that_is_not_swept_yet_is_deleted(stored: Cloud, manage: Sender, option: SetOption) -> None:
     artifact = read_entry(stored.team.id, HASH).artifact
     assert artifact is not None
     index.delete(artifact, now=clock.now())

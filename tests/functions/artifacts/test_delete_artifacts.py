@@ -11,9 +11,7 @@ from larder.accounts.sessions import start_session
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
 from larder.artifacts import sweep
-from larder.artifacts.models import (
-    Totals,
-)
+from larder.artifacts.models import Totals
 from larder.artifacts.repository.index import stored_by
 from larder.artifacts.repository.totals import read_totals
 from larder.artifacts.sweep import SweepReport
@@ -85,9 +83,7 @@ def test_artifacts_of_a_user_are_deleted_for_every_key_and_session(
     assert left(stored) == "ac"
 
 
-def test_an_unknown_writer_deletes_nothing(
-    stored: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
-) -> None:
+def test_an_unknown_writer_deletes_nothing(stored: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]) -> None:
     delete(manage, random_id())
     do(removal_jobs)
     assert left(stored) == "abcde"
@@ -101,13 +97,7 @@ def test_uploads_after_the_request_stay(
     for hash in ("b", "new"):
         stored.store(hash, b"again", writer=bob.writer, now=later)
     do(removal_jobs)
-    assert [str(one.upload.hash) for one in stored_by(stored.team.id)] == [
-        "a",
-        "b",
-        "c",
-        "e",
-        "new",
-    ]
+    assert [str(one.upload.hash) for one in stored_by(stored.team.id)] == ["a", "b", "c", "e", "new"]
 
 
 def test_artifacts_of_another_owner_stay(
@@ -131,9 +121,7 @@ def test_the_sweep_performs_a_removal_whose_job_was_lost(
     assert left(stored) == "ace"
 
 
-def test_the_request_succeeds_even_if_the_job_cannot_be_invoked(
-    stored: Cloud, bob: Cloud, manage: Sender
-) -> None:
+def test_the_request_succeeds_even_if_the_job_cannot_be_invoked(stored: Cloud, bob: Cloud, manage: Sender) -> None:
     with unreachable("lambda", "Invoke"):
         delete(manage, bob.key.id)
     sweep.sweep(now=clock.now() + HOUR)
@@ -152,11 +140,7 @@ def test_the_sweep_checks_once_more_and_then_stops(
 
 
 def test_the_audit_log_records_the_request_and_its_outcome(
-    stored: Cloud,
-    bob: Cloud,
-    manage: Sender,
-    removal_jobs: list[dict[str, Any]],
-    caplog: pytest.LogCaptureFixture,
+    stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
 ) -> None:
     delete(manage, bob.key.id)
     do(removal_jobs)

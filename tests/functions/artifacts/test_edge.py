@@ -119,9 +119,7 @@ def test_with_tagged_downloads_only_signed_artifacts_pass_the_edge(
 
 
 def test_the_index_keeps_what_an_upload_says_of_itself(cloud: Cloud, edge: EdgeRequests) -> None:
-    key = store_by_edge(
-        *(cloud.send, "abc", b"body"), tag=TAG, sha="abc1", ci="GITHUB_ACTIONS", interactive="0"
-    )
+    key = store_by_edge(*(cloud.send, "abc", b"body"), tag=TAG, sha="abc1", ci="GITHUB_ACTIONS", interactive="0")
     announce(key)
     artifact = read_entry(cloud.team.id, ArtifactHash("abc")).artifact
     assert artifact is not None
@@ -207,21 +205,15 @@ def test_an_upload_to_an_own_scope_goes_to_its_key(cloud: Cloud, edge: EdgeReque
 def test_a_team_that_requires_signatures_can_upload_to_the_edge(
     cloud: Cloud, edge: EdgeRequests, option: SetOption
 ) -> None:
-    change_protection(
-        cloud.team.id, ProtectionChange(protected=False, unsigned=Unsigned.REFUSE), by=None
-    )
+    change_protection(cloud.team.id, ProtectionChange(protected=False, unsigned=Unsigned.REFUSE), by=None)
     announce(store_by_edge(cloud.send, "signed", LARGE, tag=TAG))
     assert cloud.send("GET", "/v8/artifacts/signed").status == 302
     option("edge_url", "")
     assert "location" not in preflight(cloud.send).headers
 
 
-def test_an_unsigned_upload_does_not_replace_a_signed_artifact_of_such_a_team(
-    cloud: Cloud, edge: EdgeRequests
-) -> None:
-    change_protection(
-        cloud.team.id, ProtectionChange(protected=False, unsigned=Unsigned.REFUSE), by=None
-    )
+def test_an_unsigned_upload_does_not_replace_a_signed_artifact_of_such_a_team(cloud: Cloud, edge: EdgeRequests) -> None:
+    change_protection(cloud.team.id, ProtectionChange(protected=False, unsigned=Unsigned.REFUSE), by=None)
     announce(store_by_edge(cloud.send, "abc", LARGE, tag=TAG))
     announce(store_by_edge(cloud.send, "abc", b"unsigned"))
     artifact = read_entry(cloud.team.id, ArtifactHash("abc")).artifact
@@ -269,9 +261,7 @@ def test_older_clients_upload_through_the_function_with_a_key_of_all_teams(
     assert "location" not in reply.headers
 
 
-def test_an_unknown_token_of_an_older_client_is_left_to_the_request_itself(
-    edge: EdgeRequests,
-) -> None:
+def test_an_unknown_token_of_an_older_client_is_left_to_the_request_itself(edge: EdgeRequests) -> None:
     for token in ("k" * 64, "s" * 32):
         reply = preflight(Sender(token), user_agent="turbo 2.10.12")
         assert (reply.status, reply.headers[ALLOWED]) == (204, "Authorization")
@@ -298,18 +288,11 @@ def test_the_key_is_kept_for_five_minutes(cloud: Cloud, edge: EdgeRequests) -> N
 
 @pytest.mark.parametrize(
     "answer",
-    [
-        error("AccessDeniedException"),
-        error("InternalServiceError", 500),
-        error("ThrottlingException"),
-    ],
+    [error("AccessDeniedException"), error("InternalServiceError", 500), error("ThrottlingException")],
     ids=["refused", "down", "throttled"],
 )
 def test_an_unreadable_secret_falls_back_to_presigned_urls(
-    cloud: Cloud,
-    edge: EdgeRequests,
-    answer: tuple[int, dict[str, object]],
-    capsys: pytest.CaptureFixture[str],
+    cloud: Cloud, edge: EdgeRequests, answer: tuple[int, dict[str, object]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with time_machine.travel(clock.now(), tick=False) as traveller:
         with answering("secrets-manager", "GetSecretValue", answer) as calls:
@@ -324,9 +307,7 @@ def test_an_unreadable_secret_falls_back_to_presigned_urls(
 
 
 @pytest.mark.parametrize("edge_key", ["", [], {"id": "a"}, {"key": "b"}, "text", 5])
-def test_a_damaged_key_falls_back_to_presigned_urls(
-    cloud: Cloud, edge: EdgeRequests, edge_key: object
-) -> None:
+def test_a_damaged_key_falls_back_to_presigned_urls(cloud: Cloud, edge: EdgeRequests, edge_key: object) -> None:
     arn = settings().signing_secret
     stored = {**json.loads(aws.read_secret(arn)[0]), "edge": edge_key}
     aws.write_secret(arn, json.dumps(stored))

@@ -7,12 +7,7 @@ import pytest
 
 from larder import clock
 from larder.artifacts import removals, uploads
-from larder.artifacts.models import (
-    UNPROTECTED,
-    ArtifactHash,
-    CacheRequest,
-    Totals,
-)
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, CacheRequest, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from larder.audit.models import Action
@@ -51,9 +46,7 @@ def test_an_upload_evicts_enough_for_itself_and_starts_the_rest(
     assert [job["kind"] for job in removal_jobs] == ["least_recently_used"]
 
 
-def test_the_function_evicts_until_a_tenth_is_free(
-    full: Cloud, removal_jobs: list[dict[str, Any]]
-) -> None:
+def test_the_function_evicts_until_a_tenth_is_free(full: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
     assert full.send("PUT", "/v8/artifacts/new", body=b"x" * 100).status == 202
     assert read_totals(full.team.id) == Totals(size_bytes=QUOTA, artifacts=10)
     (job,) = removal_jobs
@@ -61,18 +54,14 @@ def test_the_function_evicts_until_a_tenth_is_free(
     assert read_totals(full.team.id) == Totals(size_bytes=900, artifacts=9)
 
 
-def test_the_event_of_a_direct_upload_evicts_too(
-    full: Cloud, removal_jobs: list[dict[str, Any]]
-) -> None:
+def test_the_event_of_a_direct_upload_evicts_too(full: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
     announce(upload(full.send, "new", b"x" * 200))
     assert is_stored(full, "new")
     assert read_totals(full.team.id).size_bytes <= QUOTA
     assert [job["kind"] for job in removal_jobs] == ["least_recently_used"]
 
 
-def test_the_sweep_evicts_for_an_upload_whose_event_was_lost(
-    full: Cloud, removal_jobs: list[dict[str, Any]]
-) -> None:
+def test_the_sweep_evicts_for_an_upload_whose_event_was_lost(full: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
     yesterday, hash = clock.now() - 25 * HOUR, ArtifactHash("new")
     full.offer(hash, now=yesterday)
     offered = read_entry(full.team.id, hash).pending
@@ -103,13 +92,7 @@ def test_a_users_own_cache_evicts_like_a_teams(
     for number in range(9):
         assert personal("PUT", f"/v8/artifacts/{number}", body=b"x" * 100).status == 202
     uploads.offer_upload(
-        CacheRequest(
-            owner=owner,
-            hash=ArtifactHash("new"),
-            writer=cloud.writer,
-            view=UNPROTECTED,
-            now=yesterday,
-        )
+        CacheRequest(owner=owner, hash=ArtifactHash("new"), writer=cloud.writer, view=UNPROTECTED, now=yesterday)
     )
     offered = read_entry(owner, ArtifactHash("new")).pending
     assert offered is not None

@@ -23,15 +23,7 @@ from larder.artifacts.sweep import sweep
 from larder.settings import settings
 from larder.teams.protection import ProtectionChange, change_protection
 from tests.conftest import SetOption
-from tests.direct_uploads import (
-    announce,
-    keeping_no_versions,
-    object_keys,
-    offer,
-    put_object,
-    upload,
-    versions,
-)
+from tests.direct_uploads import announce, keeping_no_versions, object_keys, offer, put_object, upload, versions
 from tests.faults import answering, error
 from tests.hooks import hooked
 from tests.requests import Cloud, Sender
@@ -44,9 +36,7 @@ TAG = "Tc0BmHvJYMIYJ62/zx87YqO0Flxk+5Ovip25NY825CQ="
 
 def delete_every_object() -> None:
     for version in versions():
-        aws.s3().delete_object(
-            Bucket=settings().artifacts_bucket, Key=version.key, VersionId=version.id
-        )
+        aws.s3().delete_object(Bucket=settings().artifacts_bucket, Key=version.key, VersionId=version.id)
 
 
 def test_200_with_the_body_for_a_small_artifact(send: Sender) -> None:
@@ -66,19 +56,13 @@ def test_a_small_artifact_is_served_from_the_index(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("is_protected", [False, True])
-def test_a_medium_artifact_is_served_from_next_to_the_index(
-    cloud: Cloud, is_protected: bool
-) -> None:
+def test_a_medium_artifact_is_served_from_next_to_the_index(cloud: Cloud, is_protected: bool) -> None:
     """In a protected team from the key's own scope."""
     send = cloud.send
     if is_protected:
-        change_protection(
-            cloud.team.id, ProtectionChange(protected=True, keep_stored=True), by=None
-        )
+        change_protection(cloud.team.id, ProtectionChange(protected=True, keep_stored=True), by=None)
     body = bytes(range(256)) * (HELD_BODY_BYTES // 256)
-    assert (
-        send("PUT", "/v8/artifacts/abc", body=body, headers={"x-artifact-tag": TAG}).status == 202
-    )
+    assert send("PUT", "/v8/artifacts/abc", body=body, headers={"x-artifact-tag": TAG}).status == 202
     delete_every_object()
     reply = send("GET", "/v8/artifacts/abc")
     assert (reply.status, reply.body, reply.headers["x-artifact-tag"]) == (200, body, TAG)
@@ -131,9 +115,7 @@ def test_a_body_of_another_upload_is_not_served(cloud: Cloud) -> None:
 
 def test_an_upload_succeeds_if_its_body_cannot_be_kept_next_to_the_index(cloud: Cloud) -> None:
     full = error("ThrottlingException")
-    with answering(
-        "dynamodb", "PutItem", full, only=lambda sent: index.BODY in str(sent["body"])
-    ) as calls:
+    with answering("dynamodb", "PutItem", full, only=lambda sent: index.BODY in str(sent["body"])) as calls:
         reply = cloud.send("PUT", "/v8/artifacts/abc", body=b"x" * HELD_BODY_BYTES)
     assert calls
     assert reply.status == 202
@@ -159,9 +141,7 @@ def test_a_second_upload_to_a_used_url_is_not_served(cloud: Cloud) -> None:
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"first"
 
 
-def test_a_larger_artifact_replaces_a_small_one_and_vice_versa(
-    cloud: Cloud,
-) -> None:
+def test_a_larger_artifact_replaces_a_small_one_and_vice_versa(cloud: Cloud) -> None:
     for body in (b"small", b"x" * LARGER, b"smaller"):
         assert cloud.send("PUT", "/v8/artifacts/abc", body=body).status == 202
         assert cloud.send("GET", "/v8/artifacts/abc").body == body
@@ -202,9 +182,7 @@ def test_302_to_s3_for_an_artifact_above_the_inline_size(send: Sender, option: S
     assert reply.body == b""
 
 
-def test_a_redirect_has_the_headers_of_a_download_whatever_the_upload_had(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_a_redirect_has_the_headers_of_a_download_whatever_the_upload_had(cloud: Cloud, option: SetOption) -> None:
     """Otherwise an upload could be a page on the address of the bucket. S3 signs the parameters, too."""
     option("inline_download_bytes", 1)
     cloud.send("PUT", "/v8/artifacts/abc", body=b"<script>")
@@ -214,9 +192,7 @@ def test_a_redirect_has_the_headers_of_a_download_whatever_the_upload_had(
     assert query["response-cache-control"] == ["no-store"]
 
 
-def test_200_for_all_that_fits_into_a_reply_if_the_option_says_so(
-    send: Sender, option: SetOption
-) -> None:
+def test_200_for_all_that_fits_into_a_reply_if_the_option_says_so(send: Sender, option: SetOption) -> None:
     option("inline_download_bytes", 4_700_000)
     send("PUT", "/v8/artifacts/abc", body=b"u" * 4_600_000)
     reply = send("GET", "/v8/artifacts/abc")
@@ -307,9 +283,7 @@ def test_404_until_an_offered_upload_has_arrived(send: Sender) -> None:
     ("service", "operation"),
     [("s3", "HeadObject"), ("dynamodb", "UpdateItem #totals"), ("dynamodb", "TransactWriteItems")],
 )
-def test_503_instead_of_404_while_publishing_an_upload_fails(
-    send: Sender, service: str, operation: str
-) -> None:
+def test_503_instead_of_404_while_publishing_an_upload_fails(send: Sender, service: str, operation: str) -> None:
     """The upload may have arrived. A client that retries gets it."""
     upload(send, "abc", b"artifact")
     name, _, note = operation.partition(" ")
@@ -320,9 +294,7 @@ def test_503_instead_of_404_while_publishing_an_upload_fails(
     assert send("GET", "/v8/artifacts/abc").body == b"artifact"
 
 
-def test_readers_get_the_stored_artifact_while_publishing_another_upload_fails(
-    send: Sender,
-) -> None:
+def test_readers_get_the_stored_artifact_while_publishing_another_upload_fails(send: Sender) -> None:
     send("PUT", "/v8/artifacts/abc", body=b"stored")
     upload(send, "abc", b"uploaded")
     with answering("s3", "HeadObject", error("InternalError", 500)):
@@ -363,8 +335,7 @@ def test_404_and_a_clean_index_if_the_object_has_another_size(cloud: Cloud) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("x-artifact-client-ci", "x" * 51), ("x-artifact-client-interactive", "yes")],
+    ("name", "value"), [("x-artifact-client-ci", "x" * 51), ("x-artifact-client-interactive", "yes")]
 )
 def test_an_odd_client_header_costs_no_hit(send: Sender, name: str, value: str) -> None:
     send("PUT", "/v8/artifacts/abc", body=b"x")

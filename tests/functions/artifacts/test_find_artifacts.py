@@ -42,13 +42,7 @@ def publish(
         id=f"{to_ms(at):012x}{random_id(16).encode().hex()[:16]}",
         scope=scope,
     )
-    artifact = Artifact(
-        upload=upload,
-        size_bytes=1,
-        created_at=at,
-        writer=writer,
-        metadata=ArtifactMetadata(ci=ci),
-    )
+    artifact = Artifact(upload=upload, size_bytes=1, created_at=at, writer=writer, metadata=ArtifactMetadata(ci=ci))
     assert index.publish(artifact, replaces=None, now=at)
 
 
@@ -89,9 +83,7 @@ def test_artifacts_of_the_same_millisecond_are_listed_once(cloud: Cloud, manage:
     assert sorted(found(manage, order="uploaded")) == ["a", "b", "c", "d", "e"]
 
 
-def test_offered_uploads_and_deleted_artifacts_are_not_in_the_order_of_uploads(
-    cloud: Cloud, manage: Sender
-) -> None:
+def test_offered_uploads_and_deleted_artifacts_are_not_in_the_order_of_uploads(cloud: Cloud, manage: Sender) -> None:
     publish(cloud, "a")
     publish(cloud, "b", at=NOW + HOUR)
     offer(cloud.send, "c")
@@ -160,9 +152,7 @@ def test_a_search_reads_a_limited_number_of_artifacts(cloud: Cloud, manage: Send
     assert [artifact["hash"] for artifact in second["artifacts"]] == ["b"]
 
 
-def test_artifacts_of_an_older_version_enter_the_order_at_the_daily_check(
-    cloud: Cloud, manage: Sender
-) -> None:
+def test_artifacts_of_an_older_version_enter_the_order_at_the_daily_check(cloud: Cloud, manage: Sender) -> None:
     cloud.store("old", now=NOW - HOUR)
     cloud.store("new", now=NOW)
     commit(ARTIFACTS.update(cloud.team.id, "old", set={"uploaded_at": None}))
@@ -193,9 +183,7 @@ def test_400_for_a_wrong_filter(manage: Sender, query: dict[str, Any], field: st
 
 
 @pytest.mark.parametrize("place", ["0", "99999999999999"])
-def test_a_cursor_outside_of_the_time_only_sets_the_position(
-    cloud: Cloud, manage: Sender, place: str
-) -> None:
+def test_a_cursor_outside_of_the_time_only_sets_the_position(cloud: Cloud, manage: Sender, place: str) -> None:
     publish(cloud, "a")
     cursor = cursor_of(f"{place}@a")
     assert cursor is not None

@@ -40,10 +40,7 @@ def test_paused_takes_precedence_over_over_limit(cloud: Cloud) -> None:
     assert cloud.send("GET", "/v8/artifacts/status").json == {"status": "paused"}
 
 
-@pytest.mark.parametrize(
-    ("block", "code"),
-    [(Block.SOFT, "account_soft_blocked"), (Block.PAYMENT, "payment_missing")],
-)
+@pytest.mark.parametrize(("block", "code"), [(Block.SOFT, "account_soft_blocked"), (Block.PAYMENT, "payment_missing")])
 def test_402_for_a_blocked_account(cloud: Cloud, block: Block, code: str) -> None:
     change_state(cloud.team.id, block=block)
     reply = cloud.send("GET", "/v8/artifacts/status")

@@ -20,9 +20,7 @@ def test_every_property_of_an_artifact(cloud: Cloud, manage: Sender) -> None:
     assert reply.json["writer"] == {"id": cloud.key.id, "userId": cloud.user.id}
 
 
-def test_the_last_use_is_returned_if_eviction_depends_on_it(
-    cloud: Cloud, manage: Sender, option: SetOption
-) -> None:
+def test_the_last_use_is_returned_if_eviction_depends_on_it(cloud: Cloud, manage: Sender, option: SetOption) -> None:
     option("over_quota", "evict")
     cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact")
     shown = manage("GET", "/v1/artifacts/abc").json
@@ -44,9 +42,7 @@ def test_an_upload_that_has_not_arrived_is_not_an_artifact(cloud: Cloud, manage:
     assert (reply.status, reply.code) == (404, "artifact_not_found")
 
 
-def test_404_for_an_unknown_hash_or_an_artifact_of_another_owner(
-    cloud: Cloud, manage: Sender
-) -> None:
+def test_404_for_an_unknown_hash_or_an_artifact_of_another_owner(cloud: Cloud, manage: Sender) -> None:
     Sender(cloud.token, slug="acme")("PUT", "/v8/artifacts/abc", body=b"artifact")
     assert manage("GET", "/v1/artifacts/other").status == 404
     assert Sender(manage.token)("GET", "/v1/artifacts/abc").status == 404

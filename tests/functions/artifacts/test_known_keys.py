@@ -37,11 +37,7 @@ from larder.teams.teams import TeamChange, change_team, create_team, delete_team
 from tests.catalogue import valid
 from tests.requests import Reply, Sender
 
-STATUS, HEAD, GET = (
-    "GET /v8/artifacts/status",
-    "HEAD /v8/artifacts/{hash}",
-    "GET /v8/artifacts/{hash}",
-)
+STATUS, HEAD, GET = ("GET /v8/artifacts/status", "HEAD /v8/artifacts/{hash}", "GET /v8/artifacts/{hash}")
 ENDPOINTS = [STATUS, HEAD, GET]
 BODY, OTHER_BODY, NEW_BODY = b"of acme", b"of the other team", b"a newer one"
 AT_ONCE = 40
@@ -270,14 +266,9 @@ in_both = pytest.mark.parametrize("heat", ["warm", "cold"])
 
 
 @pytest.mark.usefixtures("refusing")
-@pytest.mark.parametrize(
-    ("identity", "change"), CHANGES, ids=[f"{by}-{change.__name__}" for by, change in CHANGES]
-)
+@pytest.mark.parametrize(("identity", "change"), CHANGES, ids=[f"{by}-{change.__name__}" for by, change in CHANGES])
 def test_a_change_applies_to_the_next_request(
-    identity: str,
-    change: Callable[[Scene], None],
-    aws_in_memory: None,
-    subtests: pytest.Subtests,
+    identity: str, change: Callable[[Scene], None], aws_in_memory: None, subtests: pytest.Subtests
 ) -> None:
     scene = make_scene(bound=identity == "neither")
     send = scene.by(identity)
@@ -309,9 +300,7 @@ def check_reply(reply: Reply, endpoint: str, expected: bytes | str | Refused) ->
 
 @in_both
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_a_key_is_refused_once_it_has_expired(
-    endpoint: str, heat: str, aws_in_memory: None
-) -> None:
+def test_a_key_is_refused_once_it_has_expired(endpoint: str, heat: str, aws_in_memory: None) -> None:
     scene = make_scene()
     new = NewKey(user_id=scene.bob.id, expires_in_s=86_400)
     send = Sender(create_key(new, now=clock.now())[1], team_id=scene.team.id)
@@ -371,9 +360,7 @@ def shown(reply: Reply) -> tuple[int, bytes, dict[str, str]]:
 )
 @settings(max_examples=15, database=None, suppress_health_check=list(HealthCheck))
 def test_a_warm_instance_replies_like_a_cold_one(
-    bound: bool,
-    steps: list[tuple[Callable[[Scene], None] | None, str, str]],
-    aws_in_memory: None,
+    bound: bool, steps: list[tuple[Callable[[Scene], None] | None, str, str]], aws_in_memory: None
 ) -> None:
     scene = make_scene(bound=bound)
     for identity in ("slug", "teamId", "neither", "session"):

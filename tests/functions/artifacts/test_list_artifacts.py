@@ -36,9 +36,7 @@ def publish(owner: str, *numbers: int) -> None:
     for number in numbers:
         hash = ArtifactHash(f"a{number:04}")
         artifact = Artifact(
-            upload=Upload(owner=owner, hash=hash, id=f"{to_ms(now):012x}{number:016x}"),
-            size_bytes=1,
-            created_at=now,
+            upload=Upload(owner=owner, hash=hash, id=f"{to_ms(now):012x}{number:016x}"), size_bytes=1, created_at=now
         )
         assert index.publish(artifact, replaces=None, now=now)
 
@@ -80,9 +78,7 @@ def test_an_empty_list(manage: Sender) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7, 100])
-def test_pages_return_every_artifact_once_in_order(
-    cloud: Cloud, manage: Sender, limit: int
-) -> None:
+def test_pages_return_every_artifact_once_in_order(cloud: Cloud, manage: Sender, limit: int) -> None:
     stored = [f"a{number}" for number in range(9)]
     for hash in stored:
         cloud.send("PUT", f"/v8/artifacts/{hash}", body=b"artifact")
@@ -141,9 +137,7 @@ def test_400_for_an_invalid_limit(manage: Sender, limit: str) -> None:
     "cursor",
     ["", "!", "%C3%A9", "YQ", "I3RvdGFscw", "I2Rpc2NhcmRlZCNhYmM", "YS9i", "YQ==#", "w6k", "A" * 400],
 )  # fmt: skip
-def test_an_unknown_cursor_is_refused_or_only_sets_the_position(
-    cloud: Cloud, manage: Sender, cursor: str
-) -> None:
+def test_an_unknown_cursor_is_refused_or_only_sets_the_position(cloud: Cloud, manage: Sender, cursor: str) -> None:
     publish(cloud.team.id, 0, 1)
     reply = manage.asking(cursor=cursor)("GET", "/v1/artifacts")
     if cursor == "YQ":

@@ -92,9 +92,7 @@ def test_a_removal_leaves_the_list_after_its_second_pass(
     assert listed(manage) == []
 
 
-def test_everything_of_a_time(
-    cloud: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
-) -> None:
+def test_everything_of_a_time(cloud: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]) -> None:
     for hash, hours in (("a", -4), ("b", -3), ("c", -2), ("d", -1)):
         cloud.store(hash, now=NOW + hours * HOUR)
     since, until = to_ms(NOW - 3 * HOUR), to_ms(NOW - HOUR)
@@ -120,9 +118,7 @@ def test_an_upload_that_was_offered_in_the_time_is_refused(
     assert left(cloud.team.id) == []
 
 
-def test_everything_of_a_team(
-    cloud: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
-) -> None:
+def test_everything_of_a_team(cloud: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]) -> None:
     cloud.store("a", now=clock.now())
     cloud.store("b", now=clock.now())
     for wrong in ("web", "", cloud.team.id):
@@ -138,9 +134,7 @@ def test_everything_of_a_team(
     assert (asked.subject, done.subject, done.artifacts) == ("all", "all", 2)
 
 
-def test_everything_that_a_user_stores_without_a_team(
-    cloud: Cloud, removal_jobs: list[dict[str, Any]]
-) -> None:
+def test_everything_that_a_user_stores_without_a_team(cloud: Cloud, removal_jobs: list[dict[str, Any]]) -> None:
     session = Sender(start_session(cloud.user, now=clock.now())[1])
     assert session("PUT", "/v8/artifacts/a", body=b"1").status == 202
     assert delete(session, all="acme").status == 400
@@ -163,9 +157,7 @@ def test_everything_that_a_user_stores_without_a_team(
         ({"writer": random_id(), "scope": "kA1"}, "scope"),
     ],
 )
-def test_400_for_no_target_or_several(
-    cloud: Cloud, manage: Sender, query: dict[str, str], field: str
-) -> None:
+def test_400_for_no_target_or_several(cloud: Cloud, manage: Sender, query: dict[str, str], field: str) -> None:
     cloud.store("a", now=clock.now())
     reply = delete(manage, **query)
     assert (reply.status, reply.code) == (400, "bad_request")

@@ -27,9 +27,7 @@ def test_a_put_is_redirected_to_s3(cloud: Cloud) -> None:
     assert signature["X-Amz-Expires"] == ["600"]
 
 
-def test_in_china_it_is_redirected_to_the_domain_of_aws_there(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_china_it_is_redirected_to_the_domain_of_aws_there(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "cn-north-1")
     monkeypatch.setenv("URL_SUFFIX", "amazonaws.com.cn")
     reply = cloud.send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT)
@@ -39,20 +37,14 @@ def test_in_china_it_is_redirected_to_the_domain_of_aws_there(
     assert credential.endswith("/cn-north-1/s3/aws4_request")
 
 
-def test_with_ipv6_it_is_redirected_to_the_dual_stack_address_of_s3(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_with_ipv6_it_is_redirected_to_the_dual_stack_address_of_s3(cloud: Cloud, option: SetOption) -> None:
     option("dual_stack", "true")
-    location = urlsplit(
-        cloud.send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT).headers["location"]
-    )
+    location = urlsplit(cloud.send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT).headers["location"])
     host = "s3.dualstack.eu-central-1.amazonaws.com"
     assert location.netloc == f"{settings().artifacts_bucket}.{host}"
 
 
-def test_a_redirected_put_sends_no_token_because_s3_would_refuse_it(
-    send: Sender,
-) -> None:
+def test_a_redirected_put_sends_no_token_because_s3_would_refuse_it(send: Sender) -> None:
     assert ALLOWED not in send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT).headers
 
 
@@ -106,9 +98,7 @@ def test_clients_that_break_presigned_urls_upload_through_the_function(
     assert (ALLOWED in reply.headers) is not direct
 
 
-def test_a_refused_preflight_allows_the_token_so_that_the_put_gets_the_reason(
-    cloud: Cloud,
-) -> None:
+def test_a_refused_preflight_allows_the_token_so_that_the_put_gets_the_reason(cloud: Cloud) -> None:
     change_state(cloud.team.id, caching=CachingStatus.PAUSED)
     reply = cloud.send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT)
     assert (reply.status, reply.code) == (403, "remote_caching_paused")

@@ -26,9 +26,7 @@ def test_202_with_the_url_of_the_artifact(cloud: Cloud) -> None:
     assert reply.json == {"urls": [f"{address}?teamId={cloud.team.id}"]}
 
 
-def test_the_url_names_the_keys_team_if_the_request_names_none(
-    cloud: Cloud, personal: Sender
-) -> None:
+def test_the_url_names_the_keys_team_if_the_request_names_none(cloud: Cloud, personal: Sender) -> None:
     new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id)
     bound = Sender(create_key(new, now=clock.now())[1])
     (address,) = bound("PUT", "/v8/artifacts/abc", body=b"of the team").json["urls"]
@@ -68,9 +66,7 @@ def test_the_key_of_the_uploader_is_recorded(cloud: Cloud) -> None:
 
 def test_a_second_upload_of_a_hash_replaces_the_first_with_202(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/abc", body=b"first", headers={"x-artifact-duration": "1"})
-    reply = cloud.send(
-        "PUT", "/v8/artifacts/abc", body=b"second!", headers={"x-artifact-duration": "2"}
-    )
+    reply = cloud.send("PUT", "/v8/artifacts/abc", body=b"second!", headers={"x-artifact-duration": "2"})
     assert reply.status == 202
     fetched = cloud.send("GET", "/v8/artifacts/abc")
     assert (fetched.body, fetched.headers["x-artifact-duration"]) == (b"second!", "2")
@@ -121,8 +117,7 @@ def test_202_for_a_hash_of_letters_digits_hyphens_and_underscores(send: Sender, 
 
 
 @pytest.mark.parametrize(
-    "hash",
-    ["a.b", "a%2fb", "%2e%2e%2fb", "a%00b", "a%20b", "%C3%A9", "%F0%9F%98%80", "f" * 129, "a#b"],
+    "hash", ["a.b", "a%2fb", "%2e%2e%2fb", "a%00b", "a%20b", "%C3%A9", "%F0%9F%98%80", "f" * 129, "a#b"]
 )
 def test_400_for_any_other_hash(send: Sender, hash: str) -> None:
     reply = send("PUT", f"/v8/artifacts/{hash}", body=b"artifact")
@@ -195,9 +190,7 @@ def test_400_names_the_header_that_breaks_its_rule(send: Sender, name: str, valu
 
 
 @pytest.mark.parametrize(("name", "value"), ODD_HEADERS)
-def test_a_header_that_only_describes_is_left_out(
-    send: Sender, log: StringIO, name: str, value: str
-) -> None:
+def test_a_header_that_only_describes_is_left_out(send: Sender, log: StringIO, name: str, value: str) -> None:
     """It never costs the artifact. The log names it."""
     reply = send("PUT", "/v8/artifacts/abc", body=b"artifact", headers={name: value})
     assert reply.status == 202
@@ -223,13 +216,7 @@ def test_every_reader_gets_what_was_sent(send: Sender, tag: str) -> None:
         headers = send(method, "/v8/artifacts/abc").headers
         assert {name: headers[name] for name in sent} == sent
     entry = send("POST", "/v8/artifacts", json_body={"hashes": ["abc"]}).json["abc"]
-    assert entry == {
-        "size": 8,
-        "taskDurationMs": 1200,
-        "tag": tag,
-        "sha": "0828" * 10,
-        "dirtyHash": "a96b",
-    }
+    assert entry == {"size": 8, "taskDurationMs": 1200, "tag": tag, "sha": "0828" * 10, "dirtyHash": "a96b"}
 
 
 def test_a_duration_with_decimals_is_stored_in_whole_milliseconds(send: Sender) -> None:

@@ -51,11 +51,7 @@ def test_an_invalid_hash_is_null_and_the_others_are_returned(send: Sender) -> No
     odd = ["", "../abc", "a.b", "abc\n", "é", "\x00", "status", "events", "f" * 129]
     reply = send("POST", "/v8/artifacts", json_body={"hashes": [*odd, "abc", "abf"]})
     assert reply.status == 200
-    assert reply.json == {
-        **dict.fromkeys(odd),
-        "abc": {"size": 8, "taskDurationMs": 0},
-        "abf": None,
-    }
+    assert reply.json == {**dict.fromkeys(odd), "abc": {"size": 8, "taskDurationMs": 0}, "abf": None}
 
 
 def test_the_longest_reply_fits_into_lambdas_limit(send: Sender, option: SetOption) -> None:
@@ -72,9 +68,7 @@ def test_client_headers_are_not_checked(send: Sender) -> None:
     assert (reply.status, reply.json) == (200, {"abc": None})
 
 
-def test_only_uploads_that_have_arrived_are_found(
-    send: Sender,
-) -> None:
+def test_only_uploads_that_have_arrived_are_found(send: Sender) -> None:
     upload(send, "a1", b"arrived")
     offer(send, "a2")
     reply = send("POST", "/v8/artifacts", json_body={"hashes": ["a1", "a2"]})

@@ -72,9 +72,7 @@ def test_a_full_quota_refuses_even_a_smaller_replacement(hundred: Sender) -> Non
 
 
 @pytest.mark.parametrize(("size_bytes", "seen"), [(40, 200), (41, 404)])
-def test_a_direct_upload_is_checked_when_it_arrives(
-    cloud: Cloud, hundred: Sender, size_bytes: int, seen: int
-) -> None:
+def test_a_direct_upload_is_checked_when_it_arrives(cloud: Cloud, hundred: Sender, size_bytes: int, seen: int) -> None:
     assert put(hundred, "a", 60) == "stored"
     key = offer(hundred, "b")
     put_object(key, b"x" * size_bytes)
@@ -114,12 +112,7 @@ def test_lowering_the_quota_deletes_nothing(cloud: Cloud, hundred: Sender) -> No
     [(0, None, 5000, None), (100, None, 100, 101), (100, 40, 40, 41), (100, 300, 300, 301), (0, 70, 70, 71)],
 )  # fmt: skip
 def test_a_teams_own_quota_overrides_the_default_whichever_is_larger(
-    cloud: Cloud,
-    option: SetOption,
-    of_the_deployment: int,
-    of_the_team: int | None,
-    fits: int,
-    does_not: int | None,
+    cloud: Cloud, option: SetOption, of_the_deployment: int, of_the_team: int | None, fits: int, does_not: int | None
 ) -> None:
     option("default_quota_bytes", of_the_deployment)
     if of_the_team is not None:
@@ -129,9 +122,7 @@ def test_a_teams_own_quota_overrides_the_default_whichever_is_larger(
     assert put(cloud.send, "a", fits) == "stored"
 
 
-def test_returning_to_the_default_quota_takes_effect_at_once(
-    cloud: Cloud, hundred: Sender, option: SetOption
-) -> None:
+def test_returning_to_the_default_quota_takes_effect_at_once(cloud: Cloud, hundred: Sender, option: SetOption) -> None:
     option("default_quota_bytes", 20)
     assert put(hundred, "a", 30) == "stored"
     change_state(cloud.team.id, default_quota=True)
@@ -150,9 +141,7 @@ def test_a_user_and_their_team_have_separate_quotas(
     assert (status(hundred), status(personal)) == ("over_limit", "over_limit")
 
 
-def test_the_defaults_of_a_deployment_are_100_gb_for_a_team_and_5_gb_for_a_user(
-    cloud: Cloud,
-) -> None:
+def test_the_defaults_of_a_deployment_are_100_gb_for_a_team_and_5_gb_for_a_user(cloud: Cloud) -> None:
     assert read_state(cloud.team.id).quota_bytes == 100 * 10**9
     prove_address(cloud.user)
     assert read_state(cloud.user.id).quota_bytes == 5 * 10**9
@@ -200,9 +189,7 @@ def test_an_unproven_user_stores_nothing_if_the_option_is_0(
     assert put(personal, "a", 1) == "stored"
 
 
-def test_the_lower_option_and_a_users_own_quota_apply_to_an_unproven_user(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_the_lower_option_and_a_users_own_quota_apply_to_an_unproven_user(cloud: Cloud, option: SetOption) -> None:
     assert read_state(cloud.user.id).quota_bytes == 10**9
     option("personal_quota_bytes", 30)
     assert read_state(cloud.user.id).quota_bytes == 30

@@ -44,14 +44,7 @@ def test_a_day_sums_up_hits_misses_sources_and_time_saved(cloud: Cloud) -> None:
     cloud.send("POST", "/v8/artifacts/events", json_body=batch)
     cloud.send("POST", "/v8/artifacts/events", json_body=[event(duration=50)])
     assert figures_of_today(cloud.team.id) == Figures(
-        events=5,
-        hits=3,
-        misses=2,
-        local_hits=1,
-        local_misses=1,
-        remote_hits=2,
-        remote_misses=1,
-        time_saved_ms=1800,
+        events=5, hits=3, misses=2, local_hits=1, local_misses=1, remote_hits=2, remote_misses=1, time_saved_ms=1800
     )
 
 
@@ -69,10 +62,7 @@ def test_hits_without_a_duration_are_counted(cloud: Cloud) -> None:
 def test_a_batch_is_one_item_for_any_number_of_events(cloud: Cloud) -> None:
     headers = {"x-artifact-client-ci": "GITHUB_ACTIONS", "x-artifact-client-interactive": "0"}
     cloud.send("POST", "/v8/artifacts/events", json_body=[event()] * 80, headers=headers)
-    items = [
-        aws.deserialize(item)
-        for item in aws.dynamodb().scan(TableName=settings().usage_table)["Items"]
-    ]
+    items = [aws.deserialize(item) for item in aws.dynamodb().scan(TableName=settings().usage_table)["Items"]]
     (batch,) = [item for item in items if isinstance(item["events"], list)]
     assert len(items) == 4
     assert len(batch["events"]) == 80
@@ -93,10 +83,7 @@ def test_a_day_has_figures_for_each_ci(cloud: Cloud) -> None:
 def test_single_events_expire_and_daily_figures_stay(cloud: Cloud, option: SetOption) -> None:
     option("event_retention_days", 10)
     cloud.send("POST", "/v8/artifacts/events", json_body=[event()])
-    items = [
-        aws.deserialize(item)
-        for item in aws.dynamodb().scan(TableName=settings().usage_table)["Items"]
-    ]
+    items = [aws.deserialize(item) for item in aws.dynamodb().scan(TableName=settings().usage_table)["Items"]]
     (batch,) = [item["expires_at"] for item in items if isinstance(item["events"], list)]
     (day,) = [item.get("expires_at") for item in items if item["day"].startswith("day#")]
     assert day is None
@@ -208,9 +195,7 @@ def test_429_for_a_user_who_reports_more_than_a_million_events_in_an_hour(cloud:
         accepted = PARTS * 8 - len(refused) + 1
         assert accepted <= PARTS
         assert figures_of_today(cloud.team.id).events == 5 * accepted
-        assert {report(another, 5).status for _ in range(PARTS * 8)} == {429}, (
-            "all keys of the user"
-        )
+        assert {report(another, 5).status for _ in range(PARTS * 8)} == {429}, "all keys of the user"
         assert report(of_team, 3).status == 200
     with time_machine.travel(clock.now().replace(hour=11, minute=0, second=0), tick=False):
         assert report(cloud.send, 5).status == 200

@@ -65,9 +65,7 @@ def test_when_time_runs_out_the_rest_is_left_to_the_sweep(requested: Cloud) -> N
 
 
 def test_a_failed_removal_is_left_to_the_sweep(requested: Cloud) -> None:
-    conflict = error(
-        "TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}]
-    )
+    conflict = error("TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}])
     with answering("dynamodb", "TransactWriteItems", conflict):
         report = removals.do_job(requested.team.id, requested.key.id, now=clock.now())
     assert (report.failed, report.finished) == (3, False)
@@ -76,10 +74,7 @@ def test_a_failed_removal_is_left_to_the_sweep(requested: Cloud) -> None:
 
 
 def test_an_error_is_raised_so_that_lambda_retries(requested: Cloud) -> None:
-    with (
-        answering("dynamodb", "Query", error("InternalServerError", 500)),
-        pytest.raises(TryAgain),
-    ):
+    with answering("dynamodb", "Query", error("InternalServerError", 500)), pytest.raises(TryAgain):
         invoke(HANDLER, job(requested))
     invoke(HANDLER, job(requested))
     assert read_totals(requested.team.id) == Totals()

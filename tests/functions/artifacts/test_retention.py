@@ -7,12 +7,7 @@ import time_machine
 
 from larder import aws, clock
 from larder.artifacts import reads, rebuild_index, storage, sweep
-from larder.artifacts.models import (
-    UNPROTECTED,
-    ArtifactHash,
-    Totals,
-    View,
-)
+from larder.artifacts.models import UNPROTECTED, ArtifactHash, Totals, View
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import ArtifactNotFound
@@ -97,15 +92,11 @@ def days_kept(cloud: Cloud, *, used_on: set[int], until: int, step: int = 1) -> 
     return until
 
 
-def test_an_artifact_that_is_never_used_ends_after_the_retention(
-    cloud: Cloud, over_quota: str
-) -> None:
+def test_an_artifact_that_is_never_used_ends_after_the_retention(cloud: Cloud, over_quota: str) -> None:
     assert days_kept(cloud, used_on=set(), until=70) == 30
 
 
-def test_an_artifact_that_is_used_once_ends_a_retention_after_that(
-    cloud: Cloud, over_quota: str
-) -> None:
+def test_an_artifact_that_is_used_once_ends_a_retention_after_that(cloud: Cloud, over_quota: str) -> None:
     assert days_kept(cloud, used_on={25}, until=90) == 55
 
 
@@ -115,9 +106,7 @@ def test_an_artifact_that_is_used_every_week_lives_a_year(cloud: Cloud, over_quo
     assert 9 <= made(calls, "CopyObject") <= 12, "once in a retention"
 
 
-def test_an_early_use_counts_too_if_the_deployment_notes_each_day(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_an_early_use_counts_too_if_the_deployment_notes_each_day(cloud: Cloud, option: SetOption) -> None:
     option("over_quota", "evict")
     with counted() as calls:
         assert days_kept(cloud, used_on={3}, until=70) == 33
@@ -265,9 +254,7 @@ def test_a_rebuilt_index_keeps_what_was_renewed(cloud: Cloud, renewed: datetime)
     assert read(cloud, clock.now()) == BODY
 
 
-def test_a_hit_makes_no_further_call_until_the_use_is_worth_noting(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_a_hit_makes_no_further_call_until_the_use_is_worth_noting(cloud: Cloud, option: SetOption) -> None:
     option("over_quota", "refuse")
     now = clock.now()
     cloud.store(HASH, body=BODY, now=now)

@@ -70,9 +70,7 @@ def test_nothing_else_changes(cloud: Cloud, owner: Sender) -> None:
 
 
 @pytest.mark.parametrize("role", [role for role in Role if role is not Role.OWNER])
-def test_only_owners_set_it_even_with_a_key_that_has_the_permission(
-    cloud: Cloud, role: Role
-) -> None:
+def test_only_owners_set_it_even_with_a_key_that_has_the_permission(cloud: Cloud, role: Role) -> None:
     bob = create_user("bob@acme.example", "Bob", now=clock.now())
     add_member(cloud.team.id, bob.id, role, now=clock.now())
     for send in (by_session(bob, slug="acme"), by_key(bob, MANAGE, slug="acme")):
@@ -91,10 +89,7 @@ def test_a_key_needs_a_permission_that_build_keys_lack(cloud: Cloud) -> None:
 
 
 def test_a_user_sets_the_status_of_their_personal_artifacts(cloud: Cloud) -> None:
-    for send, status in (
-        (by_session(cloud.user), "disabled"),
-        (by_key(cloud.user, MANAGE), "paused"),
-    ):
+    for send, status in ((by_session(cloud.user), "disabled"), (by_key(cloud.user, MANAGE), "paused")):
         assert put_status(send, status).json == {"status": status}
         assert read_state(cloud.user.id).caching is CachingStatus(status)
     assert read_state(cloud.team.id).caching is CachingStatus.ENABLED
@@ -116,9 +111,7 @@ def test_a_non_member_cannot_set_it(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("status", ["over_limit", "on", "ENABLED", "", None, True, 1, ["enabled"]])
-def test_400_names_the_field_and_the_allowed_values(
-    cloud: Cloud, owner: Sender, status: object
-) -> None:
+def test_400_names_the_field_and_the_allowed_values(cloud: Cloud, owner: Sender, status: object) -> None:
     reply = put_status(owner, status)
     assert (reply.status, reply.code) == (400, "bad_request")
     assert reply.message == "status: must be one of enabled, disabled, paused"
@@ -148,9 +141,7 @@ def test_the_audit_log_records_the_user_and_the_change(
     assert (line["owner"], line["user_id"]) == (cloud.team.id, cloud.user.id)
 
 
-def test_a_refusal_is_not_audited(
-    cloud: Cloud, owner: Sender, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_refusal_is_not_audited(cloud: Cloud, owner: Sender, caplog: pytest.LogCaptureFixture) -> None:
     put_status(owner, "over_limit")
     put_status(cloud.send, "paused")
     assert not audited(caplog)

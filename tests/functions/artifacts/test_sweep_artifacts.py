@@ -85,9 +85,7 @@ def test_the_sweep_publishes_an_upload_whose_event_was_lost(cloud: Cloud) -> Non
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
-def test_an_upload_that_arrives_after_it_was_deleted_is_published_by_its_event(
-    cloud: Cloud,
-) -> None:
+def test_an_upload_that_arrives_after_it_was_deleted_is_published_by_its_event(cloud: Cloud) -> None:
     key = offer(cloud.send, "abc")
     sweep.sweep(now=clock.now() + DAY + HOUR)
     put_object(key, b"late")
@@ -130,9 +128,7 @@ def test_the_function_stops_in_time_and_leaves_the_rest_to_the_next_sweep(cloud:
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is None
 
 
-def test_the_function_publishes_arrived_uploads_and_deletes_the_others(
-    cloud: Cloud,
-) -> None:
+def test_the_function_publishes_arrived_uploads_and_deletes_the_others(cloud: Cloud) -> None:
     yesterday = clock.now() - DAY - HOUR
     for hash in (ArtifactHash("a1"), ArtifactHash("a2")):
         cloud.offer(hash, now=yesterday)

@@ -43,9 +43,7 @@ def limited(cloud: Cloud, *, remaining: int | None = None, most: int | None = No
     limit = None
     if most is not None:
         limit = RateLimit(enabled=True, window_ms=60_000, max_requests=most)
-    new = NewKey(
-        user_id=cloud.user.id, team_id=cloud.team.id, remaining=remaining, rate_limit=limit
-    )
+    new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, remaining=remaining, rate_limit=limit)
     return Sender(create_key(new, now=clock.now())[1])
 
 
@@ -62,9 +60,7 @@ def test_a_key_is_read_and_its_use_recorded_once_a_minute(cloud: Cloud, later: C
     assert stored(cloud.key).last_request == second
 
 
-def test_a_new_instance_does_not_record_a_use_again_within_the_minute(
-    cloud: Cloud, later: Clock
-) -> None:
+def test_a_new_instance_does_not_record_a_use_again_within_the_minute(cloud: Cloud, later: Clock) -> None:
     first = clock.now()
     status(cloud.send)
     later.pass_(59 * SECOND)
@@ -73,9 +69,7 @@ def test_a_new_instance_does_not_record_a_use_again_within_the_minute(
     assert stored(cloud.key).last_request == first
 
 
-def test_a_throttled_record_is_tried_once_a_minute_and_fails_no_request(
-    cloud: Cloud, later: Clock
-) -> None:
+def test_a_throttled_record_is_tried_once_a_minute_and_fails_no_request(cloud: Cloud, later: Clock) -> None:
     status(cloud.send)
     later.pass_(MINUTE)
     with refusing("dynamodb", "UpdateItem", 400, THROTTLED) as tries:
@@ -161,9 +155,7 @@ def test_a_rate_limit_is_counted_exactly(cloud: Cloud, later: Clock) -> None:
 
 
 @pytest.mark.parametrize("slug", [None, "acme"])
-def test_a_counted_key_costs_two_round_trips_in_a_new_instance_and_one_later(
-    slug: str | None, cloud: Cloud
-) -> None:
+def test_a_counted_key_costs_two_round_trips_in_a_new_instance_and_one_later(slug: str | None, cloud: Cloud) -> None:
     send = Sender(limited(cloud, remaining=9).token, slug=slug)
     restart()
     cold = status(send)[1].steps

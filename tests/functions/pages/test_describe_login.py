@@ -39,28 +39,16 @@ def test_without_a_session_it_shows_only_the_clients_address(cloud: Cloud) -> No
 def test_a_signed_in_user_sees_the_key_that_turbo_would_get(browser: Browser, cloud: Cloud) -> None:
     reply = describe(browser)
     assert reply.headers["cache-control"] == "no-store"
-    assert reply.json["user"] == {
-        "email": "ada@acme.example",
-        "name": "Ada",
-        "needsPassword": False,
-    }
+    assert reply.json["user"] == {"email": "ada@acme.example", "name": "Ada", "needsPassword": False}
     token = offered(reply)
-    assert (token["name"], token["maxNameLength"], token["team"]) == (
-        "turbo on this computer",
-        32,
-        None,
-    )
+    assert (token["name"], token["maxNameLength"], token["team"]) == ("turbo on this computer", 32, None)
     assert token["teams"] == [{"id": cloud.team.id, "slug": "acme", "name": "Acme", "writes": True}]
     ends = datetime.fromisoformat(token["expiresAt"]) - clock.now()
     assert timedelta(days=89, hours=23) < ends <= timedelta(days=90)
 
 
-@pytest.mark.parametrize(
-    ("user_agent", "system"), [(FIREFOX, "Linux"), (CHROME, "Windows"), (SAFARI, "macOS")]
-)
-def test_the_key_is_named_after_the_browsers_system(
-    browser: Browser, user_agent: str, system: str
-) -> None:
+@pytest.mark.parametrize(("user_agent", "system"), [(FIREFOX, "Linux"), (CHROME, "Windows"), (SAFARI, "macOS")])
+def test_the_key_is_named_after_the_browsers_system(browser: Browser, user_agent: str, system: str) -> None:
     reply = browser.get(f"{PATH}?redirect_uri={CLIENT}", headers={"user-agent": user_agent})
     assert offered(reply)["name"] == f"turbo on {system}"
 
@@ -155,9 +143,7 @@ def test_400_for_the_port_of_this_service_itself(browser: Browser, option: SetOp
         ("http://[::1]:65535", "http://[::1]:65535"),
     ],
 )
-def test_addresses_of_this_computer_are_accepted(
-    browser: Browser, redirect_uri: str, client: str
-) -> None:
+def test_addresses_of_this_computer_are_accepted(browser: Browser, redirect_uri: str, client: str) -> None:
     assert describe(browser, redirect_uri).json["client"] == client
 
 
@@ -168,8 +154,6 @@ def test_an_api_key_is_not_a_session(cloud: Cloud, option: SetOption) -> None:
 
 
 def test_it_sets_no_cookie_and_other_origins_cannot_read_it(browser: Browser) -> None:
-    reply = browser.get(
-        f"{PATH}?redirect_uri={CLIENT}", headers={"origin": f"https://other.{DOMAIN}"}
-    )
+    reply = browser.get(f"{PATH}?redirect_uri={CLIENT}", headers={"origin": f"https://other.{DOMAIN}"})
     assert reply.cookies == ()
     assert not [name for name in reply.headers if name.startswith("access-control-")]

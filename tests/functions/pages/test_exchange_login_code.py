@@ -10,14 +10,7 @@ from larder import aws, clock
 from larder.accounts import repository as accounts
 from larder.accounts.models import Account, ProfileChange, User
 from larder.accounts.password_resets import issue_reset_token, reset_password
-from larder.accounts.service import (
-    change_account,
-    create_user,
-    find_user,
-    read_account,
-    update_profile,
-    with_password,
-)
+from larder.accounts.service import change_account, create_user, find_user, read_account, update_profile, with_password
 from larder.accounts.sessions import revoke_sessions, start_session
 from larder.api_keys.keys import delete_expired_keys, list_keys
 from larder.hashing import hash_key
@@ -73,9 +66,7 @@ def test_a_code_works_once(cloud: Cloud, code: str) -> None:
     assert len(stored_keys()) == 2
 
 
-@pytest.mark.parametrize(
-    "code", ["", "short", "A" * 32, "A" * 64, "#clean-up", "\u00e4" * 32, "a\x00b", "x" * 5000]
-)
+@pytest.mark.parametrize("code", ["", "short", "A" * 32, "A" * 64, "#clean-up", "\u00e4" * 32, "a\x00b", "x" * 5000])
 def test_401_for_an_unknown_code(cloud: Cloud, code: str) -> None:
     assert refusal(exchange(code)) == INVALID
 
@@ -134,12 +125,7 @@ def end_other_sessions(user: User) -> None:
 
 @pytest.mark.parametrize(
     "taken_back",
-    [
-        reset,
-        reset_without_ending_sessions,
-        lambda user: revoke_sessions(user.id),
-        end_other_sessions,
-    ],
+    [reset, reset_without_ending_sessions, lambda user: revoke_sessions(user.id), end_other_sessions],
     ids=["reset", "another password", "end of all sessions", "end of the others"],
 )
 def test_a_code_ends_when_the_user_secures_the_account(
@@ -151,24 +137,14 @@ def test_a_code_ends_when_the_user_secures_the_account(
     assert len(stored_keys()) == 1
     again = find_user(cloud.user.id)
     assert again is not None
-    assert (
-        exchange(
-            turbo_login.create_token(again, Grant(sso_team="acme"), now=clock.now()).text
-        ).status
-        == 200
-    )
+    assert exchange(turbo_login.create_token(again, Grant(sso_team="acme"), now=clock.now()).text).status == 200
 
 
 def test_a_code_issued_while_its_session_was_revoked_is_invalid(cloud: Cloud) -> None:
     """The request read the user before the revocation."""
     found = cloud.user
     revoke_sessions(found.id)
-    assert (
-        refusal(
-            exchange(turbo_login.create_token(found, Grant(sso_team="acme"), now=clock.now()).text)
-        )
-        == INVALID
-    )
+    assert refusal(exchange(turbo_login.create_token(found, Grant(sso_team="acme"), now=clock.now()).text)) == INVALID
 
 
 def test_a_code_stays_valid_after_the_user_is_renamed(cloud: Cloud, code: str) -> None:
@@ -198,9 +174,7 @@ def test_a_code_issued_by_version_0_1_0_can_be_exchanged(cloud: Cloud, code: str
         ("", "turbo on this computer"),
     ],
 )
-def test_the_key_is_named_after_the_computer(
-    cloud: Cloud, code: str, client_name: str, name: str
-) -> None:
+def test_the_key_is_named_after_the_computer(cloud: Cloud, code: str, client_name: str, name: str) -> None:
     assert exchange(code, client_name).status == 200
     assert {key.name for key in list_keys(cloud.user.id)} == {"ci", name}
 

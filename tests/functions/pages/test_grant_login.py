@@ -150,9 +150,7 @@ def test_400_for_an_invalid_state(browser: Browser, cloud: Cloud, state: object)
 
 
 @pytest.mark.parametrize("redirect_uri", NOT_LOOPBACK)
-def test_400_for_an_address_that_is_not_this_computer(
-    browser: Browser, cloud: Cloud, redirect_uri: str
-) -> None:
+def test_400_for_an_address_that_is_not_this_computer(browser: Browser, cloud: Cloud, redirect_uri: str) -> None:
     reply = grant(browser, redirectUri=redirect_uri)
     assert reply.refusal == (400, "REDIRECT_IS_NOT_LOOPBACK")
     assert keys_of(cloud) == 0
@@ -194,9 +192,7 @@ def test_403_for_another_origin_even_a_trusted_one(
 
 
 @pytest.mark.parametrize("site", ["same-site", "cross-site", "none"])
-def test_403_for_requests_that_do_not_come_from_our_own_page(
-    browser: Browser, cloud: Cloud, site: str
-) -> None:
+def test_403_for_requests_that_do_not_come_from_our_own_page(browser: Browser, cloud: Cloud, site: str) -> None:
     reply = browser.post(PATH, BODY, headers={"sec-fetch-site": site})
     assert reply.refusal == (403, "INVALID_ORIGIN")
     assert keys_of(cloud) == 0

@@ -11,21 +11,13 @@ PATH = "/console"
 VIEW = "/console/t/acme/keys"
 
 
-@pytest.mark.parametrize(
-    "view", ["t/acme", "t/acme/keys", "t/protection", "me", "me/settings", "new-team"]
-)
-def test_the_views_that_most_users_open_first_are_one_page(
-    environment: pytest.MonkeyPatch, view: str
-) -> None:
+@pytest.mark.parametrize("view", ["t/acme", "t/acme/keys", "t/protection", "me", "me/settings", "new-team"])
+def test_the_views_that_most_users_open_first_are_one_page(environment: pytest.MonkeyPatch, view: str) -> None:
     assert Sender(None)("GET", f"{PATH}/{view}").body == Sender(None)("GET", PATH).body
 
 
-@pytest.mark.parametrize(
-    "view", ["t/acme/protection", "t/web/run", "me/artifacts", "account", "t/acme/nowhere"]
-)
-def test_all_other_views_are_one_page_with_more_scripts(
-    environment: pytest.MonkeyPatch, view: str
-) -> None:
+@pytest.mark.parametrize("view", ["t/acme/protection", "t/web/run", "me/artifacts", "account", "t/acme/nowhere"])
+def test_all_other_views_are_one_page_with_more_scripts(environment: pytest.MonkeyPatch, view: str) -> None:
     more, first = Sender(None)("GET", f"{PATH}/{view}"), Sender(None)("GET", PATH)
     assert b"function CreateRule(" in more.body
     assert b"function Account(" in more.body
@@ -42,9 +34,7 @@ def test_the_first_view_fits_into_45_kb(environment: pytest.MonkeyPatch) -> None
     assert gzip.decompress(reply.body) == Sender(None)("GET", PATH).body
 
 
-def test_a_browser_keeps_the_page_and_asks_whether_it_has_changed(
-    environment: pytest.MonkeyPatch,
-) -> None:
+def test_a_browser_keeps_the_page_and_asks_whether_it_has_changed(environment: pytest.MonkeyPatch) -> None:
     first = Sender(None)("GET", PATH)
     assert first.headers["cache-control"] == "no-cache"
     assert first.headers["vary"] == "Accept-Encoding"

@@ -19,11 +19,7 @@ PATH = "/turborepo/token"
     ],
 )
 def test_the_page_passes_the_sign_up_options_to_its_script(
-    environment: pytest.MonkeyPatch,
-    option: SetOption,
-    options: dict[str, str],
-    signs_in: str,
-    signs_up: str,
+    environment: pytest.MonkeyPatch, option: SetOption, options: dict[str, str], signs_in: str, signs_up: str
 ) -> None:
     for name, value in options.items():
         option(name, value)
@@ -48,9 +44,7 @@ def test_nothing_from_the_query_is_in_the_page(environment: pytest.MonkeyPatch) 
     assert hostile("GET", PATH) == plain
 
 
-def test_the_page_shows_who_gives_what_to_which_program_before_it_asks(
-    environment: pytest.MonkeyPatch,
-) -> None:
+def test_the_page_shows_who_gives_what_to_which_program_before_it_asks(environment: pytest.MonkeyPatch) -> None:
     page = opened(PATH)
     order = [
         "consent-email",

@@ -22,9 +22,7 @@ def test_a_link_without_a_callback_leads_to_this_page(cloud: Cloud, mailbox: Mai
     assert fragment == urlencode({"email": cloud.user.email})
 
 
-def test_the_token_is_not_in_the_page_and_opening_it_does_not_use_it_up(
-    cloud: Cloud, mailbox: Mailbox
-) -> None:
+def test_the_token_is_not_in_the_page_and_opening_it_does_not_use_it_up(cloud: Cloud, mailbox: Mailbox) -> None:
     token = issue_reset_token(cloud.user, now=clock.now())
     reply = Sender(None, query=f"token={token}")("GET", PATH)
     assert token not in reply.body.decode()

@@ -18,7 +18,5 @@ def test_the_address_to_continue_at_is_not_in_the_page(environment: pytest.Monke
 
 
 @pytest.mark.parametrize("path", ["/verified", "/reset-password"])
-def test_pages_that_end_with_a_password_link_to_it(
-    environment: pytest.MonkeyPatch, path: str
-) -> None:
+def test_pages_that_end_with_a_password_link_to_it(environment: pytest.MonkeyPatch, path: str) -> None:
     assert PATH in [link.attributes["href"] for link in opened(path).all("a")]

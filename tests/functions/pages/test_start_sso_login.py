@@ -17,15 +17,8 @@ def test_it_redirects_to_the_login_page_of_the_team(aws_in_memory: None) -> None
     assert reply.status == 302
     page = urlsplit(reply.headers["location"])
     assert (page.scheme, page.netloc, page.path) == ("", "", "/turborepo/token")
-    assert parse_qs(page.query, strict_parsing=True) == {
-        "redirect_uri": [CLIENT],
-        "team": ["acme"],
-        "state": [STATE],
-    }
-    assert (reply.headers["cache-control"], reply.headers["referrer-policy"]) == (
-        "no-store",
-        "no-referrer",
-    )
+    assert parse_qs(page.query, strict_parsing=True) == {"redirect_uri": [CLIENT], "team": ["acme"], "state": [STATE]}
+    assert (reply.headers["cache-control"], reply.headers["referrer-policy"]) == ("no-store", "no-referrer")
 
 
 def test_the_state_is_optional_for_older_clients(aws_in_memory: None) -> None:

@@ -24,9 +24,7 @@ def role_in(cloud: Cloud, person: Person) -> Role | None:
 
 @pytest.mark.parametrize("becomes", list(Role))
 @pytest.mark.parametrize("was", list(Role))
-def test_an_owner_can_assign_any_role_to_any_member(
-    cloud: Cloud, ada: Person, was: Role, becomes: Role
-) -> None:
+def test_an_owner_can_assign_any_role_to_any_member(cloud: Cloud, ada: Person, was: Role, becomes: Role) -> None:
     bob = joined(cloud, was)
     reply = give(ada, bob.user.id, becomes.value)
     assert (reply.status, reply.json) == (200, {"id": cloud.team.id})
@@ -126,9 +124,7 @@ class TestAtTheSameMoment:
             self.change(cloud, admin, bob, Role.VIEWER)
         assert role_in(cloud, bob) is Role.OWNER
 
-    def test_a_member_who_was_just_demoted_cannot_change_roles(
-        self, cloud: Cloud, admin: Person, bob: Person
-    ) -> None:
+    def test_a_member_who_was_just_demoted_cannot_change_roles(self, cloud: Cloud, admin: Person, bob: Person) -> None:
         def demoted() -> None:
             add_member(cloud.team.id, admin.user.id, Role.MEMBER, now=clock.now())
 
@@ -136,9 +132,7 @@ class TestAtTheSameMoment:
             self.change(cloud, admin, bob, Role.VIEWER)
         assert role_in(cloud, bob) is Role.MEMBER
 
-    def test_a_member_who_was_just_removed_cannot_change_roles(
-        self, cloud: Cloud, admin: Person, bob: Person
-    ) -> None:
+    def test_a_member_who_was_just_removed_cannot_change_roles(self, cloud: Cloud, admin: Person, bob: Person) -> None:
         def removed() -> None:
             remove_member(cloud.team.id, admin.user.id, by=None)
 
@@ -146,9 +140,7 @@ class TestAtTheSameMoment:
             self.change(cloud, admin, bob, Role.VIEWER)
         assert role_in(cloud, bob) is Role.MEMBER
 
-    def test_an_owner_who_just_became_the_last_one_keeps_the_role(
-        self, cloud: Cloud, ada: Person
-    ) -> None:
+    def test_an_owner_who_just_became_the_last_one_keeps_the_role(self, cloud: Cloud, ada: Person) -> None:
         other = joined(cloud, Role.OWNER, "zoe")
         by = Member(user_id=ada.user.id, role=Role.OWNER, joined_at=clock.now())
 

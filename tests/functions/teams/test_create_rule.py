@@ -126,9 +126,7 @@ def test_a_rule_that_differs_from_another(ada: Person, other: dict[str, Any]) ->
     assert outcome(ada.send("POST", RULES, json_body=sent)) == (409, "rule_exists")
 
 
-def test_a_rule_with_ids_is_the_same_as_one_that_waits_for_those_of_its_repository(
-    cloud: Cloud, ada: Person
-) -> None:
+def test_a_rule_with_ids_is_the_same_as_one_that_waits_for_those_of_its_repository(cloud: Cloud, ada: Person) -> None:
     made(cloud, provider="github", repository="acme/web", pinned=IDS)
     assert outcome(ada.send("POST", RULES, json_body=PRESET)) == (409, "rule_exists")
     other = {"repository_id": "80", "repository_owner_id": "65"}

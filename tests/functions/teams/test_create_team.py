@@ -35,9 +35,7 @@ def test_the_creator_owns_the_team(ada: Person) -> None:
     team = find_team("web")
     assert team is not None
     assert reply.json == {"id": team.id, "slug": "web", "name": "Web platform"}
-    assert [(member.user_id, member.role) for member in list_members(team.id)] == [
-        (ada.user.id, Role.OWNER)
-    ]
+    assert [(member.user_id, member.role) for member in list_members(team.id)] == [(ada.user.id, Role.OWNER)]
     assert (team.created_by, team.created_at) == (ada.user.id, team.updated_at)
     assert ada.send("GET", "/v2/teams/web").json["membership"]["role"] == "OWNER"
 
@@ -46,9 +44,7 @@ def test_new_teams_are_protected_from_the_start_by_option(ada: Person, option: S
     make(ada, "open")
     option("protect_new_teams", "always")
     make(ada, "safe")
-    shown = {
-        slug: ada.send("GET", f"/v1/teams/{slug}/protection").json for slug in ("open", "safe")
-    }
+    shown = {slug: ada.send("GET", f"/v1/teams/{slug}/protection").json for slug in ("open", "safe")}
     team = find_team("safe")
     assert team is not None
     assert [one["protected"] for one in shown.values()] == [False, True]
@@ -148,9 +144,7 @@ def quota(slug: str) -> int | None:
 
 
 class TestTeamLimitPerUser:
-    def test_a_user_can_create_as_many_teams_as_the_option_says(
-        self, ada: Person, option: SetOption
-    ) -> None:
+    def test_a_user_can_create_as_many_teams_as_the_option_says(self, ada: Person, option: SetOption) -> None:
         option("max_teams_per_user", 2)
         assert [make(ada, f"team-{number}") for number in range(3)] == [
             (200, ""), (200, ""), (409, "team_limit_reached"),
@@ -173,9 +167,7 @@ class TestTeamLimitPerUser:
         option("default_quota_bytes", 0)
         assert quota("again") is None
 
-    def test_teams_created_by_the_operator_do_not_count(
-        self, ada: Person, option: SetOption
-    ) -> None:
+    def test_teams_created_by_the_operator_do_not_count(self, ada: Person, option: SetOption) -> None:
         option("max_teams_per_user", 1)
         create_team("By command", "by-command", owner_user_id=ada.user.id, now=clock.now())
         assert make(ada, "one") == (200, "")
@@ -187,9 +179,7 @@ class TestTeamLimitPerUser:
         assert make(ada, "two") == (200, "")
         assert make(ada, "three") == (409, "team_limit_reached")
 
-    def test_a_team_that_the_creator_has_left_still_counts(
-        self, ada: Person, option: SetOption
-    ) -> None:
+    def test_a_team_that_the_creator_has_left_still_counts(self, ada: Person, option: SetOption) -> None:
         """Otherwise two accounts could create any number of teams by leaving them to each other."""
         option("max_teams_per_user", 1)
         make(ada, "one")
@@ -204,15 +194,11 @@ class TestTeamLimitPerUser:
         option("max_teams_per_user", 0)
         assert {make(ada, f"team-{number}") for number in range(12)} == {(200, "")}
 
-    def test_a_team_created_by_a_concurrent_request_counts(
-        self, ada: Person, option: SetOption
-    ) -> None:
+    def test_a_team_created_by_a_concurrent_request_counts(self, ada: Person, option: SetOption) -> None:
         option("max_teams_per_user", 1)
 
         def faster() -> None:
-            create_team(
-                "Faster", "faster", owner_user_id=ada.user.id, limited=True, now=clock.now()
-            )
+            create_team("Faster", "faster", owner_user_id=ada.user.id, limited=True, now=clock.now())
 
         with just_before("dynamodb", "TransactWriteItems", faster):
             assert make(ada, "slower") == (409, "team_limit_reached")

@@ -33,9 +33,7 @@ def test_the_reply_names_the_deleted_team(cloud: Cloud, ada: Person, named_by: s
     assert outcome(delete(ada, getattr(cloud.team, named_by))) == (404, "team_not_found")
 
 
-def test_the_team_is_gone_for_everyone_at_the_next_request(
-    cloud: Cloud, ada: Person, personal: Sender
-) -> None:
+def test_the_team_is_gone_for_everyone_at_the_next_request(cloud: Cloud, ada: Person, personal: Sender) -> None:
     bob = joined(cloud, Role.MEMBER)
     senders = [
         cloud.send,
@@ -71,9 +69,7 @@ def test_no_other_team_can_take_its_slugs(cloud: Cloud, ada: Person) -> None:
         assert outcome(renamed) == (409, "slug_taken")
 
 
-def test_old_keys_do_not_reach_a_team_to_which_the_operator_gives_the_slug(
-    cloud: Cloud, ada: Person
-) -> None:
+def test_old_keys_do_not_reach_a_team_to_which_the_operator_gives_the_slug(cloud: Cloud, ada: Person) -> None:
     assert cloud.send("PUT", "/v8/artifacts/abc", body=b"artifact").status == 202
     ada.send("PATCH", "/v2/teams/acme", json_body={"slug": "acme-inc"})
     assert cloud.send("GET", "/v8/artifacts/abc").status == 200
@@ -158,9 +154,7 @@ def test_other_teams_of_the_user_stay(cloud: Cloud, ada: Person) -> None:
     assert [team["slug"] for team in ada.send("GET", "/v2/teams").json["teams"]] == ["other"]
 
 
-def test_a_user_who_deleted_their_only_team_can_delete_their_account(
-    cloud: Cloud, ada: Person
-) -> None:
+def test_a_user_who_deleted_their_only_team_can_delete_their_account(cloud: Cloud, ada: Person) -> None:
     delete(ada, "acme")
     reply = ada.send("POST", "/api/auth/delete-user", json_body={})
     assert reply.status == 200

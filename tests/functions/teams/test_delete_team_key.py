@@ -15,9 +15,7 @@ STATUS = "/v8/artifacts/status"
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.ADMIN])
-def test_owners_and_admins_list_and_delete_the_keys_of_all_members(
-    cloud: Cloud, role: Role
-) -> None:
+def test_owners_and_admins_list_and_delete_the_keys_of_all_members(cloud: Cloud, role: Role) -> None:
     manager, bob = joined(cloud, role, "eve"), joined(cloud, Role.DEVELOPER)
     key, raw = team_key(cloud, bob)
     create_key(NewKey(user_id=bob.user.id), now=clock.now())
@@ -32,9 +30,7 @@ def test_owners_and_admins_list_and_delete_the_keys_of_all_members(
     assert outcome(manager.send("DELETE", f"{KEYS}/{key.id}")) == (404, "key_not_found")
 
 
-def test_keys_of_other_teams_and_keys_without_a_team_are_not_found(
-    cloud: Cloud, ada: Person
-) -> None:
+def test_keys_of_other_teams_and_keys_without_a_team_are_not_found(cloud: Cloud, ada: Person) -> None:
     own, _ = create_key(NewKey(user_id=cloud.user.id), now=clock.now())
     for key_id in (own.id, "A" * 32, "x", "%00"):
         assert outcome(ada.send("DELETE", f"{KEYS}/{key_id}")) == (404, "key_not_found")
@@ -42,9 +38,7 @@ def test_keys_of_other_teams_and_keys_without_a_team_are_not_found(
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-def test_keys_of_a_removed_member_are_deleted_and_stay_invalid(
-    cloud: Cloud, ada: Person, leaves: bool
-) -> None:
+def test_keys_of_a_removed_member_are_deleted_and_stay_invalid(cloud: Cloud, ada: Person, leaves: bool) -> None:
     bob = joined(cloud, Role.DEVELOPER)
     key, raw = team_key(cloud, bob)
     own, _ = create_key(NewKey(user_id=bob.user.id), now=clock.now())

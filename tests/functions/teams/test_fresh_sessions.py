@@ -60,9 +60,7 @@ def trusted_acts(cloud: Cloud, rule_id: str, bob: Person) -> dict[str, tuple[str
     }
 
 
-def test_a_stale_session_and_a_key_change_nothing_that_is_trusted(
-    cloud: Cloud, ada: Person
-) -> None:
+def test_a_stale_session_and_a_key_change_nothing_that_is_trusted(cloud: Cloud, ada: Person) -> None:
     rule, bob = made(cloud), joined(cloud, Role.DEVELOPER)
     acts = trusted_acts(cloud, rule.id, bob)
     key = key_of(ada, ALL)
@@ -77,9 +75,7 @@ def test_a_stale_session_and_a_key_change_nothing_that_is_trusted(
         assert ada.send(act[0], act[1], json_body=act[2]).status in (200, 201), act
 
 
-def test_a_stale_session_and_a_key_still_take_trust_away(
-    cloud: Cloud, stale: Sender, ada: Person
-) -> None:
+def test_a_stale_session_and_a_key_still_take_trust_away(cloud: Cloud, stale: Sender, ada: Person) -> None:
     rule, bob = made(cloud), joined(cloud, Role.ADMIN)
     for send in (stale, key_of(ada, ALL)):
         assert send("PATCH", f"{RULES}/{rule.id}", json_body={"enabled": False}).status == 200
@@ -91,9 +87,7 @@ def test_a_stale_session_and_a_key_still_take_trust_away(
 
 
 @pytest.mark.parametrize("action", ["trust", "replace", "manage"])
-def test_a_stale_session_creates_only_keys_for_builds(
-    cloud: Cloud, stale: Sender, action: str
-) -> None:
+def test_a_stale_session_creates_only_keys_for_builds(cloud: Cloud, stale: Sender, action: str) -> None:
     def create(*actions: str) -> Reply:
         body = {"teamId": cloud.team.id, "permissions": {"artifacts": actions}}
         return stale("POST", f"{KEYS}/create", json_body=body)
@@ -127,9 +121,7 @@ def test_a_stale_session_only_weakens_a_key_that_does_more(cloud: Cloud, stale: 
     assert refused(update(cloud.key.id, permissions=manages)) == (403, "SESSION_NOT_FRESH")
 
 
-def test_a_key_in_place_of_a_session_creates_no_trusted_key(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_a_key_in_place_of_a_session_creates_no_trusted_key(cloud: Cloud, option: SetOption) -> None:
     option("session_for_api_keys", "true")
     new = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, permissions=ALL)
     _, raw = create_key(new, now=clock.now())

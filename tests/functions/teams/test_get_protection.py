@@ -51,11 +51,7 @@ def test_it_says_whether_trusted_credentials_upload(cloud: Cloud, ada: Person) -
 
     with protected(cloud):
         put(session(cloud), "abc", POISON)
-        assert (shown(days=0), shown(days=13), shown(days=15)) == (
-            (None, False),
-            (None, False),
-            (None, True),
-        )
+        assert (shown(days=0), shown(days=13), shown(days=15)) == ((None, False), (None, False), (None, True))
         with time_machine.travel(clock.now() + timedelta(days=5), tick=True):
             before = to_ms(clock.now())
             put(trusted_key(cloud), "abc", CLEAN)
@@ -66,8 +62,6 @@ def test_it_says_whether_trusted_credentials_upload(cloud: Cloud, ada: Person) -
         assert shown(days=20) == (last, True)
 
 
-def test_stored_artifacts_that_are_kept_are_no_reason_for_a_warning(
-    cloud: Cloud, ada: Person
-) -> None:
+def test_stored_artifacts_that_are_kept_are_no_reason_for_a_warning(cloud: Cloud, ada: Person) -> None:
     change_protection(cloud.team.id, ProtectionChange(protected=True, keep_stored=True), by=None)
     assert ada.send("GET", PROTECTION).json["idle"] is False

@@ -56,9 +56,7 @@ def test_the_reply_has_the_callers_role(cloud: Cloud, personal: Sender, role: Ro
 
 
 @pytest.mark.parametrize("caching", ["enabled", "disabled", "paused"])
-def test_the_reply_shows_whether_caching_is_enabled(
-    cloud: Cloud, personal: Sender, caching: str
-) -> None:
+def test_the_reply_shows_whether_caching_is_enabled(cloud: Cloud, personal: Sender, caching: str) -> None:
     change_state(cloud.team.id, caching=CachingStatus(caching))
     answer = personal("GET", "/v2/teams/acme").json
     assert answer["remoteCaching"] == {"enabled": caching == "enabled"}
@@ -84,8 +82,6 @@ def test_404_immediately_after_leaving_the_team(cloud: Cloud, personal: Sender) 
     assert outcome(personal("GET", "/v2/teams/acme")) == (404, "team_not_found")
 
 
-@pytest.mark.parametrize(
-    "name", ["Acme", "team_", "team_" + "a" * 65, "a" * 3000, "%00", "é", "^", "a b", "-"]
-)
+@pytest.mark.parametrize("name", ["Acme", "team_", "team_" + "a" * 65, "a" * 3000, "%00", "é", "^", "a b", "-"])
 def test_404_for_an_unknown_name(cloud: Cloud, personal: Sender, name: str) -> None:
     assert outcome(personal("GET", f"/v2/teams/{name}")) == (404, "team_not_found")

@@ -81,9 +81,7 @@ def test_the_v1_path_does_the_same(cloud: Cloud, ada: Person) -> None:
     assert open_ones(cloud) == [("bob@acme.example", Role.DEVELOPER)]
 
 
-def test_a_list_returns_the_first_invitation_and_all_of_them(
-    cloud: Cloud, ada: Person, mailbox: Mailbox
-) -> None:
+def test_a_list_returns_the_first_invitation_and_all_of_them(cloud: Cloud, ada: Person, mailbox: Mailbox) -> None:
     answer = invite(ada, [BOB, {"email": "eve@acme.example"}]).json
     assert answer["email"] == "bob@acme.example"
     assert [(invitation["email"], invitation["role"]) for invitation in answer["invitations"]] == [
@@ -113,9 +111,7 @@ def test_only_the_hash_of_the_token_is_stored(ada: Person, mailbox: Mailbox) -> 
 
 
 class TestExistingAccountsAreNotRevealed:
-    def test_known_and_unknown_addresses_get_the_same_reply(
-        self, ada: Person, mailbox: Mailbox
-    ) -> None:
+    def test_known_and_unknown_addresses_get_the_same_reply(self, ada: Person, mailbox: Mailbox) -> None:
         create_user("known@b.example", "Known", now=clock.now())
         # The instance has cached the session before both requests.
         assert ada.send("GET", "/v2/user").status == 200
@@ -131,9 +127,7 @@ class TestExistingAccountsAreNotRevealed:
             answers.append((text, calls.steps))
         assert answers[0] == answers[1]
 
-    def test_a_member_can_be_invited_like_anyone(
-        self, cloud: Cloud, ada: Person, mailbox: Mailbox
-    ) -> None:
+    def test_a_member_can_be_invited_like_anyone(self, cloud: Cloud, ada: Person, mailbox: Mailbox) -> None:
         """The role stays when the member accepts. A role is changed by another endpoint."""
         bob = joined(cloud, Role.MEMBER)
         assert invite(ada, {**BOB, "role": "ADMIN"}).status == 200
@@ -142,9 +136,7 @@ class TestExistingAccountsAreNotRevealed:
         assert team["membership"]["role"] == "MEMBER"
         assert open_ones(cloud) == []
 
-    def test_the_job_is_the_same_for_known_and_unknown_addresses(
-        self, ada: Person, mailbox: Mailbox
-    ) -> None:
+    def test_the_job_is_the_same_for_known_and_unknown_addresses(self, ada: Person, mailbox: Mailbox) -> None:
         create_user("known@b.example", "Known", now=clock.now())
         invite(ada, [{"email": "known@b.example"}, {"email": "other@b.example"}])
         known, other = mailbox.jobs
@@ -159,9 +151,7 @@ class TestInvitedRoles:
         assert invite(ada, {**BOB, "role": role.value}).json["role"] == role.value
 
     @pytest.mark.parametrize("role", list(Role))
-    def test_an_admin_can_invite_with_any_role_except_owner(
-        self, cloud: Cloud, ada: Person, role: Role
-    ) -> None:
+    def test_an_admin_can_invite_with_any_role_except_owner(self, cloud: Cloud, ada: Person, role: Role) -> None:
         admin = joined(cloud, Role.ADMIN, "eve")
         reply = invite(admin, {**BOB, "role": role.value})
         if role is Role.OWNER:
@@ -171,9 +161,7 @@ class TestInvitedRoles:
         else:
             assert reply.status == 200
 
-    def test_an_admin_cannot_replace_the_invitation_of_an_owner(
-        self, cloud: Cloud, ada: Person
-    ) -> None:
+    def test_an_admin_cannot_replace_the_invitation_of_an_owner(self, cloud: Cloud, ada: Person) -> None:
         invite(ada, {**BOB, "role": "OWNER"})
         admin = joined(cloud, Role.ADMIN, "eve")
         assert outcome(invite(admin)) == (403, "missing_role")
@@ -190,9 +178,7 @@ class TestInvitedRoles:
 
 
 class TestInvitedAgain:
-    def test_a_later_invitation_replaces_the_earlier_one(
-        self, cloud: Cloud, ada: Person, mailbox: Mailbox
-    ) -> None:
+    def test_a_later_invitation_replaces_the_earlier_one(self, cloud: Cloud, ada: Person, mailbox: Mailbox) -> None:
         bob = newcomer()
         invite(ada)
         first = token_in(mailbox)
@@ -203,9 +189,7 @@ class TestInvitedAgain:
         assert accept(bob, second) == (200, "")
         assert bob.send("GET", "/v2/teams/acme").json["membership"]["role"] == "VIEWER"
 
-    def test_of_two_links_from_a_repeated_job_only_one_works(
-        self, ada: Person, mailbox: Mailbox
-    ) -> None:
+    def test_of_two_links_from_a_repeated_job_only_one_works(self, ada: Person, mailbox: Mailbox) -> None:
         bob = newcomer()
         invite(ada)
         mailbox.payloads.append(mailbox.payloads[0])
@@ -224,17 +208,13 @@ class TestInvitationLimitPerTeam:
         assert answers == [(200, ""), (200, ""), (409, "invitation_limit_reached")]
         assert len(open_ones(cloud)) == 2
 
-    def test_a_list_over_the_limit_invites_no_one(
-        self, cloud: Cloud, ada: Person, option: SetOption
-    ) -> None:
+    def test_a_list_over_the_limit_invites_no_one(self, cloud: Cloud, ada: Person, option: SetOption) -> None:
         option("max_open_invitations", 2)
         body = [{"email": f"b{n}@b.example"} for n in range(3)]
         assert outcome(invite(ada, body)) == (409, "invitation_limit_reached")
         assert open_ones(cloud) == []
 
-    def test_a_replaced_invitation_counts_once(
-        self, cloud: Cloud, ada: Person, option: SetOption
-    ) -> None:
+    def test_a_replaced_invitation_counts_once(self, cloud: Cloud, ada: Person, option: SetOption) -> None:
         option("max_open_invitations", 1)
         assert [invite(ada).status for _ in range(3)] == [200, 200, 200]
 
@@ -282,9 +262,7 @@ class TestInvitationLimitPerTeam:
         ({**BOB, "role": ["OWNER"]}, "role"),
     ],
 )
-def test_400_names_the_field_that_breaks_a_rule(
-    cloud: Cloud, ada: Person, body: Any, field: str
-) -> None:
+def test_400_names_the_field_that_breaks_a_rule(cloud: Cloud, ada: Person, body: Any, field: str) -> None:
     reply = ada.send("POST", PATH, json_body=body)
     assert outcome(reply) == (400, "bad_request")
     assert reply.message.startswith(f"{field}: ")
@@ -304,9 +282,7 @@ class TestRateLimits:
         option("http_rate_limit_enabled", "true")
         option("max_open_invitations", 500)
 
-    def test_an_address_gets_at_most_three_mails_an_hour_from_a_team(
-        self, ada: Person, mailbox: Mailbox
-    ) -> None:
+    def test_an_address_gets_at_most_three_mails_an_hour_from_a_team(self, ada: Person, mailbox: Mailbox) -> None:
         same = ["bob@acme.example", "Bob@acme.example", "bob@ACME.example", "BOB@acme.example"]
         answers = [outcome(invite(ada, {"email": email})) for email in same]
         assert answers == [(200, "")] * 3 + [(429, "too_many_requests")]
@@ -364,9 +340,7 @@ class TestFailures:
         assert len(open_ones(cloud)) == 1
         assert accept(newcomer(), token_in(Mailbox(payloads))) == (200, "")
 
-    def test_an_unavailable_table_invites_no_one(
-        self, cloud: Cloud, ada: Person, mailbox: Mailbox
-    ) -> None:
+    def test_an_unavailable_table_invites_no_one(self, cloud: Cloud, ada: Person, mailbox: Mailbox) -> None:
         with unreachable("dynamodb", "TransactWriteItems"):
             assert invite(ada).status == 503
         assert open_ones(cloud) == []
@@ -379,9 +353,7 @@ class TestFailures:
         ada.send("DELETE", f"/v1/teams/acme/members/{uid}")
         assert mailbox.deliver() == []
 
-    def test_no_mail_for_a_team_that_was_deleted_in_the_meantime(
-        self, ada: Person, mailbox: Mailbox
-    ) -> None:
+    def test_no_mail_for_a_team_that_was_deleted_in_the_meantime(self, ada: Person, mailbox: Mailbox) -> None:
         invite(ada)
         ada.send("DELETE", "/v1/teams/acme")
         assert mailbox.deliver() == []
@@ -415,9 +387,7 @@ class TestFunctionOfTheIntegrator:
         assert accept(newcomer(), data["token"]) == (200, "")
 
 
-def test_a_key_with_the_permission_invites_for_its_user(
-    cloud: Cloud, ada: Person, mailbox: Mailbox
-) -> None:
+def test_a_key_with_the_permission_invites_for_its_user(cloud: Cloud, ada: Person, mailbox: Mailbox) -> None:
     by_key = Person(ada.user, key_of(ada, {"teams": ("write",)}, team_id=cloud.team.id))
     assert invite(by_key).status == 200
     (made,) = invitations.open_invitations(cloud.team.id, now=clock.now())

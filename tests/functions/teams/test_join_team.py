@@ -29,17 +29,11 @@ PATH = "/v1/teams/join"
 
 
 def invited(
-    cloud: Cloud,
-    email: str = "bob@acme.example",
-    role: Role = Role.DEVELOPER,
-    *,
-    age: timedelta = timedelta(0),
+    cloud: Cloud, email: str = "bob@acme.example", role: Role = Role.DEVELOPER, *, age: timedelta = timedelta(0)
 ) -> tuple[Invitation, str]:
     """An invitation from the operator, and its token."""
     invitee = Invitee(email=email, address=canonical(email), role=role)
-    (made,) = invitations.create_invitations(
-        cloud.team.id, [invitee], by=None, now=clock.now() - age
-    )
+    (made,) = invitations.create_invitations(cloud.team.id, [invitee], by=None, now=clock.now() - age)
     return made, invitations.issue_token(made)
 
 
@@ -55,13 +49,7 @@ def test_an_invited_user_becomes_a_member_with_the_role(cloud: Cloud, role: Role
     reply = join(bob, token)
     assert (reply.status, reply.json) == (
         200,
-        {
-            "teamId": cloud.team.id,
-            "slug": "acme",
-            "name": "Acme",
-            "role": role.value,
-            "from": "mail",
-        },
+        {"teamId": cloud.team.id, "slug": "acme", "name": "Acme", "role": role.value, "from": "mail"},
     )
     team = bob.send("GET", "/v2/teams/acme").json
     assert team["membership"]["role"] == role.value
@@ -95,9 +83,7 @@ def test_a_token_works_once(cloud: Cloud) -> None:
         ("\uff42ob@acme.example", "bob@acme.example"),
     ],
 )
-def test_the_spelling_of_the_address_does_not_matter(
-    cloud: Cloud, invited_as: str, signed_up_as: str
-) -> None:
+def test_the_spelling_of_the_address_does_not_matter(cloud: Cloud, invited_as: str, signed_up_as: str) -> None:
     bob = signed_in(create_user(signed_up_as, "Bob", email_verified=True, now=clock.now()))
     _, token = invited(cloud, invited_as)
     assert join(bob, token).status == 200
@@ -113,9 +99,7 @@ def test_403_for_another_user_with_the_link(cloud: Cloud) -> None:
     assert join(bob, token).status == 200
 
 
-def test_403_for_a_stranger_who_signed_up_with_the_invited_address(
-    cloud: Cloud, mailbox: Mailbox
-) -> None:
+def test_403_for_a_stranger_who_signed_up_with_the_invited_address(cloud: Cloud, mailbox: Mailbox) -> None:
     """They have the link, perhaps from a forwarded mail, but cannot read mail at the address."""
     _, token = invited(cloud)
     stranger = signed_in(create_user("bob@acme.example", "Bob", password=PASSWORD, now=clock.now()))
@@ -253,10 +237,7 @@ class TestAtTheSameMoment:
         def deleted() -> None:
             teams.delete_team(cloud.team.id, by=None, now=clock.now())
 
-        with (
-            just_before("dynamodb", "TransactWriteItems", deleted),
-            pytest.raises(InvitationNotFound),
-        ):
+        with just_before("dynamodb", "TransactWriteItems", deleted), pytest.raises(InvitationNotFound):
             invitations.accept(made, bob.user.id, now=clock.now())
         assert bob.user.id not in {member.user_id for member in list_members(cloud.team.id)}
 
@@ -269,10 +250,7 @@ class TestAtTheSameMoment:
         def removed() -> None:
             remove_member(cloud.team.id, admin.user.id, by=None)
 
-        with (
-            just_before("dynamodb", "TransactWriteItems", removed),
-            pytest.raises(InvitationNotFound),
-        ):
+        with just_before("dynamodb", "TransactWriteItems", removed), pytest.raises(InvitationNotFound):
             invitations.accept(made, bob.user.id, now=clock.now())
         assert role_of(cloud.team.id, bob.user.id) is None
 

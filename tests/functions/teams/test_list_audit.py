@@ -80,10 +80,7 @@ def test_only_some_actions(cloud: Cloud, owner: Person) -> None:
     note(cloud, Action.ARTIFACT_DELETED, 2)
     note(cloud, Action.REMOVAL_DONE, 1)
     assert actions(audit(owner, "action=removal_done")) == ["removal_done"]
-    assert set(actions(audit(owner, "action=removal_done,artifact_deleted"))) == {
-        "removal_done",
-        "artifact_deleted",
-    }
+    assert set(actions(audit(owner, "action=removal_done,artifact_deleted"))) == {"removal_done", "artifact_deleted"}
 
 
 def test_a_search_reads_a_limited_number_of_entries(cloud: Cloud, owner: Person) -> None:

@@ -26,10 +26,7 @@ def listed(answer: Any) -> list[str]:
 
 
 def invited(cloud: Cloud, *names: str, at: datetime | None = None) -> None:
-    invitees = [
-        Invitee(email=f"{name}@b.example", address=f"{name}@b.example", role=Role.VIEWER)
-        for name in names
-    ]
+    invitees = [Invitee(email=f"{name}@b.example", address=f"{name}@b.example", role=Role.VIEWER) for name in names]
     invitations.create_invitations(cloud.team.id, invitees, by=None, now=at or clock.now())
 
 
@@ -99,9 +96,7 @@ class TestPages:
         return names
 
     @pytest.mark.parametrize("limit", [1, 2, 3, 4, 7, 8, 9, 100])
-    def test_pages_return_every_member_once(
-        self, crowd: list[str], ada: Person, limit: int
-    ) -> None:
+    def test_pages_return_every_member_once(self, crowd: list[str], ada: Person, limit: int) -> None:
         found, sizes, query = [], [], f"limit={limit}"
         while True:
             answer = ask(ada, query).json
@@ -116,9 +111,7 @@ class TestPages:
         assert max(sizes) <= max(limit, limit + 2)
         assert sizes[-1] > 0
 
-    def test_a_page_exceeds_the_limit_only_for_members_who_joined_together(
-        self, crowd: list[str], ada: Person
-    ) -> None:
+    def test_a_page_exceeds_the_limit_only_for_members_who_joined_together(self, crowd: list[str], ada: Person) -> None:
         first = ask(ada, "limit=3").json
         assert listed(first)[:2] == ["m6", "m5"]
         assert set(listed(first)) == {"m6", "m5", "m4", "m3", "m2"}
@@ -133,9 +126,7 @@ class TestPages:
             add_member(cloud.team.id, user.id, Role.MEMBER, now=moment)
         assert ask(ada).json["pagination"]["count"] == 20
 
-    def test_since_and_until_limit_the_join_time(
-        self, cloud: Cloud, crowd: list[str], ada: Person
-    ) -> None:
+    def test_since_and_until_limit_the_join_time(self, cloud: Cloud, crowd: list[str], ada: Person) -> None:
         joined_at = {m["username"]: m["createdAt"] for m in ask(ada).json["members"]}
         query = f"since={joined_at['m1']}&until={joined_at['m2']}"
         assert set(listed(ask(ada, query).json)) == {"m1", "m2", "m3", "m4"}
@@ -160,9 +151,7 @@ class TestOpenInvitations:
         seen = [invite_code["email"] for invite_code in answer["emailInviteCodes"]]
         assert seen == (["eve@b.example", "zoe@b.example"] if role.manages_members else [])
 
-    def test_an_invitation_with_every_field_that_clients_require(
-        self, cloud: Cloud, ada: Person
-    ) -> None:
+    def test_an_invitation_with_every_field_that_clients_require(self, cloud: Cloud, ada: Person) -> None:
         now = clock.now()
         invited(cloud, "eve", at=now)
         (one,) = ask(ada).json["emailInviteCodes"]
@@ -178,9 +167,7 @@ class TestOpenInvitations:
     def test_expired_invitations_are_not_listed(self, cloud: Cloud, ada: Person) -> None:
         invited(cloud, "eve", at=clock.now() - LIFETIME)
         invited(cloud, "zoe", at=clock.now() - LIFETIME + timedelta(minutes=1))
-        assert [invite_code["email"] for invite_code in ask(ada).json["emailInviteCodes"]] == [
-            "zoe@b.example"
-        ]
+        assert [invite_code["email"] for invite_code in ask(ada).json["emailInviteCodes"]] == ["zoe@b.example"]
 
     def test_invitations_are_only_on_the_first_page(self, cloud: Cloud, ada: Person) -> None:
         joined(cloud, Role.MEMBER)

@@ -34,9 +34,7 @@ def listed(send: Sender) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("preflight", [False, True], ids=["PUT", "preflight"])
-def test_a_scope_has_the_name_of_who_writes_it(
-    scene: Scene, manage: Sender, preflight: bool
-) -> None:
+def test_a_scope_has_the_name_of_who_writes_it(scene: Scene, manage: Sender, preflight: bool) -> None:
     ada = scene.cloud.user
     named = new_key(scene.cloud, NewKey(user_id=ada.id, name="pull requests"))
     before = to_ms(clock.now())
@@ -72,9 +70,7 @@ def test_the_reply_says_what_all_scopes_hold_and_may_hold(scene: Scene, manage: 
     assert (reply["size"], reply["maxSize"]) == (30, 2500)
 
 
-def test_an_empty_scope_is_forgotten_a_day_after_its_last_upload(
-    scene: Scene, manage: Sender
-) -> None:
+def test_an_empty_scope_is_forgotten_a_day_after_its_last_upload(scene: Scene, manage: Sender) -> None:
     put(scene.pr, "def", bytes(30))
     manage("DELETE", f"/v1/artifacts/def?scope=k{scene.cloud.key.id}")
     now = clock.now()

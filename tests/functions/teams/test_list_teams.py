@@ -100,9 +100,7 @@ def test_a_hundred_teams_fit_on_one_page(cloud: Cloud) -> None:
     assert answer["pagination"] == {"count": 100, "next": None, "prev": None}
 
 
-@pytest.mark.parametrize(
-    "limit", ["0", "101", "1000", "-1", "1.5", "", "ten", "%C2%B2", "1&limit=2"]
-)
+@pytest.mark.parametrize("limit", ["0", "101", "1000", "-1", "1.5", "", "ten", "%C2%B2", "1&limit=2"])
 def test_400_for_an_invalid_limit(token: str, limit: str) -> None:
     reply = Sender(token, query=f"limit={limit}")("GET", "/v2/teams")
     assert (reply.status, reply.code) == (400, "bad_request")

@@ -80,9 +80,7 @@ def test_a_trusted_key_of_a_member_who_is_not_trusted_needs_no_email(
     assert mailbox.jobs == []
 
 
-def test_rules_name_who_made_them(
-    cloud: Cloud, ada: Person, adam: Person, mailbox: Mailbox
-) -> None:
+def test_rules_name_who_made_them(cloud: Cloud, ada: Person, adam: Person, mailbox: Mailbox) -> None:
     add_rule(adam)
     made(cloud, provider="github", pinned={"repository_owner_id": "1"})
     assert makers(ada) == [
@@ -116,9 +114,7 @@ def test_the_owners_learn_what_someone_leaves_behind(
 ) -> None:
     rule = add_rule(adam)
     other = made(cloud, provider="github", pinned={"repository_owner_id": "1"})
-    new = NewKey(
-        user_id=adam.user.id, team_id=cloud.team.id, permissions={"artifacts": ("read", "trust")}
-    )
+    new = NewKey(user_id=adam.user.id, team_id=cloud.team.id, permissions={"artifacts": ("read", "trust")})
     key, _ = create_key(new, now=clock.now())
     plain, _ = create_key(NewKey(user_id=adam.user.id, team_id=cloud.team.id), now=clock.now())
     mailbox.deliver()
@@ -129,9 +125,7 @@ def test_the_owners_learn_what_someone_leaves_behind(
     assert not any(one in mail.text for one in (other.id, plain.id))
 
 
-def test_no_email_if_nothing_is_left_behind(
-    cloud: Cloud, ada: Person, adam: Person, mailbox: Mailbox
-) -> None:
+def test_no_email_if_nothing_is_left_behind(cloud: Cloud, ada: Person, adam: Person, mailbox: Mailbox) -> None:
     leaving(adam, ada, "removed")
     promoted = joined(cloud, Role.ADMIN, "eve")
     add_rule(promoted)

@@ -50,9 +50,7 @@ def test_anyone_with_the_token_sees_team_and_role_without_an_account(cloud: Clou
         ({"hidden": True}, False),
     ],
 )
-def test_it_names_the_provider_of_the_invited_address(
-    cloud: Cloud, settings: dict[str, Any], required: bool
-) -> None:
+def test_it_names_the_provider_of_the_invited_address(cloud: Cloud, settings: dict[str, Any], required: bool) -> None:
     add_provider(acme(**settings), SECRET)
     _, token = invited(cloud)
     assert preview(token).json["provider"] == {"id": "acme", "name": "Acme", "required": required}
@@ -75,9 +73,7 @@ def test_a_preview_does_not_use_the_invitation_up(cloud: Cloud) -> None:
 def test_it_names_the_member_who_invites_as_long_as_they_can(cloud: Cloud) -> None:
     admin = joined(cloud, Role.ADMIN, "grace")
     by = Member(user_id=admin.user.id, role=Role.ADMIN, joined_at=clock.now())
-    invitee = Invitee(
-        email="bob@acme.example", address=canonical("bob@acme.example"), role=Role.MEMBER
-    )
+    invitee = Invitee(email="bob@acme.example", address=canonical("bob@acme.example"), role=Role.MEMBER)
     (made,) = invitations.create_invitations(cloud.team.id, [invitee], by=by, now=clock.now())
     token = invitations.issue_token(made)
     assert preview(token).json["invitedBy"] == "grace@acme.example"

@@ -95,9 +95,7 @@ class TestWithdrawInvitation:
         (made,) = invitations.create_invitations(cloud.team.id, [eve], by=None, now=at)
         return made
 
-    def test_an_invitation_is_withdrawn_by_its_id(
-        self, cloud: Cloud, ada: Person, mailbox: Mailbox
-    ) -> None:
+    def test_an_invitation_is_withdrawn_by_its_id(self, cloud: Cloud, ada: Person, mailbox: Mailbox) -> None:
         made = self.invited(cloud)
         token = invitations.issue_token(made)
         reply = remove(ada, made.id)

@@ -92,9 +92,7 @@ def state_of(cloud: Cloud) -> tuple[object, ...]:
 
 @every_role
 @every_endpoint
-def test_a_session_can_do_what_the_role_allows(
-    cloud: Cloud, eve: Person, endpoint: Endpoint, role: Role
-) -> None:
+def test_a_session_can_do_what_the_role_allows(cloud: Cloud, eve: Person, endpoint: Endpoint, role: Role) -> None:
     bob = joined(cloud, role)
     before = state_of(cloud)
     reply = endpoint.ask(bob.send, "acme", eve.user.id)
@@ -118,19 +116,14 @@ def test_a_key_can_do_no_more_than_its_users_role_allows(
 
 
 @pytest.mark.parametrize(
-    "permissions",
-    [{}, {"artifacts": ("read", "write")}, READ, WRITE, MANAGE, {"teams": ("read", "manage")}],
-    ids=str,
+    "permissions", [{}, {"artifacts": ("read", "write")}, READ, WRITE, MANAGE, {"teams": ("read", "manage")}], ids=str
 )
 @every_endpoint
 def test_a_key_of_any_role_needs_the_permission(
     cloud: Cloud, eve: Person, endpoint: Endpoint, permissions: Permissions
 ) -> None:
     send = key_of(signed_in(cloud.user), permissions)
-    held = all(
-        set(actions) <= set(permissions.get(resource, ()))
-        for resource, actions in endpoint.needs.items()
-    )
+    held = all(set(actions) <= set(permissions.get(resource, ())) for resource, actions in endpoint.needs.items())
     before = state_of(cloud)
     reply = endpoint.ask(send, "acme", eve.user.id)
     assert outcome(reply) == ((200, "") if held else (403, "missing_permission"))
@@ -158,9 +151,7 @@ def test_a_refused_key_does_not_count_a_use(cloud: Cloud, eve: Person, endpoint:
 
 
 @every_endpoint
-def test_404_for_a_non_member_as_for_an_unknown_team(
-    cloud: Cloud, eve: Person, endpoint: Endpoint
-) -> None:
+def test_404_for_a_non_member_as_for_an_unknown_team(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
     stranger = newcomer("mallory")
     before = state_of(cloud)
     unknown = endpoint.ask(stranger.send, "no-such-team", eve.user.id)
@@ -189,9 +180,7 @@ NO_NAMES = (
 def test_404_for_an_unknown_team(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
     owner = signed_in(cloud.user)
     replies = {name: endpoint.ask(owner.send, name, eve.user.id) for name in NO_NAMES}
-    assert {name: outcome(reply) for name, reply in replies.items()} == dict.fromkeys(
-        NO_NAMES, (404, "team_not_found")
-    )
+    assert {name: outcome(reply) for name, reply in replies.items()} == dict.fromkeys(NO_NAMES, (404, "team_not_found"))
 
 
 def authorization(value: str | None) -> Callable[[Cloud], Sender]:
@@ -238,9 +227,7 @@ def test_401_without_a_valid_token(cloud: Cloud, eve: Person, endpoint: Endpoint
 
 
 @pytest.mark.parametrize("endpoint", [one for one in ALL if one.body is not None], ids=str)
-def test_400_for_a_body_that_is_not_a_json_object(
-    cloud: Cloud, eve: Person, endpoint: Endpoint
-) -> None:
+def test_400_for_a_body_that_is_not_a_json_object(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
     send = signed_in(cloud.user).send
     path = endpoint.path.replace("{team}", "acme").replace("{member}", eve.user.id)
     for body in (b"", b"{", b"\xff", b"[" * 100_000, b'{"slug": NaN}', b"null"):
@@ -254,20 +241,11 @@ def test_a_block_stops_changes_to_the_team_but_not_to_its_members(
 ) -> None:
     change_state(cloud.team.id, block=block, caching=CachingStatus.PAUSED)
     reply = endpoint.ask(signed_in(cloud.user).send, "acme", eve.user.id)
-    passes = (
-        "read the team",
-        "list members",
-        "list keys",
-        "list scopes",
-        "change a role",
-        "remove",
-    )
+    passes = ("read the team", "list members", "list keys", "list scopes", "change a role", "remove")
     assert reply.status == (200 if endpoint.name in passes else 402)
 
 
-def test_joining_and_leaving_take_effect_at_the_next_request(
-    cloud: Cloud, mailbox: Mailbox
-) -> None:
+def test_joining_and_leaving_take_effect_at_the_next_request(cloud: Cloud, mailbox: Mailbox) -> None:
     ada, bob = signed_in(cloud.user), newcomer()
     key = key_of(bob, {**READ, "artifacts": ("read",)})
     readers: list[Callable[[], Reply]] = [
@@ -287,10 +265,7 @@ def test_joining_and_leaving_take_effect_at_the_next_request(
 
 
 def test_no_reply_and_no_log_line_contains_a_token(
-    cloud: Cloud,
-    eve: Person,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
+    cloud: Cloud, eve: Person, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     session, token = start_session(cloud.user, now=clock.now())
     order = sorted(ALL, key=lambda endpoint: endpoint.name == "delete")

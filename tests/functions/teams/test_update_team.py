@@ -76,9 +76,7 @@ def test_remote_caching_sets_the_caching_status(
     assert cloud.send("GET", "/v8/artifacts/status").json == {"status": becomes}
 
 
-def test_run_inputs_are_off_until_an_owner_or_admin_turns_them_on(
-    cloud: Cloud, ada: Person
-) -> None:
+def test_run_inputs_are_off_until_an_owner_or_admin_turns_them_on(cloud: Cloud, ada: Person) -> None:
     assert ada.send("GET", "/v2/teams/acme").json["runInputs"] == "off"
     viewer, admin = joined(cloud, Role.VIEWER), joined(cloud, Role.ADMIN, "eve")
     assert outcome(change(viewer, "acme", runInputs="names")) == (403, "missing_role")
@@ -276,9 +274,7 @@ class TestFormerSlugs:
 class TestAtTheSameMoment:
     """Another request makes a change after this request has read the data."""
 
-    def test_two_concurrent_renamings_both_count_in_their_order(
-        self, cloud: Cloud, ada: Person
-    ) -> None:
+    def test_two_concurrent_renamings_both_count_in_their_order(self, cloud: Cloud, ada: Person) -> None:
         def other() -> None:
             change_team(cloud.team.id, TeamChange(slug="second"), by=None, now=clock.now())
 

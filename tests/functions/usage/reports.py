@@ -84,9 +84,7 @@ def objects() -> dict[str, bytes]:
     listed = s3.list_object_versions(Bucket=bucket, Prefix="inputs/")
     assert not listed.get("DeleteMarkers")
     return {
-        version["Key"]: s3.get_object(
-            Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"]
-        )["Body"].read()
+        version["Key"]: s3.get_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])["Body"].read()
         for version in listed.get("Versions", ())
     }
 

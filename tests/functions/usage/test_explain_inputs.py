@@ -50,12 +50,7 @@ def secret_task(hash: str = "1" * 16, digest: str = DIGEST, **changes: Any) -> d
     named = (f"API_TOKEN={digest}",)
     listed = variables(named, (), named, env=["API_TOKEN"], passThroughEnv=["API_TOKEN"])
     return task_record(
-        "lib#build",
-        hash,
-        command=f"deploy {SECRET}",
-        cliArguments=[SECRET],
-        environmentVariables=listed,
-        **changes,
+        "lib#build", hash, command=f"deploy {SECRET}", cliArguments=[SECRET], environmentVariables=listed, **changes
     )
 
 
@@ -125,10 +120,7 @@ def test_a_dry_run_is_compared_with_the_newest_trusted_run(cloud: Cloud) -> None
         assert causes(reply) == [("file", "packages/lib/src/a.js")]
         assert (len(items(cloud)), len(objects())) == before, "nothing is stored"
         last = ask(cloud.send, dry, ci=False, against="last")
-        assert (last.json["causes"]["changed"], last.json["causes"]["baseline"]["chosen"]) == (
-            0,
-            "asked",
-        )
+        assert (last.json["causes"]["changed"], last.json["causes"]["baseline"]["chosen"]) == (0, "asked")
         assert ask(cloud.send, dry, ci=False, against="main").json["causes"]["changed"] == 2
         assert ask(cloud.send, dry, ci=False, against="ci").json["causes"]["changed"] == 2
         assert ask(cloud.send, dry, against="nothing").json["missing"] == "no_baseline"
@@ -171,9 +163,7 @@ def test_a_task_that_the_baseline_lacks_comes_from_another_run(cloud: Cloud) -> 
 
 
 @pytest.mark.parametrize("explain", [ask, send])
-def test_the_next_candidate_is_used_if_an_object_is_gone(
-    cloud: Cloud, explain: Callable[[Sender, Any], Reply]
-) -> None:
+def test_the_next_candidate_is_used_if_an_object_is_gone(cloud: Cloud, explain: Callable[[Sender, Any], Reply]) -> None:
     keep(cloud)
     send(cloud.send, report(LIB, sha="1" * 40))
     with later():
@@ -230,10 +220,7 @@ def test_a_report_with_too_many_values_is_refused(cloud: Cloud, body: bytes) -> 
 def test_a_compressed_report_of_more_than_4_mb_is_refused(cloud: Cloud) -> None:
     headers = {"content-encoding": "gzip", "content-type": "application/json"}
     body = b"\x1f\x8b" + b"\xff" * 4_000_000
-    assert outcome(cloud.send("POST", "/v1/runs", body=body, headers=headers)) == (
-        413,
-        "run_too_large",
-    )
+    assert outcome(cloud.send("POST", "/v1/runs", body=body, headers=headers)) == (413, "run_too_large")
 
 
 def test_further_inputs_of_a_day_are_not_kept(cloud: Cloud, option: SetOption) -> None:
@@ -245,9 +232,7 @@ def test_further_inputs_of_a_day_are_not_kept(cloud: Cloud, option: SetOption) -
     assert len(objects()) == 1
 
 
-def test_an_explanation_that_takes_too_long_is_left_out(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_explanation_that_takes_too_long_is_left_out(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(cloud)
     send(cloud.send, report(LIB))
     monkeypatch.setattr(service, "MAX_TIME", timedelta(0))
@@ -335,9 +320,7 @@ PLACES = (
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("field", ["passthrough", "command", "values"])
-def test_an_unknown_field_of_the_inputs_is_refused(
-    cloud: Cloud, place: tuple[str | int, ...], field: str
-) -> None:
+def test_an_unknown_field_of_the_inputs_is_refused(cloud: Cloud, place: tuple[str | int, ...], field: str) -> None:
     body = report(LIB)
     at: Any = body
     for step in place:
@@ -365,9 +348,7 @@ def test_an_unknown_field_of_the_inputs_is_refused(
         (("ancestors",), [SECRET]),
     ],
 )
-def test_values_in_place_of_digests_are_refused(
-    cloud: Cloud, place: tuple[str | int, ...], value: object
-) -> None:
+def test_values_in_place_of_digests_are_refused(cloud: Cloud, place: tuple[str | int, ...], value: object) -> None:
     keep(cloud)
     body = report(LIB)
     *parents, last = place

@@ -69,9 +69,7 @@ def test_a_run_with_its_tasks_and_why_they_missed(cloud: Cloud) -> None:
     store(cloud, stored)
     reply = get(cloud, stored)
     assert reply.status == 200
-    assert reply.json["ran"] == [
-        {"package": "web", "task": "build", "outcome": "built", "ms": 4_000, "hash": HASH}
-    ]
+    assert reply.json["ran"] == [{"package": "web", "task": "build", "outcome": "built", "ms": 4_000, "hash": HASH}]
     assert reply.json["causes"] == explanation()
     assert (reply.json["tasks"], reply.json["branch"]) == (1, "main")
     cause = {"kind": "env", "subject": "NEXT_PUBLIC_SHA", "task": None, "tasks": 3}
@@ -98,12 +96,8 @@ def test_400(cloud: Cloud, query: str) -> None:
     assert Sender(cloud.token, query="slug=acme&startedAt=1")("GET", "/v1/runs/x-y").status == 400
 
 
-def test_why_a_run_of_an_own_scope_missed_is_seen_by_that_scope_and_those_who_manage(
-    cloud: Cloud,
-) -> None:
-    reads = NewKey(
-        user_id=cloud.user.id, team_id=cloud.team.id, permissions={"artifacts": ("read",)}
-    )
+def test_why_a_run_of_an_own_scope_missed_is_seen_by_that_scope_and_those_who_manage(cloud: Cloud) -> None:
+    reads = NewKey(user_id=cloud.user.id, team_id=cloud.team.id, permissions={"artifacts": ("read",)})
     _, token = create_key(reads, now=clock.now())
     own = run(0, TASK, explanation=explanation(), scope="k" + "a" * 26)
     shared = run(1, TASK, explanation=explanation())

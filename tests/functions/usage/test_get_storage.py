@@ -32,9 +32,7 @@ def store(
     ci: str | None = None,
     view: View = UNPROTECTED,
 ) -> None:
-    cloud.store(
-        hash, b"x" * size, ArtifactMetadata(ci=ci), writer=writer or cloud.writer, view=view, now=at
-    )
+    cloud.store(hash, b"x" * size, ArtifactMetadata(ci=ci), writer=writer or cloud.writer, view=view, now=at)
 
 
 def storage(manage: Sender) -> Any:
@@ -64,17 +62,9 @@ def test_it_adds_up_by_age_writer_and_ci(cloud: Cloud, manage: Sender) -> None:
     found = storage(manage)
     assert to_ms(now) <= found["checkedAt"] <= to_ms(clock.now())
     assert (found["artifacts"], found["storedBytes"], found["scopedBytes"]) == (4, 1111, 0)
-    assert [(age["days"], age["storedBytes"]) for age in found["ages"]] == [
-        (1, 1),
-        (7, 10),
-        (30, 1100),
-        (None, 0),
-    ]
+    assert [(age["days"], age["storedBytes"]) for age in found["ages"]] == [(1, 1), (7, 10), (30, 1100), (None, 0)]
     # Each job of CI has a key of its own: they count for their rule.
-    assert [(writer["writer"], writer["artifacts"]) for writer in found["writers"]] == [
-        (rule, 2),
-        (cloud.key.id, 2),
-    ]
+    assert [(writer["writer"], writer["artifacts"]) for writer in found["writers"]] == [(rule, 2), (cloud.key.id, 2)]
     assert [(one["ci"], one["storedBytes"]) for one in found["ci"]] == [
         ("GITLAB", 1100),
         ("GITHUB_ACTIONS", 10),
@@ -93,10 +83,7 @@ def test_own_scopes_are_named(cloud: Cloud, manage: Sender) -> None:
     found = storage(manage)
     assert (found["storedBytes"], found["scopedBytes"]) == (11, 10)
     assert [writer["scopedBytes"] for writer in found["writers"]] == [10]
-    assert [(one["hash"], one["scope"]) for one in found["largest"]] == [
-        ("a", scope),
-        ("a", "shared"),
-    ]
+    assert [(one["hash"], one["scope"]) for one in found["largest"]] == [("a", scope), ("a", "shared")]
 
 
 def test_what_no_one_has_read(cloud: Cloud, manage: Sender) -> None:

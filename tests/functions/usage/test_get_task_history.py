@@ -44,12 +44,7 @@ def test_each_hash_of_a_task_with_what_became_of_it(cloud: Cloud) -> None:
     reply = ask(cloud, "package=web&task=build")
     assert reply["complete"] is True
     newest, oldest = reply["hashes"]
-    assert (newest["hash"], newest["built"], newest["hits"], newest["stored"]) == (
-        SECOND,
-        1,
-        0,
-        False,
-    )
+    assert (newest["hash"], newest["built"], newest["hits"], newest["stored"]) == (SECOND, 1, 0, False)
     assert newest["branches"] == ["fix"]
     assert oldest.pop("lastAt") - oldest.pop("firstAt") == 60_000
     assert oldest == {

@@ -54,9 +54,7 @@ def hits(owner: str, days_ago: int, count: int, ci: str | None = None) -> None:
     record(owner, [event] * count, reporter, now=clock.now() - timedelta(days=days_ago))
 
 
-def test_the_reply_says_whether_hidden_artifacts_count(
-    cloud: Cloud,
-) -> None:
+def test_the_reply_says_whether_hidden_artifacts_count(cloud: Cloud) -> None:
     put(cloud.send, "abc", b"12345")
     assert usage(cloud.send)["countsHidden"] is False
     protect(cloud)
@@ -121,17 +119,16 @@ def test_figures_of_reported_events_and_uploads(cloud: Cloud) -> None:
 
 def test_each_build_tool_has_its_part(cloud: Cloud) -> None:
     hashes = ["abc", "nx-1", "nx-2", "moon-ac-1", "metro-1", "NX-1", "-"]
-    batch = [
-        {"sessionId": SESSION, "source": "REMOTE", "event": "HIT", "hash": one, "duration": 10}
-        for one in hashes
-    ]
+    batch = [{"sessionId": SESSION, "source": "REMOTE", "event": "HIT", "hash": one, "duration": 10} for one in hashes]
     cloud.send("POST", "/v8/artifacts/events", json_body=batch)
     cloud.send("POST", "/v8/artifacts/events", json_body=[{**batch[1], "event": "MISS"}])
     reply = usage(cloud.send)
-    assert [
-        (part["tool"], part["hits"], part["remoteMisses"], part["timeSavedMs"])
-        for part in reply["tools"]
-    ] == [("moon", 1, 0, 10), ("nx", 2, 1, 20), ("other", 3, 0, 30), ("turbo", 1, 0, 10)]
+    assert [(part["tool"], part["hits"], part["remoteMisses"], part["timeSavedMs"]) for part in reply["tools"]] == [
+        ("moon", 1, 0, 10),
+        ("nx", 2, 1, 20),
+        ("other", 3, 0, 30),
+        ("turbo", 1, 0, 10),
+    ]
     assert sum(part["events"] for part in reply["tools"]) == reply["total"]["events"] == 8
 
 
@@ -266,9 +263,7 @@ def test_400_names_the_parameter(cloud: Cloud, query: str, message: str) -> None
     assert calls.sequential == 0
 
 
-@pytest.mark.parametrize(
-    "query", ["to=2000-01-01", "to=2099-12-31", "from=2024-01-01&to=2024-12-31"]
-)
+@pytest.mark.parametrize("query", ["to=2000-01-01", "to=2099-12-31", "from=2024-01-01&to=2024-12-31"])
 def test_the_longest_period_and_the_last_day(cloud: Cloud, query: str) -> None:
     reply = usage(cloud.send, query)
     assert len(reply["days"]) == (366 if "from" in query else 30)
@@ -279,9 +274,7 @@ def test_a_missing_token_is_reported_before_any_other_error(cloud: Cloud) -> Non
 
 
 @pytest.mark.parametrize(("days", "reads"), [(1, 1), (30, 1), (100, 1), (366, 4)])
-def test_the_cost_depends_on_the_days_and_not_on_their_events(
-    cloud: Cloud, days: int, reads: int
-) -> None:
+def test_the_cost_depends_on_the_days_and_not_on_their_events(cloud: Cloud, days: int, reads: int) -> None:
     for number in range(20):
         hits(cloud.team.id, 0, 50, f"CI_{number}")
     query = f"slug=acme&from={today() - timedelta(days=days - 1)}"

@@ -25,9 +25,7 @@ def by_key(send: Sender, query: str = "") -> Any:
     return reply.json
 
 
-def report(
-    owner: str, key: str, *events: UsageEvent, rule: str | None = None, days_ago: int = 0
-) -> None:
+def report(owner: str, key: str, *events: UsageEvent, rule: str | None = None, days_ago: int = 0) -> None:
     user = None if rule else f"user of {key}"
     reporter = Reporter(key_id=key, user_id=user, rule_id=rule, ci="GITLAB", interactive=None)
     record(owner, events, reporter, now=clock.now() - timedelta(days=days_ago))

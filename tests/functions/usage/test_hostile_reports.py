@@ -36,9 +36,7 @@ def chain(hash: str, *, changed: bool) -> list[dict[str, Any]]:
     digest = ("2" if changed else "1") * 40
     names = [f"p{number}#build" for number in range(MAX_TASKS)]
     return [
-        task_record(
-            name, f"{hash}{number:015x}", *names[number - 1 : number], inputs={"a.js": digest}
-        )
+        task_record(name, f"{hash}{number:015x}", *names[number - 1 : number], inputs={"a.js": digest})
         for number, name in enumerate(names)
     ]
 
@@ -52,9 +50,7 @@ HOSTILE = {"patterns": names_and_patterns, "chain": chain, "files": apart, "glob
 FILES = 40_000
 
 
-def body_of(
-    sort: str, hash: str, *others: dict[str, Any], changed: bool, most: int = MAX_TASKS
-) -> dict[str, Any]:
+def body_of(sort: str, hash: str, *others: dict[str, Any], changed: bool, most: int = MAX_TASKS) -> dict[str, Any]:
     """The files of all tasks, or those of all hashes, are one list, of which every file differs."""
     body = report(*others, *HOSTILE[sort](hash, changed=changed)[:most])
     files = {f"src/{number}.js": hash * 12 for number in range(FILES)}
@@ -99,9 +95,7 @@ def test_after_a_hostile_report_others_are_explained(cloud: Cloud, sort: str) ->
         assert spent.s < MOST_CPU_S
 
 
-def test_after_names_and_patterns_an_ordinary_report_of_the_same_tasks_is_stored(
-    cloud: Cloud,
-) -> None:
+def test_after_names_and_patterns_an_ordinary_report_of_the_same_tasks_is_stored(cloud: Cloud) -> None:
     keep(cloud)
     assert send(cloud.send, report(*names_and_patterns("a", changed=False))).json["recorded"]
     with later():

@@ -67,20 +67,14 @@ def test_figures_by_package_and_task(cloud: Cloud) -> None:
             ("api", "build", Outcome.REMOTE_HIT, 9_000),
             ("web", "test", Outcome.FAILED, 500),
         ),
-        run(
-            1,
-            ("web", "build", Outcome.LOCAL_HIT, 50_000),
-            ("api", "build", Outcome.REMOTE_HIT, 9_000),
-        ),
+        run(1, ("web", "build", Outcome.LOCAL_HIT, 50_000), ("api", "build", Outcome.REMOTE_HIT, 9_000)),
         run(2, ("web", "build", Outcome.BUILT, 20_000)),
     )
     reply = ask(cloud)
     assert [one["id"] for one in reply["runs"]] == ["run0", "run1", "run2"]
     first = reply["runs"][0]
     assert first["names"] == ["build", "test"]
-    assert {
-        name: first[name] for name in ("tasks", "localHits", "remoteHits", "built", "failed")
-    } == {
+    assert {name: first[name] for name in ("tasks", "localHits", "remoteHits", "built", "failed")} == {
         "tasks": 3,
         "localHits": 0,
         "remoteHits": 1,
@@ -171,9 +165,7 @@ def test_runs_of_many_tasks_with_long_names_are_a_short_reply(cloud: Cloud, runs
     assert (figures["complete"], figures["totals"]["tasks"]) == (True, runs * 5_000 + 1)
 
 
-def test_figures_of_more_tasks_than_can_be_added_up_say_so(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_of_more_tasks_than_can_be_added_up_say_so(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("larder.why.runs.MAX_FIGURE_TASKS", 150)
     built = ("web", "build", Outcome.BUILT, 5)
     store(cloud, *(run(number, built, built) for number in range(110)))
@@ -214,9 +206,7 @@ def test_the_next_page_of_another_period_is_in_this_one(cloud: Cloud) -> None:
     assert [one["id"] for one in ask(cloud, query + new)["runs"]] == ["run0"]
 
 
-def test_figures_of_more_runs_than_fit_say_so(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_of_more_runs_than_fit_say_so(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("larder.why.runs.MAX_FIGURE_RUNS", 4)
     store(cloud, *(run(number, ("web", "build", Outcome.BUILT, 5)) for number in range(6)))
     figures = ask(cloud, f"from={yesterday()}&limit=2")["figures"]
@@ -309,12 +299,7 @@ def test_a_run_that_is_gone_is_an_empty_list(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ("id=run0", "startedAt"),
-        ("id=a%23b&startedAt=1", "id"),
-        ("id=run0&startedAt=x", "startedAt"),
-    ],
+    ("query", "field"), [("id=run0", "startedAt"), ("id=a%23b&startedAt=1", "id"), ("id=run0&startedAt=x", "startedAt")]
 )
 def test_400_for_half_a_name_of_a_run(cloud: Cloud, query: str, field: str) -> None:
     reply = Sender(cloud.token, query=f"slug=acme&{query}")("GET", "/v1/runs")
@@ -346,9 +331,7 @@ def test_the_runs_and_figures_of_a_branch(cloud: Cloud) -> None:
     found = ask(cloud, "branch=fix&limit=1")
     assert [one["branch"] for one in found["runs"]] == ["fix"]
     assert (found["figures"]["runs"], found["figures"]["totals"]["builtMs"]) == (2, 2_000)
-    following = ask(
-        cloud, f"branch=fix&limit=4&before={found['pagination']['next'].replace('#', '%23')}"
-    )
+    following = ask(cloud, f"branch=fix&limit=4&before={found['pagination']['next'].replace('#', '%23')}")
     assert [one["branch"] for one in following["runs"]] == ["fix"]
     assert ask(cloud, "branch=gone")["figures"]["runs"] == 0
     for wrong in ("", "x" * 256):
@@ -361,9 +344,7 @@ def test_the_figures_tell_repeated_builds_and_other_hashes_of_a_commit(cloud: Cl
     at = {"sha": "1f0b", "ci": "GITHUB_ACTIONS"}
     store(cloud, *(run(n, task, hashes=[one], **at) for n, one in enumerate([HASH, HASH, other])))
     (found,) = ask(cloud)["figures"]["tasks"]
-    assert {
-        name: found[name] for name in ("hashes", "repeated", "repeatedMs", "drift", "driftMs")
-    } == {
+    assert {name: found[name] for name in ("hashes", "repeated", "repeatedMs", "drift", "driftMs")} == {
         "hashes": 2,
         "repeated": 1,
         "repeatedMs": 1_000,

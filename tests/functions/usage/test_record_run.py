@@ -78,9 +78,7 @@ def test_the_hashes_of_its_tasks_are_stored_with_the_most_time_first(cloud: Clou
     assert [one["hash"] for one in run["ran"]] == ["3" * 16, "1" * 16]
 
 
-def test_nothing_else_of_the_file_is_stored(
-    cloud: Cloud, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_else_of_the_file_is_stored(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
     secret = "hunter2-of-the-build"
     body = summary(
         user=secret,
@@ -102,12 +100,7 @@ def test_nothing_else_of_the_file_is_stored(
     assert report(cloud.send, body).status == 200
     assert secret not in capsys.readouterr().out
     (run,) = repository.read_page(
-        cloud.team.id,
-        clock.from_ms(0),
-        clock.now(),
-        before=None,
-        limit=10,
-        now=clock.now(),
+        cloud.team.id, clock.from_ms(0), clock.now(), before=None, limit=10, now=clock.now()
     ).runs
     assert secret not in repr(run)
     (item,) = (item for item in USAGE.scan(equals(owner=cloud.team.id)) if "kept" in item)
@@ -115,9 +108,7 @@ def test_nothing_else_of_the_file_is_stored(
 
 
 @pytest.mark.parametrize(("sent", "shown"), [({}, "turbo"), ({"client": "moon"}, "moon")])
-def test_the_client_is_turbo_unless_the_report_names_another(
-    cloud: Cloud, sent: dict[str, str], shown: str
-) -> None:
+def test_the_client_is_turbo_unless_the_report_names_another(cloud: Cloud, sent: dict[str, str], shown: str) -> None:
     assert report(cloud.send, summary(**sent)).status == 200
     (run,) = cloud.send("GET", "/v1/runs").json["runs"]
     assert run["client"] == shown
@@ -180,9 +171,7 @@ def test_400_for_a_body_that_is_not_json(cloud: Cloud) -> None:
 
 
 def test_a_run_takes_little_room_whatever_its_names(cloud: Cloud) -> None:
-    tasks = [
-        task(number, package=_noise(number)[:127] * 2, task="x" * 255) for number in range(5_000)
-    ]
+    tasks = [task(number, package=_noise(number)[:127] * 2, task="x" * 255) for number in range(5_000)]
     assert report(cloud.send, summary(tasks=tasks)).json["tasks"] == 5_000
     (item,) = (item for item in USAGE.scan(equals(owner=cloud.team.id)) if "kept" in item)
     assert len(json.dumps(item, default=str)) < 14_000

@@ -102,9 +102,7 @@ def test_the_team_required_signatures(cloud: Cloud) -> None:
     change_protection(cloud.team.id, change, by=None)
     refused(cloud.send, "signature_required")
     send(cloud.send, report(LIB))
-    change_protection(
-        cloud.team.id, ProtectionChange(protected=False, unsigned=Unsigned.ACCEPT), by=None
-    )
+    change_protection(cloud.team.id, ProtectionChange(protected=False, unsigned=Unsigned.ACCEPT), by=None)
     assert built_later(cloud.send)["evidence"] == [*REFUSED, "signature_required"]
 
 

@@ -158,9 +158,7 @@ def test_it_was_evicted(first: Cloud, option: SetOption) -> None:
         artifact = index.read_entry(first.team.id, ArtifactHash(HASH)).artifact
         assert artifact is not None
         used_at = artifact.last_used_at or artifact.created_at
-        unused = Unused(
-            upload=artifact.upload, size_bytes=artifact.size_bytes, last_used_ms=to_ms(used_at)
-        )
+        unused = Unused(upload=artifact.upload, size_bytes=artifact.size_bytes, last_used_ms=to_ms(used_at))
         evicted_at = clock.now()
         assert evict(first.team.id, [unused], above_bytes=0, now=evicted_at) == frozenset()
     with later(2):

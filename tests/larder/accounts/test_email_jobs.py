@@ -45,22 +45,12 @@ ONE_OF_EACH: list[EmailJob] = [
     JOB,
     SignUpAgain(email=EMAIL, mail_context=VISIT),
     ConfirmEmailChange(
-        email=EMAIL,
-        callback_url="",
-        user_id="u",
-        new_email="eve@acme.example",
-        credentials="1.2",
-        mail_context=VISIT,
+        email=EMAIL, callback_url="", user_id="u", new_email="eve@acme.example", credentials="1.2", mail_context=VISIT
     ),
     ChangeEmail(email=EMAIL, callback_url="", user_id="u", credentials="1.2", mail_context=VISIT),
     PasswordWasReset(email=EMAIL, sessions_ended=False, keys_deleted=True, mail_context=VISIT),
     EmailWasChanged(
-        email=EMAIL,
-        user_id="u",
-        new_email="eve@acme.example",
-        changed_at_ms=1,
-        by_operator=True,
-        mail_context=VISIT,
+        email=EMAIL, user_id="u", new_email="eve@acme.example", changed_at_ms=1, by_operator=True, mail_context=VISIT
     ),
     AccessEnds(user_id="u", mail_context=VISIT),
     KeyNeverExpires(user_id="u", key_id="k", key_start="abc", mail_context=VISIT),
@@ -78,9 +68,7 @@ def with_agent(job: EmailJob, agent: str | None) -> EmailJob:
 
 @pytest.mark.parametrize("job", ONE_OF_EACH, ids=lambda job: job.kind)
 @pytest.mark.parametrize("agent", [None, "Mozilla/5.0"])
-def test_the_function_gets_the_job_unchanged(
-    mailbox: Mailbox, job: EmailJob, agent: str | None
-) -> None:
+def test_the_function_gets_the_job_unchanged(mailbox: Mailbox, job: EmailJob, agent: str | None) -> None:
     sent = with_agent(job, agent)
     send_later(sent)
     assert mailbox.jobs == [sent]
@@ -109,15 +97,11 @@ JOB_OF_0_1_0 = {
         ({"kind": "sign_up_again"}, SignUpAgain(email=EMAIL, mail_context=VISIT)),
         (
             {"kind": "change_email", "user_id": "u"},
-            ChangeEmail(
-                email=EMAIL, callback_url="", user_id="u", credentials=None, mail_context=VISIT
-            ),
+            ChangeEmail(email=EMAIL, callback_url="", user_id="u", credentials=None, mail_context=VISIT),
         ),
         (
             {"kind": "password_reset"},
-            PasswordWasReset(
-                email=EMAIL, sessions_ended=True, keys_deleted=False, mail_context=VISIT
-            ),
+            PasswordWasReset(email=EMAIL, sessions_ended=True, keys_deleted=False, mail_context=VISIT),
         ),
         (
             {"kind": "team_invitation", "team_id": "team_1", "invitation_id": "i"},
@@ -156,8 +140,7 @@ def test_a_long_user_agent_is_cut(mailbox: Mailbox) -> None:
 
 
 @pytest.mark.parametrize(
-    "too_long",
-    [lambda: replace(JOB, callback_url="/" + "x" * 17_000), lambda: replace(JOB, email="x" * 9**5)],
+    "too_long", [lambda: replace(JOB, callback_url="/" + "x" * 17_000), lambda: replace(JOB, email="x" * 9**5)]
 )
 def test_a_job_too_large_for_lambda_or_the_outbox_is_refused(
     mailbox: Mailbox, too_long: Callable[[], EmailJob]

@@ -11,13 +11,7 @@ from larder.accounts.password_resets import issue_reset_token, reset_password
 from larder.accounts.service import check_credentials, create_user, find_user, find_user_by_email
 from larder.accounts.sessions import find_session, start_session
 from larder.accounts.sign_in import give_account
-from larder.errors import (
-    EmailUnchanged,
-    InvalidEmail,
-    InvalidEmailOrPassword,
-    InvalidVerificationToken,
-    NotSignedIn,
-)
+from larder.errors import EmailUnchanged, InvalidEmail, InvalidEmailOrPassword, InvalidVerificationToken, NotSignedIn
 from tests.conftest import SetOption
 from tests.faults import just_before
 from tests.functions.accounts.conftest import MAIL_CONTEXT
@@ -82,9 +76,7 @@ def test_a_concurrently_taken_address_is_refused(aws_in_memory: None) -> None:
     assert check_credentials("ada@example.com", PASSWORD) == ada
 
 
-def test_a_moved_account_is_not_an_operator_before_it_verifies_the_address(
-    mailbox: Mailbox, option: SetOption
-) -> None:
+def test_a_moved_account_is_not_an_operator_before_it_verifies_the_address(mailbox: Mailbox, option: SetOption) -> None:
     """The user must first open a link sent to the address, because the operator can mistype it."""
     option("operator_emails", "root@example.com")
     ada, now = make(), clock.now()

@@ -4,13 +4,7 @@ from types import ModuleType
 
 import pytest
 
-from larder.accounts.passwords import (
-    check_length,
-    check_new_password,
-    hash_password,
-    needs_rehash,
-    verify_password,
-)
+from larder.accounts.passwords import check_length, check_new_password, hash_password, needs_rehash, verify_password
 from larder.errors import PasswordTooCommon, PasswordTooLong, PasswordTooShort
 from larder.settings import SettingsError
 from tests.conftest import SetOption
@@ -43,12 +37,9 @@ def test_no_password_matches_without_a_user(environment: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("typed", "stored"),
-    [("\ufb01x password", "fix password"), ("\u00e9clair for two", "e\u0301clair for two")],
+    ("typed", "stored"), [("\ufb01x password", "fix password"), ("\u00e9clair for two", "e\u0301clair for two")]
 )
-def test_a_password_matches_in_every_unicode_form(
-    environment: pytest.MonkeyPatch, typed: str, stored: str
-) -> None:
+def test_a_password_matches_in_every_unicode_form(environment: pytest.MonkeyPatch, typed: str, stored: str) -> None:
     assert verify_password(typed, hash_password(stored))
 
 
@@ -91,9 +82,7 @@ def test_the_hash_contains_its_parameters(option: SetOption) -> None:
     assert needs_rehash(stored)
 
 
-def test_custom_functions_hash_and_verify_and_can_be_async(
-    option: SetOption, integrator: ModuleType
-) -> None:
+def test_custom_functions_hash_and_verify_and_can_be_async(option: SetOption, integrator: ModuleType) -> None:
     async def hash_backwards(password: str) -> str:
         return password[::-1]
 
@@ -109,29 +98,20 @@ def test_custom_functions_hash_and_verify_and_can_be_async(
     assert not verify_password("correct horsf", stored)
 
 
-def test_a_custom_function_without_a_password_parameter_is_refused(
-    option: SetOption, integrator: ModuleType
-) -> None:
+def test_a_custom_function_without_a_password_parameter_is_refused(option: SetOption, integrator: ModuleType) -> None:
     integrator.hash_password = lambda text: text  # type: ignore[attr-defined]
     option("extensions", "integrator")
-    with pytest.raises(
-        SettingsError,
-        match=r"hash_password must be .* takes \(password\)$",
-    ):
+    with pytest.raises(SettingsError, match=r"hash_password must be .* takes \(password\)$"):
         hash_password("correct horse")
 
 
-@pytest.mark.parametrize(
-    "password", ["12345678", "password", "PassWord", "aaaaaaaa", "\uff50assword", "password\0"]
-)
+@pytest.mark.parametrize("password", ["12345678", "password", "PassWord", "aaaaaaaa", "\uff50assword", "password\0"])
 def test_common_passwords_are_refused_if_the_option_is_on(option: SetOption, password: str) -> None:
     check_new_password(password)
     option("refuse_common_passwords", "true")
     with pytest.raises(PasswordTooCommon) as refused:
         check_new_password(password, "new_password")
-    assert refused.value.message == (
-        "new_password: is one of the most common passwords. Choose another one"
-    )
+    assert refused.value.message == ("new_password: is one of the most common passwords. Choose another one")
 
 
 def test_other_passwords_are_accepted_if_the_option_is_on(option: SetOption) -> None:

@@ -86,9 +86,7 @@ def test_the_account_record_is_deleted_with_the_password(ada: User) -> None:
     assert read_account(ada.id).credential is None
 
 
-def test_the_account_record_is_deleted_when_the_operator_moves_the_user(
-    ada: User,
-) -> None:
+def test_the_account_record_is_deleted_when_the_operator_moves_the_user(ada: User) -> None:
     sign_in.give_account(ada.id, "other@example.com", now=clock.now())
     assert accounts() == []
     assert read_account(ada.id).credential is None
@@ -100,9 +98,7 @@ def test_the_account_record_is_deleted_with_the_user(ada: User) -> None:
 
 
 def test_a_read_during_a_write_is_repeated(ada: User) -> None:
-    busy = error(
-        "TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}]
-    )
+    busy = error("TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}])
     with answering("dynamodb", "TransactGetItems", busy, times=1):
         assert check_credentials(ada.email, PASSWORD) == ada
     with answering("dynamodb", "TransactGetItems", busy), pytest.raises(TryAgain):
@@ -122,9 +118,7 @@ def test_a_password_in_the_user_record_signs_in(ada: User) -> None:
 
 def test_the_next_change_of_the_user_moves_the_password(ada: User) -> None:
     move_back_to_0_1_0(ada.email)
-    service.change_account(
-        ada.id, lambda account: replace(account, user=replace(account.user, name="Countess"))
-    )
+    service.change_account(ada.id, lambda account: replace(account, user=replace(account.user, name="Countess")))
     assert holding_passwords() == {("email#ada@example.com", "account#credential")}
     assert check_credentials(ada.email, PASSWORD).name == "Countess"
 
@@ -147,10 +141,7 @@ def test_deleting_a_user_of_0_1_0_leaves_no_password(ada: User) -> None:
 def test_a_password_set_by_0_1_0_takes_precedence(ada: User) -> None:
     (older,) = accounts()
     changed = service.with_password(
-        read_account(ada.id),
-        hash_password("a new password"),
-        ends_sessions=False,
-        now=clock.now(),
+        read_account(ada.id), hash_password("a new password"), ends_sessions=False, now=clock.now()
     )
     assert repository.change(read_account(ada.id), changed) is not None
     move_back_to_0_1_0(ada.email)
@@ -161,14 +152,10 @@ def test_a_password_set_by_0_1_0_takes_precedence(ada: User) -> None:
 
 
 @pytest.mark.parametrize("outdated", [{"password_version": 0}, {"user_id": "A" * 32}])
-def test_an_account_record_left_by_0_1_0_cannot_sign_in(
-    aws_in_memory: None, outdated: dict[str, Any]
-) -> None:
+def test_an_account_record_left_by_0_1_0_cannot_sign_in(aws_in_memory: None, outdated: dict[str, Any]) -> None:
     ada = create_user("ada@example.com", "Ada", password=PASSWORD, now=clock.now())
     account = read_account(ada.id)
-    renewed = service.with_password(
-        account, account.password_hash, ends_sessions=False, now=clock.now()
-    )
+    renewed = service.with_password(account, account.password_hash, ends_sessions=False, now=clock.now())
     assert repository.change(account, renewed) is not None
     (stored,) = accounts()
     put({**stored, **outdated})

@@ -8,13 +8,7 @@ from larder import clock
 from larder.accounts import service
 from larder.accounts.models import EmailTaken, User
 from larder.accounts.service import check_credentials, create_user, find_user_by_email
-from larder.errors import (
-    InvalidEmail,
-    InvalidEmailOrPassword,
-    InvalidValue,
-    PasswordTooLong,
-    PasswordTooShort,
-)
+from larder.errors import InvalidEmail, InvalidEmailOrPassword, InvalidValue, PasswordTooLong, PasswordTooShort
 from tests.conftest import SetOption
 
 PASSWORD = "correct horse battery staple"
@@ -52,17 +46,7 @@ def test_an_address_belongs_to_one_user_in_every_equivalent_spelling(
 
 
 @pytest.mark.parametrize(
-    "email",
-    [
-        "",
-        "ada",
-        "@example.com",
-        "ada@",
-        "a b@c.de",
-        "a@b@c.de",
-        "a\x00@b.de",
-        "a@b.de\r\nBcc: c@d.ef",
-    ],
+    "email", ["", "ada", "@example.com", "ada@", "a b@c.de", "a@b@c.de", "a\x00@b.de", "a@b.de\r\nBcc: c@d.ef"]
 )
 def test_a_bad_address_is_refused(aws_in_memory: None, email: str) -> None:
     with pytest.raises(InvalidEmail, match=r"^email: "):
@@ -75,9 +59,7 @@ def test_a_bad_name_is_refused(aws_in_memory: None, name: str) -> None:
         create_user("ada@example.com", name, now=clock.now())
 
 
-@pytest.mark.parametrize(
-    "image", ["javascript:alert(1)", "//evil.example/x", "https://a b", "x" * 3000]
-)
+@pytest.mark.parametrize("image", ["javascript:alert(1)", "//evil.example/x", "https://a b", "x" * 3000])
 def test_a_bad_picture_is_refused(aws_in_memory: None, image: str) -> None:
     with pytest.raises(InvalidValue, match=r"^image: "):
         create_user("ada@example.com", "Ada", image=image, now=clock.now())
@@ -89,9 +71,7 @@ def test_the_right_password_returns_the_user(aws_in_memory: None) -> None:
 
 
 @pytest.mark.parametrize("email", ["ada@example.com", "nobody@example.com", "command@example.com"])
-def test_a_wrong_password_an_unknown_address_and_no_password_fail_alike(
-    aws_in_memory: None, email: str
-) -> None:
+def test_a_wrong_password_an_unknown_address_and_no_password_fail_alike(aws_in_memory: None, email: str) -> None:
     make()
     make("command@example.com", password=None)
     with pytest.raises(InvalidEmailOrPassword):
@@ -107,9 +87,7 @@ def test_a_password_has_8_to_128_characters(aws_in_memory: None) -> None:
         make("d@example.com", "x" * 129)
 
 
-def test_a_hash_with_other_parameters_is_replaced_at_the_next_sign_in(
-    aws_in_memory: None, option: SetOption
-) -> None:
+def test_a_hash_with_other_parameters_is_replaced_at_the_next_sign_in(aws_in_memory: None, option: SetOption) -> None:
     option("scrypt_cost", 1024)
     ada = make()
     before = service.read_account(ada.id).password_hash
@@ -125,8 +103,7 @@ def test_a_hash_with_other_parameters_is_replaced_at_the_next_sign_in(
 def test_a_changed_address_belongs_to_the_user_and_the_old_one_is_free(aws_in_memory: None) -> None:
     ada = make()
     new = service.change_account(
-        ada.id,
-        lambda account: replace(account, user=replace(account.user, email="ada@new.example")),
+        ada.id, lambda account: replace(account, user=replace(account.user, email="ada@new.example"))
     ).user
     assert find_user_by_email("ada@new.example") == new
     assert find_user_by_email("ada@example.com") is None
@@ -139,24 +116,17 @@ def test_an_address_cannot_be_changed_to_a_taken_one(aws_in_memory: None) -> Non
     make("bob@example.com")
     with pytest.raises(EmailTaken):
         service.change_account(
-            ada.id,
-            lambda account: replace(account, user=replace(account.user, email="Bob@example.com")),
+            ada.id, lambda account: replace(account, user=replace(account.user, email="Bob@example.com"))
         )
     assert find_user_by_email("ada@example.com") == ada
 
 
-def test_an_operator_is_in_the_option_and_has_a_verified_address(
-    aws_in_memory: None, option: SetOption
-) -> None:
+def test_an_operator_is_in_the_option_and_has_a_verified_address(aws_in_memory: None, option: SetOption) -> None:
     option("operator_emails", "Root@Example.com, ops@example.com")
     verified = create_user("root@example.com", "Root", email_verified=True, now=clock.now())
     squatter = create_user("ops@example.com", "Ops", now=clock.now())
     other = create_user("ada@example.com", "Ada", email_verified=True, now=clock.now())
-    assert [service.is_operator(user) for user in (verified, squatter, other)] == [
-        True,
-        False,
-        False,
-    ]
+    assert [service.is_operator(user) for user in (verified, squatter, other)] == [True, False, False]
 
 
 def test_a_padded_address_is_found_and_a_too_long_one_is_refused(aws_in_memory: None) -> None:

@@ -64,9 +64,7 @@ def test_a_session_lives_for_seven_days(ada: User, now: datetime, find: object) 
     assert find(token, now=now + 7 * DAY) is None  # type: ignore[operator]
 
 
-def test_a_session_that_is_not_remembered_lasts_a_day_and_is_never_extended(
-    ada: User, now: datetime
-) -> None:
+def test_a_session_that_is_not_remembered_lasts_a_day_and_is_never_extended(ada: User, now: datetime) -> None:
     session, token = start_session(ada, remembered=False, now=now)
     assert find_session(token, now=now + DAY) is None
     assert extend_session(session, ada, now=now + DAY / 2) == session
@@ -96,9 +94,7 @@ def test_a_session_at_its_maximum_age_is_not_written_again(ada: User, now: datet
     assert extend_session(session, ada, now=now + 85 * DAY) == session
 
 
-def test_a_lower_maximum_age_ends_existing_sessions(
-    ada: User, now: datetime, option: SetOption
-) -> None:
+def test_a_lower_maximum_age_ends_existing_sessions(ada: User, now: datetime, option: SetOption) -> None:
     _, token = start_session(ada, now=now)
     option("session_max_age_seconds", 3600)
     assert find_session(token, now=now + timedelta(minutes=59))
@@ -113,9 +109,7 @@ def test_a_revoked_session_is_not_extended(ada: User, now: datetime) -> None:
 
 
 @pytest.mark.parametrize("by", ["token", "token_hash"])
-def test_a_revoked_session_is_not_found_at_the_next_request(
-    ada: User, now: datetime, find: object, by: str
-) -> None:
+def test_a_revoked_session_is_not_found_at_the_next_request(ada: User, now: datetime, find: object, by: str) -> None:
     session, token = start_session(ada, now=now)
     _, other = start_session(ada, now=now)
     find(token, now=now)  # type: ignore[operator]
@@ -125,9 +119,7 @@ def test_a_revoked_session_is_not_found_at_the_next_request(
 
 
 @pytest.mark.parametrize("by", ["token", "token_hash"])
-def test_another_users_session_cannot_be_revoked(
-    ada: User, now: datetime, find: object, by: str
-) -> None:
+def test_another_users_session_cannot_be_revoked(ada: User, now: datetime, find: object, by: str) -> None:
     bob = create_user("bob@example.com", "Bob", now=now)
     session, token = start_session(ada, now=now)
     revoke_session(bob.id, token if by == "token" else session.token_hash)
@@ -142,9 +134,7 @@ def test_all_sessions_can_be_revoked_at_once(ada: User, now: datetime, find: obj
     assert [find(token, now=now) for token in tokens] == [None] * 3  # type: ignore[operator]
 
 
-def test_all_sessions_except_one_can_be_revoked_at_once(
-    ada: User, now: datetime, find: object
-) -> None:
+def test_all_sessions_except_one_can_be_revoked_at_once(ada: User, now: datetime, find: object) -> None:
     kept, kept_token = start_session(ada, now=now)
     _, other = start_session(ada, now=now)
     revoke_sessions(ada.id, kept=kept)
@@ -156,9 +146,7 @@ def test_all_sessions_except_one_can_be_revoked_at_once(
     assert find(fresh, now=now)  # type: ignore[operator]
 
 
-def test_two_sessions_that_revoke_each_other_concurrently_do_not_both_stay(
-    ada: User, now: datetime
-) -> None:
+def test_two_sessions_that_revoke_each_other_concurrently_do_not_both_stay(ada: User, now: datetime) -> None:
     mine, my_token = start_session(ada, now=now)
     other, other_token = start_session(ada, now=now)
     revoke_sessions(ada.id, kept=mine)
@@ -168,9 +156,7 @@ def test_two_sessions_that_revoke_each_other_concurrently_do_not_both_stay(
     assert find_session(other_token, now=now) is None
 
 
-def test_a_session_that_revokes_the_others_twice_concurrently_stays(
-    ada: User, now: datetime
-) -> None:
+def test_a_session_that_revokes_the_others_twice_concurrently_stays(ada: User, now: datetime) -> None:
     mine, token = start_session(ada, now=now)
     revoke_sessions(ada.id, kept=mine)
     revoke_sessions(ada.id, kept=mine)  # with the session as it was read before
@@ -180,23 +166,17 @@ def test_a_session_that_revokes_the_others_twice_concurrently_stays(
 def test_a_concurrent_extension_does_not_revoke_a_kept_session(ada: User, now: datetime) -> None:
     session, token = start_session(ada, now=now - DAY)
     revoke_sessions(ada.id, kept=session)
-    assert (
-        extend_session(session, ada, now=now) == session
-    )  # with the session as it was read before
+    assert extend_session(session, ada, now=now) == session  # with the session as it was read before
     assert find_session(token, now=now)
 
 
-def test_a_sign_in_that_raced_with_the_revocation_of_all_sessions_is_invalid(
-    ada: User, now: datetime
-) -> None:
+def test_a_sign_in_that_raced_with_the_revocation_of_all_sessions_is_invalid(ada: User, now: datetime) -> None:
     revoke_sessions(ada.id)
     _, token = start_session(ada, now=now)  # with the user as it was read before
     assert find_session(token, now=now) is None
 
 
-def test_the_list_shows_valid_sessions_newest_first(
-    ada: User, now: datetime, option: SetOption
-) -> None:
+def test_the_list_shows_valid_sessions_newest_first(ada: User, now: datetime, option: SetOption) -> None:
     old, _ = start_session(ada, now=now - 8 * DAY)
     first, _ = start_session(ada, now=now - DAY)
     second, token = start_session(ada, now=now)

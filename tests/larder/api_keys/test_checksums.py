@@ -45,9 +45,7 @@ def test_one_wrong_character_is_found(option: SetOption, length: str) -> None:
         assert checksum_of(raw[:place] + other + raw[place + 1 :]) is Checksum.WRONG
 
 
-def test_a_key_from_the_deployments_own_function_can_have_any_form(
-    option: SetOption, integrator: ModuleType
-) -> None:
+def test_a_key_from_the_deployments_own_function_can_have_any_form(option: SetOption, integrator: ModuleType) -> None:
     raw = random_letters(58) + "000000"
     assert checksum_of(raw) is Checksum.WRONG
     integrator.generate_key = lambda length, prefix: raw  # type: ignore[attr-defined]

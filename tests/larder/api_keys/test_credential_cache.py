@@ -3,12 +3,7 @@
 import pytest
 
 from larder import instance
-from larder.api_keys.credential_cache import (
-    KnownOwner,
-    forget_owner,
-    known_credentials,
-    remember_owner,
-)
+from larder.api_keys.credential_cache import KnownOwner, forget_owner, known_credentials, remember_owner
 
 KEY = "hash"
 

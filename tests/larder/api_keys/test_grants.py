@@ -63,11 +63,7 @@ def test_a_key_cannot_create_a_key_that_expires_later(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize(
-    "counted",
-    [
-        {"remaining": 5},
-        {"rate_limit": RateLimit(enabled=True, window_ms=1000, max_requests=5)},
-    ],
+    "counted", [{"remaining": 5}, {"rate_limit": RateLimit(enabled=True, window_ms=1000, max_requests=5)}]
 )
 def test_a_key_with_limited_uses_cannot_create_keys(cloud: Cloud, counted: dict[str, Any]) -> None:
     with pytest.raises(PermissionNotHeld, match="uses are counted"):
@@ -97,11 +93,7 @@ def test_a_key_cannot_change_another_key_beyond_its_own_permissions(
 def test_a_key_cannot_extend_its_own_life_or_permissions(cloud: Cloud) -> None:
     principal = by_key(cloud, permissions=READ, expires_in_s=60)
     assert principal.key is not None
-    for changes in (
-        KeyChanges(permissions=BOTH),
-        KeyChanges(expires_in_s=3600),
-        KeyChanges(expires_in_s=None),
-    ):
+    for changes in (KeyChanges(permissions=BOTH), KeyChanges(expires_in_s=3600), KeyChanges(expires_in_s=None)):
         with pytest.raises(PermissionNotHeld):
             update_key(principal, principal.key.id, changes, now=clock.now())
     assert update_key(principal, principal.key.id, KeyChanges(name="new"), now=clock.now()).name
@@ -114,9 +106,7 @@ def test_two_changes_in_one_millisecond_have_different_times(cloud: Cloud) -> No
     assert cloud.key.updated_at < first.updated_at < second.updated_at
 
 
-def test_a_user_with_a_session_can_grant_team_permissions_which_are_not_defaults(
-    cloud: Cloud,
-) -> None:
+def test_a_user_with_a_session_can_grant_team_permissions_which_are_not_defaults(cloud: Cloud) -> None:
     """The user's role in a team decides what the key can do there."""
     everything: Permissions = {"teams": ("read", "write")}
     ada = by_session(cloud.user.id)

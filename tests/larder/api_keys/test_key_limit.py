@@ -9,15 +9,7 @@ from larder import clock
 from larder.accounts.service import create_user
 from larder.accounts.sessions import revoke_sessions
 from larder.api_keys import repository
-from larder.api_keys.keys import (
-    create_key,
-    delete_keys_of,
-    list_keys,
-    prepare_key,
-    revoke_key,
-    rotate_key,
-    store_key,
-)
+from larder.api_keys.keys import create_key, delete_keys_of, list_keys, prepare_key, revoke_key, rotate_key, store_key
 from larder.api_keys.models import ApiKey
 from larder.api_keys.properties import NewKey
 from larder.errors import KeyLimitReached, NotSignedIn

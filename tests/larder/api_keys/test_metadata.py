@@ -55,19 +55,13 @@ def items() -> dict[str, Item]:
 def metadata_items() -> dict[str, Item]:
     """The items with metadata, by the hash of their key."""
     prefix = "#metadata#"
-    return {
-        key_hash.removeprefix(prefix): item
-        for key_hash, item in items().items()
-        if key_hash.startswith(prefix)
-    }
+    return {key_hash.removeprefix(prefix): item for key_hash, item in items().items() if key_hash.startswith(prefix)}
 
 
 def as_in_0_1_0(key: ApiKey) -> None:
     """Store the metadata as version 0.1.0 did."""
     in_key = {"metadata": json.dumps(key.metadata), "has_metadata": None}
-    assert commit(
-        API_KEYS.update(key.key_hash, set=in_key), API_KEYS.delete(f"#metadata#{key.key_hash}")
-    )
+    assert commit(API_KEYS.update(key.key_hash, set=in_key), API_KEYS.delete(f"#metadata#{key.key_hash}"))
 
 
 def read(key: ApiKey) -> Any:
@@ -96,12 +90,7 @@ def test_the_item_of_a_key_does_not_grow_with_its_metadata(cloud: Cloud) -> None
     stored = items()[key.key_hash]
     assert "metadata" not in stored
     assert len(str(stored)) < 1_000
-    assert metadata_items() == {
-        key.key_hash: {
-            "key_hash": f"#metadata#{key.key_hash}",
-            "metadata": json.dumps(LARGE),
-        }
-    }
+    assert metadata_items() == {key.key_hash: {"key_hash": f"#metadata#{key.key_hash}", "metadata": json.dumps(LARGE)}}
 
 
 def test_a_key_without_metadata_has_no_second_item(cloud: Cloud) -> None:
@@ -264,12 +253,9 @@ class TestMetadataOf0_1_0:  # noqa: N801  # the name of the version
         assert used.metadata == LARGE
 
     @pytest.mark.parametrize(
-        ("changes", "after"),
-        [({"name": "new"}, LARGE), ({"metadata": [1]}, [1]), ({"metadata": None}, None)],
+        ("changes", "after"), [({"name": "new"}, LARGE), ({"metadata": [1]}, [1]), ({"metadata": None}, None)]
     )
-    def test_the_next_change_moves_it(
-        self, old: ApiKey, changes: dict[str, Any], after: Any
-    ) -> None:
+    def test_the_next_change_moves_it(self, old: ApiKey, changes: dict[str, Any], after: Any) -> None:
         assert change(old, **changes).metadata == after
         assert "metadata" not in items()[old.key_hash]
         stored = {} if after is None else {old.key_hash: json.dumps(after)}

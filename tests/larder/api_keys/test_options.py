@@ -71,9 +71,7 @@ def test_custom_api_key_validator_a_result_counts_as_true_or_false(
     assert cloud.send("GET", "/v8/artifacts/status").status == 401
 
 
-def test_custom_api_key_validator_can_be_async(
-    cloud: Cloud, option: SetOption, integrator: ModuleType
-) -> None:
+def test_custom_api_key_validator_can_be_async(cloud: Cloud, option: SetOption, integrator: ModuleType) -> None:
     async def accepts(key: str) -> bool:
         await asyncio.sleep(0)
         return key == cloud.token
@@ -122,9 +120,7 @@ def test_a_function_with_a_wrong_signature_is_refused_with_its_name(
         make(cloud)
 
 
-def test_custom_key_generator_creates_the_complete_key(
-    cloud: Cloud, option: SetOption, integrator: ModuleType
-) -> None:
+def test_custom_key_generator_creates_the_complete_key(cloud: Cloud, option: SetOption, integrator: ModuleType) -> None:
     integrator.generate_key = lambda length, prefix: f"{prefix}{length}" + "~" * 64  # type: ignore[attr-defined]
     option("extensions", "integrator")
     _, raw = make(cloud, prefix="p_")
@@ -132,9 +128,7 @@ def test_custom_key_generator_creates_the_complete_key(
     assert Sender(raw, slug="acme")("GET", "/v8/artifacts/status").status == 200
 
 
-def test_custom_key_generator_can_be_async(
-    cloud: Cloud, option: SetOption, integrator: ModuleType
-) -> None:
+def test_custom_key_generator_can_be_async(cloud: Cloud, option: SetOption, integrator: ModuleType) -> None:
     async def generate(length: int, prefix: str) -> str:
         return f"{prefix}{length}" + "~" * 64
 
@@ -154,9 +148,7 @@ def test_custom_key_generator_that_returns_a_key_twice_is_reported(
     assert repository.get(first.key_hash) == first
 
 
-@pytest.mark.parametrize(
-    "made", ["short", "with space" + "a" * 64, None, "é" * 64, "vca_" + "a" * 64]
-)
+@pytest.mark.parametrize("made", ["short", "with space" + "a" * 64, None, "é" * 64, "vca_" + "a" * 64])
 def test_custom_key_generator_must_return_a_valid_header_value(
     cloud: Cloud, option: SetOption, integrator: ModuleType, made: object
 ) -> None:
@@ -182,9 +174,7 @@ def test_larder_does_what_the_module_has_no_function_for(
     assert key.start == raw[:8]
 
 
-def test_starting_characters_config_sets_how_many_are_stored(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_starting_characters_config_sets_how_many_are_stored(cloud: Cloud, option: SetOption) -> None:
     option("key_start_length", 9)
     key, raw = make(cloud)
     assert key.start == raw[:9]
@@ -419,9 +409,7 @@ def test_schema_applies_to_every_operation_on_a_key(cloud: Cloud, option: SetOpt
         ('{"name": "x", "start": "x"}', "a name that no other has"),
     ],
 )
-def test_an_invalid_schema_is_reported(
-    cloud: Cloud, option: SetOption, schema: str, rule: str
-) -> None:
+def test_an_invalid_schema_is_reported(cloud: Cloud, option: SetOption, schema: str, rule: str) -> None:
     option("api_key_schema", schema)
     with pytest.raises(SettingsError, match=f"LARDER_API_KEY_SCHEMA .*{rule}"):
         make(cloud)

@@ -86,15 +86,11 @@ def test_the_audit_of_both_owners_has_the_adoption(cloud: Cloud, bob: User) -> N
     adopted(key)
     for owner in (bob.id, cloud.team.id):
         page = read_entries(owner, limit=10, actions=[Action.KEY_ADOPTED], now=clock.now())
-        assert [(entry.subject, entry.actor, entry.name) for entry in page.entries] == [
-            (key.id, None, "ci")
-        ]
+        assert [(entry.subject, entry.actor, entry.name) for entry in page.entries] == [(key.id, None, "ci")]
 
 
 @pytest.mark.parametrize("end", ["removal", "reset", "deletion", "sweep", "keys of the member"])
-def test_an_adopted_key_outlives_its_user(
-    cloud: Cloud, bob: User, mailbox: Mailbox, end: str
-) -> None:
+def test_an_adopted_key_outlives_its_user(cloud: Cloud, bob: User, mailbox: Mailbox, end: str) -> None:
     key, raw = bound(cloud, bob)
     other, _ = bound(cloud, bob)
     adopted(key)
@@ -207,9 +203,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("make", "rule"), REFUSED.items(), ids=[one.__name__ for one in REFUSED])
-def test_what_no_team_can_own(
-    cloud: Cloud, bob: User, make: Callable[[Cloud, User], ApiKey], rule: str
-) -> None:
+def test_what_no_team_can_own(cloud: Cloud, bob: User, make: Callable[[Cloud, User], ApiKey], rule: str) -> None:
     key = make(cloud, bob)
     before = find_key(key.id)
     for change in (

@@ -18,17 +18,7 @@ from tests.requests import Cloud
 
 READ = {"artifacts": ("read",)}
 HOUR = timedelta(hours=1)
-TAKEN_OVER = (
-    "user_id",
-    "team_id",
-    "name",
-    "prefix",
-    "permissions",
-    "metadata",
-    "remaining",
-    "refill",
-    "rate_limit",
-)
+TAKEN_OVER = ("user_id", "team_id", "name", "prefix", "permissions", "metadata", "remaining", "refill", "rate_limit")
 
 
 def test_the_new_key_has_the_name_permissions_and_limits_of_the_old_one(cloud: Cloud) -> None:

@@ -33,10 +33,7 @@ def test_a_user_who_is_deleted_concurrently_gets_no_key(cloud: Cloud) -> None:
     def delete() -> None:
         assert accounts.delete(read_account(cloud.user.id), now=clock.now())
 
-    with (
-        just_before("dynamodb", "TransactWriteItems", delete),
-        pytest.raises(InvalidValue, match=r"^user_id: "),
-    ):
+    with just_before("dynamodb", "TransactWriteItems", delete), pytest.raises(InvalidValue, match=r"^user_id: "):
         create_key(NewKey(user_id=cloud.user.id), now=clock.now())
     assert [key.id for key in list_keys(cloud.user.id)] == [cloud.key.id]
 

@@ -13,13 +13,7 @@ import pytest
 
 from larder import clock
 from larder.api_keys import repository
-from larder.api_keys.keys import (
-    create_key,
-    delete_expired_keys,
-    delete_expired_keys_if_due,
-    find_key,
-    revoke_key,
-)
+from larder.api_keys.keys import create_key, delete_expired_keys, delete_expired_keys_if_due, find_key, revoke_key
 from larder.api_keys.models import ApiKey, RateLimit, Refill, Refusal, Verification
 from larder.api_keys.properties import KeyChanges, NewKey
 from larder.api_keys.self_service import delete_key, update_key
@@ -230,18 +224,14 @@ def test_uses_are_counted_per_window_even_without_a_rate_limit(cloud: Cloud) -> 
     assert answer.key.window_ends_at == key.now + MINUTE
 
 
-def test_a_key_created_with_0_uses_is_refused_and_deleted_at_its_first_use(
-    cloud: Cloud,
-) -> None:
+def test_a_key_created_with_0_uses_is_refused_and_deleted_at_its_first_use(cloud: Cloud) -> None:
     key = Key(cloud, remaining=0)
     assert key.stored == key.made
     assert [key.use().refusal for _ in range(2)] == [Refusal.USED_UP, Refusal.INVALID]
     assert key.stored is None
 
 
-def test_a_key_changed_to_0_uses_is_refused_and_deleted_at_its_next_use(
-    cloud: Cloud,
-) -> None:
+def test_a_key_changed_to_0_uses_is_refused_and_deleted_at_its_next_use(cloud: Cloud) -> None:
     operator = by_session("A" * 32, is_operator=True)
     for key in (Key(cloud), Key(cloud, remaining=5)):
         key.use()
@@ -252,12 +242,7 @@ def test_a_key_changed_to_0_uses_is_refused_and_deleted_at_its_next_use(
 
 
 def test_a_new_window_and_a_refill_can_happen_in_one_use(cloud: Cloud) -> None:
-    key = Key(
-        cloud,
-        remaining=1,
-        refill=Refill(interval_ms=MINUTE_MS, amount=5),
-        rate_limit=limit(1),
-    )
+    key = Key(cloud, remaining=1, refill=Refill(interval_ms=MINUTE_MS, amount=5), rate_limit=limit(1))
     key.use()
     answer = key.use(after=1.5 * MINUTE)
     assert answer.key is not None
@@ -271,9 +256,7 @@ def test_a_new_window_and_a_refill_can_happen_in_one_use(cloud: Cloud) -> None:
         ({"rate_limit": limit(1)}, Refusal.RATE_LIMITED),
     ],
 )
-def test_a_refused_use_is_not_counted(
-    cloud: Cloud, properties: dict[str, Any], refusal: Refusal
-) -> None:
+def test_a_refused_use_is_not_counted(cloud: Cloud, properties: dict[str, Any], refusal: Refusal) -> None:
     key = Key(cloud, remaining=10, **properties)
     key.use()
     before = key.stored
@@ -319,9 +302,7 @@ def test_the_last_use_counts_even_if_the_key_cannot_be_deleted_now(cloud: Cloud)
     assert key.use().refusal is Refusal.USED_UP
 
 
-def test_a_key_whose_last_use_was_interrupted_is_deleted_at_the_next_use(
-    cloud: Cloud,
-) -> None:
+def test_a_key_whose_last_use_was_interrupted_is_deleted_at_the_next_use(cloud: Cloud) -> None:
     """The reply was lost, or the function ended before it deleted the key."""
     key = Key(cloud, remaining=1)
     with unreachable("dynamodb", "DeleteItem"):

@@ -8,18 +8,8 @@ import pytest
 from larder import clock
 from larder.artifacts import rebuild_index, sweep
 from larder.artifacts.models import Totals
-from larder.artifacts.repository.allotments import (
-    delete_with_allotment,
-    draw,
-    read_allotted,
-    reconcile_allotment,
-)
-from larder.artifacts.repository.totals import (
-    add_to_totals,
-    read_totals,
-    totals_key,
-    try_add_to_totals,
-)
+from larder.artifacts.repository.allotments import delete_with_allotment, draw, read_allotted, reconcile_allotment
+from larder.artifacts.repository.totals import add_to_totals, read_totals, totals_key, try_add_to_totals
 from larder.errors import StorageFull
 from larder.settings import settings
 from larder.tables import ARTIFACTS, Item, commit
@@ -39,9 +29,7 @@ DAY = timedelta(days=1)
 def count(owner: str, size_bytes: int, *, quota_bytes: int | None = None) -> Totals | None:
     today = clock.now().date()
     uploaded = (today, Uploads(count=1, size_bytes=size_bytes))
-    return try_add_to_totals(
-        owner, size_bytes, 1, quota_bytes=quota_bytes, uploaded=uploaded, draw=draw
-    )
+    return try_add_to_totals(owner, size_bytes, 1, quota_bytes=quota_bytes, uploaded=uploaded, draw=draw)
 
 
 def put(send: Sender, hash: str, size_bytes: int) -> str:
@@ -69,9 +57,7 @@ def counted() -> None:
     assert sweep.sweep(now=clock.now()).failed == 0
 
 
-def test_owners_together_store_up_to_the_limit(
-    cloud: Cloud, personal: Sender, option: SetOption
-) -> None:
+def test_owners_together_store_up_to_the_limit(cloud: Cloud, personal: Sender, option: SetOption) -> None:
     option("max_stored_bytes", 1111)
     counted()
     assert (put(cloud.send, "a", 600), put(personal, "a", 401)) == ("stored", "storage_full")
@@ -82,9 +68,7 @@ def test_owners_together_store_up_to_the_limit(
     assert cloud.send("GET", "/v8/artifacts/status").json == {"status": "enabled"}
 
 
-def test_the_refusal_names_the_option_and_who_can_change_it(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_the_refusal_names_the_option_and_who_can_change_it(cloud: Cloud, option: SetOption) -> None:
     option("max_stored_bytes", 1111)
     reply = cloud.send("PUT", "/v8/artifacts/a", body=b"x" * 1001)
     assert reply.status == 403
@@ -117,9 +101,7 @@ def test_many_small_owners_stay_within_the_limit(option: SetOption) -> None:
     assert 990 * MB < read_allotted() <= 1000 * MB
 
 
-def test_a_replacement_and_a_deletion_give_bytes_back(
-    cloud: Cloud, manage: Sender, option: SetOption
-) -> None:
+def test_a_replacement_and_a_deletion_give_bytes_back(cloud: Cloud, manage: Sender, option: SetOption) -> None:
     option("max_stored_bytes", 1111)
     counted()
     assert put(cloud.send, "a", 1000) == "stored"

@@ -8,12 +8,7 @@ import pytest
 
 from larder import clock
 from larder.artifacts import eviction, publish, reads, rebuild_index, sweep
-from larder.artifacts.models import (
-    Artifact,
-    ArtifactHash,
-    Totals,
-    View,
-)
+from larder.artifacts.models import Artifact, ArtifactHash, Totals, View
 from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import sum_index
 from larder.artifacts.repository.eviction import least_recently_used
@@ -157,9 +152,7 @@ def test_status_and_preflight_never_report_over_limit(team: Cloud) -> None:
     assert team.send("PUT", "/v8/artifacts/c", body=b"x" * 100).status == 202
 
 
-def test_without_a_quota_nothing_is_evicted(
-    cloud: Cloud, option: SetOption, jobs: list[dict[str, Any]]
-) -> None:
+def test_without_a_quota_nothing_is_evicted(cloud: Cloud, option: SetOption, jobs: list[dict[str, Any]]) -> None:
     option("over_quota", "evict")
     for number in range(5):
         assert cloud.send("PUT", f"/v8/artifacts/{number}", body=b"x" * 1000).status == 202
@@ -185,29 +178,20 @@ def test_an_upload_evicts_again_if_others_took_the_space(team: Cloud) -> None:
     assert size(team) <= QUOTA
 
 
-def test_429_if_uploads_arrive_faster_than_evictions(
-    team: Cloud, jobs: list[dict[str, Any]]
-) -> None:
+def test_429_if_uploads_arrive_faster_than_evictions(team: Cloud, jobs: list[dict[str, Any]]) -> None:
     fill(team)
-    conflict = error(
-        "TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}]
-    )
+    conflict = error("TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}])
 
     def evicts(request: dict[str, Any]) -> bool:
         return b"#totals" in request["body"]
 
-    with (
-        answering("dynamodb", "TransactWriteItems", conflict, only=evicts),
-        pytest.raises(EvictionInProgress),
-    ):
+    with answering("dynamodb", "TransactWriteItems", conflict, only=evicts), pytest.raises(EvictionInProgress):
         store(team, "b", 200)
     assert len(hashes(team)) == 9
     assert jobs == [{"kind": "least_recently_used", "owner": team.team.id, "target": None}]
 
 
-def test_the_refusal_has_retry_after_and_leaves_no_visible_object(
-    team: Cloud,
-) -> None:
+def test_the_refusal_has_retry_after_and_leaves_no_visible_object(team: Cloud) -> None:
     fill(team)
     with answering("dynamodb", "Query", error("InternalServerError", 500)):
         reply = team.send("PUT", "/v8/artifacts/b", body=b"x" * 200)
@@ -269,9 +253,7 @@ def test_an_artifact_deleted_during_the_eviction_is_subtracted_once(team: Cloud)
     fill(team, count=10)
     first = index.read_entry(team.team.id, ArtifactHash("a0")).artifact
     assert first is not None
-    with just_before(
-        "dynamodb", "TransactWriteItems", lambda: publish.delete_from_index(first, now=clock.now())
-    ):
+    with just_before("dynamodb", "TransactWriteItems", lambda: publish.delete_from_index(first, now=clock.now())):
         free_space(team)
     # The other removal has freed enough space.
     assert size(team) == 900
@@ -303,9 +285,7 @@ def do(jobs: list[dict[str, Any]]) -> None:
         invoke("artifacts.remove_artifacts.handler", jobs.pop(0))
 
 
-def test_the_upload_that_passes_95_percent_starts_one_eviction_job(
-    team: Cloud, jobs: list[dict[str, Any]]
-) -> None:
+def test_the_upload_that_passes_95_percent_starts_one_eviction_job(team: Cloud, jobs: list[dict[str, Any]]) -> None:
     fill(team)
     store(team, "b", 50)
     assert jobs == []
@@ -320,9 +300,7 @@ def test_the_upload_that_passes_95_percent_starts_one_eviction_job(
     assert len(jobs) == 1
 
 
-def test_two_concurrent_uploads_over_95_percent_start_one_job(
-    team: Cloud, jobs: list[dict[str, Any]]
-) -> None:
+def test_two_concurrent_uploads_over_95_percent_start_one_job(team: Cloud, jobs: list[dict[str, Any]]) -> None:
     fill(team)
     eviction.start_eviction(team.team.id, now=clock.now())
     store(team, "b", 60)
@@ -333,9 +311,7 @@ def test_two_concurrent_uploads_over_95_percent_start_one_job(
     assert len(jobs) == 2
 
 
-def test_an_upload_succeeds_even_if_the_job_cannot_be_started(
-    cloud: Cloud, option: SetOption
-) -> None:
+def test_an_upload_succeeds_even_if_the_job_cannot_be_started(cloud: Cloud, option: SetOption) -> None:
     option("over_quota", "evict")
     change_state(cloud.team.id, quota_bytes=QUOTA)
     with unreachable("lambda", "Invoke"):
@@ -351,10 +327,7 @@ def test_artifacts_from_before_eviction_was_enabled_go_by_their_upload_time(
     assert sum_index(team.team.id).unlisted == 10
     use(team, "a0", now)
     change_state(team.team.id, quota_bytes=500)
-    invoke(
-        "artifacts.remove_artifacts.handler",
-        {"kind": "least_recently_used", "owner": team.team.id, "target": None},
-    )
+    invoke("artifacts.remove_artifacts.handler", {"kind": "least_recently_used", "owner": team.team.id, "target": None})
     # Only a0 was listed, so it was the first to go.
     assert hashes(team) == ["a6", "a7", "a8", "a9"]
 
@@ -398,10 +371,7 @@ def test_a_read_evicts_nothing_and_leaves_the_upload_to_its_event(team: Cloud) -
 def test_an_event_without_space_is_retried(team: Cloud) -> None:
     fill(team)
     key = upload(team.send, "b", b"x" * 200)
-    with (
-        answering("dynamodb", "Query", error("InternalServerError", 500)),
-        pytest.raises(EvictionInProgress),
-    ):
+    with answering("dynamodb", "Query", error("InternalServerError", 500)), pytest.raises(EvictionInProgress):
         announce(key)
     announce(key)
     assert "b" in hashes(team)
@@ -499,9 +469,7 @@ def test_the_daily_check_lists_artifacts_that_were_stored_before(
     assert [str(one.upload.hash) for one in listed] == [f"a{number}" for number in range(9)]
 
 
-def test_an_artifact_larger_than_the_quota_is_refused_before_it_is_stored(
-    team: Cloud,
-) -> None:
+def test_an_artifact_larger_than_the_quota_is_refused_before_it_is_stored(team: Cloud) -> None:
     with pytest.raises(LargerThanQuota):
         store(team, "b", QUOTA + 1)
     assert object_keys() == []

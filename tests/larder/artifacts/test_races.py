@@ -30,9 +30,7 @@ HASH = ArtifactHash("abc")
 
 
 def store(cloud: Cloud, body: bytes, replaces: Artifact | None = None) -> Artifact:
-    return cloud.store(
-        HASH, body, view=View(quota_bytes=1_000), entry=IndexEntry(artifact=replaces)
-    )
+    return cloud.store(HASH, body, view=View(quota_bytes=1_000), entry=IndexEntry(artifact=replaces))
 
 
 def seen(cloud: Cloud) -> bytes | None:
@@ -58,18 +56,14 @@ def test_of_two_concurrent_first_uploads_one_is_visible_and_both_succeed(cloud: 
 
 def test_of_two_concurrent_replacements_one_is_visible_and_both_succeed(cloud: Cloud) -> None:
     first = store(cloud, b"first")
-    with just_before(
-        "dynamodb", "TransactWriteItems", lambda: store(cloud, b"the other", replaces=first)
-    ):
+    with just_before("dynamodb", "TransactWriteItems", lambda: store(cloud, b"the other", replaces=first)):
         store(cloud, b"mine", replaces=first)
     assert seen(cloud) == b"the other"
 
 
 def test_an_artifact_deleted_during_its_replacement_is_counted_correctly(cloud: Cloud) -> None:
     first = store(cloud, b"first")
-    with just_before(
-        "dynamodb", "TransactWriteItems", lambda: publish.delete_from_index(first, now=clock.now())
-    ):
+    with just_before("dynamodb", "TransactWriteItems", lambda: publish.delete_from_index(first, now=clock.now())):
         store(cloud, b"mine", replaces=first)
     assert seen(cloud) == b"mine"
 
@@ -95,9 +89,7 @@ def test_a_failed_smaller_replacement_does_not_change_the_totals(cloud: Cloud) -
 
 
 @pytest.mark.usefixtures("refusing")
-def test_the_quota_checks_the_full_upload_if_the_replaced_artifact_is_gone(
-    cloud: Cloud,
-) -> None:
+def test_the_quota_checks_the_full_upload_if_the_replaced_artifact_is_gone(cloud: Cloud) -> None:
     first = store(cloud, b"x" * 100)
 
     def it_goes_and_others_take_the_space() -> None:
@@ -139,10 +131,7 @@ def test_a_concurrent_upload_cannot_use_the_same_part_of_the_quota(cloud: Cloud)
     def other() -> None:
         add_to_totals(cloud.team.id, 990, 1)
 
-    with (
-        just_before("dynamodb", "UpdateItem", other),
-        pytest.raises(CachingOverLimit),
-    ):
+    with just_before("dynamodb", "UpdateItem", other), pytest.raises(CachingOverLimit):
         store(cloud, b"x" * 11)
     assert read_totals(cloud.team.id) == Totals(size_bytes=990, artifacts=1)
     assert index.read_entry(cloud.team.id, HASH).artifact is None

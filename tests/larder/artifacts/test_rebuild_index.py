@@ -39,9 +39,7 @@ def stored(cloud: Cloud) -> Cloud:
 
 @pytest.mark.parametrize("totals_too", [True, False])
 @pytest.mark.parametrize("quota", [None, 700])
-def test_every_artifact_is_restored_and_counted_once(
-    stored: Cloud, totals_too: bool, quota: int | None
-) -> None:
+def test_every_artifact_is_restored_and_counted_once(stored: Cloud, totals_too: bool, quota: int | None) -> None:
     if quota:
         change_state(stored.team.id, quota_bytes=quota)
     lose(items=True, totals=totals_too)
@@ -133,18 +131,14 @@ def test_the_writer_is_restored(cloud: Cloud, hash: str) -> None:
 def test_expired_artifacts_are_not_restored(stored: Cloud) -> None:
     lose(items=True, totals=True)
     in_a_year = clock.now() + timedelta(days=365)
-    assert rebuild_index.rebuild_index(now=in_a_year, workers=1) == RebuildReport(
-        objects=2, expired=2
-    )
+    assert rebuild_index.rebuild_index(now=in_a_year, workers=1) == RebuildReport(objects=2, expired=2)
     assert index.read_entry(stored.team.id, ArtifactHash("a1")).artifact is None
 
 
 def test_a_second_rebuild_changes_nothing(stored: Cloud) -> None:
     lose(items=True, totals=True)
     rebuild_index.rebuild_index(now=clock.now(), workers=1)
-    assert rebuild_index.rebuild_index(now=clock.now(), workers=1) == RebuildReport(
-        objects=2, current=2
-    )
+    assert rebuild_index.rebuild_index(now=clock.now(), workers=1) == RebuildReport(objects=2, current=2)
 
 
 def test_objects_that_larder_did_not_name_are_skipped(stored: Cloud) -> None:

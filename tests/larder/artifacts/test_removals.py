@@ -7,13 +7,7 @@ import pytest
 from larder import clock
 from larder.actor import Actor
 from larder.artifacts import publish, sweep
-from larder.artifacts.models import (
-    Artifact,
-    ArtifactHash,
-    IndexEntry,
-    Totals,
-    Upload,
-)
+from larder.artifacts.models import Artifact, ArtifactHash, IndexEntry, Totals, Upload
 from larder.artifacts.removals import delete_target
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import add_to_totals, read_totals
@@ -62,9 +56,7 @@ def test_only_the_artifacts_of_the_writer_are_deleted(cloud: Cloud) -> None:
     assert read_totals(cloud.user.id) == Totals(size_bytes=8, artifacts=1)
 
 
-def test_a_user_id_deletes_uploads_by_all_keys_and_sessions(
-    cloud: Cloud,
-) -> None:
+def test_a_user_id_deletes_uploads_by_all_keys_and_sessions(cloud: Cloud) -> None:
     for hash, writer in (
         ("a1", Actor("key", "ada")),
         ("a2", Actor("session", "ada")),
@@ -78,9 +70,7 @@ def test_a_user_id_deletes_uploads_by_all_keys_and_sessions(
     assert hashes(cloud.team.id) == []
 
 
-def test_without_a_writer_everything_is_deleted_and_the_sweep_empties_the_bucket(
-    cloud: Cloud,
-) -> None:
+def test_without_a_writer_everything_is_deleted_and_the_sweep_empties_the_bucket(cloud: Cloud) -> None:
     store(cloud, "a1")
     store(cloud, "a2", writer="mine")
     offer(cloud.send, "a3")
@@ -100,9 +90,7 @@ def test_a_reader_with_a_redirect_can_still_load_the_object(cloud: Cloud) -> Non
 
 
 @pytest.mark.parametrize("after", [timedelta(0), HOUR, 23 * HOUR])
-def test_an_upload_offered_before_the_removal_is_never_visible(
-    cloud: Cloud, after: timedelta
-) -> None:
+def test_an_upload_offered_before_the_removal_is_never_visible(cloud: Cloud, after: timedelta) -> None:
     key = offer(cloud.send, "a1")
     assert remove(cloud, cloud.key.id)
     sweep.sweep(now=clock.now() + after)
@@ -129,9 +117,7 @@ def test_another_writers_offer_for_a_deleted_hash_stays(cloud: Cloud) -> None:
     assert cloud.send("GET", "/v8/artifacts/a1").body == b"mine"
 
 
-def test_an_offer_published_during_the_removal_is_deleted_as_an_artifact(
-    cloud: Cloud,
-) -> None:
+def test_an_offer_published_during_the_removal_is_deleted_as_an_artifact(cloud: Cloud) -> None:
     key = upload(cloud.send, "a1", b"straight to S3")
     with just_before("dynamodb", "TransactWriteItems", lambda: announce(key)):
         assert remove(cloud, cloud.key.id)
@@ -145,22 +131,16 @@ def test_an_artifact_replaced_by_the_same_writer_during_the_removal_is_deleted(
 ) -> None:
     first = store(cloud, "a1")
     with just_before(
-        "dynamodb",
-        "TransactWriteItems",
-        lambda: store(cloud, "a1", writer=by, body=b"newer", replaces=first),
+        "dynamodb", "TransactWriteItems", lambda: store(cloud, "a1", writer=by, body=b"newer", replaces=first)
     ):
         assert remove(cloud)
     assert hashes(cloud.team.id) == left
     assert read_totals(cloud.team.id).artifacts == len(left)
 
 
-def test_an_artifact_deleted_concurrently_is_subtracted_once(
-    cloud: Cloud,
-) -> None:
+def test_an_artifact_deleted_concurrently_is_subtracted_once(cloud: Cloud) -> None:
     first = store(cloud, "a1")
-    with just_before(
-        "dynamodb", "TransactWriteItems", lambda: publish.delete_from_index(first, now=clock.now())
-    ):
+    with just_before("dynamodb", "TransactWriteItems", lambda: publish.delete_from_index(first, now=clock.now())):
         assert remove(cloud)
     assert read_totals(cloud.team.id) == Totals()
 
@@ -178,9 +158,7 @@ def test_an_interrupted_removal_is_finished_by_the_next_one(cloud: Cloud) -> Non
     for number in range(250):
         index.publish(
             Artifact(
-                upload=Upload(
-                    owner=cloud.team.id, hash=ArtifactHash(f"a{number}"), id=f"{number:028x}"
-                ),
+                upload=Upload(owner=cloud.team.id, hash=ArtifactHash(f"a{number}"), id=f"{number:028x}"),
                 size_bytes=1,
                 created_at=clock.now(),
                 writer=Actor("another"),
@@ -190,9 +168,7 @@ def test_an_interrupted_removal_is_finished_by_the_next_one(cloud: Cloud) -> Non
         )
     add_to_totals(cloud.team.id, 250, 250)
     looks = iter([True, True, False])
-    assert not delete_target(
-        cloud.team.id, "another", now=clock.now(), has_time=lambda: next(looks)
-    )
+    assert not delete_target(cloud.team.id, "another", now=clock.now(), has_time=lambda: next(looks))
     assert read_totals(cloud.team.id) == Totals(size_bytes=50, artifacts=50)
     assert len(hashes(cloud.team.id)) == 50
     assert remove(cloud)

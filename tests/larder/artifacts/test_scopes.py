@@ -62,9 +62,7 @@ def test_own_scopes_expire_earlier(scene: Scene) -> None:
     check_totals(scene.cloud, size_bytes=100, scoped_bytes=0)
 
 
-def test_own_scopes_expire_with_the_retention_if_that_is_shorter(
-    scene: Scene, option: SetOption
-) -> None:
+def test_own_scopes_expire_with_the_retention_if_that_is_shorter(scene: Scene, option: SetOption) -> None:
     option("retention_days", 2)
     put(scene.pr, "def", bytes(30))
     sweep.sweep(now=clock.now() + 2 * DAY + timedelta(minutes=1))

@@ -8,11 +8,7 @@ import pytest
 from larder import aws, clock
 from larder.artifacts import rebuild_index, removals, sweep
 from larder.artifacts.management import delete_artifact
-from larder.artifacts.models import (
-    HELD_BODY_BYTES,
-    ArtifactHash,
-    Totals,
-)
+from larder.artifacts.models import HELD_BODY_BYTES, ArtifactHash, Totals
 from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import sum_index
 from larder.artifacts.repository.totals import read_totals
@@ -153,14 +149,10 @@ CHANGES: dict[Callable[[Cloud], None], Totals] = {
 
 
 REFUSALS = {refusals, a_refused_upload_with_an_event}
-CASES = [("refuse", change) for change in CHANGES] + [
-    ("evict", change) for change in CHANGES if change not in REFUSALS
-]
+CASES = [("refuse", change) for change in CHANGES] + [("evict", change) for change in CHANGES if change not in REFUSALS]
 
 
-@pytest.mark.parametrize(
-    ("over_quota", "change"), CASES, ids=lambda value: getattr(value, "__name__", value)
-)
+@pytest.mark.parametrize(("over_quota", "change"), CASES, ids=lambda value: getattr(value, "__name__", value))
 def test_the_totals_are_exact_after(
     over_quota: str, change: Callable[[Cloud], None], cloud: Cloud, option: SetOption
 ) -> None:

@@ -22,9 +22,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 THAT_DAY = NOON.date()
 
 
-def store(
-    cloud: Cloud, hash: str, body: bytes, *, now: datetime = NOON, quota: int | None = None
-) -> None:
+def store(cloud: Cloud, hash: str, body: bytes, *, now: datetime = NOON, quota: int | None = None) -> None:
     cloud.store(hash, body, view=View(quota_bytes=quota), now=now)
 
 
@@ -59,10 +57,7 @@ def test_an_upload_refused_by_the_quota_does_not_count(cloud: Cloud) -> None:
 
 
 def test_a_failed_upload_does_not_count(cloud: Cloud) -> None:
-    with (
-        answering("s3", "PutObject", error("NoSuchBucket", 404)),
-        pytest.raises(aws.ClientError),
-    ):
+    with answering("s3", "PutObject", error("NoSuchBucket", 404)), pytest.raises(aws.ClientError):
         store(cloud, "abc", b"12345")
     assert counted(cloud) == Uploads()
 

@@ -150,6 +150,4 @@ def scripted_server() -> Iterator[ScriptedServer]:
 
 
 def json_reply(status: int, body: Any) -> Scripted:
-    return Scripted(
-        status, json.dumps(body).encode(), (("Content-Type", "application/x-amz-json-1.0"),)
-    )
+    return Scripted(status, json.dumps(body).encode(), (("Content-Type", "application/x-amz-json-1.0"),))

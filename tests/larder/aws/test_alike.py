@@ -78,9 +78,7 @@ def outcome(client: Any, operation: str, arguments: dict[str, Any]) -> Any:
         return "try again"
     except aws.ClientError as error:
         refusal = {
-            name: error.response[name]
-            for name in ("Error", "Item", "CancellationReasons")
-            if name in error.response
+            name: error.response[name] for name in ("Error", "Item", "CancellationReasons") if name in error.response
         }
         return "refused", {**refusal, "Error": _code_and_message(refusal["Error"])}
     reply.pop("ResponseMetadata", None)
@@ -132,13 +130,7 @@ def sent(request: Recorded) -> tuple[Any, ...]:
     return request.method, request.path, request.query, headers, body
 
 
-def compare(
-    server: ScriptedServer,
-    service: str,
-    operation: str,
-    arguments: dict[str, Any],
-    *script: Scripted,
-) -> Any:
+def compare(server: ScriptedServer, service: str, operation: str, arguments: dict[str, Any], *script: Scripted) -> Any:
     """Make the call with both clients, and return what the caller sees of either."""
     seen = {}
     for name, client in CLIENTS.items():
@@ -156,9 +148,7 @@ def compare(
 
 
 def many(number: int) -> examples:
-    return examples(
-        max_examples=number, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    return examples(max_examples=number, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 TEXTS = st.text(max_size=20)
@@ -179,8 +169,7 @@ def _one_item(item: dict[str, Any]) -> dict[str, Any]:
 def _writes(items: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "TransactItems": [
-            {"Put": {"TableName": TABLE, "Item": item, "ConditionExpression": "#a = :b"}}
-            for item in items
+            {"Put": {"TableName": TABLE, "Item": item, "ConditionExpression": "#a = :b"}} for item in items
         ]
     }
 
@@ -200,23 +189,15 @@ DYNAMODB_CALLS = st.one_of(
     st.tuples(st.just("delete_item"), ITEMS.map(_one_item)),
     st.tuples(st.just("update_item"), ITEMS.map(_updated)),
     st.tuples(st.just("put_item"), ITEMS.map(lambda item: {"TableName": TABLE, "Item": item})),
-    st.tuples(
-        st.just("query"),
-        ITEMS.map(lambda item: {"TableName": TABLE, "Limit": 3, "ExclusiveStartKey": item}),
-    ),
+    st.tuples(st.just("query"), ITEMS.map(lambda item: {"TableName": TABLE, "Limit": 3, "ExclusiveStartKey": item})),
     st.tuples(
         st.just("batch_get_item"),
         st.lists(ITEMS, min_size=1, max_size=3).map(
             lambda keys: {"RequestItems": {TABLE: {"Keys": keys, "ConsistentRead": True}}}
         ),
     ),
-    st.tuples(
-        st.just("transact_write_items"), st.lists(ITEMS, min_size=1, max_size=3).map(_writes)
-    ),
-    st.tuples(
-        st.just("transact_get_items"),
-        ITEMS.map(lambda item: {"TransactItems": [{"Get": _one_item(item)}]}),
-    ),
+    st.tuples(st.just("transact_write_items"), st.lists(ITEMS, min_size=1, max_size=3).map(_writes)),
+    st.tuples(st.just("transact_get_items"), ITEMS.map(lambda item: {"TransactItems": [{"Get": _one_item(item)}]})),
 )
 
 CODES = st.sampled_from(
@@ -261,9 +242,7 @@ ERRORS = st.one_of(
         REASONS,
     ),
     st.builds(
-        lambda item: json_reply(
-            400, {"__type": "x#ConditionalCheckFailedException", "message": "no", "Item": item}
-        ),
+        lambda item: json_reply(400, {"__type": "x#ConditionalCheckFailedException", "message": "no", "Item": item}),
         ITEMS,
     ),
     st.sampled_from([500, 502, 503, 504]).map(Scripted),
@@ -293,18 +272,11 @@ def test_dynamodb_gets_the_same_requests(
 @many(40)
 @given(
     call=DYNAMODB_CALLS,
-    script=st.lists(
-        st.one_of(ERRORS, CUT, DONE.map(damaged), st.sampled_from([LOST, RESET])),
-        min_size=1,
-        max_size=2,
-    ),
+    script=st.lists(st.one_of(ERRORS, CUT, DONE.map(damaged), st.sampled_from([LOST, RESET])), min_size=1, max_size=2),
     end=st.one_of(st.just(json_reply(200, {})), ERRORS, st.just(LOST)),
 )
 def test_failures_of_dynamodb_are_met_alike(
-    server: ScriptedServer,
-    call: tuple[str, dict[str, Any]],
-    script: list[Scripted],
-    end: Scripted,
+    server: ScriptedServer, call: tuple[str, dict[str, Any]], script: list[Scripted], end: Scripted
 ) -> None:
     # botocore cannot parse the reply to a batch as that to a transaction.
     batches = [reply for reply in (*script, end) if b'"Responses"' in reply.body]
@@ -356,7 +328,7 @@ S3_ERRORS = st.one_of(
             *(_s3_error(409, "OperationAborted"), _s3_error(405, "MethodNotAllowed")),
             *(Scripted(503, b"<html>"), Scripted(500), Scripted(404), Scripted(403)),
         ]
-    ),
+    )
 )
 DESCRIBED = st.builds(
     lambda body, metadata, version: Scripted(
@@ -376,9 +348,7 @@ DESCRIBED = st.builds(
 
 @many(40)
 @given(call=S3_CALLS, reply=DESCRIBED)
-def test_s3_gets_the_same_requests(
-    server: ScriptedServer, call: tuple[str, dict[str, Any]], reply: Scripted
-) -> None:
+def test_s3_gets_the_same_requests(server: ScriptedServer, call: tuple[str, dict[str, Any]], reply: Scripted) -> None:
     compare(server, "s3", *call, _fitting(call, reply))
 
 
@@ -389,10 +359,7 @@ def test_s3_gets_the_same_requests(
     end=st.one_of(DESCRIBED, S3_ERRORS, st.just(LOST)),
 )
 def test_failures_of_s3_are_met_alike(
-    server: ScriptedServer,
-    call: tuple[str, dict[str, Any]],
-    script: list[Scripted],
-    end: Scripted,
+    server: ScriptedServer, call: tuple[str, dict[str, Any]], script: list[Scripted], end: Scripted
 ) -> None:
     # After such a reply, botocore looks for the bucket in another region.
     assume(not (call[0] == "head_object" and 400 in [reply.status for reply in [*script, end]]))
@@ -415,10 +382,7 @@ def test_a_body_that_breaks_off_is_not_read_again(server: ScriptedServer) -> Non
 
 def test_secrets_are_read_alike(server: ScriptedServer) -> None:
     stored = {"SecretString": "ä", "CreatedDate": 1_700_000_000.125}
-    seen = compare(
-        *(server, "secretsmanager", "get_secret_value", {"SecretId": "arn:aws:x"}),
-        json_reply(200, stored),
-    )
+    seen = compare(*(server, "secretsmanager", "get_secret_value", {"SecretId": "arn:aws:x"}), json_reply(200, stored))
     made = datetime(2023, 11, 14, 22, 13, 20, 125_000, UTC)
     assert seen == {"SecretString": "ä", "CreatedDate": made}
 
@@ -432,9 +396,7 @@ INVOCATION = {
 
 def _lambda_error(status: int, code: str, message: str = "message") -> Scripted:
     body = json.dumps({"Type": "User", message: "What is wrong"}).encode()
-    return Scripted(
-        status, body, (("x-amzn-ErrorType", code), ("Content-Type", "application/json"))
-    )
+    return Scripted(status, body, (("x-amzn-ErrorType", code), ("Content-Type", "application/json")))
 
 
 LAMBDA_ERRORS = st.sampled_from(
@@ -454,9 +416,7 @@ LAMBDA_ERRORS = st.sampled_from(
     script=st.lists(LAMBDA_ERRORS, max_size=2),
     end=st.one_of(st.sampled_from([Scripted(202), Scripted(204)]), LAMBDA_ERRORS),
 )
-def test_functions_are_invoked_alike(
-    server: ScriptedServer, script: list[Scripted], end: Scripted
-) -> None:
+def test_functions_are_invoked_alike(server: ScriptedServer, script: list[Scripted], end: Scripted) -> None:
     compare(server, "lambda", "invoke", INVOCATION, *script, end)
 
 
@@ -465,9 +425,7 @@ def test_calls_of_a_function_name_its_invocation(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, service: str
 ) -> None:
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "larder-prod-get_status")
-    monkeypatch.setenv(
-        "_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Lineage=a:1|b:2"
-    )
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Lineage=a:1|b:2")
     operation, arguments, reply = {
         "dynamodb": ("get_item", _one_item({"pk": {"S": "a"}}), json_reply(200, {})),
         "s3": ("head_object", {"Bucket": BUCKET, "Key": "artifacts/a"}, Scripted(200)),
@@ -509,9 +467,7 @@ def expected_signature(request: Recorded, url: str, service: str) -> str:
         st.just(("lambda", "invoke", INVOCATION)),
     )
 )
-def test_signatures_are_those_of_botocore(
-    server: ScriptedServer, asked: tuple[str, str, dict[str, Any]]
-) -> None:
+def test_signatures_are_those_of_botocore(server: ScriptedServer, asked: tuple[str, str, dict[str, Any]]) -> None:
     service, operation, arguments = asked
     server.plays(json_reply(200, {}))
     outcome(by_wire(service), operation, arguments)
@@ -525,19 +481,9 @@ def test_signatures_are_those_of_botocore(
 
 
 @many(40)
-@given(
-    key=KEYS,
-    version=VERSIONS,
-    token=st.sampled_from(["", TOKEN]),
-    expires_s=st.integers(1, 604_800),
-)
+@given(key=KEYS, version=VERSIONS, token=st.sampled_from(["", TOKEN]), expires_s=st.integers(1, 604_800))
 def test_presigned_urls_are_those_of_botocore(
-    server: ScriptedServer,
-    monkeypatch: pytest.MonkeyPatch,
-    key: str,
-    version: str,
-    token: str,
-    expires_s: int,
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, key: str, version: str, token: str, expires_s: int
 ) -> None:
     parameters = f"response-cache-control=no-store&versionId={quote(version, safe='')}"
     url = f"https://{BUCKET}.s3.{REGION}.amazonaws.com/{quote(key)}?{parameters}"

@@ -82,14 +82,7 @@ def test_values_are_typed_like_by_boto3(value: Any) -> None:
 
 
 def test_values_are_read_as_they_were_written() -> None:
-    item = {
-        "s": "a",
-        "bytes": b"\xff",
-        "n": 12,
-        "b": True,
-        "l": ["a", 1, None],
-        "m": {"x": [False]},
-    }
+    item = {"s": "a", "bytes": b"\xff", "n": 12, "b": True, "l": ["a", 1, None], "m": {"x": [False]}}
     assert aws.deserialize(aws.serialize({**item, "none": None})) == item
 
 

@@ -15,14 +15,7 @@ from larder.aws.wire import S3, DynamoDb
 from larder.deadline import KEPT_BACK_S, one_try, request_deadline
 from larder.errors import TryAgain
 from larder.settings import settings
-from tests.larder.aws.scripted_server import (
-    LOST,
-    Scripted,
-    ScriptedServer,
-    damaged,
-    json_reply,
-    scripted_server,
-)
+from tests.larder.aws.scripted_server import LOST, Scripted, ScriptedServer, damaged, json_reply, scripted_server
 
 KEY = {"TableName": "larder-teams", "Key": {"pk": {"S": "a"}}}
 FOUND = json_reply(200, {"Item": {"pk": {"S": "a"}}})
@@ -157,9 +150,7 @@ def test_after_one_kept_connection_had_ended_no_other_kept_one_is_tried(
     assert server.requests[1].connection == 3
 
 
-def test_a_reply_with_connection_close_ends_the_connection(
-    server: ScriptedServer, dynamodb: DynamoDb
-) -> None:
+def test_a_reply_with_connection_close_ends_the_connection(server: ScriptedServer, dynamodb: DynamoDb) -> None:
     server.plays(Scripted(200, FOUND.body, closes=True))
     dynamodb.get_item(**KEY)
     dynamodb.get_item(**KEY)
@@ -177,9 +168,7 @@ def test_a_connection_in_use_is_closed_after_its_client(server: ScriptedServer, 
     assert [request.connection for request in server.requests] == [2]
 
 
-def test_calls_of_several_threads_have_a_connection_each(
-    server: ScriptedServer, dynamodb: DynamoDb
-) -> None:
+def test_calls_of_several_threads_have_a_connection_each(server: ScriptedServer, dynamodb: DynamoDb) -> None:
     server.plays(FOUND)
     threads = [threading.Thread(target=dynamodb.get_item, kwargs=KEY) for _ in range(5)]
     for thread in threads:
@@ -246,9 +235,7 @@ def test_no_call_starts_when_the_time_is_over(server: ScriptedServer, dynamodb: 
     assert server.requests == []
 
 
-def test_work_that_can_be_left_out_is_tried_once(
-    server: ScriptedServer, dynamodb: DynamoDb
-) -> None:
+def test_work_that_can_be_left_out_is_tried_once(server: ScriptedServer, dynamodb: DynamoDb) -> None:
     server.plays(BUSY)
     with one_try(), pytest.raises(TryAgain):
         dynamodb.get_item(**KEY)
@@ -269,9 +256,7 @@ def test_retries_end_while_the_service_is_down(server: ScriptedServer, dynamodb:
     assert dynamodb.get_item(**KEY)["Item"] == {"pk": {"S": "a"}}
 
 
-def test_the_body_of_an_object_of_another_size_need_not_be_read(
-    server: ScriptedServer, s3: S3
-) -> None:
+def test_the_body_of_an_object_of_another_size_need_not_be_read(server: ScriptedServer, s3: S3) -> None:
     server.plays(Scripted(200, b"0123456789"))
     reply = s3.get_object(Bucket="b", Key="artifacts/a", VersionId="v")
     assert reply["ContentLength"] == 10

@@ -76,9 +76,7 @@ def test_equal_messages_are_encrypted_differently(aws_in_memory: None) -> None:
     assert base64.b64decode(first["sealed"])[48:] != base64.b64decode(second["sealed"])[48:]
 
 
-def test_messages_are_readable_until_their_secret_is_dropped(
-    aws_in_memory: None, option: SetOption
-) -> None:
+def test_messages_are_readable_until_their_secret_is_dropped(aws_in_memory: None, option: SetOption) -> None:
     option("signing_secret", "one")
     message_id = service.send(MESSAGE, now=clock.now())
 
@@ -139,9 +137,7 @@ def test_pages_return_all_messages_in_order(aws_in_memory: None) -> None:
     assert subjects == ["6", "5", "4", "3", "2", "1", "0"]
 
 
-def test_an_expired_message_is_gone_even_if_dynamodb_still_has_it(
-    aws_in_memory: None, option: SetOption
-) -> None:
+def test_an_expired_message_is_gone_even_if_dynamodb_still_has_it(aws_in_memory: None, option: SetOption) -> None:
     option("outbox_retention_days", 1)
     now = clock.now()
     message_id = service.send(MESSAGE, now=now)
@@ -220,10 +216,7 @@ def test_text_and_html_are_sent_as_utf_8(ses: None) -> None:
     with hooked("provide-client-params.sesv2.SendEmail", look, aws.sesv2()):
         service.send(MESSAGE, now=clock.now())
     assert bodies == [
-        {
-            "Text": {"Data": "a text", "Charset": "UTF-8"},
-            "Html": {"Data": "<p>a text</p>", "Charset": "UTF-8"},
-        }
+        {"Text": {"Data": "a text", "Charset": "UTF-8"}, "Html": {"Data": "<p>a text</p>", "Charset": "UTF-8"}}
     ]
 
 

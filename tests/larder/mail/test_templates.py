@@ -14,13 +14,9 @@ from larder.mail.models import Message
 URL = "https://cache.example.com/api/auth/verify-email?token=a.b.c&callbackURL=%2F"
 
 
-def message(
-    text: str, *, to: str = "ada@acme.example", product: str = "Larder", url: str = URL
-) -> Message:
+def message(text: str, *, to: str = "ada@acme.example", product: str = "Larder", url: str = URL) -> Message:
     """The email, with a value that has the characters of HTML for each name."""
-    names = {
-        name for part in templates.TEXTS[text] for _, name, *_ in Formatter().parse(part) if name
-    }
+    names = {name for part in templates.TEXTS[text] for _, name, *_ in Formatter().parse(part) if name}
     values = {name: f"<{name}>" for name in names - {"to", "product"}}
     return templates.message(text, to=to, product=product, url=url, **values)
 

@@ -82,12 +82,8 @@ class TestWindows:
 
 @pytest.mark.usefixtures("aws_in_memory")
 class TestTableFailures:
-    @pytest.mark.parametrize(
-        "code", ["ThrottlingException", "AccessDeniedException", "ResourceNotFoundException"]
-    )
-    def test_requests_pass_with_a_metric(
-        self, code: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    @pytest.mark.parametrize("code", ["ThrottlingException", "AccessDeniedException", "ResourceNotFoundException"])
+    def test_requests_pass_with_a_metric(self, code: str, capsys: pytest.CaptureFixture[str]) -> None:
         with answering("dynamodb", "UpdateItem", error(code)):
             assert ask(5) == [None] * 5
         lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -114,14 +110,7 @@ class TestLimits:
 
     @pytest.mark.parametrize(
         "path",
-        [
-            "/sign-in/email",
-            "/sign-up/email",
-            "/change-password",
-            "/verify-password",
-            "/delete-user",
-            "/change-email",
-        ],
+        ["/sign-in/email", "/sign-up/email", "/change-password", "/verify-password", "/delete-user", "/change-email"],
     )
     def test_three_in_ten_seconds_for_passwords(self, path: str) -> None:
         assert limit_of(path) == CREDENTIALS == Limit(most=3, window_s=10)
@@ -130,9 +119,7 @@ class TestLimits:
     def test_three_in_a_minute_for_mail(self, path: str) -> None:
         assert limit_of(path) == MAIL == Limit(most=3, window_s=60)
 
-    @pytest.mark.parametrize(
-        "path", ["/get-session", "/reset-password/{token}", "/api-key/create", "/sign-inn", "/ok"]
-    )
+    @pytest.mark.parametrize("path", ["/get-session", "/reset-password/{token}", "/api-key/create", "/sign-inn", "/ok"])
     def test_a_hundred_in_ten_seconds_by_default(self, path: str) -> None:
         assert limit_of(path) == Limit(most=100, window_s=10)
 

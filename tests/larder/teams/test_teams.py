@@ -48,9 +48,7 @@ def test_fields_that_are_not_set_stay(cloud: Cloud) -> None:
     change_state(cloud.team.id, caching=CachingStatus.PAUSED)
     change_state(cloud.team.id, block=Block.SOFT)
     change_state(cloud.team.id, quota_bytes=7)
-    assert read_state(cloud.team.id) == OwnerState(
-        caching=CachingStatus.PAUSED, block=Block.SOFT, quota_bytes=7
-    )
+    assert read_state(cloud.team.id) == OwnerState(caching=CachingStatus.PAUSED, block=Block.SOFT, quota_bytes=7)
     assert change_state(cloud.team.id, unblock=True, default_quota=True) == OwnerState(
         caching=CachingStatus.PAUSED, quota_bytes=settings().default_quota_bytes
     )
@@ -91,9 +89,7 @@ def test_an_unknown_team_gets_no_state(cloud: Cloud) -> None:
 
 def joining(cloud: Cloud, role: Role) -> str:
     """Add a new member to the team of `cloud` and return the user id."""
-    user = create_user(
-        f"{role.lower()}-{len(list_members(cloud.team.id))}@a.de", "N", now=clock.now()
-    )
+    user = create_user(f"{role.lower()}-{len(list_members(cloud.team.id))}@a.de", "N", now=clock.now())
     add_member(cloud.team.id, user.id, role, now=clock.now())
     return user.id
 
@@ -112,19 +108,13 @@ def test_members_are_in_the_order_of_joining(cloud: Cloud) -> None:
     for number, name in enumerate(("zoe", "bob")):
         later = clock.now() + timedelta(minutes=number + 1)
         add_member(cloud.team.id, name, Role.MEMBER, now=later)
-    assert [member.user_id for member in list_members(cloud.team.id)] == [
-        cloud.user.id,
-        "zoe",
-        "bob",
-    ]
+    assert [member.user_id for member in list_members(cloud.team.id)] == [cloud.user.id, "zoe", "bob"]
     assert list_members("team_nosuch") == []
 
 
 @pytest.mark.parametrize("becomes", list(Role))
 @pytest.mark.parametrize("was", list(Role))
-def test_the_owner_count_is_correct_after_every_role_change(
-    cloud: Cloud, was: Role, becomes: Role
-) -> None:
+def test_the_owner_count_is_correct_after_every_role_change(cloud: Cloud, was: Role, becomes: Role) -> None:
     bob = joining(cloud, was)
     assert counted_owners(cloud) == 1 + (was is Role.OWNER)
     add_member(cloud.team.id, bob, becomes, now=clock.now())
@@ -182,10 +172,7 @@ def test_a_team_deleted_concurrently_cannot_be_joined(cloud: Cloud, role: Role) 
     def deleted() -> None:
         delete_team(cloud.team.id, by=None, now=clock.now())
 
-    with (
-        just_before("dynamodb", "TransactWriteItems", deleted),
-        pytest.raises(InvalidValue, match=r"^team: "),
-    ):
+    with just_before("dynamodb", "TransactWriteItems", deleted), pytest.raises(InvalidValue, match=r"^team: "):
         add_member(cloud.team.id, "someone", role, now=clock.now())
     assert "someone" not in roles(cloud)
 

@@ -40,8 +40,7 @@ def stored_parts(owner: str) -> list[Item]:
 
 
 CONFLICT = error(
-    "TransactionCanceledException",
-    CancellationReasons=[{"Code": "None"}, {"Code": "TransactionConflict"}],
+    "TransactionCanceledException", CancellationReasons=[{"Code": "None"}, {"Code": "TransactionConflict"}]
 )
 
 
@@ -52,9 +51,7 @@ def test_concurrent_builds_are_all_counted(aws_in_memory: None) -> None:
     assert figures_of_today("team_a").hits == 1
 
 
-def test_a_permanent_conflict_is_reported_and_counts_nothing(
-    aws_in_memory: None,
-) -> None:
+def test_a_permanent_conflict_is_reported_and_counts_nothing(aws_in_memory: None) -> None:
     with answering("dynamodb", "TransactWriteItems", CONFLICT), pytest.raises(TryAgain):
         record("team_a", [HIT], REPORTER, now=clock.now())
     assert figures_of_today("team_a") == Figures()
@@ -87,9 +84,7 @@ def test_each_ci_vendor_has_its_part_of_the_day(aws_in_memory: None) -> None:
     day = day_of("team_a")
     assert (day.total.events, day.total.hits, day.total.time_saved_ms) == (5, 3, 30)
     assert day.by_ci == {
-        "GITHUB_ACTIONS": Figures(
-            events=3, hits=2, misses=1, local_misses=1, remote_hits=2, time_saved_ms=20
-        ),
+        "GITHUB_ACTIONS": Figures(events=3, hits=2, misses=1, local_misses=1, remote_hits=2, time_saved_ms=20),
         "GITLAB": Figures(events=1, hits=1, remote_hits=1, time_saved_ms=10),
     }
 
@@ -144,9 +139,7 @@ def test_a_day_lists_the_vendors_with_the_most_events(aws_in_memory: None) -> No
     assert day_of("team_a", NOON + timedelta(days=1)).by_ci["GITLAB"].hits == 1
 
 
-def test_a_day_from_before_vendors_were_counted_can_be_read_and_continued(
-    aws_in_memory: None,
-) -> None:
+def test_a_day_from_before_vendors_were_counted_can_be_read_and_continued(aws_in_memory: None) -> None:
     item = {"owner": "team_a", "day": "2026-11-21", "events": 4, "hits": 3, "misses": 1}
     assert commit(USAGE.put(item))
     assert day_of("team_a") == Day(total=Figures(events=4, hits=3, misses=1))

@@ -74,9 +74,7 @@ def post(path: str, body: Any = None, *, headers: Headers = (), **event: Any) ->
     """POST a JSON body as a server does: without cookies and without an origin."""
     pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
     data = json.dumps({} if body is None else body).encode()
-    return ask(
-        "POST", path, body=data, headers=[("content-type", "application/json"), *pairs], **event
-    )
+    return ask("POST", path, body=data, headers=[("content-type", "application/json"), *pairs], **event)
 
 
 def outcome(reply: Reply) -> tuple[int, str | None]:

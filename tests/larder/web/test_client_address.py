@@ -46,9 +46,7 @@ def test_behind_proxies_the_entry_of_the_outermost_proxy_counts(
 
 
 @pytest.mark.parametrize("forwarded", [None, CLIENT])
-def test_a_client_that_bypasses_the_proxies_counts_by_its_own_address(
-    forwarded: str | None, option: SetOption
-) -> None:
+def test_a_client_that_bypasses_the_proxies_counts_by_its_own_address(forwarded: str | None, option: SetOption) -> None:
     option("trusted_proxy_hops", 1)
     assert counted(forwarded=forwarded) == CLIENT
 
@@ -92,9 +90,7 @@ def test_invalid_addresses_count_as_one(garbage: str) -> None:
 
 
 @given(st.ip_addresses())
-def test_the_logged_address_is_complete_and_normalized(
-    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
-) -> None:
+def test_the_logged_address_is_complete_and_normalized(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
     logged = client_address(http_request(client=address.exploded.upper()))
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     assert logged == str(mapped or address)

@@ -63,16 +63,12 @@ def test_our_own_script_never_writes_markup_or_stores_anything(path: Path) -> No
     assert found == []
 
 
-def test_the_first_page_uses_nothing_that_only_the_other_page_has(
-    environment: pytest.MonkeyPatch,
-) -> None:
+def test_the_first_page_uses_nothing_that_only_the_other_page_has(environment: pytest.MonkeyPatch) -> None:
     """app.js names the views that only the other page has, after a `typeof`."""
     (first,) = opened("/console").texts["script"]
     in_first = {path: script_text(f"console/{path.name}") in first for path in OURS}
     declared = re.compile(r"^(?:async )?(?:function|const|let) (\w+)", re.MULTILINE)
-    others = {
-        name for path in OURS if not in_first[path] for name in declared.findall(path.read_text())
-    }
+    others = {name for path in OURS if not in_first[path] for name in declared.findall(path.read_text())}
     assert "Rules" in others
     for path in OURS:
         code = COMMENTS.sub("", path.read_text())
@@ -95,10 +91,9 @@ def test_the_libraries_are_those_of_the_lock_file() -> None:
     sources = b"".join((folder / name).read_bytes() for name in ("package-lock.json", "vendor.mjs"))
     head, _, bundle = VENDOR.read_text().partition("\n")
     digests = re.findall(r"\b[0-9a-f]{64}\b", head)
-    assert digests == [
-        hashlib.sha256(sources).hexdigest(),
-        hashlib.sha256(bundle.encode()).hexdigest(),
-    ], "make vendor-console"
+    assert digests == [hashlib.sha256(sources).hexdigest(), hashlib.sha256(bundle.encode()).hexdigest()], (
+        "make vendor-console"
+    )
 
 
 def test_every_request_is_to_an_endpoint_of_the_openapi_document() -> None:
@@ -115,10 +110,7 @@ def test_every_request_is_to_an_endpoint_of_the_openapi_document() -> None:
     assert len(asked) > 20
     for method, path in asked:
         named = re.sub(r"\$\{[^}]+\}", "x", path)
-        assert any(verb == method and pattern.fullmatch(named) for verb, pattern in patterns), (
-            method,
-            path,
-        )
+        assert any(verb == method and pattern.fullmatch(named) for verb, pattern in patterns), (method, path)
 
 
 def test_the_product_name_is_escaped(environment: pytest.MonkeyPatch, option: SetOption) -> None:

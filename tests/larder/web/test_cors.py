@@ -19,10 +19,7 @@ def _trusted(option: SetOption) -> None:
 def test_trusted_origins_can_read_replies_and_send_cookies() -> None:
     reply = ask("GET", "/get-session", headers={"origin": APP})
     assert reply.status == 200
-    assert (reply.headers[ALLOWED], reply.headers["access-control-allow-credentials"]) == (
-        APP,
-        "true",
-    )
+    assert (reply.headers[ALLOWED], reply.headers["access-control-allow-credentials"]) == (APP, "true")
     assert reply.headers["vary"] == "Origin"
 
 
@@ -36,8 +33,7 @@ def test_trusted_origins_can_read_refusals(option: SetOption) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin",
-    ["https://elsewhere.example", "null", "*", "", "https://app.example.com@x", APP_ORIGIN],
+    "origin", ["https://elsewhere.example", "null", "*", "", "https://app.example.com@x", APP_ORIGIN]
 )
 def test_other_origins_cannot_read_replies(origin: str) -> None:
     reply = ask("GET", "/get-session", headers={"origin": origin})

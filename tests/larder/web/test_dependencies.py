@@ -58,9 +58,7 @@ def test_a_shared_dependency_is_created_once_per_request() -> None:
 
 
 def test_dependencies_are_created_in_signature_order_and_stop_at_a_refusal() -> None:
-    def handler(
-        _refused: Annotated[str, Depends(refused)], _caller: Annotated[str, Depends(caller)]
-    ) -> None: ...
+    def handler(_refused: Annotated[str, Depends(refused)], _caller: Annotated[str, Depends(caller)]) -> None: ...
 
     with pytest.raises(Unauthenticated):
         with_dependencies(handler)(request=REQUEST)
@@ -94,9 +92,7 @@ def injected(function: Callable[..., Any]) -> Iterator[tuple[Any, Callable[..., 
 
 
 def test_signatures_name_the_types_that_dependencies_return() -> None:
-    modules = {
-        function.handler.rpartition(".")[0] for function in load_template(environ={}).functions
-    }
+    modules = {function.handler.rpartition(".")[0] for function in load_template(environ={}).functions}
     apps = [app for name in modules if (app := getattr(import_module(name), "app", None))]
     found = [
         one

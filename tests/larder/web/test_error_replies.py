@@ -9,9 +9,7 @@ from larder.web.replies.errors import REPLIES, better_auth_error, code_of, heade
 
 
 def subclasses(error: type[LarderError]) -> set[type[LarderError]]:
-    return {
-        subclass for direct in error.__subclasses__() for subclass in {direct, *subclasses(direct)}
-    }
+    return {subclass for direct in error.__subclasses__() for subclass in {direct, *subclasses(direct)}}
 
 
 def test_every_error_is_in_the_table() -> None:
@@ -23,9 +21,7 @@ def test_every_error_is_in_the_table() -> None:
     }
     assert REPLIES.keys() == known - {LarderError}
     # Tests define some of their own.
-    ours = {
-        subclass for subclass in subclasses(LarderError) if subclass.__module__.startswith("larder")
-    }
+    ours = {subclass for subclass in subclasses(LarderError) if subclass.__module__.startswith("larder")}
     assert REPLIES.keys() == ours
 
 
@@ -82,10 +78,7 @@ def test_headers_have_the_values_of_the_error(error: LarderError, headers: dict[
             errors.EmailUnchanged(),
             "email_is_the_same",
             "newEmail is the user's current address.",
-            {
-                "code": "EMAIL_IS_THE_SAME",
-                "message": "newEmail is the user's current address.",
-            },
+            {"code": "EMAIL_IS_THE_SAME", "message": "newEmail is the user's current address."},
         ),
         (
             errors.TooManyRequests(1),

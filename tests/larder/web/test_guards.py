@@ -228,9 +228,7 @@ CODES = {
 
 @pytest.mark.parametrize(("field", "code"), CODES.items())
 class TestCallbacks:
-    @pytest.mark.parametrize(
-        "url", [ELSEWHERE, "//elsewhere.example", "/\\x", "javascript:alert(1)", "x"]
-    )
+    @pytest.mark.parametrize("url", [ELSEWHERE, "//elsewhere.example", "/\\x", "javascript:alert(1)", "x"])
     def test_403_for_an_untrusted_callback(self, field: str, code: str, url: str) -> None:
         query = f"{field}={quote(url)}"
         assert outcome(post("/sign-in/email", {field: url})) == (403, code)
@@ -250,9 +248,7 @@ class TestCallbacks:
     ) -> None:
         assert outcome(post("/sign-in/email", {field: value})) == PASSES
 
-    def test_of_two_callbacks_the_one_that_the_handler_gets_is_checked(
-        self, field: str, code: str
-    ) -> None:
+    def test_of_two_callbacks_the_one_that_the_handler_gets_is_checked(self, field: str, code: str) -> None:
         last = f'{{"{field}":"/","{field}":"{ELSEWHERE}"}}'.encode()
         assert outcome(ask("POST", "/sign-in/email", body=last, headers=JSON)) == (403, code)
         joined = f"{field}=/&{field}={quote(ELSEWHERE)}"

@@ -31,9 +31,7 @@ logger().info("audit")
 
 @pytest.mark.parametrize("level", [None, "INFO", "WARN", "ERROR", "FATAL"])
 @pytest.mark.parametrize("variable", ["POWERTOOLS_LOG_LEVEL", "AWS_LAMBDA_LOG_LEVEL"])
-def test_no_log_level_hides_a_metric(
-    environment: pytest.MonkeyPatch, variable: str, level: str | None
-) -> None:
+def test_no_log_level_hides_a_metric(environment: pytest.MonkeyPatch, variable: str, level: str | None) -> None:
     environ = {name: value for name, value in os.environ.items() if not name.endswith("LOG_LEVEL")}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT],

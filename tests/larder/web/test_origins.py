@@ -226,9 +226,7 @@ class TestOptions:
         assert not is_trusted_origin("https://127.0.0.1:3000", local)
 
     def test_the_host_header_has_no_effect(self) -> None:
-        assert not is_trusted_origin(
-            "https://elsewhere.example", http_request(headers={"host": "elsewhere.example"})
-        )
+        assert not is_trusted_origin("https://elsewhere.example", http_request(headers={"host": "elsewhere.example"}))
 
     @pytest.mark.parametrize(
         ("pattern", "matched", "not_matched"),
@@ -250,9 +248,7 @@ class TestOptions:
     @pytest.mark.parametrize(
         "entry", ["*", "*.example.org", "app.example.org", "https://a/b", "myapp://", "https://ü.example", "http*://a"]
     )  # fmt: skip
-    def test_an_entry_that_is_not_an_origin_is_reported(
-        self, entry: str, option: SetOption
-    ) -> None:
+    def test_an_entry_that_is_not_an_origin_is_reported(self, entry: str, option: SetOption) -> None:
         option("trusted_origins", f"https://app.example.org,{entry}")
         with pytest.raises(SettingsError, match="LARDER_TRUSTED_ORIGINS must hold origins"):
             is_trusted_origin("https://elsewhere.example", http_request())
@@ -313,11 +309,7 @@ def browser_origins(node: str, urls: list[str]) -> Iterable[str | None]:
     """
     page = f"{APP_ORIGIN}/api/auth/sign-in/email"
     done = subprocess.run(
-        [node, "-e", script, page],
-        input=json.dumps(urls),
-        capture_output=True,
-        text=True,
-        check=True,
+        [node, "-e", script, page], input=json.dumps(urls), capture_output=True, text=True, check=True
     )
     answers: list[str | None] = json.loads(done.stdout)
     return answers

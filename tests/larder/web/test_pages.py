@@ -48,9 +48,7 @@ def test_a_page_is_compressed_for_a_client_that_takes_gzip(
 
 
 @pytest.mark.parametrize("refused", ["", "br", "gzip;q=0", "identity, gzip; q=0.0", "xgzipx"])
-def test_a_page_is_not_compressed_for_other_clients(
-    environment: pytest.MonkeyPatch, refused: str
-) -> None:
+def test_a_page_is_not_compressed_for_other_clients(environment: pytest.MonkeyPatch, refused: str) -> None:
     reply = Sender(None)("GET", "/turborepo/token", headers={"accept-encoding": refused})
     assert "content-encoding" not in reply.headers
     assert reply.body.startswith(b"<!doctype html>")
@@ -103,14 +101,7 @@ def test_the_page_loads_nothing(page: Page) -> None:
 
 def test_the_script_never_writes_markup(page: Page) -> None:
     script = page.texts["script"][0]
-    for name in (
-        "innerHTML",
-        "outerHTML",
-        "insertAdjacentHTML",
-        "document.write",
-        "eval(",
-        "Function(",
-    ):
+    for name in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("):
         assert name not in script
 
 
@@ -127,9 +118,7 @@ def test_the_product_name_is_escaped(environment: pytest.MonkeyPatch, option: Se
 def test_the_page_has_a_language_and_fits_a_phone(page: Page) -> None:
     (html,) = page.all("html")
     assert html.attributes["lang"] == "en"
-    names = {
-        meta.attributes.get("name"): meta.attributes.get("content") for meta in page.all("meta")
-    }
+    names = {meta.attributes.get("name"): meta.attributes.get("content") for meta in page.all("meta")}
     assert names["viewport"] == "width=device-width, initial-scale=1"
     assert names["color-scheme"] == "light dark"
 
@@ -194,9 +183,7 @@ def schemes(page: Page) -> dict[str, dict[str, str]]:
 
 def luminance(colour: str) -> float:
     parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    ]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 

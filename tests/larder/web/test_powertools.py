@@ -23,7 +23,5 @@ except ImportError:
 
 
 def test_the_rest_of_powertools_can_be_imported_afterwards() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", REST], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", REST], capture_output=True, text=True)
     assert done.stdout == "complete\n", done.stderr

@@ -20,10 +20,7 @@ CHANGED = {"package.json": "1" * 40, "src/a.js": "3" * 40}
 LIB = task_record("lib#build", "l1")
 UI = task_record("ui#build", "u1", "lib#build")
 WEB = task_record("web#build", "w1", "ui#build")
-OTHERS = (
-    task_record("ui#build", "u2", "lib#build"),
-    task_record("web#build", "w2", "ui#build"),
-)
+OTHERS = (task_record("ui#build", "u2", "lib#build"), task_record("web#build", "w2", "ui#build"))
 
 
 def only(comparison: Comparison) -> Cause:
@@ -64,9 +61,7 @@ def test_what_a_new_dependency_brings_belongs_to_the_dependency() -> None:
     old = task_record("ui#lint", "u1")
     new = task_record("ui#lint", "u2", "lib#build")
     new["resolvedTaskDefinition"] = old["resolvedTaskDefinition"] | {"dependsOn": ["lib#build"]}
-    causes = {
-        cause.subject: cause for cause in compare(summary(LIB, old), summary(lib, new)).causes
-    }
+    causes = {cause.subject: cause for cause in compare(summary(LIB, old), summary(lib, new)).causes}
     assert causes["dependsOn"].values == ("+lib#build",)
     assert causes["dependsOn"].direct == ("ui#lint",)
     assert (causes["dependsOn"].alone, causes["packages/lib/src/a.js"].tasks) == (1, 1)
@@ -83,11 +78,7 @@ def test_a_dependency_of_package_json() -> None:
 
 
 def test_files_that_changed_alike_are_one_cause() -> None:
-    new = {
-        "package.json": "1" * 40,
-        "src/a.js": "3" * 40,
-        **{f"b{n}.js": "4" * 40 for n in range(3)},
-    }
+    new = {"package.json": "1" * 40, "src/a.js": "3" * 40, **{f"b{n}.js": "4" * 40 for n in range(3)}}
     old = new | {"src/a.js": "2" * 40, **{f"b{n}.js": "5" * 40 for n in range(3)}}
     base, run = summary(LIB | {"inputs": old}), summary(LIB | {"inputs": new, "hash": "l2"})
     paths = [f"packages/lib/{name}" for name in ("b0.js", "b1.js", "b2.js", "src/a.js")]
@@ -148,9 +139,7 @@ def test_a_name_in_another_letter_case() -> None:
         ),
     ],
 )
-def test_the_record_of_a_task(
-    changes: dict[str, Any], kind: Kind, subject: str, values: tuple[str, ...]
-) -> None:
+def test_the_record_of_a_task(changes: dict[str, Any], kind: Kind, subject: str, values: tuple[str, ...]) -> None:
     cause = only(compared(LIB, **changes))
     assert (cause.kind, cause.subject, cause.values) == (kind, subject, values)
     assert cause.advice in ADVICE
@@ -169,9 +158,7 @@ def test_the_record_of_a_task(
         ({}, {"frameworkInference": False}, Kind.FRAMEWORK, ""),
     ],
 )
-def test_what_enters_every_hash(
-    shared: dict[str, Any], changes: dict[str, Any], kind: Kind, subject: str
-) -> None:
+def test_what_enters_every_hash(shared: dict[str, Any], changes: dict[str, Any], kind: Kind, subject: str) -> None:
     """It is no cause if a single hash stays the same."""
     tasks = (LIB | {"hash": "l2"}, UI | {"hash": "u2"})
     cause = only(compare(summary(LIB, UI), summary(*tasks, shared=shared, **changes)))
@@ -221,14 +208,8 @@ def test_names_of_variables_that_always_change(name: str, is_volatile: bool) -> 
 def test_a_variable_that_turbo_json_names_in_one_run_only() -> None:
     """Its value enters the hash because of turbo.json, so undoing that change is enough."""
     definition = LIB["resolvedTaskDefinition"]
-    for listed, added in (
-        ("A", variables(("A=1",), env=["A"])),
-        ("A_*", variables(("A_B=1",), env=["A_*"])),
-    ):
-        named = {
-            "resolvedTaskDefinition": definition | {"env": [listed]},
-            "environmentVariables": added,
-        }
+    for listed, added in (("A", variables(("A=1",), env=["A"])), ("A_*", variables(("A_B=1",), env=["A_*"]))):
+        named = {"resolvedTaskDefinition": definition | {"env": [listed]}, "environmentVariables": added}
         assert only(compared(LIB, **named)).values == (f"+{listed}",)
     excluded = ["!NEXT_PUBLIC_A"]
     cause = only(
@@ -243,9 +224,7 @@ def test_a_variable_that_turbo_json_names_in_one_run_only() -> None:
 
 def test_packages_of_the_lockfile() -> None:
     tasks = [LIB | {"hashOfExternalDependencies": "1"}, UI | {"hashOfExternalDependencies": "2"}]
-    others = [
-        one | {"hash": "x", "hashOfExternalDependencies": f"{n}"} for n, one in enumerate(tasks, 8)
-    ]
+    others = [one | {"hash": "x", "hashOfExternalDependencies": f"{n}"} for n, one in enumerate(tasks, 8)]
     base = summary(*tasks)
     named = Hints(packages={"packages/lib": ("lodash 4.17.20 -> 4.17.21",)})
     cause = only(compare(base, summary(others[0], tasks[1]), named))
@@ -257,9 +236,7 @@ def test_packages_of_the_lockfile() -> None:
     assert (two.subject, two.more, two.advice) == ("lib", ("ui",), "external-packages")
     different = compare(summary(*tasks, api), summary(*others, api), named)
     assert [(one.subject, one.more) for one in different.causes] == [("lib", ()), ("ui", ())]
-    lost = summary(
-        *others, shared={"hashOfExternalDependencies": "", "files": {"package.json": "1"}}
-    )
+    lost = summary(*others, shared={"hashOfExternalDependencies": "", "files": {"package.json": "1"}})
     assert only(compare(base, lost)).advice == "missing-lockfile"
 
 
@@ -294,10 +271,7 @@ def test_the_cost_of_a_cause() -> None:
 
 def test_global_causes_come_first_and_then_the_expensive_ones() -> None:
     slow = {"startTime": 0, "endTime": 60_000}
-    tasks = (
-        LIB | {"hash": "l2", "inputs": CHANGED},
-        task_record("api#build", "a2", inputs=CHANGED, execution=slow),
-    )
+    tasks = (LIB | {"hash": "l2", "inputs": CHANGED}, task_record("api#build", "a2", inputs=CHANGED, execution=slow))
     base = summary(LIB, task_record("api#build", "a1"))
     run = summary(*tasks, shared={"files": {"tsconfig.json": "1"}})
     subjects = [cause.subject for cause in compare(base, run).causes]

@@ -27,19 +27,14 @@ DIGEST = hashlib.sha256(SECRET.encode()).hexdigest()
 NAMES = ("lib#build", "ui#build", "web#build", "lib#test")
 
 _files = st.dictionaries(
-    st.sampled_from(["package.json", "src/a.js", "src/A.js", "../x"]),
-    st.sampled_from(["1" * 40, "2" * 40]),
+    st.sampled_from(["package.json", "src/a.js", "src/A.js", "../x"]), st.sampled_from(["1" * 40, "2" * 40])
 )
 _listed = st.lists(st.sampled_from(["A", "B", "NEXT_PUBLIC_*"]), max_size=2)
-_pairs = st.lists(
-    st.sampled_from(["A=1", "B=2", "B=3", "C="]), max_size=3, unique_by=lambda one: one[0]
-).map(tuple)
+_pairs = st.lists(st.sampled_from(["A=1", "B=2", "B=3", "C="]), max_size=3, unique_by=lambda one: one[0]).map(tuple)
 # turbo hashes a variable once, whether it is configured, inferred or both.
 _inferred = st.lists(st.sampled_from(["I=1", "J="]), max_size=2, unique=True).map(tuple)
 _variables = st.builds(
-    lambda configured, inferred, env, passed: variables(
-        configured, inferred, env=env, passThroughEnv=passed
-    ),
+    lambda configured, inferred, env, passed: variables(configured, inferred, env=env, passThroughEnv=passed),
     *(_pairs, _inferred, _listed, st.none() | _listed),
 )
 _task = st.fixed_dictionaries(
@@ -80,11 +75,7 @@ def _runs(draw: st.DrawFn) -> Summary:
             "env": listed["specified"]["env"],
             "passThroughEnv": listed["specified"]["passThroughEnv"],
         }
-        own = {
-            "environmentVariables": listed,
-            "resolvedTaskDefinition": definition,
-            "cliArguments": arguments,
-        }
+        own = {"environmentVariables": listed, "resolvedTaskDefinition": definition, "cliArguments": arguments}
         tasks.append(task_record(id, "0" * 16, **own) | draw(_task))
     changes = {"envMode": draw(st.sampled_from(["strict", "loose", "infer"]))}
     return parse_summary(document(*tasks, shared=draw(_shared), **changes))
@@ -98,9 +89,7 @@ def reported(run: Summary, hints: Hints | None = None) -> Summary:
 @given(base=_runs(), run=_runs())
 def test_a_report_has_the_causes_of_the_file(base: Summary, run: Summary) -> None:
     files, reports = compare(base, run), compare(reported(base), reported(run))
-    assert [_without_texts(cause) for cause in reports.causes] == [
-        _without_texts(cause) for cause in files.causes
-    ]
+    assert [_without_texts(cause) for cause in reports.causes] == [_without_texts(cause) for cause in files.causes]
     for name in ("changed", "restored", "new", "gone", "same_hash"):
         assert getattr(reports, name) == getattr(files, name)
 
@@ -157,9 +146,7 @@ def test_a_list_that_is_too_long_is_one_digest() -> None:
     first, second = document_of(base)["files"]
     assert first["files"] == {"a.js": "1" * 12}
     assert list(second["files"]) == [""]
-    changed = [
-        task | {"hash": "2", "inputs": {**task["inputs"], "a.js": "3" * 40}} for task in tasks
-    ]
+    changed = [task | {"hash": "2", "inputs": {**task["inputs"], "a.js": "3" * 40}} for task in tasks]
     subjects = [one.subject for one in compare(reported(base), reported(summary(*changed))).causes]
     assert subjects == ["packages/lib/a.js", "packages/web/"]
     short = summary(tasks[0], tasks[1] | {"hash": "2", "inputs": few})

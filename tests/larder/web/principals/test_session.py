@@ -76,13 +76,7 @@ def operator(principal: Operator) -> Response[str]:
     return shown(principal)
 
 
-HANDLERS = {
-    "maybe": maybe,
-    "any": by_any,
-    "keys": key_maker,
-    "in person": in_person,
-    "fresh": fresh,
-}
+HANDLERS = {"maybe": maybe, "any": by_any, "keys": key_maker, "in person": in_person, "fresh": fresh}
 
 
 def ask(handler: Any = by_any, **headers: str) -> tuple[int, Any]:
@@ -187,9 +181,7 @@ def test_disable_session_for_api_keys_takes_precedence(
     assert ask(x_api_key=key, cookie=cookie_of(token))[1]["token"] == token
 
 
-def test_a_key_takes_precedence_over_cookie_and_bearer_token(
-    sessions_for_keys: None, cloud: Cloud, key: str
-) -> None:
+def test_a_key_takes_precedence_over_cookie_and_bearer_token(sessions_for_keys: None, cloud: Cloud, key: str) -> None:
     mallory = create_user("mallory@elsewhere.example", "Mallory", now=clock.now())
     token = start_session(mallory, now=clock.now())[1]
     headers = {"cookie": cookie_of(token), "authorization": f"Bearer {token}"}
@@ -205,9 +197,7 @@ def test_a_request_counts_one_use(sessions_for_keys: None, cloud: Cloud) -> None
     assert stored.remaining == 4
 
 
-def test_an_invalid_key_is_refused_even_with_a_valid_cookie(
-    sessions_for_keys: None, cloud: Cloud, key: str
-) -> None:
+def test_an_invalid_key_is_refused_even_with_a_valid_cookie(sessions_for_keys: None, cloud: Cloud, key: str) -> None:
     now = clock.now()
     cookie = cookie_of(start_session(cloud.user, now=now)[1])
     past = now - timedelta(hours=1)
@@ -228,10 +218,7 @@ def test_an_invalid_key_is_refused_even_with_a_valid_cookie(
         "x": (403, "INVALID_API_KEY"),
         "#clean-up": (403, "INVALID_API_KEY"),
         disabled_raw: (401, "UNAUTHORIZED"),
-        create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=past)[1]: (
-            401,
-            "UNAUTHORIZED",
-        ),
+        create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=past)[1]: (401, "UNAUTHORIZED"),
         limited: (429, "RATE_LIMITED"),
         used_up: (429, "USAGE_EXCEEDED"),
     }
@@ -254,9 +241,7 @@ def test_401_for_an_api_key_where_a_session_is_required(
     assert refused(handler, x_api_key=key) == expected
 
 
-def test_a_key_is_never_an_operator(
-    sessions_for_keys: None, cloud: Cloud, option: SetOption
-) -> None:
+def test_a_key_is_never_an_operator(sessions_for_keys: None, cloud: Cloud, option: SetOption) -> None:
     now = clock.now()
     boss = create_user("boss@acme.example", "Boss", email_verified=True, now=now)
     option("operator_emails", boss.email)
