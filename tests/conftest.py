@@ -23,12 +23,13 @@ from botocore.retries.standard import ExponentialBackoff
 from hypothesis import settings as hypothesis_settings
 from time_machine import escape_hatch
 
+import larder.settings
 from larder import aws, clock
 from larder.accounts.service import create_user
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
 from larder.instance import restart
-from larder.settings import environment_name, region, settings
+from larder.settings import Settings, environment_name, region, settings
 from larder.teams.members import add_member
 from larder.teams.models import Role
 from larder.teams.teams import create_team
@@ -75,6 +76,40 @@ def quick_boto3() -> Iterator[None]:
         # The pauses of larder.aws.wire.
         patched.setattr("random.random", lambda: 0.0)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_settings() -> Iterator[None]:
+    """Options are parsed once for the same variables. Otherwise each request parses them twice, because a function sees
+    only its own (tests/own_variables.py).
+    """
+    read: dict[frozenset[tuple[bytes, bytes]], Settings] = {}
+
+    def read_settings(environ: Any) -> Settings:
+        if environ is not os.environ:
+            return settings_of(environ)
+        own = _own_variables()
+        if own not in read:
+            read[own] = settings_of(environ)
+        return read[own]
+
+    settings_of = larder.settings.read_settings
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("larder.settings.read_settings", read_settings)
+        # moto makes a random one for each reply, of 52 letters.
+        patched.setattr("moto.core.responses.gen_amzn_requestid_long", _request_id)
+        yield
+
+
+def _own_variables() -> frozenset[tuple[bytes, bytes]]:
+    """Larder's variables and their values. `os.environ` would decode each one."""
+    encoded: dict[bytes, bytes] = vars(os.environ)["_data"]
+    return frozenset(variable for variable in encoded.items() if variable[0].startswith(b"LARDER_"))
+
+
+def _request_id(headers: dict[str, Any]) -> str:
+    headers["x-amzn-requestid"] = "request"
+    return "request"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -236,8 +271,7 @@ class BeginWith:
         """Return the result of `make`. It must create the same data unless a test changes options or the clock."""
         if not self._in_moto or escape_hatch.is_travelling():
             return make(*args, **kwargs)
-        options = {item for item in os.environ.items() if item[0].startswith("LARDER_")}
-        self._begun = self._begun, make, frozenset(options)
+        self._begun = self._begun, make, _own_variables()
         if self._begun not in self._first:
             made = make(*args, **kwargs)
             self._first[self._begun] = Stores(region()), made
