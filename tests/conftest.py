@@ -28,6 +28,7 @@ from larder import aws, clock
 from larder.accounts.service import create_user
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
+from larder.aws.replies import ClientError, error_code
 from larder.instance import restart
 from larder.settings import Settings, environment_name, region, settings
 from larder.teams.members import add_member
@@ -225,7 +226,12 @@ def _first_stores() -> tuple[Stores, str]:
 
 def _make_tables() -> None:
     for name in aws.dynamodb().list_tables()["TableNames"]:
-        aws.dynamodb().delete_table(TableName=name)
+        # A large table takes longer than a call, and is gone when the client tries again.
+        try:
+            aws.dynamodb().delete_table(TableName=name)
+        except ClientError as error:
+            if error_code(error) != "ResourceNotFoundException":
+                raise
     for table in template().tables:
         aws.dynamodb().create_table(**table.create_table)
 
