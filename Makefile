@@ -84,7 +84,7 @@ proofs: build $(READY) $(OIDC) $(COMPILERS) ## run the crash, load and hostile-r
 	@MACHINE_ROUNDS=50 .venv/bin/python -m pytest -n $(WORKERS) -o faulthandler_timeout=0 tests/machines $(ARGS)
 	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 EXCHANGE_ATTACKS=10000 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/proofs $(ARGS)
-	@.venv/bin/python -m pytest --ignore tests/proofs -m thorough $(ARGS)
+	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o faulthandler_timeout=0 --ignore tests/proofs -m thorough $(ARGS)
 	@COLD_STARTS=all .venv/bin/python -m pytest tests/build/test_bench_cold.py $(ARGS)
 	@WHY_VERSIONS=all WHY_MIXTURES=100 .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_why.py tests/e2e/test_why_reports.py $(ARGS)
 	@TURBO_JOBS=50 CLIENT_MATRIX=full EDGE_PROOFS=all .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py \
