@@ -108,6 +108,10 @@ class Request:
             )
         )
 
+    def token(self, names: Names) -> str | None:
+        """The token of the caller."""
+        return {"key": names.key, "session": names.session, None: None}[self.by]
+
     def __call__(self, send: Sender) -> Reply:
         """Send it with the token and the team of `send`."""
         target = f"{self.path}?{self.query}" if self.query else self.path

@@ -34,6 +34,7 @@ from larder.teams.models import Role
 from larder.teams.teams import create_team
 from larder.web.log import logger
 from tests import invocations
+from tests.catalogue import NAMES, Names
 from tests.default_template import template
 from tests.dynamodb_local import engine
 from tests.layer_on import forget_options
@@ -258,6 +259,18 @@ def _make_cloud() -> Cloud:
     team = create_team("Acme", "acme", owner_user_id=ada.id, now=now)
     key, token = create_key(NewKey(user_id=ada.id, team_id=team.id, name="ci"), now=now)
     return Cloud(user=ada, team=team, key=key, token=token, send=Sender(token, slug=team.slug))
+
+
+@pytest.fixture
+def names(begin_with: "BeginWith", option: "SetOption", mailbox: object, removal_jobs: object) -> Names:
+    """Everything that a request of the catalogue can name."""
+    # It needs the tests of company sign-in, which few tests do.
+    from tests.everything import make_everything
+
+    option("scrypt_cost", 1024)
+    option("operator_emails", NAMES.email)
+    option("trusted_origins", NAMES.trusted_origin)
+    return begin_with(make_everything)
 
 
 @pytest.fixture
