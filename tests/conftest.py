@@ -29,8 +29,6 @@ from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
 from larder.instance import restart
 from larder.settings import environment_name, region, settings
-from larder.teams.members import add_member
-from larder.teams.models import Role
 from larder.teams.teams import create_team
 from larder.web.log import logger
 from tests import invocations
@@ -332,12 +330,3 @@ def stranger(cloud: Cloud) -> Sender:
     mallory = create_user("mallory@elsewhere.example", "Mallory", now=now)
     token = create_key(NewKey(user_id=mallory.id), now=now)[1]
     return Sender(token, slug=cloud.team.slug)
-
-
-@pytest.fixture
-def viewer_token(cloud: Cloud) -> str:
-    """The key of a viewer."""
-    now = clock.now()
-    vera = create_user("vera@acme.example", "Vera", now=now)
-    add_member(cloud.team.id, vera.id, Role.VIEWER, now=now)
-    return create_key(NewKey(user_id=vera.id), now=now)[1]
