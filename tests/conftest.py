@@ -2,7 +2,6 @@
 the template's routes. moto does not test signatures, durability or speed: tests/local and tests/e2e do.
 
 ENGINE=dynamodb-local puts the tables into AWS's DynamoDB Local, here and in every local cloud that a test starts.
-ENGINE=roles uses an emulator that checks permissions, where every function has its own role (tests/rehearsal).
 """
 
 import gc
@@ -38,14 +37,20 @@ from tests.dynamodb_local import engine
 from tests.layer_on import forget_options
 from tests.mailbox import Mailbox, handed_over
 from tests.moto_stores import Stores, answering_boto3
-from tests.rehearsal.acting import ROLES, Rehearsal, rehearsal
 from tests.requests import Cloud, Sender
+from tests.unused_permissions import UnusedPermissions
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--unused-permissions", action="store_true", help="fail if no test needs a permission")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--unused-permissions"):
+        config.pluginmanager.register(UnusedPermissions())
     # 250,000 objects stay for the whole run. Fewer garbage collections save a tenth of its time.
     gc.set_threshold(20_000, 20, 50)
     # A busy machine can pause a test for longer than the deadline of an example, which is 200 ms by default.
@@ -93,16 +98,6 @@ def dynamodb_local() -> Iterator[str | None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TABLES", f"tests.dynamodb_local {engine.port()}")
         yield f"http://127.0.0.1:{engine.port()}"
-
-
-@pytest.fixture(scope="session")
-def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal | None]:
-    """The emulator that checks permissions if ENGINE selects it, None for moto."""
-    if os.environ.get("ENGINE") != ROLES:
-        yield None
-        return
-    with rehearsal(tmp_path_factory.mktemp("rehearsal")) as running:
-        yield running
 
 
 @pytest.fixture
@@ -195,15 +190,8 @@ def _make_tables() -> None:
 
 
 @pytest.fixture
-def aws_in_memory(
-    environment: pytest.MonkeyPatch, option: "SetOption", dynamodb_local: str | None, rehearsed: Rehearsal | None
-) -> Iterator[None]:
+def aws_in_memory(environment: pytest.MonkeyPatch, option: "SetOption", dynamodb_local: str | None) -> Iterator[None]:
     """Empty tables, an empty bucket, and a signing secret in Secrets Manager."""
-    if rehearsed:
-        option("signing_secret", rehearsed.stack.secrets["SigningSecret"])
-        rehearsed.stack.empty()
-        yield
-        return
     with answering_boto3():
         stores, signing_secret = _first_stores()
         stores.put_back()
@@ -216,9 +204,9 @@ def aws_in_memory(
 
 
 @pytest.fixture
-def begin_with(aws_in_memory: None, dynamodb_local: str | None, rehearsed: Rehearsal | None) -> "BeginWith":
+def begin_with(aws_in_memory: None, dynamodb_local: str | None) -> "BeginWith":
     """Fill the stores with the data that a function creates: `begin_with(make)`."""
-    return BeginWith(in_moto=not (dynamodb_local or rehearsed))
+    return BeginWith(in_moto=not dynamodb_local)
 
 
 class BeginWith:

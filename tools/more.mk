@@ -10,10 +10,6 @@ test-dynamodb-local: $(READY) ## run the tests that use tables, on AWS's DynamoD
 	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e and not thorough" $(TESTS) $(ARGS)
 	@.venv/bin/python -m pytest -m "slow and not build and not e2e" $(TESTS) $(ARGS)
 
-.PHONY: permissions
-permissions: $(READY) $(SAM) ## run all function tests under the IAM roles, then without each permission, to find unused ones (7 minutes)
-	@.venv/bin/python -m tests.rehearsal --workers $(WORKERS)
-
 .PHONY: faults
 faults: $(READY) ## test every fault at every AWS call of every request, and write the outcomes to dist/faults.md (about 23 minutes)
 	@PYTHONPATH=.:functions .venv/bin/python -m tests.proofs.fault_matrix --workers 2 --write dist/faults.md $(ARGS)

@@ -126,15 +126,12 @@ def stored(*, but_of: str | None = None) -> frozenset[str]:
     items = [
         f"{table} {item}"
         for table in (
-            options.identity_table,
-            options.api_keys_table,
-            options.teams_table,
-            options.artifacts_table,
+            options.identity_table, options.api_keys_table, options.teams_table, options.artifacts_table,
             options.audit_table,
         )
         for item in aws.dynamodb().scan(TableName=table)["Items"]
         if but_of is None or item.get("id") != {"S": but_of}
-    ]
+    ]  # fmt: skip
     objects = aws.s3().list_objects_v2(Bucket=options.artifacts_bucket).get("Contents", [])
     return frozenset([*items, *(f"{one['Key']} {one['ETag']}" for one in objects)])
 

@@ -50,12 +50,9 @@ UNREADABLE = {
 }
 FORM = "application/x-www-form-urlencoded"
 ONLY_DESCRIBES = {
-    "x-artifact-client-ci",
-    "x-artifact-client-interactive",
-    "x-artifact-duration",
-    "x-artifact-sha",
+    "x-artifact-client-ci", "x-artifact-client-interactive", "x-artifact-duration", "x-artifact-sha",
     "x-artifact-dirty-hash",
-}
+}  # fmt: skip
 """A wrong header of these is left out (docs/artifacts.md)."""
 
 OF_AUTH = [one for one in operations() if " /api/auth/" in one and "OPTIONS" not in one and "{proxy+}" not in one]

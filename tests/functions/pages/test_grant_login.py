@@ -165,18 +165,10 @@ def test_the_token_is_sent_to_the_clients_address(browser: Browser, client: str)
 
 
 OTHERS = [
-    "https://evil.example",
-    f"https://{DOMAIN}.evil.example",
-    f"https://evil-{DOMAIN}",
-    f"http://{DOMAIN}",
-    f"https://{DOMAIN}:8443",
-    f"https://app.{DOMAIN}",
-    "https://trusted.example",
-    "null",
-    "",
-    "file://",
+    "https://evil.example", f"https://{DOMAIN}.evil.example", f"https://evil-{DOMAIN}", f"http://{DOMAIN}",
+    f"https://{DOMAIN}:8443", f"https://app.{DOMAIN}", "https://trusted.example", "null", "", "file://",
     "http://127.0.0.1:9789",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("origin", OTHERS)
