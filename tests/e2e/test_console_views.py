@@ -339,18 +339,11 @@ def test_each_state_has_words(
 ) -> None:
     figures = dict.fromkeys(
         (
-            "events",
-            "hits",
-            "localHits",
-            "remoteHits",
-            "remoteMisses",
-            "timeSavedMs",
-            "untimedHits",
-            "uploads",
+            "events", "hits", "localHits", "remoteHits", "remoteMisses", "timeSavedMs", "untimedHits", "uploads",
             "uploadedBytes",
         ),
         0,
-    )
+    )  # fmt: skip
     usage = {
         "status": "enabled",
         "block": None,
