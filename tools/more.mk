@@ -14,6 +14,10 @@ test-dynamodb-local: $(READY) ## run the tests that use tables, on AWS's DynamoD
 permissions: $(READY) $(SAM) ## run all function tests under the IAM roles, then without each permission, to find unused ones (7 minutes)
 	@.venv/bin/python -m tests.rehearsal --workers $(WORKERS)
 
+.PHONY: seeded
+seeded: $(READY) ## apply each seeded bug of tests/seeded to a copy, and run the tests that should catch it (about 25 minutes): ARGS="--only NAME", "--all" runs all of `make test` for each
+	@.venv/bin/python -m tests.seeded $(ARGS)
+
 .PHONY: faults
 faults: $(READY) ## test every fault at every AWS call of every request, and write the outcomes to dist/faults.md (about 23 minutes)
 	@PYTHONPATH=.:functions .venv/bin/python -m tests.proofs.fault_matrix --workers 2 --write dist/faults.md $(ARGS)
