@@ -34,6 +34,7 @@ Parameters:
   # Options that the check of this bucket reads.
   KmsKeyArn: {Type: String, Default: ""}
   RetentionDays: {Type: Number, Default: 30}
+  RunRetentionDays: {Type: Number, Default: 30}
   Alarms: {Type: String, Default: "true"}
   AlarmTrafficGigabytes: {Type: Number, Default: 0}
 Conditions:

@@ -327,6 +327,7 @@ def test_with_the_edge_a_stack_name_of_41_characters_is_refused(account: Account
 
 LIMITED = """
 AWSTemplateFormatVersion: "2010-09-09"
+Description: "Larder: a small release with limits of routes."
 Parameters:
   ProtectData: {Type: String, Default: "false"}
   ExistingBucket: {Type: String, Default: ""}

@@ -333,7 +333,7 @@ MANAGED: dict[str, tuple[int, int, Request]] = {
     "list": (2, 3, valid("GET /v1/artifacts")),
     "inspect": (1, 2, valid("GET /v1/artifacts/{hash}", hash="small")),
     "delete": (3, 4, valid("DELETE /v1/artifacts/{hash}", hash="small")),
-    "delete nothing": (1, 2, valid("DELETE /v1/artifacts/{hash}", hash="absent")),
+    "delete nothing": (2, 3, valid("DELETE /v1/artifacts/{hash}", hash="absent")),
 }
 """A manager's request, with its warm and cold round trips."""
 

@@ -103,7 +103,7 @@ def read(send: Sender, hash: str) -> bytes | None:
     if reply.status == 404:
         assert (head.status, found) == (404, None)
         return None
-    body = reply.body if reply.status == 200 else _stored(reply.headers["location"])
+    body = restored(reply)
     assert (head.status, found["size"]) == (200, len(body))
     assert head.headers.get("x-artifact-scope") == reply.headers.get("x-artifact-scope")
     return body
@@ -113,11 +113,14 @@ def scope_of(send: Sender, hash: str) -> str | None:
     return get(send, hash).headers.get("x-artifact-scope")
 
 
-def _stored(url: str) -> bytes:
-    parts = urlsplit(url)
-    reply = aws.s3().get_object(
+def restored(reply: Reply) -> bytes:
+    """What a build gets from a reply to GET: its body, or the object that its redirect names."""
+    if reply.status == 200:
+        return reply.body
+    parts = urlsplit(reply.headers["location"])
+    stored = aws.s3().get_object(
         Bucket=settings().artifacts_bucket,
         Key=unquote(parts.path).removeprefix("/"),
         VersionId=parse_qs(parts.query)["versionId"][0],
     )
-    return bytes(reply["Body"].read())
+    return bytes(stored["Body"].read())

@@ -4,11 +4,18 @@ from datetime import datetime
 
 from larder.actor import Actor
 from larder.artifacts import expiry, publish
-from larder.artifacts.models import UNPROTECTED, Artifact, ArtifactHash, IndexEntry, View
+from larder.artifacts.models import (
+    UNPROTECTED,
+    Artifact,
+    ArtifactHash,
+    IndexEntry,
+    View,
+    index_key,
+)
 from larder.artifacts.repository import index
 from larder.audit.models import Action, Entry
 from larder.audit.service import make_entry
-from larder.concurrency import attempts
+from larder.concurrency import attempts, in_parallel
 from larder.errors import ArtifactNotFound, TryAgain
 
 
@@ -40,7 +47,7 @@ def delete_artifact(
     view: View = UNPROTECTED,
     now: datetime,
 ) -> Entry | None:
-    """Delete the artifact with this hash in one scope, and refuse an upload of it that was offered before.
+    """Delete the artifact with this hash in one scope, and refuse every upload of it that was offered before.
 
     `entry` is that of the scope, which is None for the shared one. Returns the audit entry, or None if there was
     nothing to delete, so a repeated call does no harm. If a deletion and an upload run at the same time, either can
@@ -50,6 +57,20 @@ def delete_artifact(
         # If the upload has arrived, it counts as stored, as it does for readers.
         publish.publish_offered(entry, view=view, now=now)
         entry = index.read_entry(owner, hash, scope)
+    with in_parallel(index.refuse_offers, owner, index_key(hash, scope), now=now) as refusing:
+        deleted = _delete_entry(owner, hash, entry, by, scope, now)
+    refusing.result()
+    return deleted
+
+
+def _delete_entry(
+    owner: str,
+    hash: ArtifactHash,
+    entry: IndexEntry,
+    by: Actor | None,
+    scope: str | None,
+    now: datetime,
+) -> Entry | None:
     for attempt in attempts():
         if attempt:
             entry = index.read_entry(owner, hash, scope)

@@ -43,6 +43,7 @@ from larder.conditions import (
     not_equals,
 )
 from larder.errors import Contention, TryAgain
+from larder.hashing import time_ordered_id
 from larder.settings import settings
 from larder.tables import (
     ARTIFACTS,
@@ -71,6 +72,9 @@ HELD_FOR = timedelta(days=14)
 """How long a body is held next to the index. Most artifacts are fetched within days."""
 
 DISCARDED = "#discarded#"
+
+_DELETED = "#deleted#"
+"""Before the key of an artifact: when it was last deleted by its hash, as long as uploads offered before can arrive."""
 
 BODY = "#body#"
 """Before the key of an artifact: the item with its body."""
@@ -140,11 +144,16 @@ def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
 
 
 def read_for_publishing(upload: Upload) -> tuple[IndexEntry, bool]:
-    """The entry of the upload's hash, and whether the upload was discarded."""
-    key = discarded_key(upload)
-    items = ARTIFACTS.get_many([*entry_keys(upload.owner, upload.index_key), key])
-    discarded = any((item["owner"], item["hash"]) == key for item in items)
-    return parse_entry(items, upload.index_key), discarded
+    """The entry of the upload's hash, and whether the upload was discarded, or began before a deletion of the hash."""
+    owner, key = upload.owner, upload.index_key
+    discarded, deleted = discarded_key(upload), (owner, _DELETED + key)
+    items = ARTIFACTS.get_many([*entry_keys(owner, key), discarded, deleted])
+    refused = any(
+        (item["owner"], item["hash"]) == discarded
+        or ((item["owner"], item["hash"]) == deleted and upload.id < item["upload_id"])
+        for item in items
+    )
+    return parse_entry(items, key), refused
 
 
 def read_with_membership(
@@ -202,6 +211,17 @@ def put_pending(pending: PendingUpload) -> None:
         "created_at": to_ms(pending.created_at),
         "replaces": pending.replaces or None,
         **_sweep(upload, pending.created_at + PENDING_LIFETIME),
+    }
+    commit(ARTIFACTS.put(item))
+
+
+def refuse_offers(owner: str, key: str, *, now: datetime) -> None:
+    """Refuse every upload of this `index_key` that began before. `put_pending` keeps only the last one."""
+    item = {
+        "owner": owner,
+        "hash": _DELETED + key,
+        "upload_id": time_ordered_id(now),
+        "expires_at": to_epoch_seconds(now + PENDING_LIFETIME),
     }
     commit(ARTIFACTS.put(item))
 

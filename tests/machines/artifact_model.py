@@ -1,0 +1,151 @@
+"""What a cache with scopes, protection, a quota and a retention does, one request after the other.
+
+It has no stores, no calls and no concurrency. A size names an upload: every upload of a test has another one.
+"""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+SHARED = "shared"
+TRUSTED = "main"
+"""The writer of the shared scope. The own scope of any other writer has the writer's name."""
+
+Reply = tuple[int, int]
+"""The status and, for reads, the size."""
+
+RETENTION = {True: timedelta(days=30), False: timedelta(days=7)}
+"""Of the shared scope, and of an own one."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    size: int
+    began: datetime
+    used: datetime
+    """The last recorded use. The upload is one."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A direct upload that was offered."""
+
+    place: tuple[str, str]
+    """The scope and the hash."""
+    began: datetime
+    size: int = 0
+    """0 until the object arrives."""
+    ended: bool = False
+    """Whether it was published or refused."""
+
+
+@dataclass
+class Model:
+    quota: int
+    now: datetime
+    stored: dict[tuple[str, str], Stored] = field(default_factory=dict)
+    """By scope and hash, also what has expired or is hidden."""
+    offers: dict[int, Offer] = field(default_factory=dict)
+    newest: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The offer that readers of a place know: the last one."""
+    is_protected: bool = False
+    trusted_from: datetime | None = None
+
+    # What readers see.
+
+    def is_shown(self, place: tuple[str, str]) -> bool:
+        stored = self.stored.get(place)
+        return stored is not None and not self.has_expired(place) and not self._is_hidden(place)
+
+    def has_expired(self, place: tuple[str, str]) -> bool:
+        return self.now >= self.stored[place].used + RETENTION[place[0] == SHARED]
+
+    def _is_hidden(self, place: tuple[str, str]) -> bool:
+        from_ = self.trusted_from
+        return self.is_protected and place[0] == SHARED and from_ is not None and self.stored[place].began < from_
+
+    def written(self, writer: str) -> str:
+        """The scope that a writer writes."""
+        return writer if self.is_protected and writer != TRUSTED else SHARED
+
+    @property
+    def total(self) -> int:
+        return sum(stored.size for stored in self.stored.values())
+
+    # Requests.
+
+    def put(self, writer: str, hash: str, size: int) -> Reply:
+        place = (self.written(writer), hash)
+        if self.is_protected and self.is_shown((SHARED, hash)):
+            return 202, 0
+        replaced = self.stored[place].size if place in self.stored else 0
+        if self.total - replaced + size > self.quota:
+            return 403, 0
+        self.stored[place] = Stored(size, self.now, self.now)
+        return 202, 0
+
+    def read(self, reader: str, hash: str, how: str) -> Reply:
+        for place in dict.fromkeys([(SHARED, hash), (self.written(reader), hash)]):
+            if place in self.newest:
+                self.publish(self.newest[place])
+            if self.is_shown(place):
+                if how != "query":
+                    self._use(place)
+                return 200, self.stored[place].size
+        return 404, 0
+
+    def _use(self, place: tuple[str, str]) -> None:
+        stored = self.stored[place]
+        if self.now - stored.used >= RETENTION[place[0] == SHARED] * 2 / 3:
+            self.stored[place] = replace(stored, used=self.now)
+
+    def delete(self, scope: str, hash: str) -> Reply:
+        place = (scope, hash)
+        if place in self.newest:
+            self.publish(self.newest.pop(place))
+        for number, offer in self.offers.items():
+            if offer.place == place:
+                self.offers[number] = replace(offer, ended=True)
+        return 200, int(self.stored.pop(place, None) is not None)
+
+    def offer(self, writer: str, hash: str, number: int) -> Reply:
+        place = (self.written(writer), hash)
+        self.offers[number] = Offer(place, self.now)
+        self.newest[place] = number
+        return 204, 0
+
+    def arrive(self, number: int, size: int) -> Reply:
+        """The client stores the object of an offer."""
+        if not self.offers[number].size:
+            self.offers[number] = replace(self.offers[number], size=size)
+        return 0, 0
+
+    def publish(self, number: int) -> Reply:
+        """S3's event of the object arrives, or a reader finds it."""
+        offer = self.offers[number]
+        if offer.size and not offer.ended:
+            self._end(number, offer)
+        return 0, 0
+
+    def _end(self, number: int, offer: Offer) -> None:
+        self.offers[number] = replace(offer, ended=True)
+        if self.newest.get(offer.place) == number:
+            del self.newest[offer.place]
+        current = self.stored.get(offer.place)
+        if current is not None and current.began > offer.began:
+            return
+        if self.is_protected and offer.place[0] == SHARED and self.is_shown(offer.place):
+            return
+        if self.total - (current.size if current else 0) + offer.size <= self.quota:
+            self.stored[offer.place] = Stored(offer.size, offer.began, self.now)
+
+    def protect(self, on: bool, keep: bool) -> Reply:
+        if on and keep:
+            self.trusted_from = None
+        elif on and not self.is_protected:
+            self.trusted_from = self.now + timedelta(seconds=2)
+        self.is_protected = on
+        return 200, 0
+
+    def sweep(self) -> None:
+        """What the hourly sweeps of two days do."""
+        self.stored = {place: one for place, one in self.stored.items() if not self.has_expired(place)}
