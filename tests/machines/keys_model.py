@@ -7,9 +7,9 @@ of the model after one of the two orders. Times are milliseconds.
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-OK, NOT_FOUND, REFUSED = "ok", "KEY_NOT_FOUND", "refused"
-"""REFUSED stands for every reply that refuses a key which has ended for good."""
+from tests.machines.orders import OK, REFUSED
 
+NOT_FOUND = "KEY_NOT_FOUND"
 MOST_KEYS = 3
 """How many keys a user may have, or a team own."""
 
@@ -65,9 +65,6 @@ class Model:
     has_team: bool = True
     bob_is_member: bool = True
     bob_has_access: bool = True
-
-    def copy(self) -> "Model":
-        return replace(self, keys=dict(self.keys), holders=set(self.holders))
 
     def create(self, name: str, holder: str, in_team: bool, given: dict[str, Any]) -> str:
         if holder not in self.holders:

@@ -1,16 +1,14 @@
 """API keys against their model: requests alone, and two at a time in every order of their calls to AWS."""
 
-import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
-from itertools import permutations
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 import time_machine
-from hypothesis import Phase, Verbosity, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
@@ -30,30 +28,13 @@ from larder.teams.teams import create_team
 from tests.conftest import SetOption
 from tests.functions.api_keys.people import verified
 from tests.machines.interleaving import interrupted
-from tests.machines.keys_model import MOST_KEYS, OK, REFUSED, Key, Model
+from tests.machines.keys_model import MOST_KEYS, Key, Model
+from tests.machines.orders import OK, REFUSED, Outcome, Request, either_order, outcome, quiet_settings
 from tests.mailbox import Mailbox
 from tests.moto_stores import Stores
 from tests.requests import Reply, Sender
 
 API = "/api/auth/api-key"
-EXAMPLES = 20 * int(os.environ.get("MACHINE_ROUNDS") or 1)
-BUSY = "try again"
-"""The reply 503, which changes nothing: documented for a key that changes while it is replaced."""
-
-Outcome = str | tuple[int | None, int | None]
-
-
-@dataclass(frozen=True)
-class Request:
-    """A request to the handlers, and what it does in the model."""
-
-    name: str
-    given: dict[str, Any]
-    send: Callable[[], Outcome]
-    apply: Callable[[Model], Outcome]
-
-    def __repr__(self) -> str:
-        return f"{self.name}({self.given})"
 
 
 class World:
@@ -95,19 +76,8 @@ def world(mailbox: Mailbox, option: SetOption) -> Iterator[World]:
 
 
 def test_keys_behave_as_in_the_model(world: World) -> None:
-    run_state_machine_as_test(
-        lambda: Keys(world),  # type: ignore[arg-type]  # any factory will do
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=15,
-            derandomize=True,
-            database=None,
-            print_blob=True,
-            deadline=None,
-            phases=(Phase.generate,),
-            verbosity=Verbosity.normal,
-        ),
-    )
+    machine: Any = partial(Keys, world)
+    run_state_machine_as_test(machine, settings=quiet_settings(examples=20, steps=15))
 
 
 FIRST: list[tuple[str, bool, dict[str, Any]]] = [
@@ -152,7 +122,7 @@ class Keys(RuleBasedStateMachine):
         self.travelled = time_machine.travel(datetime(2026, 3, 1, 12, tzinfo=UTC), tick=False)
         self.clock = self.travelled.start()
         self.world = world
-        self.model = world.model.copy()
+        self.model = deepcopy(world.model)
         self.made = dict(world.made)
         """The id and the secret of each key by its name in the model."""
         self.numbers = iter(range(1000))
@@ -303,16 +273,15 @@ class Keys(RuleBasedStateMachine):
     def take(self, requests: list[Request], got: list[Outcome]) -> None:
         """Go on with the model after the order of requests that gives what the product did."""
         stored = self.stored()
-        tried = []
-        for order in permutations(zip(requests, got, strict=True)):
-            for model, expected in worlds(self.model, order):
-                seen = self.seen(model)
-                tried.append((expected, seen))
-                if seen == {name: stored.get(name) for name in seen} and self.gone(model, stored):
-                    model.keys = {name: key for name, key in model.keys.items() if name in stored}
-                    self.model = model
-                    return
-        raise AssertionError(f"{requests} gave {got} and {stored}, no order of the model does: {tried}")
+        tried = list(either_order(self.model, requests, got, starts=with_and_without_ended))
+        for model in tried:
+            seen = self.seen(model)
+            # No key is stored that the model has deleted.
+            if seen == {name: stored.get(name) for name in seen} and stored.keys() <= model.keys.keys():
+                model.keys = {name: key for name, key in model.keys.items() if name in stored}
+                self.model = model
+                return
+        raise AssertionError(f"{requests} gave {got} and {stored}, the model: {[self.seen(model) for model in tried]}")
 
     def stored(self) -> dict[str, tuple[Any, ...]]:
         items = repository.API_KEYS.scan(exists("id"))
@@ -323,44 +292,13 @@ class Keys(RuleBasedStateMachine):
         """The stored form of each key that has not ended."""
         return {name: as_modelled(key) for name, key in model.keys.items() if not key.is_over(model.now)}
 
-    def gone(self, model: Model, stored: dict[str, Any]) -> bool:
-        """Whether no key is stored that the model has deleted."""
-        return stored.keys() <= model.keys.keys()
 
-
-def worlds(model: Model, order: tuple[tuple[Request, Outcome], ...]) -> Iterator[tuple[Model, list[Outcome]]]:
-    """The models after the requests in this order that reply as the product did. A key that has ended may be deleted
-    before each request, and a request that may have to be repeated changes nothing.
-    """
-    possible: list[tuple[Model, list[Outcome]]] = [(model, [])]
-    for request, got in order:
-        following = []
-        for now, replies in possible:
-            if got == BUSY:
-                following.append((now, [*replies, BUSY]))
-                continue
-            for start in (now, without_ended(now)):
-                changed = start.copy()
-                reply = request.apply(changed)
-                if got == reply or (reply == REFUSED and got != OK and isinstance(got, str)):
-                    following.append((changed, [*replies, reply]))
-        possible = following
-    yield from possible
-
-
-def without_ended(model: Model) -> Model:
-    changed = model.copy()
+def with_and_without_ended(model: Model) -> Iterator[Model]:
+    """A key that has ended may be deleted before each request."""
+    yield model
+    changed = deepcopy(model)
     changed.keys = {name: key for name, key in model.keys.items() if not key.is_over(model.now)}
-    return changed
-
-
-def outcome(reply: Reply) -> Outcome:
-    if reply.status in (200, 204):
-        return OK
-    if reply.status == 503:
-        return BUSY
-    sent = reply.json
-    return str(sent["code"] if "code" in sent else sent["error"]["code"])
+    yield changed
 
 
 def verified_as(reply: Reply) -> Outcome:
