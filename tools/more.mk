@@ -10,6 +10,10 @@ test-dynamodb-local: $(READY) ## run the tests that use tables, on AWS's DynamoD
 	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e and not thorough" $(TESTS) $(ARGS)
 	@.venv/bin/python -m pytest -m "slow and not build and not e2e" $(TESTS) $(ARGS)
 
+.PHONY: seeded
+seeded: $(READY) ## apply each seeded bug of tests/seeded to a copy, and run the tests that should catch it (about 25 minutes): ARGS="--only NAME", "--all" runs all of `make test` for each
+	@.venv/bin/python -m tests.seeded $(ARGS)
+
 .PHONY: faults
 faults: $(READY) ## test every fault at every AWS call of every request, and write the outcomes to dist/faults.md (about 23 minutes)
 	@PYTHONPATH=.:functions .venv/bin/python -m tests.proofs.fault_matrix --workers 2 --write dist/faults.md $(ARGS)

@@ -14,6 +14,8 @@ from larder import aws, concurrency, deadline
 from larder.instance import restart
 from tests.hooks import hooked
 
+_READS = {"BatchGetItem", "GetItem", "GetObject", "HeadObject", "Query", "TransactGetItems"}
+
 
 class Crash(BaseException):
     """The process of the function ends here. None of its later calls reaches a store."""
@@ -41,11 +43,13 @@ class Calls:
 
 
 @contextmanager
-def interrupted(at: int, work: Callable[[], object]) -> Iterator[Calls]:
-    """Run `work` right before the block makes call number `at`."""
+def interrupted(at: int, work: Callable[[], object], *, of_writes: bool = False) -> Iterator[Calls]:
+    """Run `work` right before the block makes call number `at`. With `of_writes`, only calls that write count."""
     calls = Calls()
 
-    def before(**_: Any) -> None:
+    def before(model: Any, **_: Any) -> None:
+        if of_writes and model.name in _READS:
+            return
         if calls.count() == at:
             with calls.paused(), _another_instance():
                 work()

@@ -13,7 +13,6 @@ from larder.api_keys.models import UNREAD, ApiKey
 from larder.api_keys.properties import KeyChanges, NewKey
 from larder.api_keys.repository import API_KEYS
 from larder.api_keys.self_service import grant_key, update_key
-from larder.api_keys.verification import verify
 from larder.errors import InvalidValue, KeyNotFound
 from larder.tables import commit
 from tests.principals import by_session
@@ -29,31 +28,6 @@ USES, CHANGES, MAKERS = 30, 10, 12
 def metadata_of(key: ApiKey) -> str:
     """The name of the item with the metadata of the key."""
     return f"#metadata#{key.key_hash}"
-
-
-@every_overlap
-def test_parallel_changes_and_uses_do_not_overwrite_each_other(overlap: Overlap, new_team: Cloud) -> None:
-    ada = by_session(new_team.user.id)
-    operator = by_session("A" * 32, is_operator=True)
-    new = NewKey(user_id=new_team.user.id, remaining=100)
-    key, *_ = grant_key(operator, new, now=clock.now())
-
-    def use() -> bool:
-        return verify(key.key_hash, READ, now=clock.now()).valid
-
-    def rename() -> bool:
-        return update_key(ada, key.id, KeyChanges(name="new"), now=clock.now()).name == "new"
-
-    def annotate() -> bool:
-        changes = KeyChanges(metadata={"seen": True}, expires_in_s=3600)
-        return update_key(ada, key.id, changes, now=clock.now()).expires_at is not None
-
-    jobs = [use] * USES + [rename, annotate] * (CHANGES // 2)
-    assert all(one.answer for one in all_at_once(jobs, overlap))
-    stored = find_key(key.id)
-    assert stored is not None
-    assert (stored.remaining, stored.request_count) == (100 - USES, USES)
-    assert (stored.name, stored.metadata) == ("new", {"seen": True})
 
 
 @every_overlap
@@ -117,25 +91,6 @@ def test_no_metadata_is_left_of_a_deleted_key(overlap: Overlap, deletions: int, 
     assert deletions > 1 or last.answer
     assert API_KEYS.get(key.key_hash) is None
     assert API_KEYS.get(metadata_of(key)) is None
-
-
-@every_overlap
-def test_an_update_does_not_restore_a_deleted_key(overlap: Overlap, new_team: Cloud) -> None:
-    ada = by_session(new_team.user.id)
-
-    def change() -> bool:
-        try:
-            update_key(ada, new_team.key.id, KeyChanges(enabled=True), now=clock.now())
-        except KeyNotFound:
-            return False
-        return True
-
-    def end() -> bool:
-        return repository.delete(new_team.key.key_hash)
-
-    *_, ended = all_at_once([*[change] * CHANGES, end], overlap)
-    assert ended.answer
-    assert find_key(new_team.key.id) is None
 
 
 @every_overlap

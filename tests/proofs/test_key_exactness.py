@@ -125,50 +125,11 @@ def test_one_of_40_parallel_requests_starts_a_new_window(overlap: Overlap, most:
 
 
 @every_overlap
-def test_one_of_40_parallel_requests_refills_the_key(overlap: Overlap, new_team: Cloud) -> None:
-    key = make(new_team, age=MINUTE, remaining=3, refill=Refill(interval_ms=MINUTE_MS * 2 // 3, amount=100))
-    done = verify_at_once(key, 40, overlap, held_calls=2)
-    assert outcomes(done) == {VALID: 40}
-    assert sorted(record.remaining or 0 for record in records(done)) == list(range(63, 103))
-    assert {record.last_refill_at for record in records(done)} == {stored(key).last_refill_at}
-    assert stored(key).remaining == 63
-
-
-@every_overlap
-def test_three_due_refills_are_added_once_for_40_parallel_requests(overlap: Overlap, new_team: Cloud) -> None:
-    refill = Refill(interval_ms=MINUTE_MS * 2 // 7, amount=100)
-    key = make(new_team, age=MINUTE, remaining=3, refill=refill)
-    done = verify_at_once(key, 40, overlap, held_calls=2)
-    assert outcomes(done) == {VALID: 40}
-    assert sorted(record.remaining or 0 for record in records(done)) == list(range(263, 303))
-    third = key.created_at + timedelta(milliseconds=3 * refill.interval_ms)
-    assert {record.last_refill_at for record in records(done)} == {third}
-    assert stored(key).remaining == 263
-
-
-@every_overlap
 def test_a_refill_admits_exactly_its_amount_of_parallel_requests(overlap: Overlap, new_team: Cloud) -> None:
     key = make(new_team, age=MINUTE, remaining=0, refill=Refill(interval_ms=MINUTE_MS * 2 // 3, amount=7))
     done = verify_at_once(key, 40, overlap, held_calls=2)
     assert outcomes(done) == {VALID: 7, Refusal.USED_UP: 33}
     assert (stored(key).remaining, stored(key).request_count) == (0, 7)
-
-
-@every_overlap
-def test_a_due_refill_and_a_due_window_each_start_once(overlap: Overlap, new_team: Cloud) -> None:
-    key = make(
-        new_team,
-        age=MINUTE,
-        remaining=3,
-        refill=Refill(interval_ms=MINUTE_MS * 2 // 3, amount=100),
-        rate_limit=limit(30, MINUTE_MS // 2),
-    )
-    done = verify_at_once(key, 40, overlap, held_calls=2)
-    assert outcomes(done) == {VALID: 30, Refusal.RATE_LIMITED: 10}
-    assert sorted(record.request_count for record in records(done)) == list(range(1, 31))
-    assert sorted(record.remaining or 0 for record in records(done)) == list(range(73, 103))
-    assert {record.last_refill_at for record in records(done)} == {stored(key).last_refill_at}
-    assert {record.window_ends_at for record in records(done)} == {stored(key).window_ends_at}
 
 
 @every_overlap
@@ -293,37 +254,6 @@ def test_no_verification_succeeds_after_delete_has_returned(
         f"{time.monotonic() - began:.1f} s, {sum(passed for passed, _ in races)} passed before, "
         f"{sum(late for _, late in races)} of them answered after it, none that began after it"
     )
-
-
-@every_overlap
-def test_a_new_window_does_not_restore_a_deleted_key(overlap: Overlap, new_team: Cloud) -> None:
-    """All threads have read that the window is over. One deletes the key while the others try to start a new window."""
-    key = make(new_team, age=MINUTE, remaining=5, rate_limit=limit(100, MINUTE_MS // 2))
-
-    def begin_window() -> bool:
-        return repository.use(key.key_hash, READ, now=clock.now(), renewing=key)[0]
-
-    done = all_at_once([*[begin_window] * 39, lambda: repository.delete(key.key_hash)], overlap)
-    *began, deleted = [one.answer for one in done]
-    assert deleted
-    assert sum(began) <= 1
-    assert repository.get(key.key_hash) is None
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_rotating_a_key_in_use_refuses_no_use_during_the_overlap(seed: int, new_team: Cloud) -> None:
-    key = make(new_team, remaining=10**6, rate_limit=limit(10**6))
-    with Users(key.key_hash) as users:
-        users.wait_for(random.Random(seed).randrange(1, 20))
-        rotated = rotate_key(key.id, overlap_s=3600, now=clock.now())
-        assert rotated is not None
-        assert verify(hash_key(rotated[1]), READ, now=clock.now()).valid
-        users.wait_for(5 * HOT_THREADS)
-    assert len(users.valid) == len(users.seen), outcomes(users.seen)
-    assert stored(key).remaining == 10**6 - len(users.valid)
-    after = stored(key).expires_at
-    assert after is not None
-    assert verify(key.key_hash, READ, now=after).refusal is Refusal.EXPIRED
 
 
 @pytest.mark.parametrize("seed", range(5))

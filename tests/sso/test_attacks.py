@@ -97,6 +97,15 @@ def test_3_the_callback_of_an_attacker_in_the_browser_of_a_victim(journey: Journ
     assert tokens_asked(journey.provider) == 0
 
 
+def test_3_the_state_of_an_attacker_with_the_name_of_the_victims_cookie(journey: Journey) -> None:
+    """Attack 3: the public part of the state names the cookie. Only the rest proves the browser."""
+    journey.start()
+    reply = journey.provider.authorize(journey.url)
+    named = f"{reply['state'].partition('.')[0]}.{'x' * 32}"
+    assert error_of(journey.callback({**reply, "state": named})) == "state_mismatch"
+    assert tokens_asked(journey.provider) == 0
+
+
 def test_4_the_cookie_of_a_sibling_domain_does_not_count(journey: Journey) -> None:
     """Attack 4: a page of a sibling domain can set cookies, but none with the prefix `__Host-`."""
     journey.start()

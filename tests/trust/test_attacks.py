@@ -24,6 +24,7 @@ from larder.teams.models import Role
 from larder.trust.models import RuleChange
 from larder.trust.rules import change_rule, delete_rule, find_rule
 from tests.conftest import SetOption
+from tests.faults import just_before
 from tests.functions.teams.people import joined, key_of, outcome
 from tests.issuer import ORIGIN, Issuer, ec_key, github_claims, gitlab_claims, rsa_key, serving
 from tests.mailbox import Mailbox
@@ -305,6 +306,15 @@ def test_16_one_token_twice(trusting: Trusting) -> None:
     assert [trusting.exchange(token).status for _ in range(3)] == [200, 400, 400]
     (key,) = key_store.list_by_holder(trusting.rule.id)
     assert key.rule_id == trusting.rule.id
+
+
+def test_16_one_token_in_two_requests_at_once(trusting: Trusting) -> None:
+    """The rule is pinned, so its version does not refuse the second request."""
+    token, replies = trusting.issuer.mint(github_claims()), list[Reply]()
+    with just_before("dynamodb", "TransactWriteItems", lambda: replies.append(trusting.exchange(token))):
+        replies.append(trusting.exchange(token))
+    assert [reply.status for reply in replies] == [200, 400]
+    assert len(key_store.list_by_holder(trusting.rule.id)) == 1
 
 
 @pytest.fixture

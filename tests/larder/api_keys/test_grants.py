@@ -12,7 +12,7 @@ from larder.api_keys.principals import Principal
 from larder.api_keys.properties import KeyChanges, NewKey
 from larder.api_keys.self_service import grant_key, update_key
 from larder.errors import NotATeamMember, PermissionNotHeld
-from larder.teams.teams import create_team
+from larder.teams.teams import create_team, delete_team
 from tests.principals import by_session
 from tests.requests import Cloud
 
@@ -52,6 +52,14 @@ def test_a_team_key_creates_keys_only_for_its_team(cloud: Cloud) -> None:
     with pytest.raises(NotATeamMember):
         create(bound, team_id=other.id)
     assert create(by_key(cloud), team_id=other.id).team_id == other.id
+
+
+def test_no_key_is_created_for_a_deleted_team(cloud: Cloud) -> None:
+    """Its members are deleted later, by the sweep."""
+    delete_team(cloud.team.id, by=None, now=clock.now())
+    with pytest.raises(NotATeamMember):
+        create(by_session(cloud.user.id), team_id=cloud.team.id)
+    assert [key.id for key in list_keys(cloud.user.id)] == [cloud.key.id]
 
 
 def test_a_key_cannot_create_a_key_that_expires_later(cloud: Cloud) -> None:

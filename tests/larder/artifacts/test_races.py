@@ -2,10 +2,13 @@
 correct in the end. A botocore hook runs the other writer between two calls.
 """
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
 from larder import clock
-from larder.artifacts import publish, reads, storage
+from larder.artifacts import publish, reads, storage, sweep
 from larder.artifacts.models import (
     UNPROTECTED,
     Artifact,
@@ -124,6 +127,28 @@ def test_a_transaction_conflict_is_retried(cloud: Cloud) -> None:
     with answering("dynamodb", "TransactWriteItems", conflict, times=3):
         store(cloud, b"mine", replaces=first)
     assert seen(cloud) == b"mine"
+
+
+def test_a_replacement_that_other_writes_overtake_each_time_is_refused(cloud: Cloud) -> None:
+    first = store(cloud, b"first")
+
+    def publishes(params: dict[str, Any]) -> bool:
+        return b"size_bytes" in params["body"]
+
+    conflict = error("TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}])
+    with answering("dynamodb", "TransactWriteItems", conflict, only=publishes), pytest.raises(TryAgain):
+        store(cloud, b"mine", replaces=first)
+    assert seen(cloud) == b"first"
+
+
+def test_the_next_sweep_deletes_an_object_that_s3_did_not(cloud: Cloud) -> None:
+    store(cloud, b"second", replaces=store(cloud, b"first"))
+    later = clock.now() + timedelta(hours=1)
+    with unreachable("s3", "DeleteObject"):
+        assert sweep.sweep(now=later).failed == 1
+    assert len(object_keys()) == 2
+    sweep.sweep(now=later)
+    assert len(object_keys()) == 1
 
 
 @pytest.mark.usefixtures("refusing")

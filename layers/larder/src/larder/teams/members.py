@@ -39,8 +39,9 @@ _OWNERS_ONLY = "Only an owner of the team can add, change and remove owners."
 
 
 def role_of(team_id: str, user_id: str) -> Role | None:
-    """The user's role in the team. None if they are not a member."""
-    return repository.read_membership(team_id, user_id).role
+    """The user's role in the team. None if they are not a member, or the team was deleted."""
+    membership = repository.read_membership(team_id, user_id)
+    return None if membership.team is None else membership.role
 
 
 def still_have_roles(team_id: str, *found: Member) -> "list[Write]":
