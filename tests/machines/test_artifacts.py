@@ -52,6 +52,7 @@ arrivals = st.tuples(st.just("arrive"), st.integers(0, 3), sizes)
 events = st.tuples(st.just("event"), st.integers(0, 3))
 protections = st.tuples(st.just("protect"), st.booleans(), st.booleans())
 
+changes = st.one_of(puts, puts, events, deletions)
 requests = st.one_of(puts, puts, reads, offers, arrivals, events, deletions, protections)
 
 
@@ -93,7 +94,10 @@ class Artifacts(RuleBasedStateMachine):
         """Whether nothing that a crash left is still to be swept."""
 
     def teardown(self) -> None:
-        self.travel.stop()
+        try:
+            self.sweep()
+        finally:
+            self.travel.stop()
 
     def sign_in(self) -> None:
         self.owner = self.senders["laptop"] = session(self.cloud)
@@ -176,14 +180,18 @@ class Artifacts(RuleBasedStateMachine):
             assert request.real() == request.model(self.model), request.name
             assert self.agrees(self.model), request.name
 
-    @rule(first=requests, second=requests, at=calls, is_same=st.sampled_from((True, True, True, False)))
-    def two_requests_at_once(self, first: tuple[Any, ...], second: tuple[Any, ...], at: int, is_same: bool) -> None:
+    @rule(first=requests, second=requests, at=calls)
+    def two_requests_at_once(self, first: tuple[Any, ...], second: tuple[Any, ...], at: int) -> None:
+        self.at_once(first, second, at)
+
+    @rule(first=changes, second=changes, at=st.integers(2, 8))
+    def two_changes_of_one_hash_at_once(self, first: tuple[Any, ...], second: tuple[Any, ...], at: int) -> None:
+        self.at_once(first, (second[0], first[1], *second[2:]), at)
+
+    def at_once(self, first: tuple[Any, ...], second: tuple[Any, ...], at: int) -> None:
         """The second one runs whole right before a call of the first. It is as if they came one after the other."""
         self.pass_(STEP)
         now = clock.now()
-        if is_same:
-            # Of one hash, or of one offer.
-            second = (second[0], first[1], *second[2:])
         one, other = self.request(*first, at=now), self.request(*second, at=now + SECOND)
         if one is None or other is None:
             return
@@ -216,7 +224,7 @@ class Artifacts(RuleBasedStateMachine):
         model.now = clock.now()
         return replies, model
 
-    @rule(drawn=st.one_of(puts, puts, reads, deletions, events), at=calls, done=st.booleans())
+    @rule(drawn=changes, at=calls, done=st.booleans())
     def a_process_that_ends(self, drawn: tuple[Any, ...], at: int, done: bool) -> None:
         """The request was not made, or it was. S3's event of what it stored arrives later."""
         self.pass_(STEP)
@@ -237,32 +245,24 @@ class Artifacts(RuleBasedStateMachine):
             # Until then, what the crash left counts.
             self.sweep()
 
-    @rule()
-    def jobs_run(self) -> None:
-        """The evictions that uploads have asked for."""
+    @rule(hours=st.sampled_from((0, 24, 5 * 24, 8 * 24, 21 * 24)), at=st.integers(1, 60), done=st.booleans())
+    def time_passes(self, hours: int, at: int, done: bool) -> None:
+        """Every job runs, and every event comes. One of the sweeps ends at a call; later ones complete its work."""
         while self.jobs:
             invoke("artifacts.remove_artifacts.handler", self.jobs.pop())
         assert self.agrees(self.model)
-
-    @rule(days=st.sampled_from((1, 5, 8, 21)))
-    def days_pass(self, days: int) -> None:
-        self.sweep()
-        self.pass_(timedelta(days=days))
-        self.sign_in()
-
-    @rule(at=st.integers(1, 20), done=st.booleans())
-    def a_sweep_that_ends(self, at: int, done: bool) -> None:
         self.receive()
         self.pass_(timedelta(hours=25))
         with crashing(at, carried_out=done):
             invoke("artifacts.sweep_artifacts.handler", {})
         self.sweep()
+        self.pass_(timedelta(hours=hours))
+        self.sign_in()
 
-    @rule()
     def sweep(self) -> None:
-        """Every event has come, and the sweep has run for two days."""
+        """Every event has come, and the sweep has run for two days, and after the last download."""
         self.receive()
-        for hours in (25, 26):
+        for hours in (25, 26, 2):
             self.pass_(timedelta(hours=hours))
             invoke("artifacts.sweep_artifacts.handler", {})
         self.sign_in()
