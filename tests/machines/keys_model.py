@@ -138,6 +138,9 @@ class Model:
         key = self.keys.get(name)
         if key is None:
             return NOT_FOUND
+        if key.ended and key.holder != "team" and "actions" in given:
+            # Its user, who has left the team, holds no permission there.
+            return REFUSED
         new = replace(key, **{field: value for field, value in given.items() if field not in ("lasts", "refill")})
         if "lasts" in given:
             new = replace(new, expires=None if given["lasts"] is None else self.now + given["lasts"])
