@@ -20,11 +20,13 @@ from larder.api_keys import repository
 from larder.api_keys.models import ApiKey
 from larder.clock import to_ms
 from larder.conditions import exists
+from larder.hashing import hash_key
 from larder.instance import restart
 from larder.settings import region
 from larder.teams.members import add_member, role_of
 from larder.teams.models import Role
 from larder.teams.teams import create_team, find_team
+from larder.turbo_login.service import CODE_SECONDS, Grant, create_token
 from tests.conftest import SetOption
 from tests.functions.api_keys.people import verified
 from tests.machines.interleaving import interrupted
@@ -53,6 +55,9 @@ class World:
         for number, (holder, in_team, given) in enumerate(FIRST):
             self.made[f"first{number}"] = self.first(holder, in_team, given)
             self.model.create(f"first{number}", holder, in_team, given)
+        grant = Grant(sso_team=team.id)
+        self.codes = {name: create_token(ada, grant, now=now).text for name in ("code0", "code1")}
+        self.model.codes = dict.fromkeys(self.codes, to_ms(now) + CODE_SECONDS * 1000)
         self.stores = Stores(region())
 
     def first(self, holder: str, in_team: bool, given: dict[str, Any]) -> tuple[str, str]:
@@ -77,7 +82,7 @@ def world(mailbox: Mailbox, option: SetOption) -> Iterator[World]:
 
 def test_keys_behave_as_in_the_model(world: World) -> None:
     machine: Any = partial(Keys, world)
-    run_state_machine_as_test(machine, settings=quiet_settings(examples=20, steps=15))
+    run_state_machine_as_test(machine, settings=quiet_settings(examples=40, steps=8))
 
 
 FIRST: list[tuple[str, bool, dict[str, Any]]] = [
@@ -136,7 +141,16 @@ class Keys(RuleBasedStateMachine):
     def requests(self, data: st.DataObject) -> tuple[Request, Request]:
         """Two requests, mostly about one key and half of the time of one kind."""
         kinds = st.sampled_from(
-            [*[self.use] * 8, *[self.update] * 4, self.create, self.delete, self.rotate, self.of_bob]
+            [
+                *[self.use] * 8,
+                *[self.update] * 4,
+                self.exchange,
+                self.create,
+                self.delete,
+                self.rotate,
+                self.exchange,
+                self.of_bob,
+            ]
         )
         one = data.draw(kinds)
         other = one if data.draw(st.booleans()) else data.draw(kinds)
@@ -174,6 +188,25 @@ class Keys(RuleBasedStateMachine):
         if reply.status == 200:
             self.made[name] = reply.json["id"], reply.json["key"]
         return outcome(reply)
+
+    def exchange(self, data: st.DataObject) -> Request:
+        code, name = data.draw(st.sampled_from(["code0", "code0", "code1"])), f"k{next(self.numbers)}"
+        return Request(
+            "exchange",
+            {"code": code, "name": name},
+            lambda: self.exchanged(code, name),
+            lambda m: m.exchange(code, name),
+        )
+
+    def exchanged(self, code: str, name: str) -> Outcome:
+        reply = Sender(None, query=f"token={self.world.codes[code]}")("GET", "/registration/verify")
+        if reply.status != 200:
+            return reply.code.upper()
+        raw = reply.json["token"]
+        key = repository.get(hash_key(raw))
+        assert key is not None
+        self.made[name] = key.id, raw
+        return OK
 
     def use(self, data: st.DataObject) -> Request:
         name, action, by_build = (
@@ -269,20 +302,18 @@ class Keys(RuleBasedStateMachine):
 
     def take(self, requests: list[Request], got: list[Outcome]) -> None:
         """Go on with the model after the order of requests that gives what the product did."""
+        before = repr(self.model)
         stored, people = self.stored(), self.people()
         tried = list(either_order(self.model, requests, got, starts=with_and_without_ended))
         for model in tried:
-            ended = {name: key for name, key in self.model.keys.items() if key.is_over(model.now)}
-            model.keys = {
-                name: key for name, key in (ended | model.keys).items() if name in stored or name not in ended
-            }
-            seen = self.seen(model)
-            is_same = seen == {name: stored.get(name) for name in seen} and stored.keys() <= model.keys.keys()
-            if is_same and self.of_people(model) == people:
+            # What has ended may still be stored.
+            ended = {name: key for name, key in self.model.keys.items() if key.is_over(model.now) and name in stored}
+            model.keys = ended | model.keys
+            if self.agrees(model, stored) and self.of_people(model) == people:
                 model.keys = {name: key for name, key in model.keys.items() if name in stored}
                 self.model = model
                 return
-        raise AssertionError(f"{requests} gave {got}, {stored} and {people}, the model {tried}")
+        raise AssertionError(f"{requests} gave {got}, {stored} and {people}, {before} became {tried}")
 
     def stored(self) -> dict[str, tuple[Any, ...]]:
         items = repository.API_KEYS.scan(exists("id"))
@@ -299,9 +330,14 @@ class Keys(RuleBasedStateMachine):
     def of_people(self, model: Model) -> tuple[bool, bool, bool]:
         return "bob" in model.holders and model.bob_has_access, model.bob_is_member, model.has_team
 
-    def seen(self, model: Model) -> dict[str, tuple[Any, ...]]:
-        """The stored form of each key that has not ended."""
-        return {name: as_modelled(key) for name, key in model.keys.items() if not key.is_over(model.now)}
+    def agrees(self, model: Model, stored: dict[str, tuple[Any, ...]]) -> bool:
+        """Whether exactly the keys of the model are stored, as they are there, but for those that have ended."""
+        wrong = [
+            name
+            for name, key in model.keys.items()
+            if not key.ended and stored.get(name) != as_modelled(key) and (name in stored or not key.is_over(model.now))
+        ]
+        return not wrong and stored.keys() <= model.keys.keys()
 
 
 def with_and_without_ended(model: Model) -> Iterator[Model]:

@@ -79,7 +79,7 @@ def world(mailbox: Mailbox, option: SetOption) -> Iterator[World]:
 
 def test_teams_and_sign_in_behave_as_in_the_model(world: World) -> None:
     machine: Any = partial(Teams, world)
-    run_state_machine_as_test(machine, settings=quiet_settings(examples=20, steps=15))
+    run_state_machine_as_test(machine, settings=quiet_settings(examples=60, steps=5))
 
 
 people = st.sampled_from(PEOPLE)
@@ -115,7 +115,7 @@ def pair(one: tuple[Any, ...], other: tuple[Any, ...]) -> Any:
 conflicts = [
     pair(("leave", "ada"), ("leave", "bob")),
     pair(("leave", "ada"), ("change", "bob", "bob", MEMBER)),
-    pair(("change", "ada", "bob", ADMIN), ("change", "bob", "eve", OWNER)),
+    pair(("remove", "cat", "dan"), ("remove", "dan", "cat")),
     pair(("change", "ada", "cat", MEMBER), ("invite", "cat", "eve", ADMIN)),
     pair(("remove", "ada", "cat"), ("join", "eve")),
     pair(("withdraw", "cat", "eve"), ("join", "eve")),
