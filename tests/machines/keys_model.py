@@ -11,7 +11,7 @@ from tests.machines.orders import OK, REFUSED
 
 NOT_FOUND = "KEY_NOT_FOUND"
 DAY = 86_400_000
-MOST_KEYS = 3
+MOST_KEYS = 4
 """How many keys a user may have, or a team own."""
 
 
