@@ -67,24 +67,20 @@ larder: $(SERVE_READY) ## run the operator's command on the local cloud: ARGS="-
 
 .PHONY: test
 test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WORKERS=auto; AWS_CLIENT=boto3 runs them with boto3 for all calls
-	@LARDER_AWS_CLIENT="$(AWS_CLIENT)" .venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e and not thorough" $(ARGS)
-
-.PHONY: rehearsal
-rehearsal: $(READY) $(SAM) ## run each function under its IAM role with its sample event: a short `make permissions` (30 s of CPU)
-	@.venv/bin/python -m tests.rehearsal --short --workers $(WORKERS)
+	@LARDER_AWS_CLIENT="$(AWS_CLIENT)" .venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e and not thorough" $(or $(ARGS),--unused-permissions)
 
 # Only the folders that have such tests, because collecting all others takes each worker longer than most tests.
 .PHONY: e2e
-e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/local tests/proofs
+e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/local tests/owasp tests/proofs
 e2e: $(READY) $(OIDC) $(COMPILERS) ## run the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver)
 	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "(slow or e2e) and not thorough" $(ARGS)
 
 .PHONY: proofs
-proofs: build $(READY) $(OIDC) $(COMPILERS) ## run the crash, load and hostile-request tests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 50 minutes)
+proofs: build $(READY) $(OIDC) $(COMPILERS) ## run the crash and load tests and generated requests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 50 minutes)
 	@MACHINE_ROUNDS=50 .venv/bin/python -m pytest -n $(WORKERS) -o faulthandler_timeout=0 tests/machines $(ARGS)
-	@KILL_POINTS=50 FUZZ_EXAMPLES=2000 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 EXCHANGE_ATTACKS=10000 PASSING_MB=2000 \
-		.venv/bin/python -m pytest tests/proofs $(ARGS)
-	@.venv/bin/python -m pytest --ignore tests/proofs -m thorough $(ARGS)
+	@KILL_POINTS=50 API_EXAMPLES=100 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 EXCHANGE_ATTACKS=10000 PASSING_MB=2000 \
+		.venv/bin/python -m pytest tests/owasp/test_generated_input.py tests/proofs $(ARGS)
+	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o faulthandler_timeout=0 --ignore tests/proofs -m thorough $(ARGS)
 	@COLD_STARTS=all .venv/bin/python -m pytest tests/build/test_bench_cold.py $(ARGS)
 	@WHY_VERSIONS=all WHY_MIXTURES=100 .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_why.py tests/e2e/test_why_reports.py $(ARGS)
 	@TURBO_JOBS=50 CLIENT_MATRIX=full EDGE_PROOFS=all .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py \

@@ -97,16 +97,14 @@ class Request:
         """Whether its query can name a team. `Sender` and events/ add it."""
         return self.path.startswith(
             (
-                "/v8/artifacts",
-                "/v1/artifacts",
-                "/v1/runs",
-                "/v1/tasks",
-                "/v1/causes",
-                "/v1/usage",
-                "/v1/audit",
+                "/v8/artifacts", "/v1/artifacts", "/v1/runs", "/v1/tasks", "/v1/causes", "/v1/usage", "/v1/audit",
                 "/v1/storage",
             )
-        )
+        )  # fmt: skip
+
+    def token(self, names: Names) -> str | None:
+        """The token of the caller."""
+        return {"key": names.key, "session": names.session, None: None}[self.by]
 
     def __call__(self, send: Sender) -> Reply:
         """Send it with the token and the team of `send`."""

@@ -2,7 +2,6 @@
 the template's routes. moto does not test signatures, durability or speed: tests/local and tests/e2e do.
 
 ENGINE=dynamodb-local puts the tables into AWS's DynamoDB Local, here and in every local cloud that a test starts.
-ENGINE=roles uses an emulator that checks permissions, where every function has its own role (tests/rehearsal).
 """
 
 import gc
@@ -23,30 +22,37 @@ from botocore.retries.standard import ExponentialBackoff
 from hypothesis import settings as hypothesis_settings
 from time_machine import escape_hatch
 
+import larder.settings
 from larder import aws, clock
 from larder.accounts.service import create_user
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
+from larder.aws.replies import ClientError, error_code
 from larder.instance import restart
-from larder.settings import environment_name, region, settings
-from larder.teams.members import add_member
-from larder.teams.models import Role
+from larder.settings import Settings, environment_name, region, settings
 from larder.teams.teams import create_team
 from larder.web.log import logger
 from tests import invocations
+from tests.catalogue import NAMES, Names
 from tests.default_template import template
 from tests.dynamodb_local import engine
 from tests.layer_on import forget_options
 from tests.mailbox import Mailbox, handed_over
 from tests.moto_stores import Stores, answering_boto3
-from tests.rehearsal.acting import ROLES, Rehearsal, rehearsal
 from tests.requests import Cloud, Sender
+from tests.unused_permissions import UnusedPermissions
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--unused-permissions", action="store_true", help="fail if no test needs a permission")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--unused-permissions"):
+        config.pluginmanager.register(UnusedPermissions())
     # 250,000 objects stay for the whole run. Fewer garbage collections save a tenth of its time.
     gc.set_threshold(20_000, 20, 50)
     # A busy machine can pause a test for longer than the deadline of an example, which is 200 ms by default.
@@ -78,6 +84,40 @@ def quick_boto3() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def quick_settings() -> Iterator[None]:
+    """Options are parsed once for the same variables. Otherwise each request parses them twice, because a function sees
+    only its own (tests/own_variables.py).
+    """
+    read: dict[frozenset[tuple[bytes, bytes]], Settings] = {}
+
+    def read_settings(environ: Any) -> Settings:
+        if environ is not os.environ:
+            return settings_of(environ)
+        own = _own_variables()
+        if own not in read:
+            read[own] = settings_of(environ)
+        return read[own]
+
+    settings_of = larder.settings.read_settings
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("larder.settings.read_settings", read_settings)
+        # moto makes a random one for each reply, of 52 letters.
+        patched.setattr("moto.core.responses.gen_amzn_requestid_long", _request_id)
+        yield
+
+
+def _own_variables() -> frozenset[tuple[bytes, bytes]]:
+    """Larder's variables and their values. `os.environ` would decode each one."""
+    encoded: dict[bytes, bytes] = vars(os.environ)["_data"]
+    return frozenset(variable for variable in encoded.items() if variable[0].startswith(b"LARDER_"))
+
+
+def _request_id(headers: dict[str, Any]) -> str:
+    headers["x-amzn-requestid"] = "request"
+    return "request"
+
+
+@pytest.fixture(scope="session", autouse=True)
 def quick_httpx() -> Iterator[None]:
     """httpx reads the certificates of all authorities once. It would for every request, also without TLS: 26 ms."""
     with pytest.MonkeyPatch.context() as patched:
@@ -94,16 +134,6 @@ def dynamodb_local() -> Iterator[str | None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TABLES", f"tests.dynamodb_local {engine.port()}")
         yield f"http://127.0.0.1:{engine.port()}"
-
-
-@pytest.fixture(scope="session")
-def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal | None]:
-    """The emulator that checks permissions if ENGINE selects it, None for moto."""
-    if os.environ.get("ENGINE") != ROLES:
-        yield None
-        return
-    with rehearsal(tmp_path_factory.mktemp("rehearsal")) as running:
-        yield running
 
 
 @pytest.fixture
@@ -190,21 +220,19 @@ def _first_stores() -> tuple[Stores, str]:
 
 def _make_tables() -> None:
     for name in aws.dynamodb().list_tables()["TableNames"]:
-        aws.dynamodb().delete_table(TableName=name)
+        # A large table takes longer than a call, and is gone when the client tries again.
+        try:
+            aws.dynamodb().delete_table(TableName=name)
+        except ClientError as error:
+            if error_code(error) != "ResourceNotFoundException":
+                raise
     for table in template().tables:
         aws.dynamodb().create_table(**table.create_table)
 
 
 @pytest.fixture
-def aws_in_memory(
-    environment: pytest.MonkeyPatch, option: "SetOption", dynamodb_local: str | None, rehearsed: Rehearsal | None
-) -> Iterator[None]:
+def aws_in_memory(environment: pytest.MonkeyPatch, option: "SetOption", dynamodb_local: str | None) -> Iterator[None]:
     """Empty tables, an empty bucket, and a signing secret in Secrets Manager."""
-    if rehearsed:
-        option("signing_secret", rehearsed.stack.secrets["SigningSecret"])
-        rehearsed.stack.empty()
-        yield
-        return
     with answering_boto3():
         stores, signing_secret = _first_stores()
         stores.put_back()
@@ -217,9 +245,9 @@ def aws_in_memory(
 
 
 @pytest.fixture
-def begin_with(aws_in_memory: None, dynamodb_local: str | None, rehearsed: Rehearsal | None) -> "BeginWith":
+def begin_with(aws_in_memory: None, dynamodb_local: str | None) -> "BeginWith":
     """Fill the stores with the data that a function creates: `begin_with(make)`."""
-    return BeginWith(in_moto=not (dynamodb_local or rehearsed))
+    return BeginWith(in_moto=not dynamodb_local)
 
 
 class BeginWith:
@@ -236,8 +264,7 @@ class BeginWith:
         """Return the result of `make`. It must create the same data unless a test changes options or the clock."""
         if not self._in_moto or escape_hatch.is_travelling():
             return make(*args, **kwargs)
-        options = {item for item in os.environ.items() if item[0].startswith("LARDER_")}
-        self._begun = self._begun, make, frozenset(options)
+        self._begun = self._begun, make, _own_variables()
         if self._begun not in self._first:
             made = make(*args, **kwargs)
             self._first[self._begun] = Stores(region()), made
@@ -258,6 +285,18 @@ def _make_cloud() -> Cloud:
     team = create_team("Acme", "acme", owner_user_id=ada.id, now=now)
     key, token = create_key(NewKey(user_id=ada.id, team_id=team.id, name="ci"), now=now)
     return Cloud(user=ada, team=team, key=key, token=token, send=Sender(token, slug=team.slug))
+
+
+@pytest.fixture
+def names(begin_with: "BeginWith", option: "SetOption", mailbox: object, removal_jobs: object) -> Names:
+    """Everything that a request of the catalogue can name."""
+    # It needs the tests of company sign-in, which few tests do.
+    from tests.everything import make_everything
+
+    option("scrypt_cost", 1024)
+    option("operator_emails", NAMES.email)
+    option("trusted_origins", NAMES.trusted_origin)
+    return begin_with(make_everything)
 
 
 @pytest.fixture
@@ -319,12 +358,3 @@ def stranger(cloud: Cloud) -> Sender:
     mallory = create_user("mallory@elsewhere.example", "Mallory", now=now)
     token = create_key(NewKey(user_id=mallory.id), now=now)[1]
     return Sender(token, slug=cloud.team.slug)
-
-
-@pytest.fixture
-def viewer_token(cloud: Cloud) -> str:
-    """The key of a viewer."""
-    now = clock.now()
-    vera = create_user("vera@acme.example", "Vera", now=now)
-    add_member(cloud.team.id, vera.id, Role.VIEWER, now=now)
-    return create_key(NewKey(user_id=vera.id), now=now)[1]

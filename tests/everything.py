@@ -19,7 +19,7 @@ from larder.trust.models import NewRule
 from larder.trust.rules import create_rule
 from larder.turbo_login import service as turbo_login
 from larder.turbo_login.service import Grant
-from tests.catalogue import Names, valid
+from tests.catalogue import NAMES, Names, valid
 from tests.issuer import GITHUB, ORIGIN, Issuer, github_claims
 from tests.requests import Sender
 from tests.sso.providers import add_acme, link
@@ -78,3 +78,11 @@ def create_everything(ada: User, acme: Team, *, password: str, mark: str = "x", 
     report = replace(report, json=report.json | {"id": names.run})
     assert report(Sender(token, slug=acme.slug)).status == 200
     return names
+
+
+def make_everything() -> Names:
+    """Everything that a request of Ada, an operator, can name."""
+    now, password = clock.now(), NAMES.password
+    ada = create_user("ada@example.com", "Ada", password=password, email_verified=True, now=now)
+    acme = create_team("Acme", "acme", owner_user_id=ada.id, now=now)
+    return create_everything(ada, acme, password=password)

@@ -21,6 +21,12 @@ RESOURCES: dict[str, Any] = TEMPLATE["Resources"]
 Grant = tuple[str, str]
 """An action and its resource as in the template: `("dynamodb:GetItem", "TeamsTable.Arn")`."""
 
+Use = tuple[str, Grant]
+"""A function, by its logical id, and what it needs."""
+
+USED: set[Use] = set()
+"""What the functions needed in the tests of this process so far."""
+
 _OBJECTS = {f"{folder}/": f"${{ArtifactsBucket.Arn}}/{folder}/*" for folder in ("artifacts", "inputs")}
 _SES = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}"
 _FUNCTIONS = {function.name: function.logical_id for function in load_template(environ={}).functions}
@@ -64,7 +70,8 @@ def statements(logical_id: str, *, keys_act_as_sessions: bool = True) -> list[di
 def granted(statements: Iterable[dict[str, Any]]) -> list[Grant]:
     """Each allowed action on each resource, repeated if several statements allow it."""
     return [
-        (action, target)
+        # SAM splits `!GetAtt Table.Arn`.
+        (action, ".".join(_as_list(target)))
         for statement in statements
         for action in _as_list(statement["Action"])
         for resource in _as_list(by_default(TEMPLATE, statement["Resource"]))
@@ -212,11 +219,11 @@ def held_to_its_grants(handler: str) -> Iterator[None]:
     on = variable("session_for_api_keys") == "true"
 
     def check(operation: str, arguments: dict[str, Any]) -> None:
-        missing.extend(
-            (grant, context)
-            for grant, context in asks(operation, arguments)
-            if not any(allows(running, grant, context, keys_act_as_sessions=on) for running in _running)
-        )
+        for grant, context in asks(operation, arguments):
+            if _running == [logical_id]:
+                USED.add((logical_id, grant))
+            if not any(allows(running, grant, context, keys_act_as_sessions=on) for running in _running):
+                missing.append((grant, context))
 
     _watch_boto3()
     _running.append(logical_id)

@@ -28,7 +28,6 @@ from tests.documented import undocumented
 from tests.moto_sockets import in_memory
 from tests.own_variables import only_its_variables
 from tests.permissions import held_to_its_grants
-from tests.rehearsal.acting import under_its_role
 
 DOMAIN = "cache.example.com"
 SESSION_COOKIE = "__Secure-better-auth.session_token"
@@ -241,7 +240,7 @@ def invoke(handler: str, event: dict[str, Any], context: Context | None = None) 
     """
     module, _, name = handler.rpartition(".")
     function = getattr(importlib.import_module(module), name)
-    with held_to_its_grants(handler), under_its_role(handler), only_its_variables(handler):
+    with held_to_its_grants(handler), only_its_variables(handler):
         return function(event, context or Context())
 
 

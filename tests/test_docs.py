@@ -155,12 +155,9 @@ CITED_DOCUMENT = re.compile(r"(?<![\w./*-])([\w./-]+\.md)(?![\w/])(?:#([\w-]*\w)
 """`docs/clients/turbo.md#preflight`, or `docs/deploy.md, Custom domain`, in a comment or message."""
 
 PAGES_OF_TURBO = (
-    "README.md",
-    "docs/login.md",
-    "layers/larder/src/larder/web/html/console/start.js",
-    "layers/larder/src/larder/web/html/home.html",
-    "layers/larder/src/larder/web/html/success.html",
-)
+    "README.md", "docs/login.md", "layers/larder/src/larder/web/html/console/start.js",
+    "layers/larder/src/larder/web/html/home.html", "layers/larder/src/larder/web/html/success.html",
+)  # fmt: skip
 """Pages that show how to run turbo."""
 
 
@@ -225,14 +222,9 @@ def test_broken_citations_are_found(tmp_path: Path) -> None:
     file = tmp_path / "module.py"
     good = "docs/clients/turbo.md#preflight and docs/deploy.md, Custom domain."
     bad = [
-        "spec 2",
-        "(reference: ",
-        "decision 12",
-        "(0039)",
-        "turbo-client.md",
-        "docs/usage.md#nothing",
+        "spec 2", "(reference: ", "decision 12", "(0039)", "turbo-client.md", "docs/usage.md#nothing",
         "docs/usage.md, None",
-    ]
+    ]  # fmt: skip
     file.write_text(f"{good}\n" + "\n".join(bad))
     assert sorted(broken_citations(file)) == sorted(bad)
 

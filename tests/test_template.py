@@ -700,34 +700,12 @@ def test_no_function_can_scan_a_table(logical_id: str) -> None:
 
 
 FOR_ANYBODY = {
-    "AnswerCorsPreflight",
-    "AnswerUnknown",
-    "ConfirmNewEmail",
-    "ExchangeIdToken",
-    "ExchangeLoginCode",
-    "FollowResetLink",
-    "GetOk",
-    "ListSignInProviders",
-    "PreviewInvitation",
-    "RequestPasswordReset",
-    "ResetPassword",
-    "RevokeCiToken",
-    "ShowConsole",
-    "ShowHome",
-    "ShowInvitation",
-    "ShowLogin",
-    "ShowLoginSuccess",
-    "ShowOpenapi",
-    "ShowPasswordReset",
-    "ShowSignIn",
-    "ShowVerified",
-    "SignIn",
-    "SignUp",
-    "StartProviderSignIn",
-    "StartSsoLogin",
-    "VerifyApiKey",
-    "VerifyEmail",
-}
+    "AnswerCorsPreflight", "AnswerUnknown", "ConfirmNewEmail", "ExchangeIdToken", "ExchangeLoginCode",
+    "FollowResetLink", "GetOk", "ListSignInProviders", "PreviewInvitation", "RequestPasswordReset", "ResetPassword",
+    "RevokeCiToken", "ShowConsole", "ShowHome", "ShowInvitation", "ShowLogin", "ShowLoginSuccess", "ShowOpenapi",
+    "ShowPasswordReset", "ShowSignIn", "ShowVerified", "SignIn", "SignUp", "StartProviderSignIn", "StartSsoLogin",
+    "VerifyApiKey", "VerifyEmail",
+}  # fmt: skip
 """Functions without authentication."""
 
 

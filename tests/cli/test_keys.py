@@ -28,24 +28,14 @@ ADA = ("--user", "ada@acme.example")
 STATUS = "/v8/artifacts/status"
 FIELDS = {
     *(
-        "id",
-        "name",
-        "start",
-        "prefix",
-        "owner",
-        "made_by",
-        "known_to",
-        "user_id",
-        "rule_id",
-        "team_id",
-        "team",
+        "id", "name", "start", "prefix", "owner", "made_by", "known_to", "user_id", "rule_id", "team_id", "team",
         "enabled",
     ),
     "permissions",
     *("metadata", "remaining", "refill_amount", "refill_interval_ms", "last_refill_at"),
     *("rate_limit_enabled", "rate_limit_max", "rate_limit_window_ms", "window_ends_at"),
     *("request_count", "expires_at", "created_at", "updated_at", "last_request_at"),
-}
+}  # fmt: skip
 
 
 def facts(shown: str) -> dict[str, str]:

@@ -88,6 +88,7 @@ def test_a_created_key_gives_access_until_it_is_revoked(local_cloud: LocalCloud)
         assert http.get("/v8/artifacts/status").status_code == 401
 
 
+@pytest.mark.thorough
 def test_key_limits_rotation_and_deletion_take_effect(local_cloud: LocalCloud) -> None:
     larder(local_cloud, "users", "create", "--email", "bob@acme.example", "--name", "Bob")
     user = ("--user", "bob@acme.example")
@@ -112,6 +113,7 @@ def test_key_limits_rotation_and_deletion_take_effect(local_cloud: LocalCloud) -
     assert left == [limited["id"], new["id"]]
 
 
+@pytest.mark.thorough
 def test_an_index_is_rebuilt_during_uploads(local_cloud: LocalCloud) -> None:
     with client(local_cloud, local_cloud.token) as http:
         before = [put(http, number, "b") for number in range(40)]

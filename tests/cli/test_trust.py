@@ -34,16 +34,9 @@ def test_add_list_show_set_and_remove(larder: Larder, cloud: Cloud) -> None:
     assert listed == larder.json("trust", "show", "acme", made["id"]) == made
     assert made["replace_events"] == ["workflow_dispatch"]
     change = (
-        "--replace-event",
-        "push",
-        "--ref",
-        "refs/heads/x",
-        "--ref",
-        "refs/heads/y",
-        "--others",
-        "read",
+        "--replace-event", "push", "--ref", "refs/heads/x", "--ref", "refs/heads/y", "--others", "read",
         "--disable",
-    )
+    )  # fmt: skip
     changed = larder.json("trust", "set", "acme", made["id"], *change)
     assert (changed["refs"], changed["others"]) == (["refs/heads/x", "refs/heads/y"], "read")
     assert (changed["state"], changed["replace_events"]) == ("disabled", ["push"])

@@ -371,15 +371,10 @@ def test_what_became_of_a_hash(repository: Repository, stub: Stub) -> None:
     stub.says("GET /v1/tasks/history", 200, history)
     assert Larder()("why", found["hash"]).stdout.splitlines() == [
         "web#build 08e4547d5347b63f: built 1 time (41.0 s), restored 12 times",
-        "  first seen  2026-11-20 09:00 UTC",
-        "  last seen   2026-11-21 09:00 UTC",
-        "  branches    main, \ufffd[2Jx",
-        "  commits     1f0bd0a4",
-        "  on          GITHUB_ACTIONS, computers",
-        "  cause       file: packages/lib/src/a.js changed",
-        "  built again evicted",
-        "  stored      yes",
-    ]
+        "  first seen  2026-11-20 09:00 UTC", "  last seen   2026-11-21 09:00 UTC",
+        "  branches    main, \ufffd[2Jx", "  commits     1f0bd0a4", "  on          GITHUB_ACTIONS, computers",
+        "  cause       file: packages/lib/src/a.js changed", "  built again evicted", "  stored      yes",
+    ]  # fmt: skip
     assert only(stub).path == "/v1/tasks/history?slug=acme&hashes=08e4547d5347b63f"
     assert Larder().json("why", found["hash"]) == history
     stub.says("GET /v1/tasks/history", 200, {"complete": False, "hashes": []})
@@ -428,14 +423,11 @@ def test_reasons_of_tasks_with_the_same_hash(repository: Repository, stub: Stub)
     stub.says("POST /v1/causes", 200, {"causes": causes, "missing": None})
     lines = Larder()("why", "build").stdout.splitlines()
     assert [line.partition(": ")[2] for line in lines if line.startswith("same hash, not rest")] == [
-        "2 tasks, evicted on 2026-11-20: a#lint, b#lint",
-        "1 task, the run did not ask the cache (forced): c#lint",
+        "2 tasks, evicted on 2026-11-20: a#lint, b#lint", "1 task, the run did not ask the cache (forced): c#lint",
         "1 task, probably the run did not ask the cache (the remote cache was off, or had no token): d#lint",
-        "1 task, for an unknown reason (remote_miss): e#lint",
-        "1 task, moon_phase: f#lint",
-        "1 task with the hash of the baseline: g#lint",
-        "2 tasks more",
-    ]
+        "1 task, for an unknown reason (remote_miss): e#lint", "1 task, moon_phase: f#lint",
+        "1 task with the hash of the baseline: g#lint", "2 tasks more",
+    ]  # fmt: skip
 
 
 def test_the_pages_of_runs_come_to_an_end(stub: Stub) -> None:

@@ -226,18 +226,10 @@ class ToolRow:
 AnyRow = Row | EdgeRow | ToolRow
 COLUMNS: dict[type[AnyRow], tuple[str, ...]] = {
     Row: (
-        "turbo",
-        "Mode",
-        "Uploads go",
-        "Warm run hits",
-        "FULL TURBO",
-        "20 MB output",
-        "120 MB output",
-        "Restored outputs",
-        "Dry run sees",
-        "Asks the status",
+        "turbo", "Mode", "Uploads go", "Warm run hits", "FULL TURBO", "20 MB output", "120 MB output",
+        "Restored outputs", "Dry run sees", "Asks the status",
     ),
     EdgeRow: ("turbo", "Mode", "Without the edge", "Time saved without", "With the edge", "Time saved with"),
     ToolRow: ("Tool", "Outputs", "Second build", "Restored outputs", "Time saved"),
-}
+}  # fmt: skip
 RowType = TypeVar("RowType", Row, EdgeRow, ToolRow)

@@ -76,12 +76,8 @@ ROWS = {
     "Strangers without the token": [f"{_RUN}strangers"],
     "A port that is taken between choice and bind": [f"{_RUN}the_port_of_sccache"],
     "larder proxy: several starts, kills, teams and keys": [
-        f"{_RUN}a_process_of_the_user",
-        f"{_RUN}two_starts",
-        f"{_RUN}who_listens",
-        f"{_RUN}a_process_leaves",
-        f"{_RUN}a_port_in_use",
-        f"{_RUN}a_refused_key",
+        f"{_RUN}a_process_of_the_user", f"{_RUN}two_starts", f"{_RUN}who_listens", f"{_RUN}a_process_leaves",
+        f"{_RUN}a_port_in_use", f"{_RUN}a_refused_key",
     ],
     "The console's runs, also from a sub-folder": [
         f"{_P}reports.py",
@@ -89,7 +85,7 @@ ROWS = {
         f"{_E}more_build_tools.py::test_moon",
     ],
     "The oldest Python": [f"{_RUN}it_runs_on_the_oldest", f"{_TOOLS}_in_teams.py::test_the_oldest"],
-}
+}  # fmt: skip
 """Each arrangement with the beginnings of its tests."""
 
 

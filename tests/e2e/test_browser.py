@@ -87,6 +87,7 @@ def sign_up_and_verify(page: Browser, site: str, person: Person) -> None:
     assert page.url == site + PAGE
 
 
+@pytest.mark.thorough
 def test_a_session_lasts_until_the_password_is_reset(
     server: LocalCloud, profile: Path, site: str, person: Person
 ) -> None:

@@ -124,7 +124,7 @@ FAULTS = {
     "stalling": Fault(stalling, "Larder does not answer (no answer in time)", is_stored=True),
     "damaged": Fault(damaged, "a download is damaged", is_stored=True),
 }
-IN_CI = [*(("nx", fault) for fault in ("unreachable", "wrong key", "damaged")), ("ccache", "500")]
+IN_CI = [("nx", "wrong key"), ("ccache", "500")]
 
 
 def marks(tool: str, fault: str) -> list[pytest.MarkDecorator]:

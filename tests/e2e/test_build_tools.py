@@ -23,6 +23,7 @@ def nx_workspace(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Works
     return nx(tmp_path_factory.mktemp("nx"), tools)
 
 
+@pytest.mark.thorough
 def test_nx_restores_outputs_of_every_size_byte_for_byte(
     local_cloud: LocalCloud, larder: Path, nx_workspace: Workspace, tmp_path: Path
 ) -> None:

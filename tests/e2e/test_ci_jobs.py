@@ -162,6 +162,7 @@ def test_a_job_of_github_builds_from_the_cache(
     assert status(local_cloud, other["TURBO_TOKEN"]) == 401
 
 
+@pytest.mark.thorough
 def test_the_summary_of_a_job_says_why_its_tasks_missed(
     local_cloud: LocalCloud,
     server: Server,

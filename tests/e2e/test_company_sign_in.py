@@ -263,6 +263,7 @@ def required(server: LocalCloud, *options: str) -> Iterator[None]:
         server.larder("sso", "optional", "example")
 
 
+@pytest.mark.thorough
 def test_a_required_provider_asks_for_the_address_first(server: LocalCloud, page: Browser, axe: str) -> None:
     """No one types a company's password into Larder, and an address of another domain still has one."""
     body = {"name": "Eve", "email": f"eve-{secrets.token_hex(4)}@other.example", "password": PASSWORD}

@@ -116,6 +116,7 @@ def test_from_the_link_in_the_banner_to_full_turbo(
     page.wait_for_text("50%")
 
 
+@pytest.mark.thorough
 def test_an_invited_person_signs_up_and_opens_the_link_in_the_mail(server: LocalCloud, page: Browser) -> None:
     page.open(f"{server.url}/_local/sign-in?token=used")
     page.wait_for_text("This link was used. It works once.")

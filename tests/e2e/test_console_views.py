@@ -339,18 +339,11 @@ def test_each_state_has_words(
 ) -> None:
     figures = dict.fromkeys(
         (
-            "events",
-            "hits",
-            "localHits",
-            "remoteHits",
-            "remoteMisses",
-            "timeSavedMs",
-            "untimedHits",
-            "uploads",
+            "events", "hits", "localHits", "remoteHits", "remoteMisses", "timeSavedMs", "untimedHits", "uploads",
             "uploadedBytes",
         ),
         0,
-    )
+    )  # fmt: skip
     usage = {
         "status": "enabled",
         "block": None,
@@ -373,6 +366,7 @@ def test_each_state_has_words(
     assert page.errors() == []
 
 
+@pytest.mark.thorough
 def test_forced_colors_and_less_motion(server: LocalCloud, page: Browser, team: str, axe: str) -> None:
     page.look(width=1280, forced_colors="active", prefers_reduced_motion="reduce")
     page.open(f"{server.url}/console/t/{team}")
@@ -425,6 +419,7 @@ def test_a_refused_form_is_accessible(server: LocalCloud, page: Browser, axe: st
     assert problems_in(page, chosen_looks(1)) == []
 
 
+@pytest.mark.thorough
 def test_a_team_is_run_by_keyboard_alone(server: LocalCloud, page: Browser, api: httpx.Client) -> None:
     slug = f"keyboard-{secrets.token_hex(4)}"
     page.look(width=1280)
@@ -630,6 +625,7 @@ def test_rules_caches_and_contested_artifacts(server: LocalCloud, page: Browser,
     assert page.errors() == []
 
 
+@pytest.mark.thorough
 def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: httpx.Client) -> None:
     slug = f"names-{secrets.token_hex(4)}"
     made = console.sent(api, "/v1/teams", {"name": "Names", "slug": slug})

@@ -160,6 +160,7 @@ def test_doctor_in_larder_run_finds_what_larder_run_meets(
     assert findings == [] or findings[0]["found"].startswith(str(found))
 
 
+@pytest.mark.thorough
 def test_turbo_reads_its_settings_where_doctor_does(
     client: Callable[..., turbo.Client], local_cloud: LocalCloud, repository: Path, home: Path
 ) -> None:

@@ -137,6 +137,7 @@ def test_the_usage_of_a_day_counts_what_turbo_reports(
     assert _usage_once_it_is(expected, local_cloud) == expected
 
 
+@pytest.mark.thorough
 def test_usage_of_a_ci_is_counted_separately_and_members_read_it(
     client: Callable[..., turbo.Client],
     fresh_monorepo: Callable[..., Path],

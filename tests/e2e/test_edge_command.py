@@ -184,6 +184,7 @@ def many(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Path:
     return root
 
 
+@pytest.mark.thorough
 def test_rotating_during_a_build_loses_no_artifact(
     edge: Edge, signed: turbo.Client, many: Path, fresh_monorepo: Callable[..., Path]
 ) -> None:
@@ -202,6 +203,7 @@ def test_rotating_during_a_build_loses_no_artifact(
     assert output_digests(root) == built
 
 
+@pytest.mark.thorough
 @only_in_proofs
 def test_a_dropped_key_ends_its_addresses_and_the_next_build_stores_what_a_build_lost_by_it(
     edge: Edge, signed: turbo.Client, many: Path, fresh_monorepo: Callable[..., Path]
@@ -230,6 +232,7 @@ def edge_while_building(edge: Edge, client: turbo.Client, root: Path, *arguments
     return result
 
 
+@pytest.mark.thorough
 def test_an_interrupted_wait_is_finished_by_the_next_command(edge: Edge) -> None:
     edge.switch_on()
     first = edge.in_use
@@ -244,6 +247,7 @@ def test_an_interrupted_wait_is_finished_by_the_next_command(edge: Edge) -> None
     assert edge.known.keys() == {second["key"], third["key"]}
 
 
+@pytest.mark.thorough
 def test_commands_that_do_not_fit_the_state_change_nothing(edge: Edge) -> None:
     for command in ("rotate", "disable"):
         done = edge.larder(command)

@@ -138,9 +138,12 @@ def server_of(root: Path) -> int | None:
 
 
 PROJECTS = {"turbo": turbo_project, "nx": nx_project, "sccache": sccache_project}
-IN_CI = {"turbo": (LARDER_RUN, TOOL, DEPLOYMENT), "nx": (LARDER_RUN,), "sccache": (LARDER_RUN, TOOL)}
+EACH_ONCE = {"turbo": (LARDER_RUN, TOOL, DEPLOYMENT), "nx": (LARDER_RUN,), "sccache": (LARDER_RUN, TOOL)}
 CASES = [
-    *(pytest.param(tool, victims, id=tool) for tool, victims in IN_CI.items()),
+    *(
+        pytest.param(tool, victims, id=tool, marks=[] if tool == "turbo" else pytest.mark.thorough)
+        for tool, victims in EACH_ONCE.items()
+    ),
     *(
         pytest.param(tool, ALL * 2, id=f"{tool} {part}", marks=pytest.mark.thorough)
         for tool in PROJECTS
@@ -280,6 +283,7 @@ def test_a_killed_process_costs_one_build_at_most(
     assert killed >= len(victims) // 2
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 @pytest.mark.parametrize("make", [ccache, pytest.param(sccache, marks=pytest.mark.thorough)])
 def test_a_killed_larder_proxy_fails_no_compile_and_starts_again(

@@ -315,6 +315,7 @@ def test_a_login_through_the_company_gives_access_to_the_cache(
     assert (cold.cached, warm.remote_hits, warm.full_turbo) == (0, PACKAGES, True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", servers.OF_TESTS)
 @pytest.mark.skipif(IS_DEPLOYED, reason="The providers are only on this computer")
 def test_a_login_for_a_team_goes_through_the_company_of_the_team(

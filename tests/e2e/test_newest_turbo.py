@@ -135,6 +135,7 @@ def test_without_preflight_all_but_the_two_too_large_artifacts_hit(
     assert without_build_ids(restored) == without_build_ids(built)
 
 
+@pytest.mark.thorough
 def test_killing_the_server_between_runs_loses_no_artifact_or_key(
     client: Callable[..., turbo.Client],
     fresh_monorepo: Callable[..., Path],

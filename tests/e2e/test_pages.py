@@ -128,6 +128,7 @@ def test_a_change_of_address_is_confirmed_with_a_button(
     page.wait_for_heading("Email address verified")
 
 
+@pytest.mark.thorough
 def test_used_or_broken_links_are_errors_and_offer_a_new_one(
     server: LocalCloud, page: Browser, site: str, email: str
 ) -> None:
@@ -151,6 +152,7 @@ def test_used_or_broken_links_are_errors_and_offer_a_new_one(
     assert "The link has expired or is incomplete" in page.text()
 
 
+@pytest.mark.thorough
 def test_everything_can_be_done_by_keyboard(server: LocalCloud, page: Browser, site: str, email: str) -> None:
     password = secrets.token_hex(12)
     sign_up(page, server, site, email, password)

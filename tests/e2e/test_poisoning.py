@@ -158,6 +158,7 @@ def test_a_pull_request_restores_what_main_has_built(
     assert output_digests(pr.root) == built
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["preflight"])
 def test_the_attack_fails_if_both_build_at_once(
     checkouts: Callable[[], tuple[Checkout, Checkout]], keys: dict[str, str]

@@ -75,6 +75,7 @@ def test_a_client_with_another_key_restores_nothing(
     assert stranger.cached == 0
 
 
+@pytest.mark.thorough
 def test_with_preflight_signed_artifacts_of_any_size_are_stored_but_never_hit(
     client: Callable[..., turbo.Client], signed_monorepo: Callable[[str], Path], local_cloud: LocalCloud
 ) -> None:

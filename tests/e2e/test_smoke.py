@@ -124,6 +124,7 @@ def test_only_five_bytes_remain(local_cloud: LocalCloud, key: str, team: str) ->
     assert left["artifacts"] - before["artifacts"] == 5
 
 
+@pytest.mark.thorough
 def test_nothing_remains_if_the_key_can_delete(local_cloud: LocalCloud, key: str, team: str) -> None:
     before = local_cloud.larder("teams", "show", team)
     rights = ("--permissions", "artifacts=read,write,manage")

@@ -58,6 +58,7 @@ def restart(cloud: LocalCloud, **options: str) -> None:
     cloud.start()
 
 
+@pytest.mark.thorough
 def test_jobs_at_once_get_every_hit_with_the_default_limits(cloud: LocalCloud, build: Build, tmp_path: Path) -> None:
     client, root = build(PACKAGES)
     clones = [tmp_path / f"job-{number}" for number in range(JOBS)]

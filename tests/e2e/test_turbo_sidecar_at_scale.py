@@ -208,6 +208,7 @@ def test_ctrl_c_and_a_closed_terminal_end_turbo_and_leave_nothing(
     one.build(is_through=True)
 
 
+@pytest.mark.thorough
 def test_two_builds_at_once_in_one_folder_both_succeed(tmp_path: Path, larder: Path, tools: Path, model: Model) -> None:
     one = made(tmp_path, larder, tools, of_model(model), packages=40)
     one.build(is_through=True)

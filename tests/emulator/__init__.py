@@ -1,4 +1,4 @@
-"""ministack as a process that checks permissions, for `make rehearsal`, `make permissions` and `make deployed`.
+"""ministack as a process that checks permissions, for `make deployed`.
 
 process.py         starts it and connects clients
 server.py          the process

@@ -340,16 +340,10 @@ def test_get_usage(cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "show_console",
-        "show_home",
-        "show_invitation",
-        "show_login",
-        "show_login_success",
-        "show_password_reset",
-        "show_sign_in",
-        "show_verified",
+        "show_console", "show_home", "show_invitation", "show_login", "show_login_success", "show_password_reset",
+        "show_sign_in", "show_verified",
     ],
-)
+)  # fmt: skip
 def test_every_page(name: str, cloud: Cloud) -> None:
     reply = run(name, cloud)
     assert reply["statusCode"] == 200

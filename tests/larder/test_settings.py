@@ -9,20 +9,10 @@ from larder.settings import Settings, SettingsError, check_resources, environmen
 RESOURCES = {
     environment_name(name): name
     for name in (
-        "identity_table",
-        "api_keys_table",
-        "teams_table",
-        "artifacts_table",
-        "usage_table",
-        "rate_limits_table",
-        "artifacts_bucket",
-        "signing_secret",
-        "outbox_table",
-        "email_function",
-        "audit_table",
-        "removal_function",
+        "identity_table", "api_keys_table", "teams_table", "artifacts_table", "usage_table", "rate_limits_table",
+        "artifacts_bucket", "signing_secret", "outbox_table", "email_function", "audit_table", "removal_function",
     )
-}
+}  # fmt: skip
 
 
 def test_an_empty_variable_stands_for_the_default() -> None:

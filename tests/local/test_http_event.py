@@ -87,14 +87,10 @@ def test_decodes_path_parameters_once() -> None:
 @pytest.mark.parametrize(
     "content_type",
     [
-        "application/json",
-        "Application/JSON; charset=utf-8",
-        "text/plain",
-        "application/problem+json",
-        "application/xml",
-        "application/javascript",
+        "application/json", "Application/JSON; charset=utf-8", "text/plain", "application/problem+json",
+        "application/xml", "application/javascript",
     ],
-)
+)  # fmt: skip
 def test_passes_text_unchanged(content_type: str) -> None:
     event = build(headers=[("content-type", content_type)], body='{"a":"ü"}'.encode())
     assert (event["body"], event["isBase64Encoded"]) == ('{"a":"ü"}', False)

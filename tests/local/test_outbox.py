@@ -283,17 +283,10 @@ def test_loopback_names_with_the_own_port_read_it(host: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        "cache.example.com",
-        "cache.example.com:3000",
-        "abc.trycloudflare.com",
-        "localhost",
-        "localhost:3001",
-        "localhost:3000:3000",
-        "localhost.example.com:3000",
-        "192.0.2.7:3000",
-        "",
+        "cache.example.com", "cache.example.com:3000", "abc.trycloudflare.com", "localhost", "localhost:3001",
+        "localhost:3000:3000", "localhost.example.com:3000", "192.0.2.7:3000", "",
     ],
-)
+)  # fmt: skip
 def test_a_tunnel_with_another_name_or_port_cannot_read_it(host: str) -> None:
     assert ask("/_local/outbox.json", PAGE, headers={"host": host}).status_code == 418
 
@@ -301,18 +294,10 @@ def test_a_tunnel_with_another_name_or_port_cannot_read_it(host: str) -> None:
 @pytest.mark.parametrize(
     "header",
     [
-        "forwarded",
-        "via",
-        "x-forwarded-for",
-        "x-forwarded-host",
-        "X-Forwarded-Proto",
-        "x-real-ip",
-        "cf-connecting-ip",
-        "cf-ray",
-        "true-client-ip",
-        "x-client-ip",
+        "forwarded", "via", "x-forwarded-for", "x-forwarded-host", "X-Forwarded-Proto", "x-real-ip",
+        "cf-connecting-ip", "cf-ray", "true-client-ip", "x-client-ip",
     ],
-)
+)  # fmt: skip
 def test_a_proxy_that_names_its_client_cannot_read_it(header: str) -> None:
     passed_on = ask("/_local/outbox.json", PAGE, headers={header: "127.0.0.1"})
     assert passed_on.status_code == 418

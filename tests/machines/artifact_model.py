@@ -13,6 +13,7 @@ TRUSTED = "main"
 Reply = tuple[int, int]
 """The status and, for reads, the size."""
 
+DAY = timedelta(days=1)
 RETENTION = {True: timedelta(days=30), False: timedelta(days=7)}
 """Of the shared scope, and of an own one."""
 
@@ -41,6 +42,8 @@ class Offer:
 @dataclass
 class Model:
     quota: int
+    evicts: bool
+    """Whether the least recently used artifacts make room for an upload that does not fit. If not, it is refused."""
     now: datetime
     stored: dict[tuple[str, str], Stored] = field(default_factory=dict)
     """By scope and hash, also what has expired or is hidden."""
@@ -71,6 +74,16 @@ class Model:
     def total(self) -> int:
         return sum(stored.size for stored in self.stored.values())
 
+    def evict(self, places: set[tuple[str, str]]) -> bool:
+        """Remove these. False if it should not evict them: others were used less recently, or there was room."""
+        kept = [stored.used for place, stored in self.stored.items() if place not in places]
+        last = max(self.stored[place].used for place in places)
+        if not self.evicts or self.total <= self.quota * 0.9 or last > min(kept, default=last):
+            return False
+        for place in places:
+            del self.stored[place]
+        return True
+
     # Requests.
 
     def put(self, writer: str, hash: str, size: int) -> Reply:
@@ -78,7 +91,7 @@ class Model:
         if self.is_protected and self.is_shown((SHARED, hash)):
             return 202, 0
         replaced = self.stored[place].size if place in self.stored else 0
-        if self.total - replaced + size > self.quota:
+        if self.total - replaced + size > self.quota and not self.evicts:
             return 403, 0
         self.stored[place] = Stored(size, self.now, self.now)
         return 202, 0
@@ -95,7 +108,7 @@ class Model:
 
     def _use(self, place: tuple[str, str]) -> None:
         stored = self.stored[place]
-        if self.now - stored.used >= RETENTION[place[0] == SHARED] * 2 / 3:
+        if self.now - stored.used >= (DAY if self.evicts else RETENTION[place[0] == SHARED] * 2 / 3):
             self.stored[place] = replace(stored, used=self.now)
 
     def delete(self, scope: str, hash: str) -> Reply:
@@ -135,7 +148,7 @@ class Model:
             return
         if self.is_protected and offer.place[0] == SHARED and self.is_shown(offer.place):
             return
-        if self.total - (current.size if current else 0) + offer.size <= self.quota:
+        if self.evicts or self.total - (current.size if current else 0) + offer.size <= self.quota:
             self.stored[offer.place] = Stored(offer.size, offer.began, self.now)
 
     def protect(self, on: bool, keep: bool) -> Reply:

@@ -25,19 +25,12 @@ def arrived(key: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "key",
     [
-        "",
-        "artifacts/",
-        f"other/{HASH}/{ID}",
-        f"artifacts/../{HASH}/{ID}",
-        f"artifacts/ADA/../{ID}",
-        f"artifacts/ADA/{HASH}/../../evil/{HASH}/{ID}",
-        f"artifacts/ADA/{HASH}/{ID}/more",
-        f"artifacts/ADA/{HASH}/{ID}\n",
-        f"artifacts/ADA/{HASH}%2F..%2Fx/{ID}",
-        f"artifacts/ADA/#totals/{ID}",
+        "", "artifacts/", f"other/{HASH}/{ID}", f"artifacts/../{HASH}/{ID}", f"artifacts/ADA/../{ID}",
+        f"artifacts/ADA/{HASH}/../../evil/{HASH}/{ID}", f"artifacts/ADA/{HASH}/{ID}/more",
+        f"artifacts/ADA/{HASH}/{ID}\n", f"artifacts/ADA/{HASH}%2F..%2Fx/{ID}", f"artifacts/ADA/#totals/{ID}",
         f"artifacts/ADA/{'a' * 129}/{ID}",
     ],
-)
+)  # fmt: skip
 def test_an_event_for_an_object_that_larder_did_not_name_changes_nothing(key: str, ada: Person) -> None:
     before = stored()
     invoke(COMMIT, arrived(key.replace("ADA", ada.user.id)))

@@ -137,19 +137,11 @@ def test_unknown_properties_of_a_usage_event_are_ignored(ada: Person) -> None:
 SECRET = re.compile(r"password|hash|secret|generation|version|canonical|address$", re.IGNORECASE)
 SHOWN_ON_PURPOSE = {
     *(
-        "asksAddress",
-        "dirtyHash",
-        "hash",
-        "hashes",
-        "ipAddress",
-        "needsPassword",
-        "passwords",
-        "sameHash",
-        "sameHashCount",
-        "turboVersion",
+        "asksAddress", "dirtyHash", "hash", "hashes", "ipAddress", "needsPassword", "passwords", "sameHash",
+        "sameHashCount", "turboVersion",
     ),
     "version",
-}
+}  # fmt: skip
 
 
 def test_no_reply_has_a_property_for_a_secret() -> None:

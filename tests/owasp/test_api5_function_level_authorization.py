@@ -10,9 +10,7 @@ from larder import clock
 from larder.accounts.models import User
 from larder.accounts.service import find_user
 from larder.accounts.sessions import start_session
-from larder.api_keys.keys import create_key
-from larder.api_keys.properties import NewKey
-from larder.teams.members import add_member, list_members
+from larder.teams.members import add_member
 from larder.teams.models import Role
 from larder.teams.teams import find_team
 from tests.access import ROWS
@@ -62,23 +60,6 @@ def test_a_member_cannot_do_what_owners_and_admins_can(role: str, ada: Person) -
         reply = request(Sender(token, slug=ada.team.slug))
         assert (reply.status, reply.code) == (403, "missing_role"), request
     assert stored() == before
-
-
-def test_an_owners_key_has_only_its_own_permissions(ada: Person) -> None:
-    reads = NewKey(user_id=ada.user.id, permissions={"artifacts": ("read",)})
-    send = Sender(create_key(reads, now=clock.now())[1], slug=ada.team.slug)
-    for request in requests_of_owners(ada):
-        reply = request(send)
-        assert (reply.status, reply.code) == (403, "missing_permission"), request
-    put = valid("PUT /v8/artifacts/{hash}", ada.names)(send)
-    assert (put.status, put.code) == (403, "read_only")
-
-
-def test_a_user_cannot_change_their_own_role(ada: Person) -> None:
-    token = start_session(_user(ada.member_id), now=clock.now())[1]
-    reply = Sender(token)("PATCH", f"/v1/teams/team-of-ada/members/{ada.member_id}", json_body={"role": "OWNER"})
-    assert (reply.status, reply.code) == (403, "missing_role")
-    assert {member.role for member in list_members(ada.team.id) if member.user_id == ada.member_id} == {Role.MEMBER}
 
 
 def _user(user_id: str) -> User:

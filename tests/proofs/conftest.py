@@ -4,8 +4,7 @@ Long proofs run in a short form unless the environment asks for more; `make proo
 """
 
 import secrets
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,16 +12,10 @@ from larder import clock
 from larder.accounts.service import create_user
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
-from larder.settings import region
 from larder.teams.teams import create_team
 from tests.e2e import cloud as local_clouds
 from tests.layer_on import LayerOn, forget
-from tests.moto_stores import Stores
-from tests.rehearsal.acting import Rehearsal
 from tests.requests import Cloud, Sender
-
-ROUND = 20
-"""The number of requests to the handlers after which the stores are checked and reset."""
 
 REPORT = pytest.StashKey[list[str]]()
 
@@ -54,34 +47,6 @@ def local_cloud(
     folder = tmp_path_factory.mktemp("cloud")
     with local_clouds.running(request.config.rootpath, folder / "data") as server:
         yield server
-
-
-class Rounds:
-    """Requests in rounds. Each round starts with the current contents of the stores.
-
-    A transaction in moto copies complete tables, so without rounds each request would be slower than the one before.
-    """
-
-    def __init__(self, check: Callable[[], None], *, in_moto: bool) -> None:
-        self._check = check
-        self._stores = Stores(region()) if in_moto else None
-        self._sent = 0
-
-    def count(self) -> None:
-        """Count a request. After the last one of a round, check and reset the stores."""
-        self._sent += 1
-        if self._stores is not None and self._sent % ROUND == 0:
-            self._check()
-            self._stores.put_back()
-
-
-BeginRounds = Callable[[Callable[[], None]], Rounds]
-
-
-@pytest.fixture
-def begin_rounds(aws_in_memory: None, dynamodb_local: str | None, rehearsed: Rehearsal | None) -> BeginRounds:
-    """Start rounds that end with `check`: `begin_rounds(check)`. Without moto, there is one round, which never ends."""
-    return partial(Rounds, in_moto=not (dynamodb_local or rehearsed))
 
 
 @pytest.fixture

@@ -201,15 +201,12 @@ def test_every_usual_answer_is_read(answer: bytes) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        b"",
-        b"HTTP/1.1 200 OK\r\nContent-Len",
-        b"HTTP/2 200\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 3x\r\n\r\nabc",
+        b"", b"HTTP/1.1 200 OK\r\nContent-Len", b"HTTP/2 200\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", b"HTTP/1.1 200 OK\r\nContent-Length: 3x\r\n\r\nabc",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nz\r\nab",
     ],
-)
+)  # fmt: skip
 def test_a_cut_or_damaged_answer_is_an_error(answer: bytes) -> None:
     with answering(answer) as url, closing(Pool({})) as pool, pytest.raises((OSError, ValueError)):
         pool.request("GET", url, {}).read()

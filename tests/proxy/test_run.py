@@ -417,13 +417,9 @@ def test_a_process_of_the_user(larder: Path, deployment: Deployment, tmp_path: P
         assert state.stat().st_mode & 0o777 == 0o600
         _, lines, _ = run(larder, env, "proxy", "env", "nx")
         assert [line.partition("=")[0] for line in lines.splitlines()] == [
-            "export LARDER_PROXY",
-            "export LARDER_PROXY_TOKEN",
-            "export NO_PROXY",
-            "export no_proxy",
-            "export NX_SELF_HOSTED_REMOTE_CACHE_SERVER",
-            "export NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN",
-        ]
+            "export LARDER_PROXY", "export LARDER_PROXY_TOKEN", "export NO_PROXY", "export no_proxy",
+            "export NX_SELF_HOSTED_REMOTE_CACHE_SERVER", "export NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN",
+        ]  # fmt: skip
         put = 'curl -s -X PUT -u "larder:$LARDER_PROXY_TOKEN" --data-binary x $LARDER_PROXY/gradle/ab'
         subprocess.run(["sh", "-c", f"{lines}{put}"], check=True, env=env)
         ends = time.monotonic() + 60

@@ -77,13 +77,10 @@ def test_a_key_is_refused_from_the_millisecond_on_at_which_access_ends(bob: User
 @pytest.mark.parametrize(
     "request_",
     [
-        "GET /v8/artifacts/{hash}",
-        "HEAD /v8/artifacts/{hash}",
-        "PUT /v8/artifacts/{hash}",
-        "POST /v8/artifacts",
+        "GET /v8/artifacts/{hash}", "HEAD /v8/artifacts/{hash}", "PUT /v8/artifacts/{hash}", "POST /v8/artifacts",
         "POST /v8/artifacts/events",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("heat", ["warm", "cold"])
 def test_a_request_of_a_build_reads_the_same_items_for_a_managed_user(cloud: Cloud, request_: str, heat: str) -> None:
     ask = valid(request_, hash="small")

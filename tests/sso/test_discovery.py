@@ -115,14 +115,10 @@ def test_the_slash_at_the_end_of_an_issuer_is_kept(issuer: str) -> None:
 @pytest.mark.parametrize(
     "issuer",
     [
-        "http://login.acme.example",
-        "https://login.acme.example//",
-        "https://login.acme.example:8443",
-        "https://10.0.0.1",
-        "https://login.acme.example/?a=b",
-        "http://127.0.0.1:5000",
+        "http://login.acme.example", "https://login.acme.example//", "https://login.acme.example:8443",
+        "https://10.0.0.1", "https://login.acme.example/?a=b", "http://127.0.0.1:5000",
     ],
-)
+)  # fmt: skip
 def test_other_issuers_are_refused(issuer: str) -> None:
     with pytest.raises(InvalidValue, match="issuer: must be an https URL"):
         parse_provider_issuer(issuer, origin=ORIGIN)

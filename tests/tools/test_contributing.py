@@ -17,13 +17,9 @@ PACKAGES = ("", "functions", "layers/larder/src", "clients/cli/src")
 
 
 CHECKED = (
-    "functions/test_sample_events",
-    "larder/web/test_dependencies",
-    "owasp/test_api2_authentication",
-    "test_catalogue",
-    "test_template",
-    "tools/test_openapi",
-)
+    "functions/test_sample_events", "larder/web/test_dependencies", "owasp/test_api2_authentication",
+    "test_catalogue", "test_template", "tools/test_openapi",
+)  # fmt: skip
 """The tests that name what an endpoint lacks."""
 RENAME = "### An endpoint with parameters and a body"
 BODIES = "layers/larder/src/larder/web/bodies/api_keys.py"

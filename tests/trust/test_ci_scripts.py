@@ -22,17 +22,11 @@ GIVEN = json.dumps({"access_token": TOKEN, "token_type": "Bearer"})
 HOSTILE = [
     f'{{"access_token": "x"}}\n{{"access_token": "{TOKEN}"}}',
     f'{{"access_token": "{TOKEN}\nNODE_OPTIONS=--require=/tmp/evil.js"}}',
-    f'{{"access_token": "{TOKEN}\rNODE_OPTIONS=x"}}',
-    f'{{"access_token": "{TOKEN}%0ANODE_OPTIONS=x"}}',
-    f'{{"access_token": "{"a" * 257}"}}',
-    '{"access_token": "short"}',
-    '{"access_token": ""}',
-    '{"error": "x\n::add-mask::true\n::set-env name=NODE_OPTIONS::x\n##[add-mask]x"}',
-    "::add-mask::a",
-    "\x1b]0;title\x07\x1b[2J\x9b31m",
-    "::" * 5_000,
-    "",
-]
+    f'{{"access_token": "{TOKEN}\rNODE_OPTIONS=x"}}', f'{{"access_token": "{TOKEN}%0ANODE_OPTIONS=x"}}',
+    f'{{"access_token": "{"a" * 257}"}}', '{"access_token": "short"}', '{"access_token": ""}',
+    '{"error": "x\n::add-mask::true\n::set-env name=NODE_OPTIONS::x\n##[add-mask]x"}', "::add-mask::a",
+    "\x1b]0;title\x07\x1b[2J\x9b31m", "::" * 5_000, "",
+]  # fmt: skip
 
 
 class Endpoint:

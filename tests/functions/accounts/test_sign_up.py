@@ -1,5 +1,6 @@
 """POST /api/auth/sign-up/email"""
 
+import json
 import re
 from collections import Counter
 from datetime import datetime
@@ -24,7 +25,6 @@ from tests.conftest import SetOption
 from tests.default_template import template
 from tests.faults import answering, error, unreachable
 from tests.functions.accounts.conftest import PASSWORD
-from tests.functions.accounts.hostile import TEXTS, with_lone_surrogate
 from tests.mailbox import Mailbox, link_in
 from tests.proofs.aws_calls import counted
 from tests.requests import DOMAIN, Browser, Cloud, Reply, invoke
@@ -499,24 +499,8 @@ def test_every_field_that_breaks_a_rule_is_named(aws_in_memory: None) -> None:
     assert reply.json["message"] == ("[body.name] Field required; [body.password] Input should be a valid string")
 
 
-@pytest.mark.parametrize("field", ["name", "email", "password", "image", "callbackURL"])
-@pytest.mark.parametrize("value", TEXTS, ids=lambda text: ascii(text[:12]))
-def test_no_text_causes_an_error_500(aws_in_memory: None, field: str, value: str) -> None:
-    reply = sign_up(**{field: value})
-    assert reply.status in (200, 400, 403)
-    assert not [name for name, text in reply.headers.items() if set("\r\n") & set(name + text)]
-    assert len(reply.body) < 1000
-    assert reply.headers["content-type"] == "application/json"
-
-
-@pytest.mark.parametrize("field", ["name", "email", "image", "callbackURL"])
-def test_a_lone_surrogate_is_refused(aws_in_memory: None, field: str) -> None:
-    reply = Browser().post(PATH, raw=with_lone_surrogate(EVE, field))
-    assert reply.status in (400, 403)
-
-
 def test_a_lone_surrogate_in_a_password_is_hashed_as_better_auth_does(aws_in_memory: None) -> None:
-    raw = with_lone_surrogate(EVE, "password")
+    raw = json.dumps({**EVE, "password": "\ud800abcdefgh"}).encode()
     assert Browser().post(PATH, raw=raw).status == 200
     assert check_credentials("eve@example.com", "\ufffdabcdefgh").name == "Eve"
 

@@ -250,12 +250,6 @@ def test_a_text_content_type_does_not_change_the_bytes(send: Sender, content_typ
     assert send("GET", "/v8/artifacts/abc").body == body
 
 
-def test_403_read_only_for_a_viewer(cloud: Cloud, viewer_token: str) -> None:
-    viewer = Sender(viewer_token, slug="acme")
-    reply = viewer("PUT", "/v8/artifacts/abc", body=b"artifact")
-    assert (reply.status, reply.code) == (403, "read_only")
-
-
 @pytest.mark.usefixtures("refusing")
 def test_403_over_limit_if_the_artifact_would_exceed_the_quota(cloud: Cloud) -> None:
     change_state(cloud.team.id, quota_bytes=100)

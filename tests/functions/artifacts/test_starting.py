@@ -11,13 +11,9 @@ MODULES = sorted(
     }
 )
 BACKGROUND = {
-    "larder.artifacts.eviction",
-    "larder.artifacts.removals",
-    "larder.artifacts.repository.sweep_queue",
-    "larder.artifacts.repository.eviction",
-    "larder.artifacts.sweep",
-    "larder.audit.repository",
-}
+    "larder.artifacts.eviction", "larder.artifacts.removals", "larder.artifacts.repository.sweep_queue",
+    "larder.artifacts.repository.eviction", "larder.artifacts.sweep", "larder.audit.repository",
+}  # fmt: skip
 
 
 def test_the_list_of_cache_functions_is_not_empty() -> None:

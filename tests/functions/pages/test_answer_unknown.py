@@ -93,20 +93,9 @@ def test_a_browser_also_gets_405_for_another_method() -> None:
 # Unknown paths -----------------------------------------------------------------------------------
 
 UNKNOWN = [
-    "/nowhere",
-    "/v8",
-    "/v8/artifacts/",
-    "/v8/artifacts/a/b",
-    "/v9/artifacts/abc",
-    "/v2/teams//members",
-    "/api",
-    "/OPENAPI.JSON",
-    "/{hash}",
-    "/v8/artifacts/abc/",
-    "/.env",
-    "/%2e%2e/%2e%2e/etc/passwd",
-    "/%C3%A9clair",
-]
+    "/nowhere", "/v8", "/v8/artifacts/", "/v8/artifacts/a/b", "/v9/artifacts/abc", "/v2/teams//members", "/api",
+    "/OPENAPI.JSON", "/{hash}", "/v8/artifacts/abc/", "/.env", "/%2e%2e/%2e%2e/etc/passwd", "/%C3%A9clair",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"])
@@ -153,10 +142,6 @@ def test_no_credential_is_checked_and_the_log_has_no_path(
 def test_it_starts_as_fast_as_a_page() -> None:
     more = loaded_by("pages.answer_unknown") - loaded_by("pages.show_login")
     assert more == {
-        "larder.errors",
-        "larder.web.errors",
-        "larder.web.replies",
-        "larder.web.replies.errors",
-        "larder.web.unrouted",
-        "pages.answer_unknown",
-    }
+        "larder.errors", "larder.web.errors", "larder.web.replies", "larder.web.replies.errors",
+        "larder.web.unrouted", "pages.answer_unknown",
+    }  # fmt: skip

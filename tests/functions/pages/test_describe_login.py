@@ -12,8 +12,8 @@ from larder.teams.members import add_member
 from larder.teams.models import Role
 from larder.teams.teams import create_team
 from tests.conftest import SetOption
+from tests.functions.pages.addresses import NOT_LOOPBACK
 from tests.functions.pages.conftest import CLIENT, PATH
-from tests.functions.pages.hostile import NOT_LOOPBACK
 from tests.requests import DOMAIN, Browser, Cloud, Reply, browser_of
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"

@@ -47,14 +47,7 @@ def test_nothing_from_the_query_is_in_the_page(environment: pytest.MonkeyPatch) 
 def test_the_page_shows_who_gives_what_to_which_program_before_it_asks(environment: pytest.MonkeyPatch) -> None:
     page = opened(PATH)
     order = [
-        "consent-email",
-        "not-you",
-        "consent-scope-name",
-        "consent-rights",
-        "consent-ends",
-        "consent-team-id",
-        "consent-name-field",
-        "consent-client",
-        "cancel",
-    ]
+        "consent-email", "not-you", "consent-scope-name", "consent-rights", "consent-ends", "consent-team-id",
+        "consent-name-field", "consent-client", "cancel",
+    ]  # fmt: skip
     assert [one for one in page.ids if one in order] == order

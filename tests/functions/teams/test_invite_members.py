@@ -18,8 +18,7 @@ from larder.invitations import service as invitations
 from larder.invitations.models import LIFETIME, Invitee
 from larder.settings import settings
 from larder.teams.members import add_member, remove_member
-from larder.teams.models import Block, Role
-from larder.teams.state import change_state
+from larder.teams.models import Role
 from tests.conftest import SetOption
 from tests.faults import answering, error, unreachable
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
@@ -267,13 +266,6 @@ def test_400_names_the_field_that_breaks_a_rule(cloud: Cloud, ada: Person, body:
     assert outcome(reply) == (400, "bad_request")
     assert reply.message.startswith(f"{field}: ")
     assert open_ones(cloud) == []
-
-
-@pytest.mark.parametrize("block", list(Block))
-def test_402_in_a_blocked_team(cloud: Cloud, ada: Person, mailbox: Mailbox, block: Block) -> None:
-    change_state(cloud.team.id, block=block)
-    assert invite(ada).status == 402
-    assert mailbox.jobs == []
 
 
 class TestRateLimits:

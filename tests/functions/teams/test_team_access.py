@@ -1,248 +1,142 @@
-"""Permissions in a team: every team endpoint with every role, every kind of token and every hostile name.
+"""Endpoints with a team in their path: the permissions that keys need, other teams, and tokens that do not count.
 
-The tables are the contract; docs/teams.md documents it.
+tests/access.py has what each role can do in each state.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from larder import clock
+from larder.accounts.service import find_user_by_email
 from larder.accounts.sessions import revoke_sessions, start_session
 from larder.api_keys.keys import create_key, find_key
 from larder.api_keys.models import Permissions
 from larder.api_keys.properties import NewKey
-from larder.teams.members import list_members
-from larder.teams.models import Block, CachingStatus, Role
-from larder.teams.state import change_state
+from larder.teams.members import add_member, list_members
+from larder.teams.models import Role, Team
 from larder.teams.teams import create_team, find_team
-from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome, signed_in
+from tests.access import ROWS
+from tests.catalogue import Names, Request, valid
+from tests.functions.teams.people import Person, key_of, newcomer, outcome, signed_in
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, Reply, Sender
 
-OWNERS = {Role.OWNER}
-MANAGERS = {Role.OWNER, Role.ADMIN}
-EVERYBODY = set(Role)
 READ: Permissions = {"teams": ("read",)}
 WRITE: Permissions = {"teams": ("write",)}
 MANAGE: Permissions = {"artifacts": ("manage",)}
+TRUST: Permissions = {"trust": ("manage",)}
+PATCH = "PATCH /v2/teams/{idOrSlug}"
+CACHING, BOTH = f"{PATCH} (caching)", f"{PATCH} (name and caching)"
+BODIES = {CACHING: {"remoteCaching": {"enabled": False}}, BOTH: {"name": "New", "remoteCaching": {"enabled": False}}}
 
+NEEDS: dict[str, Permissions] = {
+    "GET /v2/teams/{idOrSlug}": {},
+    "GET /v3/teams/{idOrSlug}/members": READ,
+    PATCH: WRITE,
+    CACHING: MANAGE,
+    BOTH: {**WRITE, **MANAGE},
+    "DELETE /v1/teams/{idOrSlug}": WRITE,
+    "POST /v2/teams/{idOrSlug}/members": WRITE,
+    "POST /v1/teams/{idOrSlug}/members": WRITE,
+    "DELETE /v1/teams/{idOrSlug}/members/{uid}": WRITE,
+    "GET /v1/teams/{idOrSlug}/keys": READ,
+    "DELETE /v1/teams/{idOrSlug}/keys/{keyId}": WRITE,
+    "GET /v1/teams/{idOrSlug}/rules": READ,
+    "GET /v1/teams/{idOrSlug}/rules/{ruleId}": READ,
+    "DELETE /v1/teams/{idOrSlug}/rules/{ruleId}": TRUST,
+    "POST /v1/teams/{idOrSlug}/rules/explain": TRUST,
+    "GET /v1/teams/{idOrSlug}/protection": READ,
+    "GET /v1/teams/{idOrSlug}/scopes": MANAGE,
+}
+"""The permissions that a key needs. The other endpoints take only sessions for what makes trust."""
 
-@dataclass(frozen=True)
-class Endpoint:
-    """One request to a team, the roles that can send it, and the permission that a key needs for it."""
-
-    name: str
-    method: str
-    path: str
-    body: object
-    roles: set[Role]
-    needs: Permissions
-
-    def ask(self, send: Sender, team: str, member: str = "nobody") -> Reply:
-        path = self.path.replace("{team}", team).replace("{member}", member)
-        return send(self.method, path, json_body=self.body)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-ENDPOINTS = [
-    Endpoint("read the team", "GET", "/v2/teams/{team}", None, EVERYBODY, {}),
-    Endpoint("list members", "GET", "/v3/teams/{team}/members", None, EVERYBODY, READ),
-    Endpoint("rename", "PATCH", "/v2/teams/{team}", {"name": "New"}, MANAGERS, WRITE),
-    Endpoint("another slug", "PATCH", "/v2/teams/{team}", {"slug": "new"}, MANAGERS, WRITE),
-    Endpoint(
-        "set caching", "PATCH", "/v2/teams/{team}", {"remoteCaching": {"enabled": False}}, OWNERS, MANAGE
-    ),
-    Endpoint(
-        "rename and set caching", "PATCH", "/v2/teams/{team}",
-        {"name": "New", "remoteCaching": {"enabled": False}}, OWNERS, {**WRITE, **MANAGE},
-    ),
-    Endpoint("delete", "DELETE", "/v1/teams/{team}", None, OWNERS, WRITE),
-    Endpoint(
-        "invite", "POST", "/v2/teams/{team}/members", {"email": "new@b.example"}, MANAGERS, WRITE
-    ),
-    Endpoint(
-        "invite with the old path", "POST", "/v1/teams/{team}/members", {"email": "new@b.example"}, MANAGERS, WRITE
-    ),
-    Endpoint(
-        "change a role", "PATCH", "/v1/teams/{team}/members/{member}", {"role": "VIEWER"}, MANAGERS, WRITE
-    ),
-    Endpoint("list keys", "GET", "/v1/teams/{team}/keys", None, MANAGERS, READ),
-    Endpoint("list scopes", "GET", "/v1/teams/{team}/scopes", None, MANAGERS, MANAGE),
-    Endpoint("remove", "DELETE", "/v1/teams/{team}/members/{member}", None, MANAGERS, WRITE),
-]  # fmt: skip
-
-every_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=str)
-every_role = pytest.mark.parametrize("role", list(Role))
+ENDPOINTS = [row for row in ROWS if "/teams/{idOrSlug}" in row]
+every_endpoint = pytest.mark.parametrize("endpoint", ENDPOINTS)
 
 
 @pytest.fixture
-def eve(cloud: Cloud, mailbox: Mailbox) -> Person:
-    """A member who is the target of requests."""
-    return joined(cloud, Role.MEMBER, "eve")
+def ada(names: Names) -> Person:
+    """The owner of the team of `names`."""
+    user = find_user_by_email(names.email)
+    assert user is not None
+    return signed_in(user)
 
 
-def state_of(cloud: Cloud) -> tuple[object, ...]:
-    return find_team(cloud.team.id), list_members(cloud.team.id)
+def request(endpoint: str, names: Names, team: str | None = None) -> Request:
+    """The request of the catalogue, for a team with this id or slug."""
+    found = valid(endpoint.partition(" (")[0], replace(names, team=team or names.team))
+    return replace(found, json=BODIES[endpoint]) if endpoint in BODIES else found
 
 
-@every_role
-@every_endpoint
-def test_a_session_can_do_what_the_role_allows(cloud: Cloud, eve: Person, endpoint: Endpoint, role: Role) -> None:
-    bob = joined(cloud, role)
-    before = state_of(cloud)
-    reply = endpoint.ask(bob.send, "acme", eve.user.id)
-    if role in endpoint.roles:
-        assert reply.status == 200
-    else:
-        assert outcome(reply) == (403, "missing_role")
-        named = "owner or admin" if Role.ADMIN in endpoint.roles else "owner of the team"
-        assert reply.json["message"].startswith(f"Only an {named}")
-        assert state_of(cloud) == before
+def team_of(names: Names) -> Team:
+    team = find_team(names.team)
+    assert team is not None
+    return team
 
 
-@every_role
-@every_endpoint
-def test_a_key_can_do_no_more_than_its_users_role_allows(
-    cloud: Cloud, eve: Person, endpoint: Endpoint, role: Role
+def state_of(names: Names) -> object:
+    return team_of(names), list_members(team_of(names).id)
+
+
+@pytest.mark.parametrize("endpoint", NEEDS)
+def test_a_key_of_an_owner_needs_the_permission_and_a_refusal_counts_no_use(
+    names: Names, ada: Person, endpoint: str
 ) -> None:
-    send = key_of(joined(cloud, role), endpoint.needs, team_id=cloud.team.id)
-    reply = endpoint.ask(send, "acme", eve.user.id)
-    assert outcome(reply) == ((200, "") if role in endpoint.roles else (403, "missing_role"))
+    before, needs = state_of(names), NEEDS[endpoint]
+    for held in ({"artifacts": ("read", "write")}, READ, WRITE, MANAGE, TRUST):
+        if needs and not needs.items() <= held.items():
+            key, token = create_key(NewKey(user_id=ada.user.id, permissions=held, remaining=3), now=clock.now())
+            reply = request(endpoint, names)(Sender(token))
+            assert outcome(reply) == (403, "missing_permission")
+            lacking = [f"{on}: {action}" for on, (action,) in needs.items()]
+            assert reply.message.endswith(f"the request needs: {', '.join(lacking)}.")
+            left = find_key(key.id)
+            assert left is not None
+            assert left.remaining == 3
+    assert state_of(names) == before
+    assert request(endpoint, names)(key_of(ada, needs)).status == 200
 
 
-@pytest.mark.parametrize(
-    "permissions", [{}, {"artifacts": ("read", "write")}, READ, WRITE, MANAGE, {"teams": ("read", "manage")}], ids=str
-)
+def test_only_owners_set_the_caching_status(names: Names, ada: Person) -> None:
+    admin = newcomer("admin")
+    add_member(team_of(names).id, admin.user.id, Role.ADMIN, now=clock.now())
+    for endpoint in BODIES:
+        for send in (admin.send, key_of(admin, NEEDS[BOTH])):
+            assert outcome(request(endpoint, names)(send)) == (403, "missing_role")
+
+
 @every_endpoint
-def test_a_key_of_any_role_needs_the_permission(
-    cloud: Cloud, eve: Person, endpoint: Endpoint, permissions: Permissions
+def test_404_for_a_non_member_and_a_key_of_another_team_as_for_an_unknown_team(
+    names: Names, ada: Person, endpoint: str
 ) -> None:
-    send = key_of(signed_in(cloud.user), permissions)
-    held = all(set(actions) <= set(permissions.get(resource, ())) for resource, actions in endpoint.needs.items())
-    before = state_of(cloud)
-    reply = endpoint.ask(send, "acme", eve.user.id)
-    assert outcome(reply) == ((200, "") if held else (403, "missing_permission"))
-    if not held:
-        needs = [f"{on}: {action}" for on, actions in endpoint.needs.items() for action in actions]
-        assert reply.json["message"].endswith(f"the request needs: {', '.join(needs)}.")
-        assert state_of(cloud) == before
+    before, team = state_of(names), team_of(names)
+    other = create_team("Another", "another", owner_user_id=ada.user.id, now=clock.now())
+    everything: Permissions = {"teams": ("read", "write"), "artifacts": ("manage",), "trust": ("manage",)}
+    senders = [newcomer("mallory").send, *([key_of(ada, everything, team_id=other.id)] if endpoint in NEEDS else [])]
+    unknown = request(endpoint, names, "no-such-team")(ada.send)
+    no_names = ("team_doesnotexist", "Acme", "team_", "team_" + "a" * 65, "slug%23acme", "acme%00", "a" * 3000)
+    pairs = [(send, named) for send in senders for named in (team.slug, team.id)]
+    for send, named in [*pairs, *((ada.send, named) for named in no_names)]:
+        reply = request(endpoint, names, named)(send)
+        assert (reply.status, reply.code, reply.body) == (404, "team_not_found", unknown.body)
+    assert state_of(names) == before
 
 
-def test_keys_for_builds_have_none_of_these_permissions(cloud: Cloud, eve: Person) -> None:
-    for endpoint in ENDPOINTS[1:]:
-        reply = endpoint.ask(cloud.send, "acme", eve.user.id)
-        assert outcome(reply) == (403, "missing_permission")
-
-
-@every_endpoint
-def test_a_refused_key_does_not_count_a_use(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
-    if not endpoint.needs:
-        return
-    key, token = create_key(NewKey(user_id=cloud.user.id, remaining=3), now=clock.now())
-    assert endpoint.ask(Sender(token), "acme", eve.user.id).status == 403
-    left = find_key(key.id)
-    assert left is not None
-    assert left.remaining == 3
-
-
-@every_endpoint
-def test_404_for_a_non_member_as_for_an_unknown_team(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
-    stranger = newcomer("mallory")
-    before = state_of(cloud)
-    unknown = endpoint.ask(stranger.send, "no-such-team", eve.user.id)
-    assert outcome(unknown) == (404, "team_not_found")
-    for team in ("acme", cloud.team.id, "team_doesnotexist"):
-        reply = endpoint.ask(stranger.send, team, eve.user.id)
-        assert (reply.status, reply.body) == (404, unknown.body)
-    assert state_of(cloud) == before
-
-
-@every_endpoint
-def test_404_for_a_key_of_another_team(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
-    other = create_team("Other", "other", owner_user_id=cloud.user.id, now=clock.now())
-    send = key_of(signed_in(cloud.user), endpoint.needs, team_id=other.id)
-    for team in ("acme", cloud.team.id):
-        assert outcome(endpoint.ask(send, team, eve.user.id)) == (404, "team_not_found")
-
-
-NO_NAMES = (
-    "Acme", "ACME", "team_", "team_" + "a" * 65, "team_a%2Fb", "a" * 3000, "%00", "acme%00", "%E9", "\u0430cme",
-    "^", "a b", "-", "..", "%2e%2e", "slug%23acme", "deleted", "personal", "team", "*", "{}", "[]", "'", "acme;",
-)  # fmt: skip
-
-
-@every_endpoint
-def test_404_for_an_unknown_team(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
-    owner = signed_in(cloud.user)
-    replies = {name: endpoint.ask(owner.send, name, eve.user.id) for name in NO_NAMES}
-    assert {name: outcome(reply) for name, reply in replies.items()} == dict.fromkeys(NO_NAMES, (404, "team_not_found"))
-
-
-def authorization(value: str | None) -> Callable[[Cloud], Sender]:
-    return lambda _: Sender(None, authorization=value)
-
-
-def expired(cloud: Cloud) -> Sender:
-    return Sender(start_session(cloud.user, now=clock.now() - timedelta(days=8))[1])
-
-
-def ended(cloud: Cloud) -> Sender:
-    token = start_session(cloud.user, now=clock.now())[1]
-    revoke_sessions(cloud.user.id)
-    return Sender(token)
-
-
-NOBODY = {
-    "none": authorization(None),
-    "empty": authorization(""),
-    "Bearer": authorization("Bearer"),
-    "Basic": authorization(f"Basic {'a' * 64}"),
-    "unknown session": authorization(f"Bearer {'A' * 32}"),
-    "unknown key": authorization(f"Bearer {'a' * 64}"),
-    "too long": authorization(f"Bearer {'a' * 257}"),
-    "expired session": expired,
-    "ended session": ended,
-}
-
-ALL = [
-    *ENDPOINTS,
-    Endpoint("create", "POST", "/v1/teams", {"slug": "new"}, EVERYBODY, WRITE),
-    Endpoint("join", "POST", "/v1/teams/join", {"token": "A" * 40}, EVERYBODY, {}),
-]
-
-
-@pytest.mark.parametrize("endpoint", ALL, ids=str)
-def test_401_without_a_valid_token(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
-    before = state_of(cloud)
-    for kind, sender in NOBODY.items():
-        reply = endpoint.ask(sender(cloud), "acme", eve.user.id)
-        assert (kind, *outcome(reply)) == (kind, 401, "unauthorized")
+@pytest.mark.parametrize("endpoint", [*ENDPOINTS, "POST /v1/teams", "POST /v1/teams/join"])
+def test_401_without_a_valid_token(names: Names, ada: Person, endpoint: str) -> None:
+    before = state_of(names)
+    expired = start_session(ada.user, now=clock.now() - timedelta(days=8))[1]
+    ended = start_session(ada.user, now=clock.now())[1]
+    revoke_sessions(ada.user.id)
+    bearers = ["", "A" * 32, "a" * 64, "a" * 257, expired, ended]
+    for authorization in (None, "", "Bearer", f"Basic {'a' * 64}", *(f"Bearer {token}" for token in bearers)):
+        reply = request(endpoint, names)(Sender(None, authorization=authorization))
+        assert (authorization, *outcome(reply)) == (authorization, 401, "unauthorized")
         assert reply.headers["www-authenticate"] == "Bearer"
-    assert state_of(cloud) == before
-
-
-@pytest.mark.parametrize("endpoint", [one for one in ALL if one.body is not None], ids=str)
-def test_400_for_a_body_that_is_not_a_json_object(cloud: Cloud, eve: Person, endpoint: Endpoint) -> None:
-    send = signed_in(cloud.user).send
-    path = endpoint.path.replace("{team}", "acme").replace("{member}", eve.user.id)
-    for body in (b"", b"{", b"\xff", b"[" * 100_000, b'{"slug": NaN}', b"null"):
-        assert outcome(send(endpoint.method, path, body=body)) == (400, "bad_request")
-
-
-@pytest.mark.parametrize("block", list(Block))
-@every_endpoint
-def test_a_block_stops_changes_to_the_team_but_not_to_its_members(
-    cloud: Cloud, eve: Person, endpoint: Endpoint, block: Block
-) -> None:
-    change_state(cloud.team.id, block=block, caching=CachingStatus.PAUSED)
-    reply = endpoint.ask(signed_in(cloud.user).send, "acme", eve.user.id)
-    passes = ("read the team", "list members", "list keys", "list scopes", "change a role", "remove")
-    assert reply.status == (200 if endpoint.name in passes else 402)
+    assert state_of(names) == before
 
 
 def test_joining_and_leaving_take_effect_at_the_next_request(cloud: Cloud, mailbox: Mailbox) -> None:
@@ -262,16 +156,3 @@ def test_joining_and_leaving_take_effect_at_the_next_request(cloud: Cloud, mailb
         assert bob.send("POST", "/v1/teams/join", json_body={"token": token}).status == 200
         assert {read().status for read in readers} == {200}
         assert ada.send("DELETE", f"/v1/teams/acme/members/{bob.user.id}").status == 200
-
-
-def test_no_reply_and_no_log_line_contains_a_token(
-    cloud: Cloud, eve: Person, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    session, token = start_session(cloud.user, now=clock.now())
-    order = sorted(ALL, key=lambda endpoint: endpoint.name == "delete")
-    replies = [endpoint.ask(Sender(token), cloud.team.id, eve.user.id) for endpoint in order]
-    replies += [endpoint.ask(cloud.send, cloud.team.id, eve.user.id) for endpoint in order]
-    seen = capsys.readouterr().out + caplog.text + "".join(map(repr, replies))
-    assert "answered" in seen
-    for secret in (token, session.token_hash, cloud.token, cloud.key.key_hash, "A" * 40):
-        assert secret not in seen

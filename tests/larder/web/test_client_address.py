@@ -54,16 +54,10 @@ def test_a_client_that_bypasses_the_proxies_counts_by_its_own_address(forwarded:
 @pytest.mark.parametrize(
     "spelling",
     [
-        "192.0.2.1",
-        "::ffff:192.0.2.1",
-        "::FFFF:192.0.2.1",
-        "::ffff:c000:201",
-        "::ffff:C000:0201",
-        "0:0:0:0:0:ffff:c000:0201",
-        "0000:0000:0000:0000:0000:FFFF:192.0.2.1",
-        "::ffff:192.0.2.1%eth0",
+        "192.0.2.1", "::ffff:192.0.2.1", "::FFFF:192.0.2.1", "::ffff:c000:201", "::ffff:C000:0201",
+        "0:0:0:0:0:ffff:c000:0201", "0000:0000:0000:0000:0000:FFFF:192.0.2.1", "::ffff:192.0.2.1%eth0",
     ],
-)
+)  # fmt: skip
 def test_all_spellings_of_an_ipv4_address_count_as_one(spelling: str) -> None:
     assert counted(spelling) == "192.0.2.1"
     assert client_address(http_request(client=spelling)) == "192.0.2.1"

@@ -108,7 +108,7 @@ class _TaskInputs(_Strict):
 class Inputs(_Strict):
     """`tasks` are in the order of those of the report."""
 
-    version: Literal[1]
+    version: Annotated[int, Field(ge=1, le=1)]  # Literal[1] accepts true
     shared: _Global = Field(alias="global")
     files: Annotated[list[_Files], Field(max_length=MAX_TASKS)]
     definitions: Annotated[list[_Definition], Field(max_length=MAX_TASKS)]
