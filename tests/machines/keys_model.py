@@ -10,7 +10,8 @@ from typing import Any
 from tests.machines.orders import OK, REFUSED
 
 NOT_FOUND = "KEY_NOT_FOUND"
-MOST_KEYS = 3
+DAY = 86_400_000
+MOST_KEYS = 4
 """How many keys a user may have, or a team own."""
 
 
@@ -62,6 +63,8 @@ class Model:
     now: int
     keys: dict[str, Key] = field(default_factory=dict)
     holders: set[str] = field(default_factory=lambda: {"ada", "bob", "team"})
+    codes: dict[str, int] = field(default_factory=dict)
+    """Login codes of Ada for the team, and when they expire."""
     has_team: bool = True
     bob_is_member: bool = True
     bob_has_access: bool = True
@@ -91,6 +94,14 @@ class Model:
             refill_due=self.now + given["refill"][1] if given.get("refill") else None,
             expires=self.now + given["lasts"] if "lasts" in given else None,
         )
+
+    def exchange(self, code: str, name: str) -> str:
+        if not self.now < self.codes.get(code, 0):
+            return REFUSED
+        got = self.create(name, "ada", True, {"lasts": 90 * DAY})
+        if got == OK:
+            del self.codes[code]
+        return got
 
     def rotate(self, old: str, name: str, overlap: int) -> str:
         """Replace a key by one with the same owner and the default properties. The old one ends after the overlap."""
@@ -138,6 +149,9 @@ class Model:
         key = self.keys.get(name)
         if key is None:
             return NOT_FOUND
+        if key.ended and key.holder != "team" and "actions" in given:
+            # Its user, who has left the team, holds no permission there.
+            return REFUSED
         new = replace(key, **{field: value for field, value in given.items() if field not in ("lasts", "refill")})
         if "lasts" in given:
             new = replace(new, expires=None if given["lasts"] is None else self.now + given["lasts"])

@@ -59,20 +59,6 @@ def test_a_reset_token_changes_the_password_once(overlap: Overlap) -> None:
 
 
 @every_overlap
-def test_two_links_of_one_user_change_the_password_once(overlap: Overlap) -> None:
-    ada = make()
-    tokens = [password_resets.issue_reset_token(ada, now=clock.now()) for _ in range(PARALLEL)]
-    done = all_at_once(
-        [
-            outcome(lambda t=t: reset(t, f"password of {t}"))  # type: ignore[misc]
-            for t in tokens
-        ],
-        overlap,
-    )
-    assert Counter(one.answer for one in done)["done"] == 1
-
-
-@every_overlap
 def test_of_parallel_password_changes_one_succeeds(overlap: Overlap) -> None:
     ada = make()
 
@@ -127,11 +113,3 @@ def test_no_session_outlives_the_revocation_of_all(overlap: Overlap) -> None:
 
     all_at_once([outcome(begin)] * 5 + [outcome(lambda: sessions.revoke_sessions(ada.id))] * 3, overlap)
     assert [sessions.find_session(token, now=clock.now()) for token in tokens] == [None] * 5
-
-
-def test_the_old_password_no_longer_signs_in() -> None:
-    ada = make()
-    token = password_resets.issue_reset_token(ada, now=clock.now())
-    reset(token, "another password")
-    with pytest.raises(InvalidEmailOrPassword):
-        service.check_credentials(ada.email, PASSWORD)

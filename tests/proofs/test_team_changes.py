@@ -13,8 +13,6 @@ from larder.conditions import equals
 from larder.errors import (
     InvitationLimitReached,
     InvitationNotFound,
-    LastOwner,
-    MemberNotFound,
     MissingRole,
     SlugTaken,
     TeamLimitReached,
@@ -25,7 +23,7 @@ from larder.invitations import service as invitations
 from larder.invitations.models import Invitation, Invitee
 from larder.settings import settings
 from larder.tables import TEAMS
-from larder.teams.members import add_member, change_role, list_members, remove_member, role_of
+from larder.teams.members import add_member, change_role, list_members, role_of
 from larder.teams.models import Member, Role, Team
 from larder.teams.teams import TeamChange, change_team, create_team, delete_team, delete_team_items, find_team
 from tests.proofs.overlapping import READ_THEN_WRITTEN, Job, Overlap, all_at_once, every_overlap, outcome
@@ -44,12 +42,6 @@ def make() -> tuple[Team, Member]:
     owner = random_id()
     team = create_team("Team", slug(), owner_user_id=owner, now=clock.now())
     return team, Member(user_id=owner, role=Role.OWNER, joined_at=clock.now())
-
-
-def join(team: Team, role: Role) -> Member:
-    user = random_id()
-    add_member(team.id, user, role, now=clock.now())
-    return Member(user_id=user, role=role, joined_at=clock.now())
 
 
 def renaming(team: Team, becomes: str, by: Member | None = None) -> Job:
@@ -72,10 +64,6 @@ def invited(team: Team, by: Member | None = None, role: Role = Role.MEMBER) -> I
 
 def acceptance(invitation: Invitation, user_id: str) -> Job:
     return outcome(lambda: invitations.accept(invitation, user_id, now=clock.now()))
-
-
-def withdrawal(invitation: Invitation, by: Member) -> Job:
-    return outcome(lambda: invitations.withdraw(invitation.team_id, invitation.id, by=by, now=clock.now()))
 
 
 def stored(team_id: str) -> list[str]:
@@ -162,20 +150,6 @@ def test_parallel_acceptances_of_an_invitation_succeed_once(overlap: Overlap, ro
     item = TEAMS.get(team.id, "team")
     assert item is not None
     assert item["owners"] == 1 + (role is Role.OWNER)
-
-
-@every_overlap
-def test_an_invitation_is_either_accepted_or_withdrawn(overlap: Overlap) -> None:
-    team, owner = make()
-    invitation, user = invited(team, owner), random_id()
-    jobs = [acceptance(invitation, user), withdrawal(invitation, owner)] * (CROWD // 2)
-    done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
-    answers = Counter(one.answer for one in done)
-    assert answers["done"] == 1
-    assert set(answers) <= {"done", InvitationNotFound.__name__, MemberNotFound.__name__}
-    joined = any(one.answer == "done" for one in done[::2])
-    assert (role_of(team.id, user) is not None) is joined
-    assert invitations.open_invitations(team.id, now=clock.now()) == []
 
 
 @every_overlap
@@ -275,79 +249,3 @@ def test_the_slugs_of_a_team_that_is_deleted_and_renamed_lead_nowhere(overlap: O
         create_team("Other", team.slug, owner_user_id=random_id(), now=clock.now())
     for one in (team.slug, *wanted):
         create_team("Other", one, owner_user_id=random_id(), reuses_slug=True, now=clock.now())
-
-
-@every_overlap
-def test_parallel_deletions_of_a_team_succeed_once(overlap: Overlap) -> None:
-    team, owner = make()
-    done = all_at_once([deletion(team, owner)] * CROWD, overlap, held_calls=READ_THEN_WRITTEN)
-    answers = Counter(one.answer for one in done)
-    assert answers == {"done": 1, TeamNotFound.__name__: CROWD - 1}
-
-
-@every_overlap
-def test_of_admins_who_remove_each_other_one_is_left(overlap: Overlap) -> None:
-    team, _ = make()
-    admins = [join(team, Role.ADMIN) for _ in range(5)]
-    jobs = [
-        outcome(
-            lambda by=by, target=target: remove_member(team.id, target.user_id, by=by)  # type: ignore[misc]
-        )
-        for by in admins
-        for target in admins
-        if by is not target
-    ]
-    done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
-    answers = Counter(one.answer for one in done)
-    assert set(answers) <= {"done", TeamNotFound.__name__, MemberNotFound.__name__}
-    left = [admin for admin in admins if role_of(team.id, admin.user_id) is not None]
-    assert len(left) == 1
-    assert answers["done"] == len(admins) - 1
-
-
-@every_overlap
-def test_an_admin_cannot_change_a_member_who_becomes_an_owner(overlap: Overlap) -> None:
-    team, owner = make()
-    admin, bob = join(team, Role.ADMIN), join(team, Role.MEMBER)
-    promotion = outcome(lambda: change_role(team.id, bob.user_id, Role.OWNER, by=owner))
-    demotion = outcome(lambda: change_role(team.id, bob.user_id, Role.VIEWER, by=admin))
-    removal = outcome(lambda: remove_member(team.id, bob.user_id, by=admin))
-    done = all_at_once([promotion, demotion, removal, demotion, removal], overlap, held_calls=READ_THEN_WRITTEN)
-    if done[0].answer == "done":
-        assert role_of(team.id, bob.user_id) is Role.OWNER
-    else:
-        assert done[0].answer == MemberNotFound.__name__
-        assert role_of(team.id, bob.user_id) is None
-
-
-@every_overlap
-def test_an_invitation_is_invalid_once_its_creator_is_removed(overlap: Overlap) -> None:
-    team, owner = make()
-    admin = join(team, Role.ADMIN)
-    invitation, user = invited(team, admin), random_id()
-    removal = outcome(lambda: remove_member(team.id, admin.user_id, by=owner))
-    done = all_at_once([acceptance(invitation, user), removal], overlap, held_calls=READ_THEN_WRITTEN)
-    assert done[1].answer == "done"
-    joined = done[0].answer == "done"
-    assert (role_of(team.id, user) is not None) is joined
-    if not joined:
-        assert acceptance(invitation, user)() == InvitationNotFound.__name__
-
-
-@every_overlap
-def test_the_last_owner_stays(overlap: Overlap) -> None:
-    team, owner = make()
-    others = [join(team, Role.OWNER) for _ in range(3)]
-    owners = [owner, *others]
-    jobs = [
-        outcome(
-            lambda by=by, target=target: change_role(  # type: ignore[misc]
-                team.id, target.user_id, Role.VIEWER, by=by
-            )
-        )
-        for by in owners
-        for target in owners
-    ]
-    done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
-    assert {one.answer for one in done} <= {"done", LastOwner.__name__, MissingRole.__name__}
-    assert [member.role for member in list_members(team.id)].count(Role.OWNER) == 1

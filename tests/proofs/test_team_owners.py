@@ -58,32 +58,6 @@ def test_of_owners_who_all_leave_one_stays(overlap: Overlap) -> None:
 
 
 @every_overlap
-def test_of_owners_who_all_get_another_role_one_stays_owner(overlap: Overlap) -> None:
-    team, users = make(OWNERS)
-    done = all_at_once([change(team, user, Role.MEMBER) for user in users], overlap, held_calls=READ_THEN_WRITTEN)
-    assert Counter(one.answer for one in done) == {"done": OWNERS - 1, LastOwner.__name__: 1}
-    assert len(owners_of(team)) == 1
-    assert len(list_members(team.id)) == OWNERS
-
-
-@every_overlap
-def test_removals_and_other_roles_together_leave_one_owner(overlap: Overlap) -> None:
-    team, users = make(OWNERS)
-    jobs = [removal(team, user) if number % 2 else change(team, user, Role.VIEWER) for number, user in enumerate(users)]
-    done = all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
-    assert Counter(one.answer for one in done)[LastOwner.__name__] == 1
-    assert len(owners_of(team)) == 1
-
-
-@every_overlap
-def test_an_owner_who_is_removed_and_demoted_is_counted_out_once(overlap: Overlap) -> None:
-    team, (_, bob, *_) = make(4)
-    jobs = [removal(team, bob), change(team, bob, Role.MEMBER), removal(team, bob)]
-    all_at_once(jobs, overlap, held_calls=READ_THEN_WRITTEN)
-    assert len(owners_of(team)) == 3
-
-
-@every_overlap
 def test_the_count_of_owners_is_exact_after_joining_leaving_and_changing(overlap: Overlap) -> None:
     """Half of the changes are about the same two members. Nothing is counted twice."""
     chance = random.Random(overlap.seed)
