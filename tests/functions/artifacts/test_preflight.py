@@ -111,7 +111,3 @@ def test_403_over_limit_before_the_upload_starts(cloud: Cloud) -> None:
     cloud.send("PUT", "/v8/artifacts/a1", body=b"full")
     reply = cloud.send("OPTIONS", "/v8/artifacts/a2", headers=PREFLIGHT)
     assert (reply.status, reply.code) == (403, "remote_caching_over_limit")
-
-
-def test_400_for_an_invalid_hash(send: Sender) -> None:
-    assert send("OPTIONS", "/v8/artifacts/a.b", headers=PREFLIGHT).status == 400

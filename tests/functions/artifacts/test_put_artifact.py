@@ -116,16 +116,6 @@ def test_202_for_a_hash_of_letters_digits_hyphens_and_underscores(send: Sender, 
     assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 202
 
 
-@pytest.mark.parametrize(
-    "hash", ["a.b", "a%2fb", "%2e%2e%2fb", "a%00b", "a%20b", "%C3%A9", "%F0%9F%98%80", "f" * 129, "a#b"]
-)
-def test_400_for_any_other_hash(send: Sender, hash: str) -> None:
-    reply = send("PUT", f"/v8/artifacts/{hash}", body=b"artifact")
-    assert (reply.status, reply.code) == (400, "bad_request")
-    assert reply.message.startswith("hash: ")
-    assert object_keys() == []
-
-
 @pytest.mark.parametrize("hash", ["events", "status"])
 def test_400_for_a_hash_that_is_the_name_of_another_path(send: Sender, hash: str) -> None:
     assert send("PUT", f"/v8/artifacts/{hash}", body=b"artifact").status == 400

