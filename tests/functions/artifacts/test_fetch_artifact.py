@@ -218,8 +218,8 @@ def test_a_duration_of_0_is_returned_and_an_unknown_one_is_not(send: Sender, met
 
 def test_404_in_the_nested_and_the_flat_shape_for_a_hash_that_is_not_stored(send: Sender) -> None:
     reply = send("GET", "/v8/artifacts/abc")
-    told = {"code": "artifact_not_found", "message": reply.message}
-    assert (reply.status, reply.json) == (404, {"error": told, **told})
+    shown = {"code": "artifact_not_found", "message": reply.message}
+    assert (reply.status, reply.json) == (404, {"error": shown, **shown})
 
 
 def test_404_after_the_retention_even_before_the_sweep(cloud: Cloud, option: SetOption) -> None:
