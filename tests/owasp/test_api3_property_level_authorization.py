@@ -10,7 +10,6 @@ import pytest
 
 from larder import clock
 from larder.accounts.service import find_user, find_user_by_email
-from larder.api_keys.keys import list_keys
 from larder.teams.members import list_members
 from larder.teams.models import Role
 from larder.teams.teams import find_team
@@ -84,33 +83,6 @@ def test_a_new_user_is_neither_verified_nor_an_operator(ada: Person) -> None:
     assert (shown["emailVerified"], user.email_verified, user.version) == (False, False, 0)
 
 
-@pytest.mark.parametrize(
-    ("limit", "value"),
-    [
-        ("remaining", 10**6),
-        ("refillAmount", 10**6),
-        ("refillInterval", 1),
-        ("rateLimitEnabled", False),
-        ("rateLimitTimeWindow", 1),
-        ("rateLimitMax", 10**6),
-    ],
-)
-def test_only_operators_set_the_limits_of_keys(limit: str, value: object, ada: Person) -> None:
-    made = ada.by_session("POST", "/api/auth/api-key/create", json_body={limit: value})
-    assert made.refusal == (400, "SERVER_ONLY_PROPERTY")
-    changed = {"keyId": ada.key_id, limit: value}
-    updated = ada.by_session("POST", "/api/auth/api-key/update", json_body=changed)
-    assert updated.refusal == (400, "SERVER_ONLY_PROPERTY")
-
-
-def test_a_user_cannot_create_or_move_a_key_for_another_user(ada: Person, mallory: Person) -> None:
-    for path, more in (("create", {}), ("update", {"keyId": mallory.key_id, "name": "x"})):
-        body = {"userId": ada.user.id, **more}
-        reply = mallory.by_session("POST", f"/api/auth/api-key/{path}", json_body=body)
-        assert reply.refusal == (401, "UNAUTHORIZED_SESSION")
-    assert [key.id for key in list_keys(ada.user.id)] == [ada.key_id]
-
-
 def test_a_user_cannot_gain_rights_from_extra_properties_of_a_team_or_invitation(ada: Person) -> None:
     prove_address(ada.user)
     body = {"slug": "new-team", "role": "OWNER", "members": [{"uid": "x"}], "id": "team_chosen"}
@@ -125,13 +97,6 @@ def test_a_user_cannot_gain_rights_from_extra_properties_of_a_team_or_invitation
     team = find_team(ada.team.id)
     assert team is not None
     assert team.state == ada.team.state
-
-
-def test_unknown_properties_of_a_usage_event_are_ignored(ada: Person) -> None:
-    request = valid("POST /v8/artifacts/events")
-    for more in ("owner", "day", "timeSavedMs", "user_id"):
-        reply = replace(request, json=[{**request.json[0], more: 1}])(ada.by_key)
-        assert (reply.status, reply.code) == (400, "bad_request")
 
 
 SECRET = re.compile(r"password|hash|secret|generation|version|canonical|address$", re.IGNORECASE)

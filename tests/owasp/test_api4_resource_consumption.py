@@ -17,7 +17,7 @@ from local.request_log import RequestLog
 from local.template import load_template
 from tests.catalogue import valid
 from tests.conftest import SetOption
-from tests.owasp.conftest import HASH, Person, operations
+from tests.owasp.conftest import Person, operations
 from tests.requests import Sender
 
 EVENT = valid("POST /v8/artifacts/events").json[0]
@@ -43,41 +43,6 @@ def test_a_body_that_is_slow_to_parse_is_refused_quickly(deep: str, ada: Person)
         # A body with only unknown properties is accepted and changes nothing.
         assert reply.status in (200, 400, 403, 404), (method, path, reply.status)
     assert time.process_time() - began < 0.5 * len(WITH_BODY)
-
-
-MANY = {
-    "events": ("POST", "/v8/artifacts/events", [EVENT] * 501),
-    "hashes": ("POST", "/v8/artifacts", {"hashes": [HASH] * 501}),
-    "artifacts of a page": ("GET", "/v1/artifacts?limit=101", None),
-    "teams of a page": ("GET", "/v2/teams?limit=101", None),
-    "members of a page": ("GET", "/v3/teams/team-of-ada/members?limit=1000000000", None),
-    "days": ("GET", "/v1/usage?from=2001-01-01&to=2026-01-01", None),
-    "invitations": (
-        "POST",
-        "/v2/teams/team-of-ada/members",
-        [{"email": f"{number}@a.example"} for number in range(11)],
-    ),
-    "permissions": ("POST", "/api/auth/api-key/verify", {"key": "k" * 64, "permissions": {"artifacts": ["read"] * 21}}),
-    "letters of a password": (
-        "POST",
-        "/api/auth/sign-in/email",
-        {"email": "ada@ada.example", "password": "a" * 100_000},
-    ),
-    "levels of metadata": ("POST", "/api/auth/api-key/create", {"metadata": json.loads("[" * 30 + "]" * 30)}),
-}
-
-
-@pytest.mark.parametrize("many", MANY)
-def test_a_request_for_more_than_the_limit_is_refused(many: str, ada: Person) -> None:
-    method, path, body = MANY[many]
-    assert ada.by_session(method, path, json_body=body).status in (400, 401)
-
-
-@pytest.mark.parametrize("announced", ["5368709121", "99999999999999999999", "-1", "1e9", "0x10", "4", "+5", "\uff15"])
-def test_the_announced_size_of_an_artifact_is_not_trusted(announced: str, ada: Person) -> None:
-    headers = {"content-length": announced}
-    reply = ada.by_key("PUT", f"/v8/artifacts/{HASH}", body=b"hello", headers=headers)
-    assert (reply.status, reply.code) == (400, "bad_request")
 
 
 def test_compressed_data_is_stored_unchanged_and_never_decompressed(ada: Person) -> None:

@@ -66,7 +66,3 @@ def test_401_for_an_expired_token(ada: User, mailbox: Mailbox) -> None:
     token = issue_confirmation_token(ada, new_email="ada@new.example", callback_url="", now=earlier)
     assert confirm(token).refusal == (401, "TOKEN_EXPIRED")
     assert mailbox.jobs == []
-
-
-def test_400_without_a_token(aws_in_memory: None) -> None:
-    assert Browser().post("/confirm-email-change", {}).status == 400

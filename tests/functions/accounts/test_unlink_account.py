@@ -8,7 +8,15 @@ import time_machine
 from larder import clock
 from larder.accounts import repository
 from larder.accounts.models import ProviderAccount, User
-from tests.requests import Browser, browser_of
+from larder.accounts.service import create_user
+from larder.api_keys.keys import create_key, find_key
+from larder.api_keys.properties import NewKey
+from larder.sso.memberships import changes_at_sign_in, map_group
+from larder.tables import commit
+from larder.teams.members import role_of
+from larder.teams.models import Role
+from tests.functions.accounts.conftest import PASSWORD
+from tests.requests import Browser, Cloud, browser_of
 from tests.sso.providers import add_acme, link
 
 PATH = "/unlink-account"
@@ -61,3 +69,15 @@ def test_refusals(ada: User, account: ProviderAccount) -> None:
     assert browser.post(PATH, {}).refusal == (400, "VALIDATION_ERROR")
     with time_machine.travel(clock.now() + timedelta(days=1, minutes=1)):
         assert browser.post(PATH, body).refusal == (403, "SESSION_NOT_FRESH")
+
+
+def test_what_the_provider_gave_ends_with_its_account(cloud: Cloud) -> None:
+    """The membership, and the keys that the user bound to the team."""
+    bob = create_user("bob@acme.example", "Bob", password=PASSWORD, now=clock.now())
+    provider = add_acme()
+    link(bob, provider)
+    map_group(provider.id, cloud.team.id, None, Role.ADMIN)
+    commit(*changes_at_sign_in(provider, (), bob.id, now=clock.now()).writes)
+    key, _ = create_key(NewKey(user_id=bob.id, team_id=cloud.team.id), now=clock.now())
+    assert browser_of(bob).post(PATH, {"providerId": "acme"}).status == 200
+    assert (role_of(cloud.team.id, bob.id), find_key(key.id)) == (None, None)

@@ -71,13 +71,8 @@ def test_keys_that_do_not_fit_into_a_reply_of_lambda_are_on_the_next_page(
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("limit=0", "[query.limit] must be a whole number from 1 to 1000"),
-        ("limit=1001", "[query.limit] must be a whole number from 1 to 1000"),
         ("limit=", "[query.limit] must be a whole number from 1 to 1000"),
-        ("configId=other", "[query.configId] must be default or team"),
         ("configId=default&organizationId=acme", "[query.organizationId] needs configId team"),
-        ("offset=-1", "[query.offset] must be a whole number from 0 to 99999"),
-        ("offset=100000", "[query.offset] must be a whole number from 0 to 99999"),
     ],
 )
 def test_400_for_a_page_that_cannot_be(ada: Sender, query: str, message: str) -> None:

@@ -27,7 +27,3 @@ def test_client_headers_are_not_checked(send: Sender) -> None:
     send("PUT", "/v8/artifacts/abc", body=b"artifact")
     headers = {"x-artifact-client-ci": "x" * 51, "x-artifact-client-interactive": "yes"}
     assert send("HEAD", "/v8/artifacts/abc", headers=headers).status == 200
-
-
-def test_400_for_an_invalid_hash(send: Sender) -> None:
-    assert send("HEAD", "/v8/artifacts/a.b").status == 400

@@ -1,7 +1,5 @@
 """GET /v1/artifacts/{hash}"""
 
-import pytest
-
 from larder import clock
 from larder.artifacts.models import ArtifactHash
 from larder.artifacts.repository.index import read_entry
@@ -46,9 +44,3 @@ def test_404_for_an_unknown_hash_or_an_artifact_of_another_owner(cloud: Cloud, m
     Sender(cloud.token, slug="acme")("PUT", "/v8/artifacts/abc", body=b"artifact")
     assert manage("GET", "/v1/artifacts/other").status == 404
     assert Sender(manage.token)("GET", "/v1/artifacts/abc").status == 404
-
-
-@pytest.mark.parametrize("hash", ["a.b", "status", "events", "%23totals", "a%23pending", "a" * 129])
-def test_400_for_an_invalid_hash(manage: Sender, hash: str) -> None:
-    reply = manage("GET", f"/v1/artifacts/{hash}")
-    assert (reply.status, reply.code) == (400, "bad_request")

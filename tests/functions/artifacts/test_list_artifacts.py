@@ -127,12 +127,6 @@ def test_the_cost_does_not_depend_on_the_number_of_artifacts(cloud: Cloud, manag
     assert seen == [[["BatchGetItem"], ["Query"]]] * 2
 
 
-@pytest.mark.parametrize("limit", ["0", "101", "-1", "1.5", "ten", "", "1e1", "99999"])
-def test_400_for_an_invalid_limit(manage: Sender, limit: str) -> None:
-    reply = manage.asking(limit=limit)("GET", "/v1/artifacts")
-    assert (reply.status, reply.message) == (400, "limit: must be a whole number from 1 to 100")
-
-
 @pytest.mark.parametrize(
     "cursor",
     ["", "!", "%C3%A9", "YQ", "I3RvdGFscw", "I2Rpc2NhcmRlZCNhYmM", "YS9i", "YQ==#", "w6k", "A" * 400],

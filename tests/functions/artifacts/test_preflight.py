@@ -103,15 +103,3 @@ def test_a_refused_preflight_allows_the_token_so_that_the_put_gets_the_reason(cl
     reply = cloud.send("OPTIONS", "/v8/artifacts/abc", headers=PREFLIGHT)
     assert (reply.status, reply.code) == (403, "remote_caching_paused")
     assert reply.headers[ALLOWED] == "Authorization"
-
-
-@pytest.mark.usefixtures("refusing")
-def test_403_over_limit_before_the_upload_starts(cloud: Cloud) -> None:
-    change_state(cloud.team.id, quota_bytes=4)
-    cloud.send("PUT", "/v8/artifacts/a1", body=b"full")
-    reply = cloud.send("OPTIONS", "/v8/artifacts/a2", headers=PREFLIGHT)
-    assert (reply.status, reply.code) == (403, "remote_caching_over_limit")
-
-
-def test_400_for_an_invalid_hash(send: Sender) -> None:
-    assert send("OPTIONS", "/v8/artifacts/a.b", headers=PREFLIGHT).status == 400

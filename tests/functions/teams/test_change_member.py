@@ -71,8 +71,7 @@ def test_the_only_owner_cannot_lower_their_role(cloud: Cloud, ada: Person, role:
 
 @pytest.mark.parametrize(
     "body",
-    [{}, [], "OWNER", 5, {"role": None}, {"role": 1}, {"role": ["OWNER"]}, {"role": ""}, {"role": "owner"},
-     {"role": "BILLING"}, {"role": "OWNER "}, {"Role": "OWNER"}],
+    [{"role": ""}, {"role": "owner"}, {"role": "BILLING"}, {"role": "OWNER "}, {"Role": "OWNER"}],
 )  # fmt: skip
 def test_400_for_an_invalid_role(cloud: Cloud, ada: Person, body: Any) -> None:
     bob = joined(cloud, Role.MEMBER)

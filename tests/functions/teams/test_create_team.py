@@ -63,35 +63,15 @@ def test_409_for_a_slug_that_another_team_has(ada: Person) -> None:
     assert "acme" in reply.message
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        (None, "body"),
-        ([], "body"),
-        ("web", "body"),
-        ({}, "slug"),
-        ({"slug": None}, "slug"),
-        ({"slug": 1}, "slug"),
-        ({"slug": ["web"]}, "slug"),
-        ({"slug": ""}, "slug"),
-        ({"slug": "Web"}, "slug"),
-        ({"slug": "-web"}, "slug"),
-        ({"slug": "web-"}, "slug"),
-        ({"slug": "a" * 49}, "slug"),
-        ({"slug": "web\n"}, "slug"),
-        ({"slug": "team_web"}, "slug"),
-        ({"slug": "\u0430cme"}, "slug"),
-        ({"slug": "web", "name": ""}, "name"),
-        ({"slug": "web", "name": "  "}, "name"),
-        ({"slug": "web", "name": 7}, "name"),
-        ({"slug": "web", "name": "a" * 101}, "name"),
-        ({"slug": "web", "name": "a\u0000b"}, "name"),
-        ({"slug": "web", "name": "a\x1b[2J"}, "name"),
-        ({"slug": "web", "name": "\ud800"}, "name"),
-    ],
-)  # fmt: skip
-def test_400_names_the_field_that_breaks_a_rule(ada: Person, body: Any, field: str) -> None:
-    reply = ada.send("POST", PATH, json_body=body) if body is not None else ada.send("POST", PATH)
+BAD = {
+    "slug": ["", "Web", "-web", "web-", "a" * 49, "web\n", "team_web", "\u0430cme"],
+    "name": ["", "  ", "a" * 101, "a\u0000b", "a\x1b[2J", "\ud800"],
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in BAD.items() for value in values])
+def test_400_names_the_field_that_breaks_a_rule(ada: Person, field: str, value: str) -> None:
+    reply = ada.send("POST", PATH, json_body={"slug": "web", field: value})
     assert outcome(reply) == (400, "bad_request")
     assert reply.message.startswith(f"{field}: ")
 

@@ -161,8 +161,7 @@ def test_an_invitation_is_valid_until_its_last_minute(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{}, [], "x", 5, {"token": ""}, {"token": None}, {"token": 5}, {"token": ["x"]},
-             {"token": {"S": "x"}}, {"inviteCode": 1}],
+    "body", [{}, {"token": ""}, {"token": None}],
 )  # fmt: skip
 def test_400_for_a_body_without_a_token(cloud: Cloud, body: Any) -> None:
     assert outcome(newcomer().send("POST", PATH, json_body=body)) == (400, "bad_request")

@@ -190,15 +190,7 @@ def test_another_team_is_refused(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ("limit=0", "limit"),
-        ("limit=101", "limit"),
-        ("before=last", "before"),
-        ("action=", "action"),
-        ("action=everything", "action"),
-        ("actions=key_created", "actions"),
-    ],
+    ("query", "field"), [("action=", "action"), ("action=everything", "action"), ("actions=key_created", "actions")]
 )
 def test_400_for_a_wrong_parameter(cloud: Cloud, owner: Person, query: str, field: str) -> None:
     reply = owner.send("GET", f"{AUDIT}?slug=acme&{query}")
