@@ -50,6 +50,8 @@ class Model:
     offers: dict[int, Offer] = field(default_factory=dict)
     newest: dict[tuple[str, str], int] = field(default_factory=dict)
     """The offer that readers of a place know: the last one."""
+    most: int = 0
+    """The most bytes that were stored since the last look at what was evicted."""
     is_protected: bool = False
     trusted_from: datetime | None = None
 
@@ -78,7 +80,7 @@ class Model:
         """Remove these. False if it should not evict them: others were used less recently, or there was room."""
         kept = [stored.used for place, stored in self.stored.items() if place not in places]
         last = max(self.stored[place].used for place in places)
-        if not self.evicts or self.total <= self.quota * 0.9 or last > min(kept, default=last):
+        if not self.evicts or self.most <= self.quota * 0.9 or last > min(kept, default=last):
             return False
         for place in places:
             del self.stored[place]
@@ -93,8 +95,13 @@ class Model:
         replaced = self.stored[place].size if place in self.stored else 0
         if self.total - replaced + size > self.quota and not self.evicts:
             return 403, 0
-        self.stored[place] = Stored(size, self.now, self.now)
+        self._store(place, Stored(size, self.now, self.now))
         return 202, 0
+
+    def _store(self, place: tuple[str, str], stored: Stored) -> None:
+        # While it replaces another one, both are counted.
+        self.most = max(self.most, self.total + stored.size)
+        self.stored[place] = stored
 
     def read(self, reader: str, hash: str, how: str) -> Reply:
         for place in dict.fromkeys([(SHARED, hash), (self.written(reader), hash)]):
@@ -149,7 +156,7 @@ class Model:
         if self.is_protected and offer.place[0] == SHARED and self.is_shown(offer.place):
             return
         if self.evicts or self.total - (current.size if current else 0) + offer.size <= self.quota:
-            self.stored[offer.place] = Stored(offer.size, offer.began, self.now)
+            self._store(offer.place, Stored(offer.size, offer.began, self.now))
 
     def protect(self, on: bool, keep: bool) -> Reply:
         if on and keep:

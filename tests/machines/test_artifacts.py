@@ -295,9 +295,12 @@ class Artifacts(RuleBasedStateMachine):
     def agrees(self, model: Model) -> bool:
         """Whether the model has what is stored, after the evictions that it allows."""
         listed, expected = self.listed(), self.expected(model)
-        if listed == expected:
-            return True
-        return listed < expected and model.evict({(scope, hash) for scope, hash, _ in expected - listed})
+        evicted = {(scope, hash) for scope, hash, _ in expected - listed}
+        if not listed <= expected or (evicted and not model.evict(evicted)):
+            return False
+        if not self.jobs:
+            model.most = model.total
+        return True
 
     def expected(self, model: Model) -> set[tuple[str, str, int]]:
         return {(*place, one.size) for place, one in model.stored.items() if not model.has_expired(place)}

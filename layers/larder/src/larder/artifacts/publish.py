@@ -181,7 +181,7 @@ class _Attempt(NamedTuple):
 
     def publish(self) -> Artifact | None:
         """Raises EvictionInProgress and TryAgain if the upload has to wait for space."""
-        entry, discarded = index.read_for_publishing(self.upload)
+        entry, discarded = index.read_for_publishing(self.upload, now=self.now)
         if discarded:
             return entry.artifact
         outcome = self.publish_over(entry)
@@ -203,7 +203,7 @@ class _Attempt(NamedTuple):
         in_progress = _may_be_in_progress(upload, stored, self.now)
         for attempt in attempts():
             if attempt:
-                entry, discarded = index.read_for_publishing(upload)
+                entry, discarded = index.read_for_publishing(upload, now=self.now)
                 if discarded or _is_published(upload, entry):
                     return _Outcome(entry.artifact)
             current, pending = entry.artifact, _offer_of(upload, entry)

@@ -143,17 +143,19 @@ def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
         yield parse_stored(item)
 
 
-def read_for_publishing(upload: Upload) -> tuple[IndexEntry, bool]:
-    """The entry of the upload's hash, and whether the upload was discarded, or began before a deletion of the hash."""
+def read_for_publishing(upload: Upload, *, now: datetime) -> tuple[IndexEntry, bool]:
+    """The entry of the upload's hash, and whether the upload is discarded.
+
+    Discards an upload that began before a deletion of its hash.
+    """
     owner, key = upload.owner, upload.index_key
     discarded, deleted = discarded_key(upload), (owner, _DELETED + key)
     items = ARTIFACTS.get_many([*entry_keys(owner, key), discarded, deleted])
-    refused = any(
-        (item["owner"], item["hash"]) == discarded
-        or ((item["owner"], item["hash"]) == deleted and upload.id < item["upload_id"])
-        for item in items
-    )
-    return parse_entry(items, key), refused
+    by_key = {(item["owner"], item["hash"]): item for item in items}
+    is_discarded = discarded in by_key
+    if not is_discarded and deleted in by_key and upload.id < by_key[deleted]["upload_id"]:
+        is_discarded = discard(upload, now=now)
+    return parse_entry(items, key), is_discarded
 
 
 def read_with_membership(
