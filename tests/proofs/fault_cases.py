@@ -84,9 +84,11 @@ class Scene:
 
     def store(self, hash: str, size: int) -> None:
         assert self.send("PUT", f"/v8/artifacts/{hash}", body=b"x" * size).status == 202
+        self.later(seconds=1)  # uploads of the same millisecond come in any order
 
     def arrive(self, hash: str = "new", size: int = 2_000) -> dict[str, Any]:
         """Upload directly. Returns the event of S3, which gets lost."""
+        self.later(seconds=1)
         key = upload(self.send, hash, b"y" * size)
         self.names = replace(self.names, hash=hash)
         return created(key, size, versions_of(key)[0].id)

@@ -53,6 +53,7 @@ def _problems(case: Case, faults: tuple[str, ...]) -> Iterator[str]:
     with opened() as world, pytest.MonkeyPatch.context() as patched, ExitStack() as stack:
         scene = Scene(world, SetOption(patched), stack)
         request = case.begin(scene)
+        scene.later(seconds=1)
         named = {word: family for word, family in FAMILIES.items() if str(case) in family.of}
         # A key without uses is shown as disabled until it is deleted.
         reads = {} if "kept" in named else scene.reads(case.name)
