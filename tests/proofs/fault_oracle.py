@@ -463,6 +463,10 @@ class Oracle:
             return f"the call is not made, but {[*calls.made.values()]}"
         if reply is not None and reply.status == 503 and not _AGAIN.search(str(reply)):
             return f"503 does not say when to try again: {reply}"
+        answers = reply is not None and reply.status == usual.status
+        # An entry that could not be looked up says so.
+        if reply and answers and not self.writes and _parts(reply) != _parts(usual) and b'"error"' not in reply.body:
+            return f"the reply is another: {reply}"
         if reply is None or reply.status == 503 or self._always:
             if half := self._half():
                 return half

@@ -36,7 +36,6 @@ from larder.tables import (
     Write,
     batch_get,
     commit,
-    commit_returning,
     failed_writes,
 )
 from larder.teams.repository import provider_account_key
