@@ -321,8 +321,8 @@ def delete_session(
 ) -> bool:
     """Delete a session of this user. False if the user does not have it.
 
-    `noting` makes the audit entry by the id of the session. One transaction writes all, which DynamoDB recognizes if its
-    reply gets lost and it is sent again.
+    `noting` makes the audit entry by the id of the session. One transaction writes all, which DynamoDB recognizes if
+    its reply gets lost and it is sent again.
     """
     found = IDENTITY.get(user_id, _SESSION + token_hash)
     if found is None:
