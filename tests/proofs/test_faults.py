@@ -1,150 +1,117 @@
-"""Tests that a store or the function fails in the middle of a request.
-
-`make faults` runs every fault at every call of every request. Here every request gets a few
-faults, which FAULT_SEED chooses. Events and invocations come twice, at the same time, out of order or not at all.
-"""
+"""Every fault at every call of every request (fault_oracle.py). `make faults` runs all, `make test` a part."""
 
 import os
-import random
-import re
-import secrets
-import time
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import groupby
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from botocore.retries.quota import RetryQuota
 
-from larder.instance import restart
+from tests.catalogue import NAMES
+from tests.conftest import SetOption
 from tests.default_template import template
-from tests.proofs import fault_report
-from tests.proofs.fault_deliveries import DELIVERIES, Delivery, run
-from tests.proofs.fault_matrix import OUTCOMES, run_scenario, sweep_and_check
-from tests.proofs.fault_proxy import FAULTS, SILENT, Call, Fault
-from tests.proofs.fault_scenarios import SCENARIOS, Scenario, made, put
-from tests.proofs.fault_world import FUNCTION_S, Subject, World, running
+from tests.proofs.fault_cases import CASES, HANDLERS, Case, Scene
+from tests.proofs.fault_families import FAMILIES, REFUSALS
+from tests.proofs.fault_oracle import FAULTS, OF_FUNCTIONS, Attempt, Oracle, opened
 
-# The garbage collector closes broken connections at an unknown time.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+ALL = bool(os.environ.get("ALL_FAULTS"))
+IMPORTANT = {
+    *("PUT /v8/artifacts/{hash}", "DELETE /v1/artifacts/{hash}", "CommitUpload", "POST /api/auth/api-key/create"),
+    *("POST /api/auth/sign-in/email", "POST /api/auth/sign-out", "POST /login/oauth/token", "POST /v1/teams/join"),
+}
+BY_NAME = {name: [*cases] for name, cases in groupby(sorted(CASES, key=lambda case: case.name), lambda case: case.name)}
 
-SEED = int(os.environ.get("FAULT_SEED") or secrets.randbelow(10**9))
-CELLS_EACH = int(os.environ.get("FAULT_CELLS") or 1)
-PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+
+@pytest.fixture(autouse=True)
+def deployment(environment: pytest.MonkeyPatch, option: SetOption, aws_in_memory: None) -> None:
+    option("scrypt_cost", 1024)
+    option("operator_emails", "ada@example.com")
+    option("trusted_origins", NAMES.trusted_origin)
+    for name in ("http_rate_limit_enabled", "send_verification_on_sign_up"):
+        option(name, "true")
+    # A client stops retrying after many failures. Each cell must see only its own.
+    environment.setattr(RetryQuota, "acquire", lambda *_: True)
+    environment.setattr("larder.aws.wire._Quota.take", lambda *_: 1)
+    environment.setattr("random.uniform", lambda *_: 0.0)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_faults_of(name: str) -> None:
+    """Each end is the undisturbed one, or one of the families that name this request."""
+    is_function, short = name in HANDLERS, not ALL and name not in IMPORTANT
+    faults = ("crash after",) if short else tuple(fault for fault in FAULTS if is_function or fault not in OF_FUNCTIONS)
+    problems = []
+    for case in BY_NAME[name][: None if ALL else 1]:
+        problems += [f"{case}, {problem}" for problem in _problems(case, faults)]
+    assert not problems, "\n".join(problems)
+
+
+def _problems(case: Case, faults: tuple[str, ...]) -> Iterator[str]:
+    with opened() as world, pytest.MonkeyPatch.context() as patched, ExitStack() as stack:
+        scene = Scene(world, SetOption(patched), stack)
+        request = case.begin(scene)
+        scene.later(seconds=1)
+        named = {word: family for word, family in FAMILIES.items() if str(case) in family.of}
+        # A key without uses is shown as disabled until it is deleted.
+        reads = {} if "kept" in named else scene.reads(case.name)
+        oracle = Oracle(world, request, reads, named, always=case.name in SCHEDULED)
+        assert (oracle.usual.status >= 400) == (case.variant in ("refused", "with a wrong password")), oracle.usual
+        for at, fault in oracle.cells(faults):
+            if problem := oracle.problem(at, fault):
+                yield f"{at}, {fault}: {problem}"
+        if unknown := oracle.refusals - REFUSALS.keys():
+            yield f"REFUSALS of fault_families.py does not explain {unknown}"
+        if ALL and (unseen := named.keys() - oracle.families):
+            yield f"no end is of {unseen}: remove it from FAMILIES"
+
 
 SCHEDULED = {schedule.function.logical_id for schedule in template().schedules}
 
-_SLOW = {"no answer", "no answer, done", "late"}
-"""Faults for `make faults`, and for the tests at the end of this module."""
+
+def test_every_route_and_function_has_a_case() -> None:
+    routed = {route.key for route in template().routes if not route.key.startswith(("OPTIONS", "$"))}
+    unrouted = HANDLERS.keys() - {route.function.logical_id for route in template().routes}
+    assert BY_NAME.keys() >= routed | unrouted
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, report_lines: list[str]) -> Iterator[World]:
-    report_lines.append(f"faults: FAULT_SEED={SEED}")
-    with running(tmp_path_factory.mktemp("faults") / "world") as opened:
-        yield opened
+def test_families_name_existing_cases() -> None:
+    assert {name for family in FAMILIES.values() for name in family.of} <= {str(case) for case in CASES}
 
 
-@pytest.fixture(scope="module")
-def left(world: World) -> Iterator[list[Subject]]:
-    """The subjects that the tests of this module leave. At the end, the sweeps clean up after all of them."""
-    subjects: list[Subject] = []
-    yield subjects
-    assert sweep_and_check(world, subjects) == []
+@pytest.mark.parametrize(
+    ("silent", "operation", "status", "least_s", "most_s"),
+    [
+        (lambda attempt: attempt.service == "dynamodb", "POST /api/auth/sign-in/email", 503, 5, 17),
+        (lambda attempt: attempt.service == "s3", "PUT /v8/artifacts/{hash}", 503, 10, 22),
+        # A limit that cannot be counted costs one time-out.
+        (lambda attempt: attempt.name() == "UpdateItem rate-limits", "POST /api/auth/sign-in/email", 200, 5, 9),
+    ],
+    ids=["tables", "bucket", "limit"],
+)
+def test_a_request_ends_in_time_while_a_store_is_silent(
+    silent: Callable[[Attempt], bool], operation: str, status: int, least_s: int, most_s: int,
+    environment: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Each attempt takes its time-out by the clock of the deadlines, of a function's 25 s."""
+    passed = [0.0]
 
+    def wait(attempt: Attempt) -> Any:
+        if not silent(attempt):
+            return attempt.send()
+        passed[0] += 10 if attempt.service == "s3" else 5
+        raise attempt.no_reply
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_request_with_a_fault(scenario: Scenario, world: World, left: list[Subject]) -> None:
-    def some(cells: list[tuple[Call, Fault]]) -> list[tuple[Call, Fault]]:
-        quick = [(call, fault) for call, fault in cells if fault.name not in _SLOW]
-        return random.Random(f"{SEED}/{scenario}").sample(quick, min(CELLS_EACH, len(quick)))
-
-    leaves: list[Subject] | None = left
-    if scenario.route in SCHEDULED:
-        # The calls of a schedule depend on the data of other tests.
-        assert sweep_and_check(world, left) == []
-        left.clear()
-        leaves = None
-    result = run_scenario(world, scenario, some, leaves=leaves)
-    assert result.failures == []
-    assert {cell.outcome for cell in result.cells} <= OUTCOMES
-
-
-@pytest.mark.parametrize("one", DELIVERIES, ids=str)
-def test_delivery(one: Delivery, world: World, left: list[Subject]) -> None:
-    left.append(run(world, one))
-
-
-# The report and docs/faults.md ----------------------------------------------------------------------------------------
-
-
-def names() -> list[str]:
-    """Every route of the template, and every function without one."""
-    deployed = template()
-    routed = {route.function.logical_id for route in deployed.routes}
-    routes = [route.key for route in deployed.routes]
-    return routes + [function.logical_id for function in deployed.functions if function.logical_id not in routed]
-
-
-@pytest.mark.parametrize("name", names())
-def test_every_route_and_function_has_a_scenario(name: str) -> None:
-    assert name in {scenario.route for scenario in SCENARIOS}
-
-
-def test_the_report_counts_the_outcomes_of_each_fault() -> None:
-    name = str(SCENARIOS[0])
-    outcomes = {"500": Counter({"503": 2, "no answer, done": 1})}
-    report = fault_report.render({name: 3}, {name: outcomes}, DELIVERIES)
-    assert "\n3 cells:" in report
-    row = next(line for line in report.splitlines() if line.startswith(f"| `{name}` |"))
-    assert row.startswith(f"| `{name}` | 3 | - | - | 503 2, none, done 1 | - |")
-
-
-def test_every_fault_and_every_outcome_is_explained() -> None:
-    assert set(fault_report.SIGNS) == OUTCOMES
-    assert {fault.name for fault in FAULTS} <= fault_report.COLUMNS.keys()
-
-
-def test_the_documentation_lists_every_refusal_of_a_repeated_request() -> None:
-    listed = re.findall(r"^\| (\d+) `(\w+)` \|", PAGE.read_text(), re.MULTILINE)
-    refusals = {one for scenario in SCENARIOS for one in scenario.done_before}
-    assert {(int(status), code) for status, code in listed} == refusals
-    assert len(listed) == len(refusals)
-
-
-# The real time-outs ------------------------------------------------------------------------------
-
-ENDS_WITHIN_S = {"dynamodb": 17, "s3": 22}
-"""The longest time to a reply, of a function's 25 s, if the last attempt starts just before the deadline."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("service", ENDS_WITHIN_S)
-def test_a_request_is_answered_in_time_while_a_store_is_silent(service: str, world: World) -> None:
-    """Send an upload, or a sign-in while DynamoDB is silent: its rate limit is read first, and gives up early."""
-    subject = Subject(world)
-    body = {"email": subject.user.email, "password": "the first password"}
-    restart()
-    with world.proxy.failing(silent=service):
-        began = time.monotonic()
-        signs_in = service == "dynamodb"
-        reply = subject.ask("POST", "/sign-in/email", body) if signs_in else put(subject, made())
-        took_s = time.monotonic() - began
-    assert (reply.status, reply.headers["retry-after"]) == (503, "2")
-    assert took_s < ENDS_WITHIN_S[service] < FUNCTION_S
-
-
-@pytest.mark.slow
-def test_a_limit_that_cannot_be_counted_costs_one_time_out(world: World) -> None:
-    subject = Subject(world)
-    token = subject.session()
-    silent = Call("dynamodb", "UpdateItem", "rate-limits", 1)
-    restart()
-    with world.proxy.failing((silent, SILENT)):
-        began = time.monotonic()
-        reply = subject.ask("GET", "/get-session", token=token)
-        took_s = time.monotonic() - began
-    assert reply.json["user"]["id"] == subject.user.id
-    assert 5 <= took_s < 10  # two time-outs take ten
+    with opened() as world, ExitStack() as stack:
+        request = Scene(world, SetOption(environment), stack).ask(operation)
+        world.begin()
+        world.back()
+        environment.setattr("larder.deadline.time", SimpleNamespace(monotonic=lambda: passed[0]))
+        environment.setattr("tests.requests.in_memory", lambda: False)
+        environment.setattr(world, "answer", wait)
+        reply, _ = world.run(request)
+    assert reply is not None
+    assert (reply.status, reply.headers.get("retry-after")) == (status, "2" if status == 503 else None)
+    assert least_s <= passed[0] <= most_s

@@ -36,7 +36,6 @@ from larder.tables import (
     Write,
     batch_get,
     commit,
-    commit_returning,
     failed_writes,
 )
 from larder.teams.repository import provider_account_key
@@ -322,15 +321,18 @@ def delete_session(
 ) -> bool:
     """Delete a session of this user. False if the user does not have it.
 
-    `noting` makes the audit entry by the id of the session, which only the deleted item has. It is stored with the
-    second write.
+    `noting` makes the audit entry by the id of the session. One transaction writes all, which DynamoDB recognizes if
+    its reply gets lost and it is sent again.
     """
-    _, ended = commit_returning(IDENTITY.delete(user_id, _SESSION + token_hash))
-    if not ended:
+    found = IDENTITY.get(user_id, _SESSION + token_hash)
+    if found is None:
         return False
-    also = () if noting is None else (noting(ended["id"]),)
-    commit(IDENTITY.delete(_SESSION + token_hash, "session"), *also)
-    return True
+    also = () if noting is None else (noting(found["id"]),)
+    return commit(
+        IDENTITY.delete(user_id, _SESSION + token_hash, when=exists("pk")),
+        IDENTITY.delete(_SESSION + token_hash, "session"),
+        *also,
+    )
 
 
 def revoke_other_sessions(account: Account, kept: Session | None, *also: Write) -> bool:
