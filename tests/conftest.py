@@ -60,6 +60,11 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis_settings.load_profile("larder")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than processors, because many tests wait for a process or a pause."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from contextlib import ExitStack
@@ -131,7 +132,7 @@ class Entries(RuleBasedStateMachine):
 
 TestEntries = Entries.TestCase
 TestEntries.settings = settings(
-    max_examples=15,
+    max_examples=7 * int(os.environ.get("MACHINE_ROUNDS") or 1),
     stateful_step_count=15,
     deadline=None,
     # Threads take another time in each run.

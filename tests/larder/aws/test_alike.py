@@ -4,6 +4,7 @@ Where they differ on purpose, a test at the end says so.
 """
 
 import json
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -148,7 +149,9 @@ def compare(server: ScriptedServer, service: str, operation: str, arguments: dic
 
 
 def many(number: int) -> examples:
-    return examples(max_examples=number, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    """`MACHINE_ROUNDS` multiplies the examples."""
+    rounds = int(os.environ.get("MACHINE_ROUNDS") or 1)
+    return examples(max_examples=number * rounds, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 TEXTS = st.text(max_size=20)
@@ -259,7 +262,7 @@ DONE = st.one_of(
 CUT = DONE.map(lambda reply: Scripted(reply.status, reply.body, reply.headers, sent=1))
 
 
-@many(40)
+@many(10)
 @given(call=DYNAMODB_CALLS, reply=DONE, closes=st.booleans())
 def test_dynamodb_gets_the_same_requests(
     server: ScriptedServer, call: tuple[str, dict[str, Any]], reply: Scripted, closes: bool
@@ -269,7 +272,7 @@ def test_dynamodb_gets_the_same_requests(
     compare(server, "dynamodb", *call, Scripted(200, reply.body, reply.headers, closes=closes))
 
 
-@many(40)
+@many(10)
 @given(
     call=DYNAMODB_CALLS,
     script=st.lists(st.one_of(ERRORS, CUT, DONE.map(damaged), st.sampled_from([LOST, RESET])), min_size=1, max_size=2),
@@ -346,13 +349,13 @@ DESCRIBED = st.builds(
 )
 
 
-@many(40)
+@many(10)
 @given(call=S3_CALLS, reply=DESCRIBED)
 def test_s3_gets_the_same_requests(server: ScriptedServer, call: tuple[str, dict[str, Any]], reply: Scripted) -> None:
     compare(server, "s3", *call, _fitting(call, reply))
 
 
-@many(40)
+@many(10)
 @given(
     call=S3_CALLS,
     script=st.lists(st.one_of(S3_ERRORS, st.sampled_from([LOST, RESET])), min_size=1, max_size=2),
@@ -411,7 +414,7 @@ LAMBDA_ERRORS = st.sampled_from(
 )
 
 
-@many(30)
+@many(10)
 @given(
     script=st.lists(LAMBDA_ERRORS, max_size=2),
     end=st.one_of(st.sampled_from([Scripted(202), Scripted(204)]), LAMBDA_ERRORS),
@@ -459,7 +462,7 @@ def expected_signature(request: Recorded, url: str, service: str) -> str:
     return str(signer.signature(text, copy))
 
 
-@many(40)
+@many(10)
 @given(
     asked=st.one_of(
         DYNAMODB_CALLS.map(lambda call: ("dynamodb", *call)),
@@ -480,7 +483,7 @@ def test_signatures_are_those_of_botocore(server: ScriptedServer, asked: tuple[s
     assert set(request.headers) - unsigned == set(signed.split(";"))
 
 
-@many(40)
+@many(10)
 @given(key=KEYS, version=VERSIONS, token=st.sampled_from(["", TOKEN]), expires_s=st.integers(1, 604_800))
 def test_presigned_urls_are_those_of_botocore(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, key: str, version: str, token: str, expires_s: int
