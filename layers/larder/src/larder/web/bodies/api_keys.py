@@ -100,7 +100,7 @@ class _Create(_Limits):
     configId: _Config = None  # noqa: N815
     organizationId: str | None = None  # noqa: N815
     replaces: str | None = None
-    overlap: Annotated[int, BeforeValidator(_whole), Field(ge=60, le=MAX_OVERLAP_S)] = 86_400
+    overlap: Annotated[int, Field(ge=60, le=MAX_OVERLAP_S), BeforeValidator(_whole)] = 86_400
 
 
 class _Update(_Limits):
