@@ -185,8 +185,8 @@ _PART = re.compile(r"(?<=#)[0-9a-f](?=$|#)")
 
 
 _AGAIN = re.compile("(?i)retry-after.*(b''|try_again|temporarily_unavailable)")
-_UNSHOWN = re.compile(r'"(start|remaining|requestCount)": ?[^,}]+')
-"""Of a key: random, and what each attempt counts."""
+_UNSHOWN = re.compile(r'"(start|remaining|requestCount)": ?[^,}]+|(state|nonce|code_challenge)=[^&"]+')
+"""Of a key: random, and what each attempt counts. Of a sign-in with a provider: random."""
 
 
 @dataclass
