@@ -15,7 +15,7 @@ seeded: $(READY) ## apply each seeded bug of tests/seeded to a copy, and run the
 	@.venv/bin/python -m tests.seeded $(ARGS)
 
 .PHONY: faults
-faults: $(READY) ## test every fault at every AWS call of every request (about 5 minutes): ARGS="-k api-key/create"
+faults: $(READY) ## test every fault at every AWS call of every request (about three minutes): ARGS="-k api-key/create"
 	@ALL_FAULTS=1 .venv/bin/python -m pytest -n $(WORKERS) tests/proofs/test_faults.py $(ARGS)
 
 .PHONY: capacity
