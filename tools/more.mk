@@ -11,7 +11,7 @@ test-dynamodb-local: $(READY) ## run the tests that use tables, on AWS's DynamoD
 	@.venv/bin/python -m pytest -m "slow and not build and not e2e" $(TESTS) $(ARGS)
 
 .PHONY: seeded
-seeded: $(READY) ## apply each seeded bug of tests/seeded to a copy, and run the tests that should catch it (about 25 minutes): ARGS="--only NAME", "--all" runs all of `make test` for each
+seeded: $(READY) ## apply each seeded bug of tests/seeded to a copy, and run the tests that should catch it (about 15 minutes): ARGS="--only NAME", "--all" runs all of `make test` for each
 	@.venv/bin/python -m tests.seeded $(ARGS)
 
 .PHONY: faults
