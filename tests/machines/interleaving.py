@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 from aws_lambda_powertools.event_handler.api_gateway import ApiGatewayResolver, BaseRouter
@@ -14,6 +14,8 @@ from larder import aws, concurrency, deadline
 from larder.instance import restart
 from tests.hooks import hooked
 
+T = TypeVar("T")
+
 _READS = {"BatchGetItem", "GetItem", "GetObject", "HeadObject", "Query", "TransactGetItems"}
 
 
@@ -21,41 +23,27 @@ class Crash(BaseException):
     """The process of the function ends here. None of its later calls reaches a store."""
 
 
-class Calls:
-    """The calls of one request, counted from 1 as they are about to be sent."""
+def overlapping(at: int, one: Callable[[], T], other: Callable[[], T], *, of_writes: bool = False) -> tuple[T, T]:
+    """The results of `one`, and of `other`, which runs whole right before `one` makes call number `at`, from 1.
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._is_counting = True
-        self.made = 0
-
-    def count(self) -> int:
-        """The number of this call, or 0 for a call of the request that interrupts."""
-        with self._lock:
-            self.made += self._is_counting
-            return self.made if self._is_counting else 0
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        self._is_counting = False
-        yield
-        self._is_counting = True
-
-
-@contextmanager
-def interrupted(at: int, work: Callable[[], object], *, of_writes: bool = False) -> Iterator[Calls]:
-    """Run `work` right before the block makes call number `at`. With `of_writes`, only calls that write count."""
-    calls = Calls()
+    With `of_writes`, only calls that write count. If there are fewer, `other` runs after `one`.
+    """
+    made, is_counting = 0, True
+    results: list[T] = []
 
     def before(model: Any, **_: Any) -> None:
-        if of_writes and model.name in _READS:
+        nonlocal made, is_counting
+        if not is_counting or (of_writes and model.name in _READS):
             return
-        if calls.count() == at:
-            with calls.paused(), _another_instance():
-                work()
+        made += 1
+        if made == at:
+            is_counting = False
+            with _another_instance():
+                results.append(other())
 
     with _hooked("before-call", before):
-        yield calls
+        result = one()
+    return result, results[0] if results else other()
 
 
 @contextmanager
@@ -75,23 +63,26 @@ def _another_instance() -> Iterator[None]:
 
 
 @contextmanager
-def crashing(at: int, *, carried_out: bool) -> Iterator[Calls]:
+def crashing(at: int, *, carried_out: bool) -> Iterator[None]:
     """Let the process end at call number `at` of the block: before it is sent, or after AWS has carried it out."""
-    calls, is_dead = Calls(), threading.Event()
+    made, is_dead = 0, False
 
     def before(**_: Any) -> None:
-        if is_dead.is_set() or (calls.count() == at and not carried_out):
-            is_dead.set()
+        nonlocal made, is_dead
+        made += 1
+        is_dead = is_dead or (made == at and not carried_out)
+        if is_dead:
             raise Crash
 
     def after(**_: Any) -> None:
-        if is_dead.is_set() or (calls.made == at and carried_out):
-            is_dead.set()
+        nonlocal is_dead
+        is_dead = is_dead or made == at
+        if is_dead:
             raise Crash
 
     with _hooked("before-call", before), _hooked("after-call", after):
         try:
-            yield calls
+            yield
         except Crash:
             restart()
 

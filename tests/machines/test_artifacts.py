@@ -21,7 +21,7 @@ from larder.teams.state import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer
 from tests.machines.artifact_model import SHARED, Model, Reply
-from tests.machines.interleaving import crashing, interrupted
+from tests.machines.interleaving import crashing, overlapping
 from tests.machines.orders import quiet_settings
 from tests.moto_stores import Stores
 from tests.requests import Cloud, invoke
@@ -195,23 +195,17 @@ class Artifacts(RuleBasedStateMachine):
         one, other = self.request(*first, at=now), self.request(*second, at=now + SECOND)
         if one is None or other is None:
             return
-        replies: list[Any] = []
 
-        def interrupt() -> None:
+        def interrupt() -> Reply:
             self.clock.shift(SECOND)
-            replies.append(other.real())
+            return other.real()
 
-        with interrupted(at, interrupt):
-            reply = one.real()
-        if not replies:
-            interrupt()
+        replies = overlapping(at, one.real, interrupt)
         possible = [self.in_order(one, other), self.in_order(other, one)]
         agreeing = [
-            model
-            for expected, model in possible
-            if (expected[one], expected[other]) == (reply, replies[0]) and self.agrees(model)
+            model for expected, model in possible if (expected[one], expected[other]) == replies and self.agrees(model)
         ]
-        assert agreeing, (one.name, other.name, reply, replies[0], self.listed(), possible)
+        assert agreeing, (one.name, other.name, replies, self.listed(), possible)
         self.model = agreeing[0]
 
     def in_order(self, *requests: Request) -> tuple[dict[Request, Reply], Model]:

@@ -29,7 +29,7 @@ from larder.teams.teams import create_team, find_team
 from larder.turbo_login.service import CODE_SECONDS, Grant, create_token
 from tests.conftest import SetOption
 from tests.functions.api_keys.people import verified
-from tests.machines.interleaving import interrupted
+from tests.machines.interleaving import overlapping
 from tests.machines.keys_model import MOST_KEYS, Key, Model
 from tests.machines.orders import OK, REFUSED, Outcome, Request, either_order, outcome, quiet_settings
 from tests.mailbox import Mailbox
@@ -284,13 +284,9 @@ class Keys(RuleBasedStateMachine):
     def overlap(self, data: st.DataObject, seconds: int, place: tuple[int, bool]) -> None:
         self.wait(seconds)
         one, other = self.requests(data)
-        others: list[Outcome] = []
         at, of_writes = place
-        with interrupted(at, lambda: others.append(other.send()), of_writes=of_writes):
-            got = one.send()
-        if not others:
-            others.append(other.send())
-        self.take([one, other], [got, *others])
+        got = overlapping(at, one.send, other.send, of_writes=of_writes)
+        self.take([one, other], [*got])
 
     def wait(self, seconds: int) -> None:
         self.clock.shift(timedelta(seconds=seconds))

@@ -26,7 +26,7 @@ from larder.teams.teams import create_team
 from tests.conftest import SetOption
 from tests.functions.accounts.conftest import PASSWORD
 from tests.functions.api_keys.people import verified
-from tests.machines.interleaving import interrupted
+from tests.machines.interleaving import overlapping
 from tests.machines.orders import Outcome, Request, either_order, outcome, quiet_settings
 from tests.machines.team_model import ADMIN, MEMBER, MOST_INVITATIONS, OWNER, Model
 from tests.mailbox import Mailbox
@@ -215,12 +215,8 @@ class Teams(RuleBasedStateMachine):
     def overlap(self, pair: tuple[tuple[Any, ...], tuple[Any, ...]], at: int, of_writes: bool) -> None:
         ended, used = set(self.model.signed_out), set(self.links) - self.model.links.keys()
         request, interrupting = (self.request(*one) for one in pair)
-        others: list[Outcome] = []
-        with interrupted(at, lambda: others.append(interrupting.send()), of_writes=of_writes):
-            got = request.send()
-        if not others:
-            others.append(interrupting.send())
-        self.take([request, interrupting], [got, *others])
+        got = overlapping(at, request.send, interrupting.send, of_writes=of_writes)
+        self.take([request, interrupting], [*got])
         # What has ended was tried in this step.
         self.sign_in_all(ended)
         self.model.signed_out -= ended
