@@ -1,6 +1,6 @@
 """A full quota with eviction enabled: the least recently used artifacts are deleted, with exact totals."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from larder.artifacts.repository import index
 from larder.artifacts.repository.checks import sum_index
 from larder.artifacts.repository.eviction import least_recently_used
 from larder.artifacts.repository.totals import read_totals
-from larder.errors import EvictionInProgress, LargerThanQuota
+from larder.errors import EvictionInProgress, LargerThanQuota, TryAgain
 from larder.teams.state import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
@@ -69,6 +69,10 @@ def size(cloud: Cloud) -> int:
 def use(cloud: Cloud, hash: str, now: datetime) -> None:
     entry = index.read_entry(cloud.team.id, ArtifactHash(hash))
     reads.find_for_use(entry, view=View(quota_bytes=QUOTA), now=now)
+
+
+def about(text: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda request: text.encode() in request["body"]
 
 
 def free_space(cloud: Cloud, **more: Any) -> eviction.EvictionReport:
@@ -182,10 +186,10 @@ def test_429_if_uploads_arrive_faster_than_evictions(team: Cloud, jobs: list[dic
     fill(team)
     conflict = error("TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}])
 
-    def evicts(request: dict[str, Any]) -> bool:
-        return b"#totals" in request["body"]
-
-    with answering("dynamodb", "TransactWriteItems", conflict, only=evicts), pytest.raises(EvictionInProgress):
+    with (
+        answering("dynamodb", "TransactWriteItems", conflict, only=about("#totals")),
+        pytest.raises(EvictionInProgress),
+    ):
         store(team, "b", 200)
     assert len(hashes(team)) == 9
     assert jobs == [{"kind": "least_recently_used", "owner": team.team.id, "target": None}]
@@ -347,6 +351,23 @@ def test_the_function_stops_in_time(team: Cloud) -> None:
     job = {"kind": "least_recently_used", "owner": team.team.id, "target": None}
     invoke("artifacts.remove_artifacts.handler", job, Context(remaining_ms=1_000))
     assert len(hashes(team)) == 10
+
+
+def test_the_function_never_makes_the_totals_wait_and_a_crash_leaves_them_too_high(team: Cloud) -> None:
+    fill(team, count=10)
+    job = {"kind": "least_recently_used", "owner": team.team.id, "target": None}
+    with (
+        answering("dynamodb", "UpdateItem", error("InternalServerError", 500), only=about("#totals"), times=1),
+        answering(
+            "dynamodb", "TransactWriteItems", error("InternalServerError", 500), only=about("#totals")
+        ) as together,
+        pytest.raises(TryAgain),
+    ):
+        invoke("artifacts.remove_artifacts.handler", job)
+    assert (together, len(hashes(team)), size(team)) == ([], 9, 1000)
+    for hours in (0, 1):
+        sweep.sweep(now=clock.now() + hours * HOUR)
+    assert size(team) == 900
 
 
 # Direct uploads -----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice, takewhile
 
 from larder.artifacts import jobs
@@ -92,11 +93,14 @@ def do_job(
     quota_bytes = quota_of(owner)
     if quota_bytes is None or not settings().evicts:
         return EvictionReport()
-    report = free_space(owner, quota_bytes=quota_bytes, now=now, has_time=has_time)
+    free = partial(
+        free_space, owner, quota_bytes=quota_bytes, alone=True, now=now, has_time=has_time
+    )
+    report = free()
     if not report.finished and has_time():
         # Artifacts from before the deployment evicted are not listed yet.
         list_all(owner, has_time=has_time)
-        rest = free_space(owner, quota_bytes=quota_bytes, now=now, has_time=has_time)
+        rest = free()
         report.artifacts += rest.artifacts
         report.size_bytes += rest.size_bytes
         report.finished = rest.finished
@@ -112,12 +116,15 @@ def free_space(
     sparing: str | None = None,
     only_scoped: bool = False,
     most: int | None = None,
+    alone: bool = False,
     now: datetime,
     has_time: Callable[[], bool] = lambda: True,
 ) -> EvictionReport:
     """Evict at most `most` artifacts, until a tenth of the quota and `needed_bytes` are free. Raises TryAgain.
 
-    Parallel callers together evict at most one artifact too many, because each transaction checks the totals.
+    Parallel callers together evict at most one artifact too many, because each transaction checks the totals. A caller
+    that claimed the eviction is `alone`: its transactions leave the totals to the uploads, and it evicts at most one
+    transaction too many.
     Larder never evicts the artifact with the index key `sparing`, and with `only_scoped` none of the shared scope.
     """
     report = EvictionReport()
@@ -141,7 +148,7 @@ def free_space(
         chosen = _enough(waiting[:count], excess)
         if not chosen:
             break
-        gone, freed_bytes = _evict(owner, chosen, aim_bytes, now)
+        gone, freed_bytes = _evict(owner, chosen, aim_bytes, now, alone=alone)
         report.artifacts += len(chosen) if freed_bytes else 0
         report.size_bytes += freed_bytes
         if freed_bytes >= excess:
@@ -197,11 +204,11 @@ def _size(unused: list[Unused]) -> int:
 
 
 def _evict(
-    owner: str, chosen: list[Unused], aim_bytes: int, now: datetime
+    owner: str, chosen: list[Unused], aim_bytes: int, now: datetime, *, alone: bool
 ) -> tuple[frozenset[Upload], int]:
     """Returns the uploads to drop from the candidates (evicted, or used since), and the freed bytes."""
     # Fails if parallel evictions have freed so much that the last of these artifacts could stay.
-    above_bytes = aim_bytes + _size(chosen[:-1])
+    above_bytes = None if alone else aim_bytes + _size(chosen[:-1])
     used_meanwhile = evict(owner, chosen, above_bytes=above_bytes, now=now)
     if used_meanwhile is None:
         return frozenset(), 0

@@ -1,4 +1,4 @@
-"""Eviction: list artifacts by last use, and take some out of the index and the totals in one transaction."""
+"""Eviction: list artifacts by last use, and take some out of the index and the totals."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -32,31 +32,39 @@ def least_recently_used(owner: str, *, page: int) -> Iterator[Unused]:
 
 
 def evict(
-    owner: str, unused: Sequence[Unused], *, above_bytes: int, now: datetime
+    owner: str, unused: Sequence[Unused], *, above_bytes: int | None, now: datetime
 ) -> frozenset[Upload] | None:
-    """Delete these artifacts and subtract them from the totals, in one transaction.
+    """Delete these artifacts and subtract them from the totals.
 
-    If some have been used, replaced or deleted in the meantime, nothing is changed and those are returned. Returns
-    None, and changes nothing, if the owner does not store more than `above_bytes` any more. Raises TryAgain.
+    If some have been used, replaced or deleted in the meantime, nothing is changed and those are returned. With
+    `above_bytes`, the totals are in the same transaction: returns None, and changes nothing, if the owner does not
+    store more than that any more. Without it, the totals follow, and are too high until then, and after a crash until
+    the daily check. No upload of the team, which all write the totals, then conflicts. Raises TryAgain.
     """
-    freed = sum(artifact.size_bytes for artifact in unused)
-    scoped_bytes = sum(
-        artifact.size_bytes for artifact in unused if artifact.upload.scope is not None
+    scoped = [artifact for artifact in unused if artifact.upload.scope is not None]
+    count = ARTIFACTS.update(
+        *totals_key(owner),
+        set=_noted(unused, now),
+        add=totals_change(-_size(unused), -len(unused), scoped_bytes=-_size(scoped)),
+        when=None if above_bytes is None else above(size_bytes=above_bytes),
     )
-    removed = totals_change(-freed, -len(unused), scoped_bytes=-scoped_bytes)
-    noted = _noted(unused, now)
-    is_above = above(size_bytes=above_bytes)
-    count = ARTIFACTS.update(*totals_key(owner), set=noted, add=removed, when=is_above)
     deletes = [_delete_if_unused(artifact) for artifact in unused]
     discarded = [discarded_put(artifact.upload, now) for artifact in unused]
-    failed = failed_writes(count, *deletes, *discarded)
+    together = [] if above_bytes is None else [count]
+    failed = failed_writes(*together, *deletes, *discarded)
     if count in failed:
         return None
+    if not failed and above_bytes is None:
+        commit(count)
     return frozenset(
         artifact.upload
         for artifact, delete in zip(unused, deletes, strict=True)
         if delete in failed
     )
+
+
+def _size(unused: Sequence[Unused]) -> int:
+    return sum(artifact.size_bytes for artifact in unused)
 
 
 def read_eviction(owner: str, *, scoped: bool) -> Eviction | None:
