@@ -34,6 +34,11 @@ def reply(body: dict[str, Any]) -> Answer:
     return 200, body
 
 
+def about(text: str) -> Callable[[dict[str, Any]], bool]:
+    """Selects calls whose body has the text, for `answering`."""
+    return lambda request: text.encode() in request["body"]
+
+
 @contextmanager
 def answering(
     service: str,

@@ -1,6 +1,6 @@
 """A full quota with eviction enabled: the least recently used artifacts are deleted, with exact totals."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +17,7 @@ from larder.errors import EvictionInProgress, LargerThanQuota, TryAgain
 from larder.teams.state import change_state
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload
-from tests.faults import answering, error, just_before, unreachable
+from tests.faults import about, answering, error, just_before, unreachable
 from tests.requests import Cloud, Context, invoke
 
 HOUR = timedelta(hours=1)
@@ -69,10 +69,6 @@ def size(cloud: Cloud) -> int:
 def use(cloud: Cloud, hash: str, now: datetime) -> None:
     entry = index.read_entry(cloud.team.id, ArtifactHash(hash))
     reads.find_for_use(entry, view=View(quota_bytes=QUOTA), now=now)
-
-
-def about(text: str) -> Callable[[dict[str, Any]], bool]:
-    return lambda request: text.encode() in request["body"]
 
 
 def free_space(cloud: Cloud, **more: Any) -> eviction.EvictionReport:

@@ -14,7 +14,7 @@ from larder.usage.models import MAX_CI_VENDORS, Day, Figures
 from larder.usage.repository import PARTS, read_days
 from larder.usage.service import record
 from larder.usage.vendors import OTHER_CI, ci_vendor
-from tests.faults import answering, error
+from tests.faults import about, answering, error
 from tests.proofs.aws_calls import counted
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -39,22 +39,11 @@ def stored_parts(owner: str) -> list[Item]:
     return [*USAGE.query(equals(owner=owner) & begins_with(day=f"day#{NOON.date().isoformat()}"))]
 
 
-CONFLICT = error(
-    "TransactionCanceledException", CancellationReasons=[{"Code": "None"}, {"Code": "TransactionConflict"}]
-)
-
-
-def test_concurrent_builds_are_all_counted(aws_in_memory: None) -> None:
-    with answering("dynamodb", "TransactWriteItems", CONFLICT, times=3) as conflicts:
+def test_a_write_that_fails_leaves_the_other_figures(aws_in_memory: None) -> None:
+    failing = answering("dynamodb", "UpdateItem", error("InternalServerError", 500), only=about("by#"))
+    with failing, pytest.raises(TryAgain):
         record("team_a", [HIT], REPORTER, now=clock.now())
-    assert len(conflicts) == 3
     assert figures_of_today("team_a").hits == 1
-
-
-def test_a_permanent_conflict_is_reported_and_counts_nothing(aws_in_memory: None) -> None:
-    with answering("dynamodb", "TransactWriteItems", CONFLICT), pytest.raises(TryAgain):
-        record("team_a", [HIT], REPORTER, now=clock.now())
-    assert figures_of_today("team_a") == Figures()
 
 
 @pytest.mark.parametrize(
@@ -96,18 +85,12 @@ def test_events_of_interactive_shells_are_counted_separately(aws_in_memory: None
     assert day.total.interactive_events == day.by_ci["GITLAB"].interactive_events == 2
 
 
-def test_a_batch_is_one_transaction_for_every_reporter(aws_in_memory: None) -> None:
-    with counted() as calls:
-        record("team_a", [HIT] * 80, by("GITHUB_ACTIONS"), now=NOON)
-    assert calls.steps == [["TransactWriteItems"]]
-
-
-def test_every_tool_and_vendor_fits_into_one_part(aws_in_memory: None) -> None:
+def test_a_batch_is_four_writes_for_every_tool_and_vendor(aws_in_memory: None) -> None:
     hashes = [f"{tool}-{number}" for tool in (*TOOLS, "invented") for number in range(9)]
     events = [replace(HIT, hash=hash) for hash in hashes]
     with counted() as calls:
         record("team_a", events, by("GITHUB_ACTIONS"), now=NOON)
-    assert calls.steps == [["TransactWriteItems"]]
+    assert calls.steps == [["UpdateItem"], ["PutItem", "UpdateItem", "UpdateItem"]]
     day = day_of("team_a")
     hits = {tool: part.hits for tool, part in day.by_tool.items()}
     assert hits == dict.fromkeys((*TOOLS, OTHER_TOOL), 9)

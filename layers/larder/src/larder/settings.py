@@ -234,6 +234,12 @@ class Settings:
     max_events: int = _option(
         500, "Usage events in one request.", group="cache", minimum=1, maximum=1000
     )
+    max_events_per_hour: int = _option(
+        20_000_000,
+        "Usage events of one key or session in an hour; more get 429. A million are stored, the others only counted.",
+        group="cache",
+        minimum=1000,
+    )
     max_query_hashes: int = _option(
         500, "Hashes in one query.", group="cache", minimum=1, maximum=1000
     )

@@ -7,11 +7,9 @@ from datetime import date, timedelta
 from larder.usage.events import Reporter, UsageEvent, tool_of
 from larder.usage.uploads import Stored, Uploads
 
-MAX_EVENTS_PER_HOUR = 1_000_000
-"""The most events that one key or session reports for an owner in an hour: 2,000 builds of 500 tasks.
-
-They are counted in several parts, and a report is refused if its part is full, so some are refused a little earlier.
-"""
+KEPT_EVENTS_PER_HOUR = 1_000_000
+"""The most events of one key or session in an hour that are stored for an owner: 2,000 builds of 500 tasks. More are
+only counted. They are counted in several parts, so a little less can be stored."""
 
 MAX_CI_VENDORS = 10
 """The most CI vendors of a day, and of each of its items. Clients choose the names, which must not let items grow."""

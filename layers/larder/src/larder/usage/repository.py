@@ -17,6 +17,8 @@ it to a job.
 0.1.0 counted.
 """
 
+import json
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -31,12 +33,12 @@ from larder.conditions import at_most, between, contains, equals, missing, size_
 from larder.errors import TooManyRequests
 from larder.hashing import time_ordered_id
 from larder.settings import settings
-from larder.tables import USAGE, Item, Write, commit, in_batches
+from larder.tables import USAGE, Item, Write, commit, commit_returning, in_batches
 from larder.usage.events import Reporter, UsageEvent
 from larder.usage.models import (
     FIGURES,
+    KEPT_EVENTS_PER_HOUR,
     MAX_CI_VENDORS,
-    MAX_EVENTS_PER_HOUR,
     Day,
     Figures,
     KeyPart,
@@ -45,6 +47,8 @@ from larder.usage.models import (
 )
 from larder.usage.uploads import Stored, Uploads
 from larder.usage.vendors import OTHER_CI, ci_vendor
+
+EventRow = tuple[str, str, str, str, int]
 
 _DAY = "day#"
 _BY = "by#"
@@ -67,54 +71,57 @@ def add_batch(
     by_tool: Mapping[str, Figures],
     now: datetime,
 ) -> None:
-    """Store the batch and add its figures to the day, in one transaction for any number of events.
+    """Add the figures of a batch to its day, and store it, if the key has not reported too many in this hour for that.
 
-    `by_tool` has the parts of the figures that are not turbo's.
-
-    Builds that end at the same moment can write the same items, so a write is retried on conflict. Raises TryAgain, and
-    counts nothing, if every attempt fails. Raises TooManyRequests if the key has reported too many in this hour.
+    `by_tool` has the parts of the figures that are not turbo's. No transaction, because builds that end at the same
+    moment write the same items. Raises TryAgain: then some figures can be counted. Raises TooManyRequests, and counts
+    nothing, if the key has reported more than `MaxEventsPerHour`.
     """
     day, batch_id = now.date().isoformat(), time_ordered_id(now)
     part = batch_id[-1]
-    batch = {
-        "owner": owner,
-        "day": f"{day}#{batch_id}",
-        "received_at": to_ms(now),
-        "expires_at": to_epoch_seconds(now + timedelta(days=settings().event_retention_days)),
-        "key_id": reporter.key_id,
-        "ci": reporter.ci,
-        "interactive": reporter.interactive,
-        "events": [
-            {
-                "session_id": event.session_id,
-                "source": event.source,
-                "event": event.event,
-                "hash": event.hash,
-                "duration_ms": round(event.duration_ms),
-            }
-            for event in events
-        ],
-    }
-    vendor = ci_vendor(reporter.ci)
-    # If the first write is refused, the day has MAX_CI_VENDORS vendors already, and this one counts as OTHER_CI.
-    for counted_as in dict.fromkeys((vendor, vendor and OTHER_CI)):
-        if commit(
-            USAGE.put(batch),
-            _roll_up(owner, f"{_DAY}{day}#{part}", figures, counted_as, by_tool),
-            _count(owner, f"{reporter.user_id or reporter.key_id}#{part}", len(events), now),
-            _roll_up_key(owner, f"{_BY}{day}#{reporter.counted_as}#{part}", figures, reporter, now),
-        ):
-            return
-    # OTHER_CI has room in every day, so it was the count of the key.
-    raise TooManyRequests(ceil((_end_of_hour(now) - now).total_seconds()))
+    counter = f"{reporter.user_id or reporter.key_id}#{part}"
+    fits, counted = commit_returning(_count(owner, counter, len(events), now))
+    if not fits:
+        raise TooManyRequests(ceil((_end_of_hour(now) - now).total_seconds()))
+    item, vendor = f"{_DAY}{day}#{part}", ci_vendor(reporter.ci)
+    writes = [
+        _roll_up(owner, item, figures, vendor, by_tool),
+        _roll_up_key(owner, f"{_BY}{day}#{reporter.counted_as}#{part}", figures, reporter, now),
+    ]
+    if counted["events"] <= KEPT_EVENTS_PER_HOUR // PARTS:
+        writes.append(_batch(owner, f"{day}#{batch_id}", events, reporter, now))
+    if not map_concurrently(commit, writes)[0]:
+        # The day has MAX_CI_VENDORS vendors already.
+        commit(_roll_up(owner, item, figures, OTHER_CI, by_tool))
+
+
+def _batch(
+    owner: str, name: str, events: Sequence[UsageEvent], reporter: Reporter, now: datetime
+) -> Write:
+    rows = [
+        (each.session_id, each.source, each.event, each.hash, round(each.duration_ms))
+        for each in events
+    ]
+    return USAGE.put(
+        {
+            "owner": owner,
+            "day": name,
+            "received_at": to_ms(now),
+            "expires_at": to_epoch_seconds(now + timedelta(days=settings().event_retention_days)),
+            "key_id": reporter.key_id,
+            "ci": reporter.ci,
+            "interactive": reporter.interactive,
+            "packed": zlib.compress(json.dumps(rows).encode()),
+        }
+    )
 
 
 def read_batches(
     owner: str, first: datetime, end: datetime, *, most: int
-) -> Iterator[tuple[str, list[Item]]]:
+) -> Iterator[tuple[str, list[EventRow]]]:
     """The key and the events of each batch that was reported from `first` on, but before `end`.
 
-    Reads `most` batches at most of each day.
+    An event is its session, source, event, hash and milliseconds. Reads `most` batches at most of each day.
     """
     days = [first.date() + timedelta(days=number) for number in range((end - first).days + 2)]
     for day in days:
@@ -122,7 +129,8 @@ def read_batches(
         within = between("day", f"{name}#{to_ms(first):012x}", f"{name}#{to_ms(end):012x}")
         items, _ = USAGE.page(equals(owner=owner) & within, consistent=True, limit=most)
         for item in items:
-            yield item["key_id"], item["events"]
+            if "packed" in item:  # 0.2.0 stored them in another form
+                yield item["key_id"], json.loads(zlib.decompress(item["packed"]))
 
 
 def read_days(owner: str, days: Sequence[date]) -> list[Day]:
@@ -263,14 +271,14 @@ def _roll_up_key(
 
 
 def _count(owner: str, counter: str, events: int, now: datetime) -> Write:
-    """Count the key's events of this hour. Fails above this part's share of MAX_EVENTS_PER_HOUR."""
+    """Count the key's events of this hour. Fails above this part's share of `MaxEventsPerHour`."""
     ends_at = _end_of_hour(now)
     return USAGE.update(
         owner,
         f"{now:%Y-%m-%dT%H}#{counter}",
         add={"events": events},
         set={"expires_at": to_epoch_seconds(ends_at)},
-        when=missing("events") | at_most(events=MAX_EVENTS_PER_HOUR // PARTS - events),
+        when=missing("events") | at_most(events=settings().max_events_per_hour // PARTS - events),
     )
 
 

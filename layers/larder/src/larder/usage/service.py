@@ -22,7 +22,7 @@ MAX_BATCHES = 200
 
 
 def record(owner: str, events: Sequence[UsageEvent], reporter: Reporter, *, now: datetime) -> None:
-    """Store a batch and add it to the day's figures, in one transaction. Ignores an empty batch.
+    """Store a batch and add it to the day's figures. Ignores an empty batch.
 
     Raises TryAgain, TooManyRequests.
     """
@@ -37,9 +37,8 @@ def read_lookups(
     """The look-ups that were reported in a time: the source and the event of each, by hash and credential."""
     found: dict[str, dict[str, set[tuple[str, str]]]] = {}
     for reporter, events in repository.read_batches(owner, first, end, most=MAX_BATCHES):
-        for event in events:
-            of_hash = found.setdefault(event["hash"], {})
-            of_hash.setdefault(reporter, set()).add((event["source"], event["event"]))
+        for _, source, event, hash, _ in events:
+            found.setdefault(hash, {}).setdefault(reporter, set()).add((source, event))
     return found
 
 
