@@ -20,7 +20,9 @@ from larder.artifacts.models import (
 from larder.artifacts.repository import index
 from larder.artifacts.repository.totals import read_totals
 from larder.artifacts.sweep import sweep
+from larder.conditions import begins_with
 from larder.settings import settings
+from larder.tables import ARTIFACTS
 from larder.teams.protection import ProtectionChange, change_protection
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, keeping_no_versions, object_keys, offer, put_object, upload, versions
@@ -79,14 +81,8 @@ def test_a_medium_direct_upload_is_held_next_to_the_index_by_its_event(cloud: Cl
 
 def held_bodies(cloud: Cloud) -> list[str]:
     """The artifacts whose bodies are next to the index."""
-    key = {":owner": {"S": cloud.team.id}, ":body": {"S": index.BODY}}
-    found = aws.dynamodb().query(
-        TableName=settings().artifacts_table,
-        KeyConditionExpression="#o = :owner AND begins_with(#h, :body)",
-        ExpressionAttributeNames={"#o": "owner", "#h": "hash"},
-        ExpressionAttributeValues=key,
-    )["Items"]
-    return [item["hash"]["S"].removeprefix(index.BODY) for item in found]
+    of_team = f"{index.BODY}{cloud.team.id}#"
+    return sorted(item["owner"].removeprefix(of_team) for item in ARTIFACTS.scan(begins_with(owner=of_team)))
 
 
 def test_a_body_next_to_the_index_is_deleted_with_its_object(cloud: Cloud) -> None:

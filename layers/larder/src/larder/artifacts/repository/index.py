@@ -77,7 +77,7 @@ _DELETED = "#deleted#"
 """Before the key of an artifact: when it was last deleted by its hash, as long as uploads offered before can arrive."""
 
 BODY = "#body#"
-"""Before the key of an artifact: the item with its body."""
+"""Before the owner and the key of an artifact, in a partition key of its own: the item with its body."""
 
 PENDING = "#pending"
 AFTER_NOTES = "$"
@@ -93,11 +93,14 @@ def entry_keys(owner: str, key: str) -> list[Key]:
     return [(owner, key), (owner, key + PENDING)]
 
 
-def parse_entry(items: Iterable[Item], key: str) -> IndexEntry:
-    by_key = {item["hash"]: item for item in items}
-    artifact = by_key.get(key)
-    pending = by_key.get(key + PENDING)
-    held = by_key.get(BODY + key)
+def _body_key(owner: str, key: str) -> Key:
+    return f"{BODY}{owner}#{key}", "body"
+
+
+def parse_entry(items: Iterable[Item], owner: str, key: str) -> IndexEntry:
+    by_key = {ARTIFACTS.key_of(item): item for item in items}
+    artifact, pending = map(by_key.get, entry_keys(owner, key))
+    held = by_key.get(_body_key(owner, key))
     if artifact is not None and held is not None and held["upload_id"] == artifact["upload_id"]:
         artifact["body"] = held["body"]
     return IndexEntry(
@@ -112,7 +115,7 @@ def parse_stored(item: Item) -> Artifact | PendingUpload:
 
 def read_entry(owner: str, hash: ArtifactHash, scope: str | None = None) -> IndexEntry:
     key = index_key(hash, scope)
-    return parse_entry(ARTIFACTS.get_many(entry_keys(owner, key)), key)
+    return parse_entry(ARTIFACTS.get_many(entry_keys(owner, key)), owner, key)
 
 
 def read_entries(owner: str, keys: Sequence[str]) -> tuple[dict[str, IndexEntry], set[str]]:
@@ -130,10 +133,10 @@ def read_entries(owner: str, keys: Sequence[str]) -> tuple[dict[str, IndexEntry]
         except TryAgain:
             failed.update(batch)
             continue
-        by_key = {item["hash"]: item for item in items}
+        by_key = {ARTIFACTS.key_of(item): item for item in items}
         for key in batch:
-            present = [by_key[each] for each in (key, key + PENDING) if each in by_key]
-            entries[key] = parse_entry(present, key)
+            present = [by_key[each] for each in entry_keys(owner, key) if each in by_key]
+            entries[key] = parse_entry(present, owner, key)
     return entries, failed
 
 
@@ -151,11 +154,11 @@ def read_for_publishing(upload: Upload, *, now: datetime) -> tuple[IndexEntry, b
     owner, key = upload.owner, upload.index_key
     discarded, deleted = discarded_key(upload), (owner, _DELETED + key)
     items = ARTIFACTS.get_many([*entry_keys(owner, key), discarded, deleted])
-    by_key = {(item["owner"], item["hash"]): item for item in items}
+    by_key = {ARTIFACTS.key_of(item): item for item in items}
     is_discarded = discarded in by_key
     if not is_discarded and deleted in by_key and upload.id < by_key[deleted]["upload_id"]:
         is_discarded = discard(upload, now=now)
-    return parse_entry(items, key), is_discarded
+    return parse_entry(items, owner, key), is_discarded
 
 
 def read_with_membership(
@@ -189,13 +192,13 @@ def _request_items(
     for key in entries:
         keys += entry_keys(owner, key)
         if wanted.body:
-            keys.append((owner, BODY + key))
+            keys.append(_body_key(owner, key))
     if wanted.totals:
         keys.append(totals_key(owner))
 
     def parse(found: Found) -> RequestItems:
         items = found[ARTIFACTS]
-        parsed = [parse_entry(items, key) for key in entries]
+        parsed = [parse_entry(items, owner, key) for key in entries]
         entry = parsed[0] if parsed else IndexEntry()
         own = parsed[1] if len(parsed) > 1 else IndexEntry()
         return RequestItems(parse_membership(found), entry, parse_totals(items), own)
@@ -262,12 +265,15 @@ def publish(
 def hold_body(artifact: Artifact, body: bytes) -> None:
     """Store a body next to the index, whose object is in the bucket. Readers take it once that upload is published.
 
+    Its partition key is its own, because the writes of a large body would take what the owner's index can take.
+
     It ends after HELD_FOR, which costs no write. If the object is deleted before, the sweep deletes both.
     """
     upload = artifact.upload
+    partition, hash = _body_key(upload.owner, upload.index_key)
     item = {
-        "owner": upload.owner,
-        "hash": BODY + upload.index_key,
+        "owner": partition,
+        "hash": hash,
         "upload_id": upload.id,
         "body": body,
         "expires_at": to_epoch_seconds(artifact.created_at + HELD_FOR),
@@ -278,7 +284,7 @@ def hold_body(artifact: Artifact, body: bytes) -> None:
 def delete_body(upload: Upload) -> None:
     """Delete the body of this upload, if it is held next to the index."""
     when = equals(upload_id=upload.id)
-    commit(ARTIFACTS.delete(upload.owner, BODY + upload.index_key, when=when))
+    commit(ARTIFACTS.delete(*_body_key(upload.owner, upload.index_key), when=when))
 
 
 def discard_pending(pending: PendingUpload, *, now: datetime) -> bool:
