@@ -28,6 +28,7 @@ USED: set[Use] = set()
 """What the functions needed in the tests of this process so far."""
 
 _OBJECTS = {f"{folder}/": f"${{ArtifactsBucket.Arn}}/{folder}/*" for folder in ("artifacts", "inputs")}
+_ITSELF = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-SweepArtifacts-*"
 _SES = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}"
 _FUNCTIONS = {function.name: function.logical_id for function in load_template(environ={}).functions}
 _TABLES = {
@@ -126,7 +127,9 @@ def _leading_keys(arguments: dict[str, Any]) -> Context:
 
 def _grants_of(operation: str, arguments: dict[str, Any]) -> set[Grant]:
     if operation == "Invoke":
-        return {("lambda:InvokeFunction", f"{_FUNCTIONS[arguments['FunctionName']]}.Arn")}
+        function = arguments["FunctionName"]
+        target = f"{_FUNCTIONS[function]}.Arn" if function in _FUNCTIONS else _ITSELF
+        return {("lambda:InvokeFunction", target)}
     if operation == "SendEmail":
         # The second is needed if the sender's address or domain has a configuration set.
         return {("ses:SendEmail", f"{_SES}:{kind}/*") for kind in ("identity", "configuration-set")}
@@ -143,6 +146,8 @@ def _grants_of(operation: str, arguments: dict[str, Any]) -> set[Grant]:
         source = arguments["CopySource"]
         read = (f"s3:GetObject{_versioned(source)}", _objects(source))
         return {read, ("s3:PutObject", _objects(arguments))}
+    if operation == "DeleteObjects":
+        return {(f"s3:DeleteObject{_versioned(each)}", _objects(each)) for each in arguments["Delete"]["Objects"]}
     if operation in ("PutObject", "DeleteObject"):
         return {(f"s3:{operation}{_versioned(arguments)}", _objects(arguments))}
     if operation == "BatchGetItem":

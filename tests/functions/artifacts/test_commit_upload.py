@@ -18,6 +18,7 @@ from larder.artifacts.models import (
     Upload,
     parse_object_key,
 )
+from larder.artifacts.records import Discarded
 from larder.artifacts.repository import index
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.sweep_queue import delete_discarded
@@ -293,7 +294,7 @@ def test_the_event_completes_an_upload_whose_function_crashed(cloud: Cloud) -> N
     assert artifact is not None
     # The crash: the object exists, but it has no index item.
     index.delete(artifact, now=clock.now() - timedelta(days=1))
-    delete_discarded(artifact.upload)
+    delete_discarded(Discarded(artifact.upload))
     announce(key)
     reply = cloud.send("GET", "/v8/artifacts/abc")
     assert (reply.body, reply.headers["x-artifact-duration"]) == (b"artifact", "5")

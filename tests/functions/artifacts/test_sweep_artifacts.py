@@ -1,39 +1,73 @@
 """The hourly schedule"""
 
 import json
+from collections import Counter
 from datetime import timedelta
+from functools import partial
 from io import StringIO
-from threading import Barrier
 from typing import Any
+
+import pytest
+import time_machine
 
 from larder import aws, clock
 from larder.artifacts import sweep
 from larder.artifacts.models import ArtifactHash, Totals
+from larder.artifacts.repository import checks
 from larder.artifacts.repository.allotments import set_counted
 from larder.artifacts.repository.index import discarded_put, read_entry
+from larder.artifacts.repository.table import shard
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.artifacts.sweep import SweepReport
+from larder.artifacts.sweep_jobs import MOST_CHECKS, MOST_SWEEPS, CheckJob, SweepJob, hand_over
+from larder.clock import to_ms
 from larder.settings import settings
-from larder.tables import commit
+from larder.tables import Table, commit
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, put_object, upload, versions
-from tests.faults import answering, error
-from tests.hooks import hooked
+from tests.faults import answering, error, reply
+from tests.invocations import handed_over
+from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Context, invoke
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
-def test_an_expired_artifact_leaves_the_index_and_then_the_bucket(cloud: Cloud) -> None:
+def test_an_expired_artifact_is_deleted_after_its_last_reader(cloud: Cloud) -> None:
     now = clock.now()
-    cloud.store("old", now=now - 31 * DAY)
+    cloud.store("old", now=now - 30 * DAY - timedelta(minutes=10))
     cloud.store("young", now=now - 29 * DAY)
-    assert sweep.sweep(now=now) == SweepReport(expired=1)
+    assert sweep.sweep(now=now) == SweepReport()
+    assert sweep.sweep(now=now + HOUR) == SweepReport(expired=1)
     assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is None
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
-    assert sweep.sweep(now=now + HOUR) == SweepReport(objects_deleted=1)
     assert len(object_keys()) == 1
+
+
+def test_artifacts_are_deleted_by_the_hundred(cloud: Cloud) -> None:
+    now = clock.now()
+    for number in range(120):
+        cloud.store(f"a{number}", b"x" * (5_000 if number < 3 else 8), now=now - 31 * DAY)
+    with counted() as calls:
+        assert sweep.sweep(now=now).expired == 120
+    made = Counter(call for step in calls.steps for call in step)
+    assert (made["DeleteObjects"], made["ListObjectVersions"], made["TransactWriteItems"]) == (8, 0, 0), "one a shard"
+    assert made["DeleteItem"] == 120, "bodies next to the index have ended by themselves"
+    assert (object_keys(), read_totals(cloud.team.id)) == ([], Totals())
+
+
+def test_an_object_that_s3_did_not_delete_is_tried_again(cloud: Cloud) -> None:
+    now = clock.now()
+    for hash in ("a", "b"):
+        cloud.store(hash, now=now - 31 * DAY)
+    (stuck, _) = sorted(object_keys())
+    refused = reply({"Errors": [{"Key": stuck, "Code": "InternalError"}]})
+    with answering("s3", "DeleteObjects", refused):
+        swept = sweep.sweep(now=now)
+    assert (swept.expired, swept.failed) == (1, 1)
+    assert sweep.sweep(now=now).expired == 1
+    assert read_totals(cloud.team.id) == Totals()
 
 
 def test_a_replaced_object_is_deleted_after_its_last_reader(cloud: Cloud) -> None:
@@ -56,19 +90,6 @@ def test_an_upload_that_its_function_published_after_an_eviction_is_kept(cloud: 
     sweep.sweep(now=now + DAY)
     assert cloud.send("GET", "/v8/artifacts/abc").body == b"x" * 5_000
     assert sweep.sweep(now=now + DAY) == SweepReport()
-
-
-def test_artifacts_are_deleted_in_parallel(cloud: Cloud) -> None:
-    now = clock.now()
-    for hash in ("a", "b"):
-        cloud.store(hash, now=now - 31 * DAY)
-    met = Barrier(2, timeout=10)
-
-    def wait_for_the_other(**_: object) -> None:
-        met.wait()
-
-    with hooked("before-call.dynamodb.TransactWriteItems", wait_for_the_other, aws.dynamodb()):
-        assert sweep.sweep(now=now).expired == 2
 
 
 def test_an_upload_that_never_arrives_is_deleted_after_a_day(cloud: Cloud) -> None:
@@ -120,12 +141,30 @@ def test_a_second_sweep_has_nothing_to_do(cloud: Cloud) -> None:
     assert sweep.sweep(now=now + HOUR) == SweepReport()
 
 
-def test_the_function_stops_in_time_and_leaves_the_rest_to_the_next_sweep(cloud: Cloud) -> None:
+def test_the_function_starts_itself_for_what_it_had_no_time_for(cloud: Cloud) -> None:
     cloud.store("old", now=clock.now() - 31 * DAY)
-    invoke("artifacts.sweep_artifacts.handler", {}, Context(remaining_ms=1_000))
-    assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is not None
-    invoke("artifacts.sweep_artifacts.handler", {}, Context(remaining_ms=60_000))
-    assert read_entry(cloud.team.id, ArtifactHash("old")).artifact is None
+    with handed_over(Context.function_name) as jobs:
+        invoke("artifacts.sweep_artifacts.handler", {}, Context(remaining_ms=1_000))
+    assert len(object_keys()) == 1
+    shard = shard_of(cloud, "old")
+    assert {"SweepJob": {"shard": shard, "calls": 1}} in jobs
+    assert len(jobs) <= 9, "one for each shard"
+    with handed_over(Context.function_name) as more:
+        invoke("artifacts.sweep_artifacts.handler", {"SweepJob": {"shard": shard, "calls": 1}})
+    assert (object_keys(), more) == ([], [])
+
+
+def test_the_next_sweep_goes_on_if_a_job_was_handed_on_for_an_hour(cloud: Cloud) -> None:
+    cloud.store("old", now=clock.now() - 31 * DAY)
+    job = SweepJob(shard=shard_of(cloud, "old"), calls=MOST_SWEEPS)
+    assert sweep.sweep(now=clock.now(), job=job, has_time=lambda: False).rest == []
+    assert sweep.sweep(now=clock.now()).expired == 1
+
+
+def shard_of(cloud: Cloud, hash: str) -> str:
+    artifact = read_entry(cloud.team.id, ArtifactHash(hash)).artifact
+    assert artifact is not None
+    return shard(artifact.upload.id)
 
 
 def test_the_function_publishes_arrived_uploads_and_deletes_the_others(cloud: Cloud) -> None:
@@ -143,8 +182,6 @@ def test_the_function_publishes_arrived_uploads_and_deletes_the_others(cloud: Cl
 def test_the_function_deletes_the_object_of_an_expired_artifact(cloud: Cloud) -> None:
     now = clock.now()
     cloud.store("old", now=now - 31 * DAY)
-    sweep.sweep(now=now - 2 * HOUR)
-    assert len(object_keys()) == 1
     invoke("artifacts.sweep_artifacts.handler", {})
     assert object_keys() == []
 
@@ -219,18 +256,45 @@ def test_totals_that_are_too_low_count_as_drift_like_ones_that_are_too_high(clou
     assert read_totals(cloud.team.id) == Totals(size_bytes=8, artifacts=1)
 
 
-def test_an_owner_whose_index_is_too_large_for_one_sweep_is_skipped_for_a_day(cloud: Cloud) -> None:
+@pytest.fixture
+def pages_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Table.page
+    monkeypatch.setattr(checks, "_PAUSE_S", 0)
+    monkeypatch.setattr(Table, "page", lambda *where, **more: page(*where, **{**more, "limit": 2}))
+
+
+@pytest.mark.usefixtures("pages_of_two")
+def test_a_check_of_many_artifacts_goes_on_in_further_calls(cloud: Cloud) -> None:
     now = clock.now()
     set_counted()
-    cloud.store("abc", now=now)
+    for number in range(7):
+        cloud.store(f"a{number}", b"x" * 2**number, now=now - number * DAY)
     add_to_totals(cloud.team.id, 5, 1)
-    # There is time to start with the owner's totals, but not to read the items that they sum up.
-    looks = iter([True])
-    out_of_time = sweep.sweep(now=now, has_time=lambda: next(looks, False))
-    assert (out_of_time.totals_too_large, out_of_time.totals_checked) == (1, 0)
+    for hours, size_bytes in ((0, 132), (1, 127)):
+        looks = iter([True])
+        with time_machine.travel(now + hours * HOUR), handed_over(Context.function_name) as jobs:
+            (check,) = sweep.sweep(now=clock.now(), has_time=partial(next, looks, False)).rest
+            assert sweep.sweep(now=clock.now()).totals_checked == 0, "it is not begun again"
+            hand_over(check, function=Context.function_name)
+            calls = 0
+            while jobs:
+                invoke("artifacts.sweep_artifacts.handler", jobs.pop(0), Context(remaining_ms=1_000))
+                calls += 1
+        assert calls >= 3
+        assert read_totals(cloud.team.id).size_bytes == size_bytes
+
+
+@pytest.mark.usefixtures("pages_of_two")
+def test_a_check_that_takes_too_long_is_begun_again_after_a_day(cloud: Cloud) -> None:
+    now = clock.now()
+    set_counted()
+    for number in range(3):
+        cloud.store(f"a{number}", now=now)
+    job = CheckJob(owner=cloud.team.id, now_ms=to_ms(now), totals=Totals(), drift_before=Totals(), calls=MOST_CHECKS)
+    report = sweep.check_totals(job, has_time=lambda: False)
+    assert (report.totals_too_large, report.rest) == (1, [])
     assert sweep.sweep(now=now + HOUR).totals_checked == 0
-    assert sweep.sweep(now=now + DAY).totals_drifting == 1
-    assert sweep.sweep(now=now + DAY + HOUR).totals_corrected == 1
+    assert sweep.sweep(now=now + DAY).totals_checked == 1
 
 
 def test_a_sweep_without_work_reports_no_metric(cloud: Cloud, log: StringIO) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from larder import clock
 from larder.artifacts import eviction, publish, reads, rebuild_index, sweep
+from larder.artifacts.breakdown import sum_index
 from larder.artifacts.models import Artifact, ArtifactHash, Totals, View
 from larder.artifacts.repository import index
-from larder.artifacts.repository.checks import sum_index
 from larder.artifacts.repository.eviction import least_recently_used
 from larder.artifacts.repository.totals import read_totals
 from larder.errors import EvictionInProgress, LargerThanQuota, TryAgain

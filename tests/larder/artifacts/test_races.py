@@ -144,7 +144,7 @@ def test_a_replacement_that_other_writes_overtake_each_time_is_refused(cloud: Cl
 def test_the_next_sweep_deletes_an_object_that_s3_did_not(cloud: Cloud) -> None:
     store(cloud, b"second", replaces=store(cloud, b"first"))
     later = clock.now() + timedelta(hours=1)
-    with unreachable("s3", "DeleteObject"):
+    with unreachable("s3", "DeleteObjects"):
         assert sweep.sweep(now=later).failed == 1
     assert len(object_keys()) == 2
     sweep.sweep(now=later)

@@ -7,9 +7,9 @@ import pytest
 
 from larder import clock
 from larder.artifacts import rebuild_index, removals, sweep
+from larder.artifacts.breakdown import sum_index
 from larder.artifacts.models import parse_object_key
 from larder.artifacts.repository import index
-from larder.artifacts.repository.checks import sum_index
 from larder.artifacts.repository.totals import read_totals, totals_key, try_add_to_totals
 from larder.errors import ScopesFull
 from larder.tables import ARTIFACTS, commit
@@ -58,14 +58,14 @@ def test_own_scopes_expire_earlier(scene: Scene) -> None:
     put(scene.pr, "def", bytes(30))
     sweep.sweep(now=clock.now() + 7 * DAY - timedelta(minutes=1))
     check_totals(scene.cloud, size_bytes=130, scoped_bytes=30)
-    sweep.sweep(now=clock.now() + 7 * DAY + timedelta(minutes=1))
+    sweep.sweep(now=clock.now() + 7 * DAY + timedelta(minutes=15))
     check_totals(scene.cloud, size_bytes=100, scoped_bytes=0)
 
 
 def test_own_scopes_expire_with_the_retention_if_that_is_shorter(scene: Scene, option: SetOption) -> None:
     option("retention_days", 2)
     put(scene.pr, "def", bytes(30))
-    sweep.sweep(now=clock.now() + 2 * DAY + timedelta(minutes=1))
+    sweep.sweep(now=clock.now() + 2 * DAY + timedelta(minutes=15))
     check_totals(scene.cloud, size_bytes=0, scoped_bytes=0)
 
 

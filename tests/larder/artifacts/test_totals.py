@@ -7,10 +7,10 @@ import pytest
 
 from larder import aws, clock
 from larder.artifacts import rebuild_index, removals, sweep
+from larder.artifacts.breakdown import sum_index
 from larder.artifacts.management import delete_artifact
 from larder.artifacts.models import HELD_BODY_BYTES, ArtifactHash, Totals
 from larder.artifacts.repository import index
-from larder.artifacts.repository.checks import sum_index
 from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
 from larder.teams.state import change_state

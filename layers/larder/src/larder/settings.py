@@ -239,6 +239,7 @@ class Settings:
         "Usage events of one key or session in an hour; more get 429. A million are stored, the others only counted.",
         group="cache",
         minimum=1000,
+        maximum=10**9,
     )
     max_query_hashes: int = _option(
         500, "Hashes in one query.", group="cache", minimum=1, maximum=1000

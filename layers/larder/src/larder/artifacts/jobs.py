@@ -31,10 +31,13 @@ class RemovalJob:
 
 def hand_over(job: RemovalJob) -> None:
     """Start the function with one asynchronous invocation. Raises TryAgain."""
+    start(settings().removal_function, asdict(job))
+
+
+def start(function: str, job: Mapping[str, Any]) -> None:
+    """Start a function with one asynchronous invocation. Raises TryAgain."""
     aws.lambda_().invoke(
-        FunctionName=settings().removal_function,
-        InvocationType="Event",
-        Payload=json.dumps(asdict(job)).encode(),
+        FunctionName=function, InvocationType="Event", Payload=json.dumps(job).encode()
     )
 
 

@@ -7,11 +7,12 @@ from datetime import datetime
 from itertools import groupby, islice
 
 from larder.artifacts import storage
+from larder.artifacts.breakdown import sum_index
 from larder.artifacts.expiry import visible
 from larder.artifacts.models import Totals, same_upload, view_of
 from larder.artifacts.publish import publish_again
 from larder.artifacts.repository import index
-from larder.artifacts.repository.checks import replace_totals, sum_index
+from larder.artifacts.repository.checks import replace_totals
 from larder.artifacts.repository.totals import add_to_totals, read_totals
 from larder.artifacts.storage import StoredUpload
 from larder.concurrency import attempts

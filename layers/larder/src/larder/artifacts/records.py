@@ -1,13 +1,13 @@
 """Types of what builds do not need: removals, evictions, own scopes, and what the daily check of the totals finds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
 from larder.actor import Actor
-from larder.artifacts.models import ArtifactHash, Refusal, Totals, Upload
+from larder.artifacts.models import ArtifactHash, Refusal, Upload
 from larder.usage.uploads import Stored
 
 MOST_PARTS = 50
@@ -41,18 +41,12 @@ class Refused(NamedTuple):
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexSum:
-    """The sum of an owner's artifacts.
+class Discarded(NamedTuple):
+    """An object to delete. `versions` are empty if only the bucket knows them. `held` is whether its body is, too."""
 
-    `unlisted` is how many of them are not in the index of last uses, `undated` how many are not in that of uploads.
-    `scopes` has the bytes and the number of artifacts in each own scope.
-    """
-
-    totals: Totals
-    unlisted: int
-    undated: int
-    scopes: Mapping[str, tuple[int, int]]
+    upload: Upload
+    versions: tuple[str, ...] = ()
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,12 @@ The bucket keeps versions. An artifact names the version of its object, because 
 again (docs/decisions/objects.md).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 from urllib.parse import quote
 
 from larder import aws
@@ -30,6 +30,9 @@ from larder.clock import from_ms, to_ms
 from larder.settings import region, s3_endpoint, settings, url_suffix
 
 _MISSING = frozenset({"404", "NoSuchKey", "NoSuchVersion", "NotFound"})
+
+_DELETED_AT_ONCE = 1000
+"""Versions that S3 takes in one DeleteObjects."""
 
 _DOWNLOAD_HEADERS = (
     "response-cache-control=no-store"
@@ -173,6 +176,23 @@ def delete_version(upload: Upload, version: str) -> None:
     aws.s3().delete_object(
         Bucket=settings().artifacts_bucket, Key=upload.object_key, VersionId=version
     )
+
+
+def delete_versions(versions: Sequence[tuple[Upload, str]]) -> set[Upload]:
+    """Delete versions, a thousand with each call. Returns the uploads of those that S3 did not delete.
+
+    No error for a version that does not exist.
+    """
+    bucket, failed = settings().artifacts_bucket, set[Upload]()
+    for start in range(0, len(versions), _DELETED_AT_ONCE):
+        batch = versions[start : start + _DELETED_AT_ONCE]
+        objects: Any = [
+            {"Key": upload.object_key, "VersionId": version} for upload, version in batch
+        ]
+        reply = aws.s3().delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+        keys = {error["Key"] for error in reply.get("Errors", ())}
+        failed |= {upload for upload, _ in batch if upload.object_key in keys}
+    return failed
 
 
 def delete(upload: Upload, *, keep: str | None = None) -> None:

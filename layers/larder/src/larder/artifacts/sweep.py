@@ -1,18 +1,18 @@
 """The sweep: deletes what has expired, and repairs what a crash has left."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
-from itertools import islice
+from functools import partial
 
 from larder.artifacts import storage
 from larder.artifacts.breakdown import Collector
 from larder.artifacts.eviction import list_all
-from larder.artifacts.expiry import needs_renewal, visible
+from larder.artifacts.expiry import expires_at, needs_renewal, visible
 from larder.artifacts.models import Artifact, PendingUpload, Totals, Upload
 from larder.artifacts.publish import delete_from_index, publish
-from larder.artifacts.records import Removal
+from larder.artifacts.records import Discarded, Removal
 from larder.artifacts.removals import carry_out
 from larder.artifacts.repository import checks, index
 from larder.artifacts.repository.allotments import (
@@ -20,20 +20,24 @@ from larder.artifacts.repository.allotments import (
     reconcile_allotment,
     set_counted,
 )
-from larder.artifacts.repository.checks import OutOfTime, check_totals, delete_uploads, sum_index
+from larder.artifacts.repository.checks import delete_uploads
 from larder.artifacts.repository.pages import list_undated
 from larder.artifacts.repository.scopes import set_counts
 from larder.artifacts.repository.sweep_queue import (
-    DueItem,
+    SHARDS,
+    Due,
     DueTotals,
     delete_discarded,
     delete_discarded_if_published,
-    due_items,
+    due_batches,
     owners_with_totals,
     postpone_discarded,
     postpone_sweep,
     read_due,
 )
+from larder.artifacts.repository.totals import add_to_totals
+from larder.artifacts.sweep_jobs import MOST_CHECKS, MOST_SWEEPS, CheckJob, Job, SweepJob
+from larder.clock import from_ms, to_ms
 from larder.errors import TryAgain
 from larder.settings import settings
 from larder.teams.models import is_team_id
@@ -49,10 +53,13 @@ without one in the usage figures."""
 _SWEEP_THREADS = 16
 """Items swept in parallel. Each mostly waits for DynamoDB and S3."""
 
+_MOST_PACKED = 150_000
+"""The most characters of a check in a job. An asynchronous invocation takes 256 KB."""
+
 
 @dataclass(slots=True)
 class SweepReport:
-    """What one sweep did."""
+    """What one sweep did. `rest` are the jobs that it had no time for."""
 
     expired: int = 0
     renewed: int = 0
@@ -64,45 +71,69 @@ class SweepReport:
     """Requested removals whose pass has finished."""
     totals_corrected: int = 0
     failed: int = 0
-    finished: bool = True
+    rest: list[Job] = field(default_factory=list)
     # The fields below report checks. They change nothing, so they do not count when reports are compared.
     totals_checked: int = field(default=0, compare=False)
     totals_too_large: int = field(default=0, compare=False)
-    """Owners with so many artifacts that time ran out before they were summed."""
+    """Owners whose sum is too large to go on with in another call."""
     totals_drifting: int = field(default=0, compare=False)
     """Owners whose totals differ from the index for the first time. An upload in progress can be the reason."""
     corrected_bytes: int = field(default=0, compare=False)
     corrected_artifacts: int = field(default=0, compare=False)
 
+    @property
+    def finished(self) -> bool:
+        return not self.rest
+
     def add(self, other: "SweepReport") -> None:
         for counter in fields(self):
-            if counter.name != "finished":
-                both = getattr(self, counter.name) + getattr(other, counter.name)
-                setattr(self, counter.name, both)
+            both = getattr(self, counter.name) + getattr(other, counter.name)
+            setattr(self, counter.name, both)
 
 
 def sweep(
     *,
     now: datetime,
     has_time: Callable[[], bool] = lambda: True,
+    job: SweepJob | None = None,
 ) -> SweepReport:
     """Delete expired artifacts, discarded objects, and offers of uploads that never arrived.
 
-    Also compares each owner's totals with the index, once a day. Stops when `has_time` returns False; the next sweep
-    continues. An item that fails is retried by the next sweep. Safe to run alongside requests and other sweeps.
+    Also compares each owner's totals with the index, once a day. Stops when `has_time` returns False: the report then
+    has a job for each shard that is left. An item that fails is retried by the next sweep. Safe to run alongside
+    requests and other sweeps.
     """
-    report = SweepReport()
-    _reconcile_allotments(report, now, has_time)
-    items = due_items(now=now)
+    report, calls = SweepReport(), 0 if job is None else job.calls
+    shards = SHARDS if job is None else (job.shard,)
+    if job is None:
+        _reconcile_allotments(report, now, has_time)
     # A separate pool: sweeping an item can itself use the shared threads for background calls.
     with ThreadPoolExecutor(max_workers=_SWEEP_THREADS) as pool:
-        while batch := list(islice(items, 4 * _SWEEP_THREADS)):
-            if not has_time():
-                report.finished = False
-                break
-            for swept in pool.map(lambda due: _sweep_item(due, now, has_time), batch):
-                report.add(swept)
+        for shard in shards:
+            if not _sweep_shard(shard, report, pool, now, has_time) and calls < MOST_SWEEPS:
+                report.rest.append(SweepJob(shard=shard, calls=calls + 1))
     return report
+
+
+def _sweep_shard(
+    shard: str,
+    report: SweepReport,
+    pool: ThreadPoolExecutor,
+    now: datetime,
+    has_time: Callable[[], bool],
+) -> bool:
+    """False if there was no time for all of it."""
+    for batch in due_batches(shard, now=now):
+        if not has_time():
+            return False
+        try:
+            others = _delete_known(read_due(batch), report, pool, now)
+        except TryAgain:
+            report.failed += 1
+            continue
+        for swept in pool.map(lambda item: _sweep_item(item, now, has_time), others):
+            report.add(swept)
+    return True
 
 
 def _reconcile_allotments(report: SweepReport, now: datetime, has_time: Callable[[], bool]) -> None:
@@ -112,7 +143,6 @@ def _reconcile_allotments(report: SweepReport, now: datetime, has_time: Callable
             return
         for owner in owners_with_totals(now=now):
             if not has_time():
-                report.finished = False
                 return
             reconcile_allotment(owner)
         set_counted()
@@ -120,55 +150,118 @@ def _reconcile_allotments(report: SweepReport, now: datetime, has_time: Callable
         report.failed += 1
 
 
-def _sweep_item(due: DueItem, now: datetime, has_time: Callable[[], bool]) -> SweepReport:
+def _delete_known(
+    due: Sequence[Due], report: SweepReport, pool: ThreadPoolExecutor, now: datetime
+) -> list[Due]:
+    """Delete expired artifacts, and discarded objects of known versions, with one call to S3. Returns the other items.
+
+    The objects go first. A crash leaves items of the index, which no reader sees any more, and the next sweep repeats
+    it. Then it can leave totals that are too high until their check.
+    """
+    expired: list[Artifact] = []
+    discarded: list[Discarded] = []
+    others: list[Due] = []
+    for item in due:
+        match item:
+            case Artifact() if visible(item, now):
+                others.append(item)
+            case Artifact():
+                # Until then, someone may still download it.
+                if index.unused_from(expires_at(item)) <= now:
+                    (expired if index.known_versions(item, now) else others).append(item)
+            case Discarded(upload, versions) if versions and upload.writer is None:
+                discarded.append(item)
+            case _:
+                others.append(item)
+    published = index.read_artifacts([item.upload for item in discarded])
+    others += [item for item in discarded if item.upload in published]
+    known = [item for item in discarded if item.upload not in published]
+    failed = storage.delete_versions(
+        [(item.upload, version) for item in expired for version in index.known_versions(item, now)]
+        + [(item.upload, version) for item in known for version in item.versions]
+    )
+    report.failed += len(failed)
+    known = [item for item in known if item.upload not in failed]
+    expired = [item for item in expired if item.upload not in failed]
+    report.objects_deleted += sum(
+        pool.map(_try, [partial(delete_discarded, item) for item in known])
+    )
+    deletions = [partial(index.delete_expired, item, now=now) for item in expired]
+    gone = [item for item, done in zip(expired, pool.map(_try, deletions), strict=True) if done]
+    report.expired += len(gone)
+    _subtract(gone)
+    return others
+
+
+def _try(delete: Callable[[], bool | None]) -> bool:
+    try:
+        return delete() is not False
+    except TryAgain:
+        return False
+
+
+def _subtract(artifacts: Sequence[Artifact]) -> None:
+    sizes: dict[tuple[str, bool], list[int]] = {}
+    for artifact in artifacts:
+        owner, scoped = artifact.upload.owner, artifact.upload.scope is not None
+        sizes.setdefault((owner, scoped), []).append(artifact.size_bytes)
+    for (owner, scoped), each in sizes.items():
+        add_to_totals(owner, -sum(each), -len(each), scoped=scoped)
+
+
+def _sweep_item(item: Due, now: datetime, has_time: Callable[[], bool]) -> SweepReport:
     report = SweepReport()
     try:
-        _process(due, report, now, has_time)
+        _process(item, report, now, has_time)
     except TryAgain:
         report.failed += 1
     return report
 
 
-def _process(
-    due: DueItem, report: SweepReport, now: datetime, has_time: Callable[[], bool]
-) -> None:
-    match read_due(due):
+def _process(item: Due, report: SweepReport, now: datetime, has_time: Callable[[], bool]) -> None:
+    match item:
+        case Artifact() as artifact if visible(artifact, now):
+            _sweep_used(artifact, report, now)
         case Artifact() as artifact:
-            _sweep_artifact(artifact, report, now)
+            storage.delete(artifact.upload)
+            if index.delete_expired(artifact, now=now):
+                _subtract([artifact])
+                report.expired += 1
         case PendingUpload() as pending:
             if storage.head(pending.upload) is None:
                 report.uploads_given_up += index.delete_pending(pending)
             else:
                 publish(pending.upload, now=now)
                 report.uploads_published += 1
-        case Upload() as discarded:
-            if _keeps_published(discarded):
+        case Discarded(upload) as discarded:
+            if _keeps_published(upload):
                 return
-            storage.delete(discarded)
-            index.delete_body(discarded)
-            may_arrive_until = discarded.begun_at + index.PENDING_LIFETIME
-            if discarded.writer is None or now > may_arrive_until:
+            storage.delete(upload)
+            may_arrive_until = upload.begun_at + index.PENDING_LIFETIME
+            if upload.writer is None or now > may_arrive_until:
                 delete_discarded(discarded)
                 report.objects_deleted += 1
             else:
                 # Its upload URL is still valid, so the client can write the object again.
-                postpone_discarded(discarded, until=may_arrive_until)
+                postpone_discarded(upload, until=may_arrive_until)
         case Removal() as removal:
             done = carry_out(removal, now=now, has_time=has_time)
             report.removals += done.finished
         case DueTotals() as due_totals:
             _move_uploads_to_usage(due_totals, now)
             set_stored(due_totals.owner, now.date(), due_totals.totals.stored)
-            _check_totals(due_totals, report, now, has_time)
-            reconcile_allotment(due_totals.owner)
-        case None:
-            pass
+            check = CheckJob(
+                owner=due_totals.owner,
+                now_ms=to_ms(now),
+                totals=replace(due_totals.totals, uploads={}),
+                drift_before=due_totals.drift_before,
+            )
+            report.add(check_totals(check, has_time=has_time))
 
 
-def _sweep_artifact(artifact: Artifact, report: SweepReport, now: datetime) -> None:
-    if not visible(artifact, now):
-        report.expired += delete_from_index(artifact, now=now)
-    elif former := artifact.former_version:
+def _sweep_used(artifact: Artifact, report: SweepReport, now: datetime) -> None:
+    """Sweep an artifact that was used, or whose retention was extended, after the item was written."""
+    if former := artifact.former_version:
         storage.delete(artifact.upload, keep=artifact.version)
         index.end_renewal(artifact, former)
     elif not needs_renewal(artifact, now):
@@ -204,42 +297,50 @@ def _move_uploads_to_usage(due: DueTotals, now: datetime) -> None:
             delete_uploads(due.owner, day)
 
 
-def _check_totals(
-    due: DueTotals,
-    report: SweepReport,
-    now: datetime,
-    has_time: Callable[[], bool],
-) -> None:
+def check_totals(job: CheckJob, *, has_time: Callable[[], bool] = lambda: True) -> SweepReport:
     """Compare the totals with the index. Correct a drift that two checks, an hour apart, both found.
 
     A drift seen once can be an upload that is counted but not published yet. One that a crash left does not go away.
-    An owner whose index is too large for one sweep is next checked after a day, so that later sweeps can finish the
-    other items.
+    A sum that takes longer than this call goes on in the next one.
     """
-    collector = Collector(now)
-    try:
-        summed = sum_index(
-            due.owner,
-            has_time=has_time,
-            see=lambda item: collector.add(checks.seen(item)),
-            seen=checks.ATTRIBUTES,
-        )
-    except OutOfTime:
-        next_at = now + _A_DAY_LATER
-        check_totals(due.owner, correct=False, drift=due.drift_before, next_at=next_at)
-        report.totals_too_large += 1
-        return
+    now = from_ms(job.now_ms)
+    report, collector = SweepReport(), Collector(now)
+    if job.packed:
+        collector.unpack(job.packed)
+    for items, after in checks.index_pages(job.owner, after=job.after):
+        collector.add(items)
+        if after is not None and not has_time():
+            # So that the next sweep does not begin it again.
+            next_at = now + _A_DAY_LATER
+            checks.check_totals(job.owner, correct=False, drift=job.drift_before, next_at=next_at)
+            packed, calls = collector.packed(), job.calls + 1
+            if calls <= MOST_CHECKS and len(packed) <= _MOST_PACKED:
+                report.rest.append(replace(job, packed=packed, after=after, calls=calls))
+            else:
+                report.totals_too_large += 1
+            return report
+    _compare(job, collector, report, now)
+    if collector.unlisted and settings().evicts:
+        list_all(job.owner, has_time=has_time)
+    if collector.undated:
+        list_undated(job.owner, has_time=has_time)
+    reconcile_allotment(job.owner)
+    return report
+
+
+def _compare(job: CheckJob, collector: Collector, report: SweepReport, now: datetime) -> None:
+    summed = collector.totals
     drift = Totals(
-        size_bytes=due.totals.size_bytes - summed.totals.size_bytes,
-        artifacts=due.totals.artifacts - summed.totals.artifacts,
-        scoped_bytes=due.totals.scoped_bytes - summed.totals.scoped_bytes,
+        size_bytes=job.totals.size_bytes - summed.size_bytes,
+        artifacts=job.totals.artifacts - summed.artifacts,
+        scoped_bytes=job.totals.scoped_bytes - summed.scoped_bytes,
     )
-    persists = drift != Totals() and drift == due.drift_before
+    persists = drift != Totals() and drift == job.drift_before
     next_at = now + (_A_DAY_LATER if persists or drift == Totals() else timedelta(minutes=50))
-    check_totals(due.owner, correct=persists, drift=drift, next_at=next_at)
-    checks.set_breakdown(due.owner, collector.breakdown())
-    if is_team_id(due.owner):
-        set_counts(due.owner, summed.scopes, now=now)
+    checks.check_totals(job.owner, correct=persists, drift=drift, next_at=next_at)
+    checks.set_breakdown(job.owner, collector.breakdown())
+    if is_team_id(job.owner):
+        set_counts(job.owner, collector.scopes, now=now)
     report.totals_checked += 1
     if drift != Totals():
         report.totals_drifting += not persists
@@ -247,7 +348,3 @@ def _check_totals(
         report.totals_corrected += 1
         report.corrected_bytes += abs(drift.size_bytes)
         report.corrected_artifacts += abs(drift.artifacts)
-    if summed.unlisted and settings().evicts:
-        list_all(due.owner, has_time=has_time)
-    if summed.undated:
-        list_undated(due.owner, has_time=has_time)

@@ -19,6 +19,7 @@ it to a job.
 
 import json
 import zlib
+from base64 import b64decode, b64encode
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -111,7 +112,7 @@ def _batch(
             "key_id": reporter.key_id,
             "ci": reporter.ci,
             "interactive": reporter.interactive,
-            "packed": zlib.compress(json.dumps(rows).encode()),
+            "packed": b64encode(zlib.compress(json.dumps(rows).encode())).decode(),
         }
     )
 
@@ -130,7 +131,7 @@ def read_batches(
         items, _ = USAGE.page(equals(owner=owner) & within, consistent=True, limit=most)
         for item in items:
             if "packed" in item:  # 0.2.0 stored them in another form
-                yield item["key_id"], json.loads(zlib.decompress(item["packed"]))
+                yield item["key_id"], json.loads(zlib.decompress(b64decode(item["packed"])))
 
 
 def read_days(owner: str, days: Sequence[date]) -> list[Day]:

@@ -1,26 +1,27 @@
 """Check the totals of an owner: add up the index, correct them, and store in `#storage` what takes the space."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Iterator
 from datetime import date, datetime
 
 from larder.actor import Actor
 from larder.artifacts.models import Totals, parse_index_key
-from larder.artifacts.records import Breakdown, IndexSum, Part, Seen
-from larder.artifacts.repository.index import last_used
+from larder.artifacts.records import Breakdown, Part, Seen
+from larder.artifacts.repository.index import AFTER_NOTES, last_used
 from larder.artifacts.repository.table import writer_attributes, writer_of
 from larder.artifacts.repository.totals import UPLOADED_BYTES, UPLOADS, totals_change, totals_key
 from larder.clock import from_ms, to_epoch_seconds, to_ms
-from larder.conditions import equals, exists, missing
+from larder.conditions import above, equals, exists, missing
 from larder.tables import ARTIFACTS, Item, Key, commit
 from larder.usage.uploads import Stored
 
-_ITEMS_PER_TIME_CHECK = 1000
+_PAUSE_S = 0.1
+"""A page is at most 128 read units, so that a check takes a third of what a partition has."""
 
-_SUMMED = ("hash", "size_bytes", "last_used_at", "uploaded_at")
-
-
-class OutOfTime(Exception):
-    """Time ran out before everything was read."""
+_SUMMED = (
+    *("hash", "size_bytes", "created_at", "last_used_at", "uploaded_at"),
+    *("writer", "user_id", "ci"),
+)
 
 
 def delete_uploads(owner: str, day: date) -> None:
@@ -43,37 +44,25 @@ def replace_totals(owner: str, totals: Totals, *, old: Totals) -> bool:
     return commit(ARTIFACTS.update(*totals_key(owner), set=new, add=freed, when=unchanged))
 
 
-def sum_index(
-    owner: str,
-    *,
-    has_time: Callable[[], bool] = lambda: True,
-    see: Callable[[Item], None] = lambda _item: None,
-    seen: Sequence[str] = (),
-) -> IndexSum:
-    """Add up the owner's artifacts in the index. Raises OutOfTime when `has_time` returns False.
+def index_pages(
+    owner: str, *, after: Item | None = None, consistent: bool = False
+) -> Iterator[tuple[list[Item], Item | None]]:
+    """The items of the owner's artifacts, page by page, and where the next page begins: None after the last one.
 
-    Calls `see` with the item of each, which has the attributes `seen`, too. Reads all of them, one page at a time. For
-    background work and the operator, never on a request.
+    Pauses between pages, because builds read the same partition. For background work and the operator, never on a
+    request.
     """
-    items = ARTIFACTS.query(equals(owner=owner), only=list(dict.fromkeys([*_SUMMED, *seen])))
-    size_bytes = artifacts = unlisted = undated = 0
-    scopes: dict[str, tuple[int, int]] = {}
-    for number, item in enumerate(items):
-        if number % _ITEMS_PER_TIME_CHECK == 0 and not has_time():
-            raise OutOfTime
-        if "#" not in item["hash"]:
-            size_bytes += item["size_bytes"]
-            artifacts += 1
-            unlisted += "last_used_at" not in item
-            undated += "uploaded_at" not in item
-            _, scope = parse_index_key(item["hash"])
-            if scope is not None:
-                bytes_before, artifacts_before = scopes.get(scope, (0, 0))
-                scopes[scope] = (bytes_before + item["size_bytes"], artifacts_before + 1)
-            see(item)
-    scoped_bytes = sum(of_scope for of_scope, _ in scopes.values())
-    totals = Totals(size_bytes=size_bytes, artifacts=artifacts, scoped_bytes=scoped_bytes)
-    return IndexSum(totals=totals, unlisted=unlisted, undated=undated, scopes=scopes)
+    while True:
+        items, after = ARTIFACTS.page(
+            equals(owner=owner) & above(hash=AFTER_NOTES),
+            consistent=consistent,
+            only=_SUMMED,
+            after=after,
+        )
+        yield [item for item in items if "#" not in item["hash"]], after
+        if after is None:
+            return
+        time.sleep(_PAUSE_S)
 
 
 def check_totals(owner: str, *, correct: bool, drift: Totals, next_at: datetime) -> None:
@@ -89,10 +78,6 @@ def check_totals(owner: str, *, correct: bool, drift: Totals, next_at: datetime)
         -excess.size_bytes, -excess.artifacts, scoped_bytes=-excess.scoped_bytes
     )
     commit(ARTIFACTS.update(*totals_key(owner), set=check, add=correction))
-
-
-ATTRIBUTES = ("hash", "size_bytes", "created_at", "last_used_at", "writer", "user_id", "ci")
-"""What `seen` reads of an artifact's item."""
 
 
 def seen(item: Item) -> Seen:

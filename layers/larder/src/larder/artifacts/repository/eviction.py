@@ -5,7 +5,7 @@ from datetime import datetime
 
 from larder.artifacts.models import Upload
 from larder.artifacts.records import Eviction, Unused
-from larder.artifacts.repository.index import discarded_put, parse_upload, used_at
+from larder.artifacts.repository.index import discarded_put, parse_upload, read_artifacts, used_at
 from larder.artifacts.repository.totals import totals_change, totals_key
 from larder.clock import from_ms, to_ms
 from larder.conditions import above, at_most, equals, exists, missing
@@ -48,8 +48,11 @@ def evict(
         add=totals_change(-_size(unused), -len(unused), scoped_bytes=-_size(scoped)),
         when=None if above_bytes is None else above(size_bytes=above_bytes),
     )
+    stored = read_artifacts([artifact.upload for artifact in unused])
+    if replaced := frozenset(each.upload for each in unused if each.upload not in stored):
+        return replaced
     deletes = [_delete_if_unused(artifact) for artifact in unused]
-    discarded = [discarded_put(artifact.upload, now) for artifact in unused]
+    discarded = [discarded_put(each, now, of=artifact) for each, artifact in stored.items()]
     together = [] if above_bytes is None else [count]
     failed = failed_writes(*together, *deletes, *discarded)
     if count in failed:

@@ -140,6 +140,14 @@ def read_entries(owner: str, keys: Sequence[str]) -> tuple[dict[str, IndexEntry]
     return entries, failed
 
 
+def read_artifacts(uploads: Sequence[Upload]) -> dict[Upload, Artifact]:
+    """Those of up to a hundred uploads that are published."""
+    keys = dict.fromkeys((upload.owner, upload.index_key) for upload in uploads)
+    items = ARTIFACTS.get_many([*keys])
+    published = {artifact.upload: artifact for artifact in map(parse_artifact, items)}
+    return {upload: published[upload] for upload in uploads if upload in published}
+
+
 def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
     """Every artifact and every offered upload of the owner, page by page. For background work, never on a request."""
     for item in ARTIFACTS.query(equals(owner=owner) & above(hash=AFTER_NOTES)):
@@ -253,7 +261,7 @@ def publish(
     if pending is not None:
         writes.append(_pending_delete(pending))
     if replaces is not None:
-        writes.append(discarded_put(replaces.upload, now))
+        writes.append(discarded_put(replaces.upload, now, of=replaces))
     writes += audit_puts(noting)
     try:
         return commit(*writes)
@@ -323,9 +331,18 @@ def delete(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) 
     upload = artifact.upload
     return commit(
         ARTIFACTS.delete(upload.owner, upload.index_key, when=_is_at(artifact)),
-        discarded_put(upload, now),
+        discarded_put(upload, now, of=artifact),
         *audit_puts(noting),
     )
+
+
+def delete_expired(artifact: Artifact, *, now: datetime) -> bool:
+    """Delete an artifact whose object is deleted, and the body next to the index. False if it is replaced."""
+    upload = artifact.upload
+    deleted = commit(ARTIFACTS.delete(upload.owner, upload.index_key, when=_is_at(artifact)))
+    if artifact.is_held and now < artifact.created_at + HELD_FOR:
+        delete_body(upload)
+    return deleted
 
 
 def note_use(artifact: Artifact, *, at: datetime) -> None:
@@ -347,7 +364,7 @@ def renew(artifact: Artifact, version: str, *, at: datetime) -> bool:
         "version": version,
         "former_version": artifact.version,
         "renewed_at": to_ms(at),
-        "sweep_at": to_epoch_seconds(_unused_from(at)),
+        "sweep_at": to_epoch_seconds(unused_from(at)),
     }
     when = equals(upload_id=upload.id) & _has_version(artifact)
     return commit(ARTIFACTS.update(upload.owner, upload.index_key, set=changes, when=when))
@@ -402,18 +419,35 @@ def discarded_key(upload: Upload) -> Key:
     return upload.owner, DISCARDED + upload.id
 
 
-def _unused_from(now: datetime) -> datetime:
+def unused_from(now: datetime) -> datetime:
     """When no client has a download URL from before `now` any more. A deletion does not cut off a download."""
     return now + timedelta(seconds=settings().download_url_seconds + 60)
 
 
-def discarded_put(upload: Upload, now: datetime, until: datetime | None = None) -> Write:
-    delete_at = _unused_from(now)
+def discarded_put(
+    upload: Upload, now: datetime, until: datetime | None = None, *, of: Artifact | None = None
+) -> Write:
+    """List the object of an upload for deletion. Of an artifact, the sweep then knows what to delete."""
+    delete_at = unused_from(now)
     if until is not None:
         delete_at = max(delete_at, until)
     owner, hash = discarded_key(upload)
     item = {"owner": owner, "hash": hash, "of": upload.index_key, "upload_id": upload.id}
-    return ARTIFACTS.put({**item, **_sweep(upload, delete_at)})
+    known = {}
+    if of is not None and (versions := known_versions(of, now)):
+        known = {"versions": versions, "held": of.is_held or None}
+    return ARTIFACTS.put({**item, **known, **_sweep(upload, delete_at)})
+
+
+def known_versions(artifact: Artifact, now: datetime) -> list[str]:
+    """The one version of its object. None if only the bucket knows: its client may have uploaded more of them to the
+    URL, or the sweep may have copied it.
+    """
+    used = artifact.last_used_at is not None and artifact.last_used_at > artifact.created_at
+    may_be_copied = artifact.renewed_at is not None or (used and now >= object_expires_at(artifact))
+    if artifact.upload.writer is not None or may_be_copied:
+        return []
+    return [artifact.version]
 
 
 def _sweep(upload: Upload, at: datetime) -> Item:

@@ -1,15 +1,17 @@
 """Items that are due for the sweep, of every kind, and requested removals."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from larder.artifacts.expiry import expires_at
 from larder.artifacts.models import Artifact, PendingUpload, Totals, Upload
-from larder.artifacts.records import Removal, RemovalPage
+from larder.artifacts.records import Discarded, Removal, RemovalPage
 from larder.artifacts.repository.index import (
     DISCARDED,
+    delete_body,
     discarded_key,
     parse_stored,
     parse_upload,
@@ -24,7 +26,7 @@ from larder.artifacts.repository.table import (
 from larder.artifacts.repository.totals import TOTALS, parse_totals
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import Condition, at_most, between, equals
-from larder.tables import ARTIFACTS, Item, Key, commit
+from larder.tables import ARTIFACTS, BATCH_KEYS, Item, Key, commit
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 _REMOVAL = "#removal#"
 _REMOVALS_SHARD = "removals"
 """One more shard, which the sweep reads first: requested removals take precedence over routine work."""
+SHARDS = (_REMOVALS_SHARD, *map(str, range(SWEEP_SHARDS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,12 @@ class DueTotals:
     drift_before: Totals
 
 
-def due_items(*, now: datetime) -> Iterator[DueItem]:
+Due = Artifact | PendingUpload | Discarded | Removal | DueTotals
+
+
+def due_items(*shards: str, now: datetime) -> Iterator[DueItem]:
     """Items that are due, oldest first within each shard. The index can lag, so read the item before you act."""
-    for shard in (_REMOVALS_SHARD, *map(str, range(SWEEP_SHARDS))):
+    for shard in shards or SHARDS:
         due = equals(sweep_shard=shard) & at_most(sweep_at=to_epoch_seconds(now))
         for key in ARTIFACTS.query(due, index="by_sweep"):
             yield DueItem(key["owner"], key["hash"])
@@ -65,23 +71,34 @@ def owners_with_totals(*, now: datetime) -> Iterator[str]:
     return (due.owner for due in due_items(now=tomorrow) if due.sort_key == TOTALS)
 
 
-def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | Removal | DueTotals | None:
-    """Read the item. An Upload is a discarded object. Returns None if the item is gone."""
-    items = ARTIFACTS.get_many([(due.owner, due.sort_key)])
-    if not items:
-        return None
-    item = items[0]
-    if due.sort_key == TOTALS:
+def due_batches(shard: str, *, now: datetime) -> Iterator[Sequence[DueItem]]:
+    """The same, by the hundred."""
+    items = due_items(shard, now=now)
+    while batch := list(islice(items, BATCH_KEYS)):
+        yield batch
+
+
+def read_due(due: Sequence[DueItem]) -> list[Due]:
+    """Read up to a hundred items with one call. Those that are gone are left out."""
+    return [
+        _due(item) for item in ARTIFACTS.get_many([(each.owner, each.sort_key) for each in due])
+    ]
+
+
+def _due(item: Item) -> Due:
+    owner, sort_key = item["owner"], item["hash"]
+    if sort_key == TOTALS:
         drift = Totals(
             size_bytes=item.get("drift_bytes", 0),
             artifacts=item.get("drift_artifacts", 0),
             scoped_bytes=item.get("drift_scoped_bytes", 0),
         )
-        return DueTotals(due.owner, parse_totals(items), drift)
-    if due.sort_key.startswith(_REMOVAL):
+        return DueTotals(owner, parse_totals([item]), drift)
+    if sort_key.startswith(_REMOVAL):
         return _removal(item)
-    if due.sort_key.startswith(DISCARDED):
-        return parse_upload(due.owner, item["of"], item["upload_id"])
+    if sort_key.startswith(DISCARDED):
+        upload = parse_upload(owner, item["of"], item["upload_id"])
+        return Discarded(upload, tuple(item.get("versions", ())), item.get("held", False))
     return parse_stored(item)
 
 
@@ -106,9 +123,11 @@ def _postpone(key: Key, upload: Upload, *, until: datetime) -> None:
     commit(ARTIFACTS.update(*key, set=later, when=equals(upload_id=upload.id)))
 
 
-def delete_discarded(upload: Upload) -> None:
-    """Delete the item of a discarded object that is deleted."""
-    commit(ARTIFACTS.delete(*discarded_key(upload)))
+def delete_discarded(discarded: Discarded) -> None:
+    """Delete the item of a discarded object that is deleted, and its body if that is next to the index."""
+    if discarded.held or not discarded.versions:
+        delete_body(discarded.upload)
+    commit(ARTIFACTS.delete(*discarded_key(discarded.upload)))
 
 
 def delete_discarded_if_published(upload: Upload) -> bool:
