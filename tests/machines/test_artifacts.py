@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from larder import clock
+from larder.artifacts.models import ArtifactHash
+from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from larder.instance import restart
 from larder.settings import region, settings
@@ -273,6 +275,7 @@ class Artifacts(RuleBasedStateMachine):
                 self.model.publish(number)
         self.model.offers.clear()
         self.model.newest.clear()
+        self.model.marked.clear()
 
     # What holds after every step.
 
@@ -292,9 +295,15 @@ class Artifacts(RuleBasedStateMachine):
         evicted = {(scope, hash) for scope, hash, _ in expected - listed}
         if not listed <= expected or (evicted and not model.evict(evicted)):
             return False
+        if {place for place in model.newest if self.is_marked(*place)} != model.marked:
+            return False
         if not self.jobs:
             model.most = model.total
         return True
+
+    def is_marked(self, scope: str, hash: str) -> bool:
+        artifact = read_entry(self.cloud.team.id, ArtifactHash(hash), self.scopes.get(scope)).artifact
+        return artifact is not None and artifact.offered is not None
 
     def expected(self, model: Model) -> set[tuple[str, str, int]]:
         return {(*place, one.size) for place, one in model.stored.items() if not model.has_expired(place)}

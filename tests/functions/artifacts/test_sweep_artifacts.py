@@ -6,6 +6,8 @@ from io import StringIO
 from threading import Barrier
 from typing import Any
 
+import pytest
+
 from larder import aws, clock
 from larder.artifacts import sweep
 from larder.artifacts.models import ArtifactHash, Totals
@@ -71,12 +73,18 @@ def test_artifacts_are_deleted_in_parallel(cloud: Cloud) -> None:
         assert sweep.sweep(now=now).expired == 2
 
 
-def test_an_upload_that_never_arrives_is_deleted_after_a_day(cloud: Cloud) -> None:
+@pytest.mark.parametrize("replacing", [False, True])
+def test_an_upload_that_never_arrives_is_deleted_after_a_day(cloud: Cloud, replacing: bool) -> None:
+    if replacing:
+        cloud.store("abc")
     offer(cloud.send, "abc")
+    artifact = read_entry(cloud.team.id, ArtifactHash("abc")).artifact
+    assert bool(artifact and artifact.offered) is replacing
     now = clock.now()
     assert sweep.sweep(now=now + DAY - HOUR) == SweepReport()
     assert sweep.sweep(now=now + DAY + HOUR) == SweepReport(uploads_given_up=1)
-    assert read_entry(cloud.team.id, ArtifactHash("abc")).pending is None
+    entry = read_entry(cloud.team.id, ArtifactHash("abc"))
+    assert (entry.pending, entry.artifact and entry.artifact.offered) == (None, None)
 
 
 def test_the_sweep_publishes_an_upload_whose_event_was_lost(cloud: Cloud) -> None:

@@ -5,8 +5,10 @@ of several writers exactly one succeeds, and the replaced object is listed as di
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from larder.actor import Actor
@@ -33,7 +35,7 @@ from larder.artifacts.repository.table import (
 )
 from larder.artifacts.repository.totals import parse_totals, totals_key
 from larder.clock import from_ms, to_epoch_seconds, to_ms
-from larder.concurrency import submit
+from larder.concurrency import attempts, submit
 from larder.conditions import (
     Condition,
     above,
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from larder.audit.models import Entry
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 PENDING_LIFETIME = timedelta(hours=24)
 """How long an offered upload can take before the sweep gives it up. Enough for 5 GB on a slow connection."""
@@ -88,7 +91,7 @@ _BEFORE_SHARED = timedelta(days=3650)
 """Artifacts of own scopes are listed as used this much earlier: evicted before every artifact of the shared scope."""
 
 
-def entry_keys(owner: str, key: str) -> list[Key]:
+def entry_keys(owner: str, key: str) -> list[tuple[str, str]]:
     """The keys whose items `parse_entry` needs. `key` is an `index_key`."""
     return [(owner, key), (owner, key + PENDING)]
 
@@ -97,15 +100,18 @@ def _body_key(owner: str, key: str) -> Key:
     return f"{BODY}{owner}#{key}", "body"
 
 
-def parse_entry(items: Iterable[Item], owner: str, key: str) -> IndexEntry:
+def parse_entry(items: Iterable[Item], owner: str, key: str, *, unread: bool = False) -> IndexEntry:
+    """The entry of this `index_key`. With `unread`, the item of the offered upload is not among the items."""
     by_key = {ARTIFACTS.key_of(item): item for item in items}
-    artifact, pending = map(by_key.get, entry_keys(owner, key))
+    of_artifact, of_pending = entry_keys(owner, key)
+    artifact, pending = by_key.get(of_artifact), by_key.get(of_pending)
     held = by_key.get(_body_key(owner, key))
     if artifact is not None and held is not None and held["upload_id"] == artifact["upload_id"]:
         artifact["body"] = held["body"]
     return IndexEntry(
         artifact=None if artifact is None else parse_artifact(artifact),
         pending=None if pending is None else _pending(pending),
+        unread=of_pending if unread else None,
     )
 
 
@@ -119,10 +125,13 @@ def read_entry(owner: str, hash: ArtifactHash, scope: str | None = None) -> Inde
 
 
 def read_entries(owner: str, keys: Sequence[str]) -> tuple[dict[str, IndexEntry], set[str]]:
-    """Look up many index keys, with batches in parallel. Returns the entries, and the keys whose batch failed."""
-    batches = list(in_batches(keys, BATCH_KEYS // 2))
+    """Look up many index keys, with batches in parallel. Returns the entries, and the keys whose batch failed.
+
+    Their offered uploads are not read: `read_offers` does.
+    """
+    batches = list(in_batches(keys))
     reads = [
-        submit(ARTIFACTS.get_many, [each for key in batch for each in entry_keys(owner, key)])
+        submit(ARTIFACTS.get_many, [entry_keys(owner, key)[0] for key in batch])
         for batch in batches
     ]
     entries: dict[str, IndexEntry] = {}
@@ -136,8 +145,41 @@ def read_entries(owner: str, keys: Sequence[str]) -> tuple[dict[str, IndexEntry]
         by_key = {ARTIFACTS.key_of(item): item for item in items}
         for key in batch:
             present = [by_key[each] for each in entry_keys(owner, key) if each in by_key]
-            entries[key] = parse_entry(present, owner, key)
+            entries[key] = parse_entry(present, owner, key, unread=True)
     return entries, failed
+
+
+def read_offers(entries: Sequence[IndexEntry]) -> list[IndexEntry]:
+    """The entries, with the offered uploads of those that are `unread`. Raises TryAgain."""
+    keys = [entry.unread for entry in entries if entry.unread is not None]
+    found = {ARTIFACTS.key_of(item): _pending(item) for item in ARTIFACTS.get_many(keys)}
+    return [
+        entry
+        if entry.unread is None
+        else replace(entry, pending=found.get(entry.unread), unread=None)
+        for entry in entries
+    ]
+
+
+def read_offers_of(
+    missed: Mapping[K, Sequence[IndexEntry]],
+) -> tuple[dict[K, list[IndexEntry]], set[K]]:
+    """The same for many, with batches in parallel. Returns also those whose batch failed."""
+    # The entries of one are few: those of a hash in two scopes.
+    batches = list(in_batches(list(missed), BATCH_KEYS // 2))
+    reads = [
+        submit(read_offers, [each for one in batch for each in missed[one]]) for batch in batches
+    ]
+    found: dict[K, list[IndexEntry]] = {}
+    failed: set[K] = set()
+    for batch, read in zip(batches, reads, strict=True):
+        try:
+            entries = iter(read.result())
+        except TryAgain:
+            failed.update(batch)
+            continue
+        found |= {one: list(islice(entries, len(missed[one]))) for one in batch}
+    return found, failed
 
 
 def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
@@ -190,7 +232,7 @@ def _request_items(
     entries = [] if wanted.hash is None else [index_key(wanted.hash, each) for each in scopes]
     keys: list[Key] = []
     for key in entries:
-        keys += entry_keys(owner, key)
+        keys += entry_keys(owner, key)[: 2 if wanted.pending else 1]
         if wanted.body:
             keys.append(_body_key(owner, key))
     if wanted.totals:
@@ -198,7 +240,7 @@ def _request_items(
 
     def parse(found: Found) -> RequestItems:
         items = found[ARTIFACTS]
-        parsed = [parse_entry(items, owner, key) for key in entries]
+        parsed = [parse_entry(items, owner, key, unread=not wanted.pending) for key in entries]
         entry = parsed[0] if parsed else IndexEntry()
         own = parsed[1] if len(parsed) > 1 else IndexEntry()
         return RequestItems(parse_membership(found), entry, parse_totals(items), own)
@@ -206,18 +248,34 @@ def _request_items(
     return Read({**membership_keys(owner, holder_id), ARTIFACTS: keys}, parse)
 
 
-def put_pending(pending: PendingUpload) -> None:
-    """Store an offered upload. Replaces an earlier offer for the hash. If that one is used, S3's event publishes it."""
+def put_pending(pending: PendingUpload, *, replaces: Artifact | None = None) -> None:
+    """Store an offered upload. Replaces an earlier offer for the hash. If that one is used, S3's event publishes it.
+
+    `replaces` is the artifact in the index. It gets a mark, without which a reader of an artifact does not look for
+    offered uploads. Raises TryAgain.
+    """
     upload = pending.upload
+    owner, hash = entry_keys(upload.owner, upload.index_key)[1]
     item = {
-        "owner": upload.owner,
-        "hash": upload.index_key + PENDING,
+        "owner": owner,
+        "hash": hash,
         "upload_id": upload.id,
         "created_at": to_ms(pending.created_at),
         "replaces": pending.replaces or None,
         **_sweep(upload, pending.created_at + PENDING_LIFETIME),
     }
-    commit(ARTIFACTS.put(item))
+    for attempt in attempts():
+        if attempt:
+            replaces = read_entry(upload.owner, upload.hash, upload.scope).artifact
+        writes = [ARTIFACTS.put(item)]
+        if replaces is not None:
+            mark = {"offered": upload.id}
+            writes.append(
+                ARTIFACTS.update(owner, upload.index_key, set=mark, when=_is_at(replaces))
+            )
+        if commit(*writes):
+            return
+    raise TryAgain
 
 
 def refuse_offers(owner: str, key: str, *, now: datetime) -> None:
@@ -244,10 +302,15 @@ def publish(
 
     Returns False, and changes nothing, if another write came first or the upload has been discarded. The latter is
     checked if `offered` is set, which means that others than the caller know of the object. `pending` is the item to
-    delete in the same transaction.
+    delete in the same transaction. The artifact keeps the mark of an upload that was offered after it began.
     """
-    upload = artifact.upload
-    writes = [ARTIFACTS.put(_artifact_item(artifact), when=_is_at(replaces))]
+    upload, is_at = artifact.upload, _is_at(replaces)
+    if replaces is not None:
+        mark = replaces.offered
+        is_at &= missing("offered") if mark is None else equals(offered=mark)
+        if mark is not None and mark > upload.id:
+            artifact = replace(artifact, offered=mark)
+    writes = [ARTIFACTS.put(_artifact_item(artifact), when=is_at)]
     if offered or replaces is not None:
         writes.append(ARTIFACTS.check(*discarded_key(upload), when=missing("upload_id")))
     if pending is not None:
@@ -292,9 +355,8 @@ def discard_pending(pending: PendingUpload, *, now: datetime) -> bool:
 
     The upload stays listed as discarded while its object can arrive, so that the S3 event finds it.
     """
-    return discard(
-        pending.upload, pending=pending, until=pending.created_at + PENDING_LIFETIME, now=now
-    )
+    until = pending.created_at + PENDING_LIFETIME
+    return discard(pending.upload, pending=pending, until=until, now=now)
 
 
 def discard(
@@ -310,9 +372,9 @@ def discard(
         discarded_put(upload, now, until),
         ARTIFACTS.check(upload.owner, upload.index_key, when=unpublished),
     ]
-    if pending is not None:
-        writes.append(_pending_delete(pending))
-    return commit(*writes)
+    if pending is None:
+        return commit(*writes)
+    return commit(*writes, _pending_delete(pending)) and _unmark(upload)
 
 
 def delete(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
@@ -383,7 +445,14 @@ def note_contested(artifact: Artifact, contested: Contested) -> bool:
 
 
 def delete_pending(pending: PendingUpload) -> bool:
-    return commit(_pending_delete(pending))
+    return commit(_pending_delete(pending)) and _unmark(pending.upload)
+
+
+def _unmark(upload: Upload) -> bool:
+    """End the mark of an offer. If a crash leaves it, each read of the artifact looks for an offered upload."""
+    marked = equals(offered=upload.id)
+    commit(ARTIFACTS.update(upload.owner, upload.index_key, set={"offered": None}, when=marked))
+    return True
 
 
 def _is_at(artifact: Artifact | None) -> Condition:
@@ -438,6 +507,7 @@ def _artifact_item(artifact: Artifact) -> Item:
         "sha256": artifact.sha256,
         "body": None if artifact.body is None else b64encode(artifact.body).decode("ascii"),
         "renewed_at": None if artifact.renewed_at is None else to_ms(artifact.renewed_at),
+        "offered": artifact.offered,
         **_sweep(upload, swept_at(artifact)),
     }
 
@@ -485,6 +555,7 @@ def parse_artifact(item: Item) -> Artifact:
         contested=_contested(item) if "contested_at" in item else None,
         renewed_at=from_ms(item["renewed_at"]) if "renewed_at" in item else None,
         former_version=item.get("former_version"),
+        offered=item.get("offered"),
     )
 
 
