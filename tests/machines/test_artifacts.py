@@ -320,10 +320,12 @@ class Artifacts(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    ("quota", "over_quota", "hashes"),
-    [(PLENTY, "refuse", 2), (120_000, "refuse", 3), (120_000, "evict", 6)],
-    ids=["with space", "at the quota", "evicting"],
+    ("quota", "over_quota", "hashes", "partitions"),
+    [(PLENTY, "refuse", 2, 8), (PLENTY, "refuse", 2, 1), (120_000, "refuse", 3, 1), (120_000, "evict", 6, 8)],
+    ids=["with space", "in one partition", "at the quota", "evicting"],
+    indirect=["partitions"],
 )
+@pytest.mark.usefixtures("partitions")
 def test_any_requests_have_the_outcome_of_the_model(
     cloud: Cloud, option: SetOption, removal_jobs: list[Any], quota: int, over_quota: str, hashes: int
 ) -> None:

@@ -7,6 +7,7 @@ from larder.actor import Actor
 from larder.artifacts.models import Totals, parse_index_key
 from larder.artifacts.records import Breakdown, IndexSum, Part, Seen
 from larder.artifacts.repository.index import last_used
+from larder.artifacts.repository.partitions import query_each
 from larder.artifacts.repository.table import writer_attributes, writer_of
 from larder.artifacts.repository.totals import UPLOADED_BYTES, UPLOADS, totals_change, totals_key
 from larder.clock import from_ms, to_epoch_seconds, to_ms
@@ -55,7 +56,7 @@ def sum_index(
     Calls `see` with the item of each, which has the attributes `seen`, too. Reads all of them, one page at a time. For
     background work and the operator, never on a request.
     """
-    items = ARTIFACTS.query(equals(owner=owner), only=list(dict.fromkeys([*_SUMMED, *seen])))
+    items = query_each(owner, only=list(dict.fromkeys([*_SUMMED, *seen])))
     size_bytes = artifacts = unlisted = undated = 0
     scopes: dict[str, tuple[int, int]] = {}
     for number, item in enumerate(items):

@@ -5,7 +5,9 @@ from datetime import datetime
 
 from larder.artifacts.models import Upload
 from larder.artifacts.records import Eviction, Unused
-from larder.artifacts.repository.index import discarded_put, parse_upload, used_at
+from larder.artifacts.repository.index import artifact_key, discarded_put, parse_upload, used_at
+from larder.artifacts.repository.partitions import merged
+from larder.artifacts.repository.table import partitions
 from larder.artifacts.repository.totals import totals_change, totals_key
 from larder.clock import from_ms, to_ms
 from larder.conditions import above, at_most, equals, exists, missing
@@ -22,8 +24,11 @@ def least_recently_used(owner: str, *, page: int) -> Iterator[Unused]:
 
     The index lags behind the table by milliseconds, so a write has to check that the artifact is unchanged.
     """
-    items = ARTIFACTS.query(equals(owner=owner), index="by_last_use", page_size=page)
-    for item in items:
+    queries = [
+        {"where": equals(owner=partition), "index": "by_last_use"}
+        for partition in partitions(owner)
+    ]
+    for item in merged(queries, by="last_used_at", page_size=page):
         yield Unused(
             upload=parse_upload(owner, item["hash"], item["upload_id"]),
             size_bytes=item["size_bytes"],
@@ -84,7 +89,7 @@ def _noted(unused: Sequence[Unused], now: datetime) -> dict[str, int]:
 def _delete_if_unused(unused: Unused) -> Write:
     upload = unused.upload
     as_listed = equals(upload_id=upload.id, last_used_at=unused.last_used_ms)
-    return ARTIFACTS.delete(upload.owner, upload.index_key, when=as_listed)
+    return ARTIFACTS.delete(*artifact_key(upload), when=as_listed)
 
 
 def claim_eviction(owner: str, *, now: datetime, until: datetime) -> bool:

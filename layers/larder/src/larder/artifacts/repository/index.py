@@ -27,8 +27,11 @@ from larder.artifacts.models import (
     index_key,
     parse_index_key,
 )
+from larder.artifacts.repository.partitions import query_each
 from larder.artifacts.repository.table import (
     audit_puts,
+    owner_of,
+    partition_of,
     shard,
     writer_attributes,
     writer_of,
@@ -93,7 +96,12 @@ _BEFORE_SHARED = timedelta(days=3650)
 
 def entry_keys(owner: str, key: str) -> list[tuple[str, str]]:
     """The keys whose items `parse_entry` needs. `key` is an `index_key`."""
-    return [(owner, key), (owner, key + PENDING)]
+    partition = partition_of(owner, key)
+    return [(partition, key), (partition, key + PENDING)]
+
+
+def artifact_key(upload: Upload) -> Key:
+    return entry_keys(upload.owner, upload.index_key)[0]
 
 
 def _body_key(owner: str, key: str) -> Key:
@@ -184,7 +192,7 @@ def read_offers_of(
 
 def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
     """Every artifact and every offered upload of the owner, page by page. For background work, never on a request."""
-    for item in ARTIFACTS.query(equals(owner=owner) & above(hash=AFTER_NOTES)):
+    for item in query_each(owner, above(hash=AFTER_NOTES)):
         yield parse_stored(item)
 
 
@@ -194,7 +202,7 @@ def read_for_publishing(upload: Upload, *, now: datetime) -> tuple[IndexEntry, b
     Discards an upload that began before a deletion of its hash.
     """
     owner, key = upload.owner, upload.index_key
-    discarded, deleted = discarded_key(upload), (owner, _DELETED + key)
+    discarded, deleted = discarded_key(upload), (partition_of(owner, key), _DELETED + key)
     items = ARTIFACTS.get_many([*entry_keys(owner, key), discarded, deleted])
     by_key = {ARTIFACTS.key_of(item): item for item in items}
     is_discarded = discarded in by_key
@@ -255,9 +263,9 @@ def put_pending(pending: PendingUpload, *, replaces: Artifact | None = None) -> 
     offered uploads. Raises TryAgain.
     """
     upload = pending.upload
-    owner, hash = entry_keys(upload.owner, upload.index_key)[1]
+    partition, hash = entry_keys(upload.owner, upload.index_key)[1]
     item = {
-        "owner": owner,
+        "owner": partition,
         "hash": hash,
         "upload_id": upload.id,
         "created_at": to_ms(pending.created_at),
@@ -270,9 +278,7 @@ def put_pending(pending: PendingUpload, *, replaces: Artifact | None = None) -> 
         writes = [ARTIFACTS.put(item)]
         if replaces is not None:
             mark = {"offered": upload.id}
-            writes.append(
-                ARTIFACTS.update(owner, upload.index_key, set=mark, when=_is_at(replaces))
-            )
+            writes.append(ARTIFACTS.update(*artifact_key(upload), set=mark, when=_is_at(replaces)))
         if commit(*writes):
             return
     raise TryAgain
@@ -281,7 +287,7 @@ def put_pending(pending: PendingUpload, *, replaces: Artifact | None = None) -> 
 def refuse_offers(owner: str, key: str, *, now: datetime) -> None:
     """Refuse every upload of this `index_key` that began before. `put_pending` keeps only the last one."""
     item = {
-        "owner": owner,
+        "owner": partition_of(owner, key),
         "hash": _DELETED + key,
         "upload_id": time_ordered_id(now),
         "expires_at": to_epoch_seconds(now + PENDING_LIFETIME),
@@ -370,7 +376,7 @@ def discard(
     unpublished = missing("upload_id") | not_equals(upload_id=upload.id)
     writes = [
         discarded_put(upload, now, until),
-        ARTIFACTS.check(upload.owner, upload.index_key, when=unpublished),
+        ARTIFACTS.check(*artifact_key(upload), when=unpublished),
     ]
     if pending is None:
         return commit(*writes)
@@ -384,7 +390,7 @@ def delete(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) 
     """
     upload = artifact.upload
     return commit(
-        ARTIFACTS.delete(upload.owner, upload.index_key, when=_is_at(artifact)),
+        ARTIFACTS.delete(*artifact_key(upload), when=_is_at(artifact)),
         discarded_put(upload, now),
         *audit_puts(noting),
     )
@@ -396,7 +402,7 @@ def note_use(artifact: Artifact, *, at: datetime) -> None:
     used = _listed(upload, at)
     newer = missing("last_used_at") | below(last_used_at=used)
     when = equals(upload_id=upload.id) & newer
-    commit(ARTIFACTS.update(upload.owner, upload.index_key, set={"last_used_at": used}, when=when))
+    commit(ARTIFACTS.update(*artifact_key(upload), set={"last_used_at": used}, when=when))
 
 
 def renew(artifact: Artifact, version: str, *, at: datetime) -> bool:
@@ -412,7 +418,7 @@ def renew(artifact: Artifact, version: str, *, at: datetime) -> bool:
         "sweep_at": to_epoch_seconds(_unused_from(at)),
     }
     when = equals(upload_id=upload.id) & _has_version(artifact)
-    return commit(ARTIFACTS.update(upload.owner, upload.index_key, set=changes, when=when))
+    return commit(ARTIFACTS.update(*artifact_key(upload), set=changes, when=when))
 
 
 def _has_version(artifact: Artifact) -> Condition:
@@ -426,7 +432,7 @@ def end_renewal(artifact: Artifact, former_version: str) -> None:
     upload = artifact.upload
     changes = {"former_version": None, "sweep_at": to_epoch_seconds(swept_at(artifact))}
     when = equals(upload_id=upload.id, former_version=former_version)
-    commit(ARTIFACTS.update(upload.owner, upload.index_key, set=changes, when=when))
+    commit(ARTIFACTS.update(*artifact_key(upload), set=changes, when=when))
 
 
 def note_contested(artifact: Artifact, contested: Contested) -> bool:
@@ -441,7 +447,7 @@ def note_contested(artifact: Artifact, contested: Contested) -> bool:
     a_day_ago = to_ms(contested.at - timedelta(days=1))
     when = equals(upload_id=upload.id)
     when &= missing("contested_at") | below(contested_at=a_day_ago)
-    return commit(ARTIFACTS.update(upload.owner, upload.index_key, set=changes, when=when))
+    return commit(ARTIFACTS.update(*artifact_key(upload), set=changes, when=when))
 
 
 def delete_pending(pending: PendingUpload) -> bool:
@@ -451,7 +457,7 @@ def delete_pending(pending: PendingUpload) -> bool:
 def _unmark(upload: Upload) -> bool:
     """End the mark of an offer. If a crash leaves it, each read of the artifact looks for an offered upload."""
     marked = equals(offered=upload.id)
-    commit(ARTIFACTS.update(upload.owner, upload.index_key, set={"offered": None}, when=marked))
+    commit(ARTIFACTS.update(*artifact_key(upload), set={"offered": None}, when=marked))
     return True
 
 
@@ -463,12 +469,12 @@ def _is_at(artifact: Artifact | None) -> Condition:
 def _pending_delete(pending: PendingUpload) -> Write:
     """Delete an offered upload, on condition that no other has replaced it."""
     upload = pending.upload
-    key = upload.index_key + PENDING
-    return ARTIFACTS.delete(upload.owner, key, when=equals(upload_id=upload.id))
+    key = entry_keys(upload.owner, upload.index_key)[1]
+    return ARTIFACTS.delete(*key, when=equals(upload_id=upload.id))
 
 
 def discarded_key(upload: Upload) -> Key:
-    return upload.owner, DISCARDED + upload.id
+    return partition_of(upload.owner, upload.index_key), DISCARDED + upload.id
 
 
 def _unused_from(now: datetime) -> datetime:
@@ -480,8 +486,8 @@ def discarded_put(upload: Upload, now: datetime, until: datetime | None = None) 
     delete_at = _unused_from(now)
     if until is not None:
         delete_at = max(delete_at, until)
-    owner, hash = discarded_key(upload)
-    item = {"owner": owner, "hash": hash, "of": upload.index_key, "upload_id": upload.id}
+    partition, hash = discarded_key(upload)
+    item = {"owner": partition, "hash": hash, "of": upload.index_key, "upload_id": upload.id}
     return ARTIFACTS.put({**item, **_sweep(upload, delete_at)})
 
 
@@ -492,7 +498,7 @@ def _sweep(upload: Upload, at: datetime) -> Item:
 def _artifact_item(artifact: Artifact) -> Item:
     upload = artifact.upload
     return {
-        "owner": upload.owner,
+        "owner": partition_of(upload.owner, upload.index_key),
         "hash": upload.index_key,
         "upload_id": upload.id,
         "size_bytes": artifact.size_bytes,
@@ -533,10 +539,10 @@ def used_at(upload: Upload, listed: int) -> datetime:
     return from_ms(listed) if upload.scope is None else from_ms(listed) + _BEFORE_SHARED
 
 
-def parse_upload(owner: str, key: str, id: str) -> Upload:
+def parse_upload(partition: str, key: str, id: str) -> Upload:
     """The upload of an item of the index. `key` is an `index_key`."""
     hash, scope = parse_index_key(key)
-    return Upload(owner=owner, hash=hash, id=id, scope=scope)
+    return Upload(owner=owner_of(partition), hash=hash, id=id, scope=scope)
 
 
 def parse_artifact(item: Item) -> Artifact:

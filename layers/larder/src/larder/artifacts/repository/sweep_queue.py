@@ -10,6 +10,8 @@ from larder.artifacts.models import Artifact, PendingUpload, Totals, Upload
 from larder.artifacts.records import Removal, RemovalPage
 from larder.artifacts.repository.index import (
     DISCARDED,
+    PENDING,
+    artifact_key,
     discarded_key,
     parse_stored,
     parse_upload,
@@ -18,6 +20,8 @@ from larder.artifacts.repository.index import (
 from larder.artifacts.repository.table import (
     SWEEP_SHARDS,
     audit_puts,
+    owner_of,
+    partition_of,
     writer_attributes,
     writer_of,
 )
@@ -38,7 +42,7 @@ _REMOVALS_SHARD = "removals"
 class DueItem:
     """The key of an item that is due for the sweep."""
 
-    owner: str
+    partition: str
     sort_key: str
 
 
@@ -62,27 +66,38 @@ def due_items(*, now: datetime) -> Iterator[DueItem]:
 def owners_with_totals(*, now: datetime) -> Iterator[str]:
     """Every owner with totals. These are checked every day, so they are due by tomorrow."""
     tomorrow = now + timedelta(days=1, hours=1)
-    return (due.owner for due in due_items(now=tomorrow) if due.sort_key == TOTALS)
+    return (due.partition for due in due_items(now=tomorrow) if due.sort_key == TOTALS)
 
 
 def read_due(due: DueItem) -> Artifact | PendingUpload | Upload | Removal | DueTotals | None:
     """Read the item. An Upload is a discarded object. Returns None if the item is gone."""
-    items = ARTIFACTS.get_many([(due.owner, due.sort_key)])
+    items = ARTIFACTS.get_many([(due.partition, due.sort_key)])
     if not items:
         return None
     item = items[0]
+    if due.partition != _right_partition(due, item):
+        # A version up to 0.2.0 stored it, while the deployment had gone back to it. No reader finds it.
+        commit(ARTIFACTS.delete(due.partition, due.sort_key))
+        return None
     if due.sort_key == TOTALS:
         drift = Totals(
             size_bytes=item.get("drift_bytes", 0),
             artifacts=item.get("drift_artifacts", 0),
             scoped_bytes=item.get("drift_scoped_bytes", 0),
         )
-        return DueTotals(due.owner, parse_totals(items), drift)
+        return DueTotals(due.partition, parse_totals(items), drift)
     if due.sort_key.startswith(_REMOVAL):
         return _removal(item)
     if due.sort_key.startswith(DISCARDED):
-        return parse_upload(due.owner, item["of"], item["upload_id"])
+        return parse_upload(due.partition, item["of"], item["upload_id"])
     return parse_stored(item)
+
+
+def _right_partition(due: DueItem, item: Item) -> str:
+    owner = owner_of(due.partition)
+    if due.sort_key == TOTALS or due.sort_key.startswith(_REMOVAL):
+        return owner
+    return partition_of(owner, item.get("of", due.sort_key).removesuffix(PENDING))
 
 
 def postpone_sweep(artifact: Artifact, *, now: datetime) -> None:
@@ -92,7 +107,7 @@ def postpone_sweep(artifact: Artifact, *, now: datetime) -> None:
     if until <= now:
         # The object needs no copy for the rest of the time.
         until = expires_at(artifact)
-    _postpone((upload.owner, upload.index_key), upload, until=until)
+    _postpone(artifact_key(upload), upload, until=until)
 
 
 def postpone_discarded(upload: Upload, *, until: datetime) -> None:
@@ -116,7 +131,7 @@ def delete_discarded_if_published(upload: Upload) -> bool:
     is_published = equals(upload_id=upload.id)
     return commit(
         ARTIFACTS.delete(*discarded_key(upload)),
-        ARTIFACTS.check(upload.owner, upload.index_key, when=is_published),
+        ARTIFACTS.check(*artifact_key(upload), when=is_published),
     )
 
 

@@ -1,16 +1,43 @@
-"""Attributes that several kinds of items in the artifacts table share."""
+"""Attributes that several kinds of items in the artifacts table share, and the partitions of an owner."""
 
 import zlib
 from typing import TYPE_CHECKING
 
 from larder.actor import Actor
+from larder.artifacts.models import parse_index_key
 from larder.tables import Item, Write
+from larder.teams.models import ID_LENGTH, PARTITIONED_PREFIX
 
 if TYPE_CHECKING:
     from larder.audit.models import Entry
 
 SWEEP_SHARDS = 8
 """Partitions of the index `by_sweep`. With one, its write capacity would limit all writes."""
+
+_PARTITIONS = 8
+"""Each has the capacity of one partition of DynamoDB, from the first upload of a team on."""
+
+
+def partitions(owner: str) -> list[str]:
+    """The partition keys of the owner's index. The id says how many, so that no request has to read it.
+
+    Teams of versions up to 0.2.0, and users without a team, have one: the id itself. It also has what is stored once
+    for each owner, such as the totals.
+    """
+    if not owner.startswith(PARTITIONED_PREFIX) or len(owner) != ID_LENGTH:
+        return [owner]
+    return [f"{owner}.{number}" for number in range(_PARTITIONS)]
+
+
+def partition_of(owner: str, key: str) -> str:
+    """The partition key for what the index has of a hash, in all scopes. `key` is an `index_key`."""
+    hash, _ = parse_index_key(key)
+    names = partitions(owner)
+    return names[zlib.crc32(hash.encode()) % len(names)]
+
+
+def owner_of(partition: str) -> str:
+    return partition.partition(".")[0]
 
 
 def audit_puts(entry: "Entry | None") -> list[Write]:
