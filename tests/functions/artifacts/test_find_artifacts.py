@@ -148,7 +148,7 @@ def test_a_search_reads_a_limited_number_of_artifacts(cloud: Cloud, manage: Send
     asking = manage.asking(writer=writer.credential_id)
     with counted() as calls, processor_time() as spent:
         first = asking("GET", "/v1/artifacts").json
-    # Of eight partitions, most is moto's time for eight times the queries.
+    # Eight partitions take eight times the queries.
     assert spent.s < (1 if partitions == 1 else 2)
     queries = len([call for call in calls.made if call.operation == "Query"])
     assert SEARCH_PAGES <= queries / partitions <= SEARCH_PAGES * 1.2

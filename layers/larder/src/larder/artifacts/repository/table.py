@@ -18,22 +18,27 @@ _PARTITIONS = 8
 """Each has the capacity of one partition of DynamoDB, from the first upload of a team on."""
 
 
-def partitions(owner: str) -> list[str]:
-    """The partition keys of the owner's index. The id says how many, so that no request has to read it.
+def _is_partitioned(owner: str) -> bool:
+    """Whether the owner's index has several partitions. The id says so, so no request has to read it.
 
-    Teams of versions up to 0.2.0, and users without a team, have one: the id itself. It also has what is stored once
-    for each owner, such as the totals.
+    Teams of versions up to 0.2.0, and users without a team, have one.
     """
-    if not owner.startswith(PARTITIONED_PREFIX) or len(owner) != ID_LENGTH:
+    return owner.startswith(PARTITIONED_PREFIX) and len(owner) == ID_LENGTH
+
+
+def partitions(owner: str) -> list[str]:
+    """The partition keys of the owner's index. What is stored once for each owner, as the totals, has the owner itself."""
+    if not _is_partitioned(owner):
         return [owner]
     return [f"{owner}.{number}" for number in range(_PARTITIONS)]
 
 
 def partition_of(owner: str, key: str) -> str:
     """The partition key for what the index has of a hash, in all scopes. `key` is an `index_key`."""
+    if not _is_partitioned(owner):
+        return owner
     hash, _ = parse_index_key(key)
-    names = partitions(owner)
-    return names[zlib.crc32(hash.encode()) % len(names)]
+    return f"{owner}.{zlib.crc32(hash.encode()) % _PARTITIONS}"
 
 
 def owner_of(partition: str) -> str:
