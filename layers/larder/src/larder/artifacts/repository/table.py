@@ -27,7 +27,7 @@ def _is_partitioned(owner: str) -> bool:
 
 
 def partitions(owner: str) -> list[str]:
-    """The partition keys of the owner's index. What is stored once for each owner, as the totals, has the owner itself."""
+    """The partition keys of the owner's index. What is stored once for each owner has the owner itself as key."""
     if not _is_partitioned(owner):
         return [owner]
     return [f"{owner}.{number}" for number in range(_PARTITIONS)]
