@@ -284,6 +284,14 @@ def cloud(begin_with: "BeginWith") -> Cloud:
     return begin_with(_make_cloud)
 
 
+@pytest.fixture(params=[8, 1])
+def partitions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many partitions the index of a team has. Those of 0.2.0 have one."""
+    if request.param == 1:
+        monkeypatch.setattr("larder.artifacts.repository.table.ID_LENGTH", 0)
+    return int(request.param)
+
+
 def _make_cloud() -> Cloud:
     now = clock.now()
     ada = create_user("ada@acme.example", "Ada", now=now)

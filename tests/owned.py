@@ -3,6 +3,7 @@
 from larder import aws, clock
 from larder.artifacts import publish
 from larder.artifacts.models import Upload, parse_object_key
+from larder.artifacts.repository.table import owner_of
 from larder.artifacts.repository.totals import read_totals
 from larder.settings import settings
 from tests.catalogue import valid
@@ -27,7 +28,7 @@ def stored_of(owner: str) -> dict[str, list[str]]:
         (settings().artifacts_table, "owner", "hash"),
     ):
         items = [aws.deserialize(item) for item in aws.dynamodb().scan(TableName=table)["Items"]]
-        of_owner = [item[sort] for item in items if item[key] == owner]
+        of_owner = [item[sort] for item in items if owner_of(item[key]) == owner]
         found[table] = [one for one in of_owner if not one.startswith("#discarded#")]
     return found
 

@@ -50,6 +50,8 @@ class Model:
     offers: dict[int, Offer] = field(default_factory=dict)
     newest: dict[tuple[str, str], int] = field(default_factory=dict)
     """The offer that readers of a place know: the last one."""
+    marked: set[tuple[str, str]] = field(default_factory=set)
+    """Where readers of what is stored look for the newest offer, too."""
     most: int = 0
     """The most bytes that were stored since the last look at what was evicted."""
     is_protected: bool = False
@@ -84,6 +86,7 @@ class Model:
             return False
         for place in places:
             del self.stored[place]
+        self.marked -= places
         return True
 
     # Requests.
@@ -102,10 +105,15 @@ class Model:
         # While it replaces another one, both are counted.
         self.most = max(self.most, self.total + stored.size)
         self.stored[place] = stored
+        if place not in self.newest or self.offers[self.newest[place]].began <= stored.began:
+            self.marked.discard(place)
 
     def read(self, reader: str, hash: str, how: str) -> Reply:
-        for place in dict.fromkeys([(SHARED, hash), (self.written(reader), hash)]):
-            if place in self.newest:
+        places = dict.fromkeys([(SHARED, hash), (self.written(reader), hash)])
+        seen = next((place for place in places if place in self.marked or self.is_shown(place)), None)
+        is_hit = seen is not None and seen not in self.marked
+        for place in places:
+            if place in self.newest and not is_hit:
                 self.publish(self.newest[place])
             if self.is_shown(place):
                 if how != "query":
@@ -125,12 +133,15 @@ class Model:
         for number, offer in self.offers.items():
             if offer.place == place:
                 self.offers[number] = replace(offer, ended=True)
+        self.marked.discard(place)
         return 200, int(self.stored.pop(place, None) is not None)
 
     def offer(self, writer: str, hash: str, number: int) -> Reply:
         place = (self.written(writer), hash)
         self.offers[number] = Offer(place, self.now)
         self.newest[place] = number
+        if place in self.stored:
+            self.marked.add(place)
         return 204, 0
 
     def arrive(self, number: int, size: int) -> Reply:
@@ -150,12 +161,15 @@ class Model:
         self.offers[number] = replace(offer, ended=True)
         if self.newest.get(offer.place) == number:
             del self.newest[offer.place]
+            self.marked.discard(offer.place)
         current = self.stored.get(offer.place)
         if current is not None and current.began > offer.began:
             return
         if self.is_protected and offer.place[0] == SHARED and self.is_shown(offer.place):
             return
         if self.evicts or self.total - (current.size if current else 0) + offer.size <= self.quota:
+            if offer.place in self.newest:
+                self.marked.add(offer.place)
             self._store(offer.place, Stored(offer.size, offer.began, self.now))
 
     def protect(self, on: bool, keep: bool) -> Reply:

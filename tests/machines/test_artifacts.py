@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from larder import clock
+from larder.artifacts.models import ArtifactHash
+from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
 from larder.instance import restart
 from larder.settings import region, settings
@@ -273,6 +275,7 @@ class Artifacts(RuleBasedStateMachine):
                 self.model.publish(number)
         self.model.offers.clear()
         self.model.newest.clear()
+        self.model.marked.clear()
 
     # What holds after every step.
 
@@ -292,9 +295,15 @@ class Artifacts(RuleBasedStateMachine):
         evicted = {(scope, hash) for scope, hash, _ in expected - listed}
         if not listed <= expected or (evicted and not model.evict(evicted)):
             return False
+        if {place for place in model.newest if self.is_marked(*place)} != model.marked:
+            return False
         if not self.jobs:
             model.most = model.total
         return True
+
+    def is_marked(self, scope: str, hash: str) -> bool:
+        artifact = read_entry(self.cloud.team.id, ArtifactHash(hash), self.scopes.get(scope)).artifact
+        return artifact is not None and artifact.offered is not None
 
     def expected(self, model: Model) -> set[tuple[str, str, int]]:
         return {(*place, one.size) for place, one in model.stored.items() if not model.has_expired(place)}
@@ -311,10 +320,12 @@ class Artifacts(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    ("quota", "over_quota", "hashes"),
-    [(PLENTY, "refuse", 2), (120_000, "refuse", 3), (120_000, "evict", 6)],
-    ids=["with space", "at the quota", "evicting"],
+    ("quota", "over_quota", "hashes", "partitions"),
+    [(PLENTY, "refuse", 2, 8), (PLENTY, "refuse", 2, 1), (120_000, "refuse", 3, 1), (120_000, "evict", 6, 8)],
+    ids=["with space", "in one partition", "at the quota", "evicting"],
+    indirect=["partitions"],
 )
+@pytest.mark.usefixtures("partitions")
 def test_any_requests_have_the_outcome_of_the_model(
     cloud: Cloud, option: SetOption, removal_jobs: list[Any], quota: int, over_quota: str, hashes: int
 ) -> None:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from larder import aws
 from larder.artifacts import sweep
+from larder.artifacts.models import Artifact
+from larder.artifacts.repository import index
+from larder.artifacts.repository.table import owner_of
 from larder.settings import settings
 
 DELIVERY_S = 60
@@ -40,19 +43,7 @@ def sweep_all(now: datetime) -> None:
 
 def index_sizes(owner: str) -> dict[str, int]:
     """Sizes of the artifacts in the owner's index."""
-    pages = (
-        aws.dynamodb()
-        .get_paginator("query")
-        .paginate(
-            TableName=settings().artifacts_table,
-            KeyConditionExpression="#owner = :owner",
-            ExpressionAttributeNames={"#owner": "owner"},
-            ExpressionAttributeValues=aws.serialize({":owner": owner}),
-            ConsistentRead=True,
-        )
-    )
-    items = [aws.deserialize(item) for page in pages for item in page["Items"]]
-    return {item["hash"]: item["size_bytes"] for item in items if "#" not in item["hash"]}
+    return {one.upload.index_key: one.size_bytes for one in index.stored_by(owner) if isinstance(one, Artifact)}
 
 
 def object_keys(owner: str = "") -> list[str]:
@@ -75,4 +66,4 @@ def index_keys() -> list[tuple[str, str]]:
     """Owner and sort key of every item in the index."""
     pages = aws.dynamodb().get_paginator("scan").paginate(TableName=settings().artifacts_table, ConsistentRead=True)
     items = [aws.deserialize(item) for page in pages for item in page["Items"]]
-    return [(item["owner"], item["hash"]) for item in items]
+    return [(owner_of(item["owner"]), item["hash"]) for item in items]

@@ -167,7 +167,7 @@ def test_own_scopes_and_tokens_of_ci_take_the_units_that_the_cost_model_expects(
 
     plain = read()
     protect(cloud, keep_stored=True)
-    more = {after - before for after, before in zip(read(), plain, strict=True)}
+    more = [after - before for after, before in zip(read(), plain, strict=True)]
     made(cloud)
     github = Issuer()
     github.publish()
@@ -179,7 +179,8 @@ def test_own_scopes_and_tokens_of_ci_take_the_units_that_the_cost_model_expects(
     idle = taken(lambda: delete_expired_keys(now=now))
     report_lines.append(f"own scope {more}, exchange {dict(given)}, sweep {dict(idle)}")
     book = read_book()
-    assert more == {book.uses["own_scopes"]["reads"]}
+    # A miss also reads the upload that is offered there.
+    assert more == [book.uses["own_scopes"]["reads"], book.uses["own_scopes"]["reads"] + 1]
     exchanged = book.uses["each_ci_token"]
     for what in ("reads", "writes"):
         assert _whole(given, what) + _whole(idle, what) / 2 == exchanged[what]

@@ -20,6 +20,7 @@ from larder.accounts.service import create_user
 from larder.accounts.sessions import start_session
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
+from larder.artifacts.repository.table import partition_of
 from larder.conditions import begins_with, equals
 from larder.hashing import random_id
 from larder.settings import settings
@@ -170,8 +171,8 @@ def copies(people: People) -> Iterator[tuple[str, aws.Item, Callable[[int], aws.
     batch, event = f"{today}#{0:028x}", {"owner": owner, "day": reported["day"]}
     yield (
         options.artifacts_table,
-        {"owner": owner, "hash": HASH},
-        lambda n: {"hash": f"a{n:015x}", "upload_id": f"{n:028x}"},
+        {"owner": partition_of(owner, HASH), "hash": HASH},
+        lambda n: {"owner": partition_of(owner, f"a{n:015x}"), "hash": f"a{n:015x}", "upload_id": f"{n:028x}"},
     )
     yield (
         options.api_keys_table,

@@ -45,7 +45,7 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     milliseconds = 5_500 * 40 + 5_500 * 25 + 11_000 * 25 + 22_440 * 5 + 11_000 * (30 + 60 + 60) + 440 * (25 + 40)
     functions = (api + 22_000) * 0.20 / MILLION + milliseconds / 1000 * 0.5 * 0.0000133334
     assert lines["functions"] == pytest.approx(functions)
-    reads = 22_000 * 7 + 11_000 * (7 + 5 + 5) + 440 * (5 + 4)
+    reads = 11_000 * (6 + 7) + 11_000 * (6 + 5 + 5) + 440 * (5 + 4)
     writes = 11_000 * (2 + 15 + 15) + 440 * 14
     stored = 11_000 * 30 / (730 / 24)
     tables = reads * 0.125 / MILLION + writes * 0.625 / MILLION + stored * 1_200 / 1e9 * 0.25
@@ -134,7 +134,7 @@ def test_own_scopes_and_tokens_of_ci_add_to_the_tables(book: Book) -> None:
     team = Team(engineers=1, tasks_a_day=1000)
     plain = bill(team, book)
     scoped = bill(replace(team, untrusted_share=0.5), book)
-    assert scoped.total - plain.total == pytest.approx(11_000 * 3 * 0.125 / MILLION)
+    assert scoped.total - plain.total == pytest.approx(11_000 * 2 * 0.125 / MILLION)
     jobs = bill(replace(team, jobs_a_day=10), book)
     tables = jobs.lines["tables"] - plain.lines["tables"]
     assert tables == pytest.approx(220 * (24 * 0.625 + 4.25 * 0.125) / MILLION)

@@ -9,6 +9,8 @@ import pytest
 from larder import clock
 from larder.api_keys.models import REPLACE, TRUST
 from larder.api_keys.properties import NewKey
+from larder.artifacts.models import ArtifactHash
+from larder.artifacts.repository.index import read_entry
 from larder.artifacts.sweep import sweep
 from larder.audit.service import read_entries
 from larder.teams.models import Overwrites, Unsigned
@@ -89,6 +91,8 @@ def test_24_a_kept_large_artifact_loses_no_bytes_and_the_other_object_is_deleted
     put(scene.main, "abc", LARGE_CLEAN, preflight=True)
     put(scene.main, "abc", LARGE_POISON, preflight=True)
     assert read(scene.main, "abc") == LARGE_CLEAN
+    kept = read_entry(scene.cloud.team.id, ArtifactHash("abc"))
+    assert (kept.pending, kept.artifact and kept.artifact.offered) == (None, None)
     assert len(object_keys()) == 2
     sweep(now=clock.now() + timedelta(days=2))
     assert len(object_keys()) == 1

@@ -25,6 +25,7 @@ from larder.artifacts.repository.sweep_queue import delete_discarded
 from larder.artifacts.repository.totals import read_totals
 from larder.hashing import time_ordered_id
 from larder.settings import settings
+from larder.tables import ARTIFACTS
 from larder.teams.state import change_state
 from tests.direct_uploads import announce, keeping_no_versions, object_keys, offer, put_object, upload, versions_of
 from tests.faults import answering, error
@@ -236,7 +237,7 @@ def test_an_offer_of_an_older_version_keeps_its_writer(cloud: Cloud) -> None:
     index.put_pending(PendingUpload(upload=upload, created_at=clock.now()))
     aws.dynamodb().update_item(
         TableName=settings().artifacts_table,
-        Key=aws.serialize({"owner": cloud.team.id, "hash": "abc#pending"}),
+        Key=ARTIFACTS.typed_key(index.entry_keys(cloud.team.id, "abc")[1]),
         UpdateExpression="SET writer = :key",
         ExpressionAttributeValues=aws.serialize({":key": cloud.key.id}),
     )

@@ -156,7 +156,7 @@ def test_a_small_artifact_costs_no_more_to_read_than_one_without_a_body(cloud: C
     hash = "h" * MAX_HASH_LENGTH
     body = b"x" * INDEXED_BODY_BYTES
     assert cloud.send("PUT", f"/v8/artifacts/{hash}", body=body, headers=headers).status == 202
-    key = aws.serialize({"owner": cloud.team.id, "hash": hash})
+    key = ARTIFACTS.typed_key(index.entry_keys(cloud.team.id, hash)[0])
     item = aws.dynamodb().get_item(TableName=settings().artifacts_table, Key=key)["Item"]
     assert "body" in item
     assert sum(len(name) + len(str(*value.values())) for name, value in item.items()) <= 4096

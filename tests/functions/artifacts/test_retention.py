@@ -245,8 +245,7 @@ def test_a_rebuilt_index_keeps_what_was_renewed(cloud: Cloud, renewed: datetime)
     sweep.sweep(now=renewed + HOUR)
     before = index.read_entry(cloud.team.id, HASH).artifact
     assert before is not None
-    lost = (before.upload.owner, before.upload.index_key)
-    commit(ARTIFACTS.delete(*lost))
+    commit(ARTIFACTS.delete(*index.artifact_key(before.upload)))
     rebuild_index.rebuild_index(now=clock.now(), workers=1)
     after = index.read_entry(cloud.team.id, HASH).artifact
     assert after is not None

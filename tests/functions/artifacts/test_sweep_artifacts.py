@@ -28,6 +28,7 @@ from tests.direct_uploads import announce, object_keys, offer, put_object, uploa
 from tests.faults import answering, error, reply
 from tests.invocations import handed_over
 from tests.proofs.aws_calls import counted
+from tests.proofs.stored import index_keys
 from tests.requests import Cloud, Context, invoke
 
 HOUR = timedelta(hours=1)
@@ -92,12 +93,35 @@ def test_an_upload_that_its_function_published_after_an_eviction_is_kept(cloud: 
     assert sweep.sweep(now=now + DAY) == SweepReport()
 
 
-def test_an_upload_that_never_arrives_is_deleted_after_a_day(cloud: Cloud) -> None:
+@pytest.mark.parametrize("replacing", [False, True])
+def test_an_upload_that_never_arrives_is_deleted_after_a_day(cloud: Cloud, replacing: bool) -> None:
+    if replacing:
+        cloud.store("abc")
     offer(cloud.send, "abc")
+    artifact = read_entry(cloud.team.id, ArtifactHash("abc")).artifact
+    assert bool(artifact and artifact.offered) is replacing
     now = clock.now()
     assert sweep.sweep(now=now + DAY - HOUR) == SweepReport()
     assert sweep.sweep(now=now + DAY + HOUR) == SweepReport(uploads_given_up=1)
-    assert read_entry(cloud.team.id, ArtifactHash("abc")).pending is None
+    entry = read_entry(cloud.team.id, ArtifactHash("abc"))
+    assert (entry.pending, entry.artifact and entry.artifact.offered) == (None, None)
+
+
+def test_what_a_version_without_partitions_stored_meanwhile_is_forgotten(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after going back to 0.2.0 and forth again."""
+    cloud.store("abc", b"first")
+    with monkeypatch.context() as older:
+        older.setattr("larder.artifacts.repository.table.ID_LENGTH", 0)
+        assert cloud.send("GET", "/v8/artifacts/abc").status == 404
+        cloud.store("abc", b"meanwhile")
+        offer(cloud.send, "def")
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"first"
+    for days in (31, 32, 33):
+        assert sweep.sweep(now=clock.now() + days * DAY).failed == 0
+    assert [hash for _, hash in index_keys() if hash not in ("#totals", "#storage", "#allotted")] == []
+    assert read_totals(cloud.team.id) == Totals()
 
 
 def test_the_sweep_publishes_an_upload_whose_event_was_lost(cloud: Cloud) -> None:

@@ -59,7 +59,7 @@ def fill(cloud: Cloud, *, count: int = 9, size: int = 100) -> datetime:
 
 
 def hashes(cloud: Cloud) -> list[str]:
-    return [str(one.upload.hash) for one in index.stored_by(cloud.team.id)]
+    return sorted(one.upload.hash for one in index.stored_by(cloud.team.id))
 
 
 def size(cloud: Cloud) -> int:

@@ -2,6 +2,7 @@
 correct in the end. A botocore hook runs the other writer between two calls.
 """
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from larder.artifacts.models import (
     ArtifactHash,
     ArtifactMetadata,
     IndexEntry,
+    PendingUpload,
     Totals,
     Upload,
     View,
@@ -25,7 +27,7 @@ from larder.artifacts.repository.totals import add_to_totals, read_totals, try_a
 from larder.errors import ArtifactNotFound, CachingOverLimit, TryAgain
 from larder.hashing import time_ordered_id
 from larder.teams.state import change_state
-from tests.direct_uploads import object_keys
+from tests.direct_uploads import object_keys, offer, put_object
 from tests.faults import answering, error, just_before, unreachable
 from tests.requests import Cloud
 
@@ -62,6 +64,27 @@ def test_of_two_concurrent_replacements_one_is_visible_and_both_succeed(cloud: C
     with just_before("dynamodb", "TransactWriteItems", lambda: store(cloud, b"the other", replaces=first)):
         store(cloud, b"mine", replaces=first)
     assert seen(cloud) == b"the other"
+
+
+def test_readers_get_a_direct_upload_that_was_offered_during_a_replacement(cloud: Cloud) -> None:
+    first, keys = store(cloud, b"first"), list[str]()
+    with just_before("dynamodb", "TransactWriteItems", lambda: keys.append(offer(cloud.send, HASH))):
+        cloud.store(HASH, b"mine", entry=IndexEntry(artifact=first), now=clock.now() - timedelta(seconds=1))
+    assert cloud.send("GET", f"/v8/artifacts/{HASH}").body == b"mine"
+    put_object(keys[0], b"direct")
+    assert cloud.send("GET", f"/v8/artifacts/{HASH}").body == b"direct"
+
+
+def test_an_offer_marks_what_was_published_meanwhile(cloud: Cloud) -> None:
+    first = store(cloud, b"first")
+    with just_before("dynamodb", "TransactWriteItems", lambda: store(cloud, b"mine", replaces=first)):
+        id = time_ordered_id(clock.now())
+        pending = PendingUpload(upload=replace(first.upload, id=id), created_at=clock.now())
+        index.put_pending(pending, replaces=first)
+    entry = index.read_entry(cloud.team.id, HASH)
+    assert entry.artifact
+    assert entry.pending
+    assert entry.artifact.offered == entry.pending.upload.id == id
 
 
 def test_an_artifact_deleted_during_its_replacement_is_counted_correctly(cloud: Cloud) -> None:

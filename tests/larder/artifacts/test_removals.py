@@ -42,7 +42,7 @@ def remove(cloud: Cloud, target: str = "another", *, now: datetime | None = None
 
 
 def hashes(owner: str) -> list[str]:
-    return [str(one.upload.hash) for one in index.stored_by(owner)]
+    return sorted(one.upload.hash for one in index.stored_by(owner))
 
 
 def test_only_the_artifacts_of_the_writer_are_deleted(cloud: Cloud) -> None:

@@ -85,7 +85,7 @@ def test_a_rebuilt_index_has_the_same_scopes(scene: Scene) -> None:
     put(scene.pr, "def", bytes(40), preflight=True)
     put(scene.laptop, "def", bytes(30))
     for item in list(index.stored_by(cloud.team.id)):
-        commit(ARTIFACTS.delete(cloud.team.id, item.upload.index_key))
+        commit(ARTIFACTS.delete(*index.artifact_key(item.upload)))
     commit(ARTIFACTS.delete(*totals_key(cloud.team.id)))
     assert read(scene.pr, "def") is None
     report = rebuild_index.rebuild_index(now=clock.now())

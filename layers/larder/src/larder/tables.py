@@ -110,13 +110,13 @@ class Table:
         backwards: bool = False,
         only: Sequence[str] = (),
         page_size: int | None = None,
+        after: Item | None = None,
     ) -> Iterator[Item]:
         """Yield every item that meets a condition on the key. A page is read when its first item is needed.
 
         The table is read consistently by default. An index cannot be: it follows the table by milliseconds. `only`
         lists the attributes to return.
         """
-        after = None
         while True:
             items, after = self.page(
                 where,

@@ -210,7 +210,8 @@ class Artifact:
     the digest of the body, for an upload to the shared scope of a protected team through a function.
 
     `renewed_at` is when the sweep last copied the object, so that the bucket's lifecycle counts from then. Downloads
-    that began before can still read `former_version`.
+    that began before can still read `former_version`. `offered` is the id of a direct upload that was offered since,
+    and may replace it.
     """
 
     upload: Upload
@@ -225,6 +226,7 @@ class Artifact:
     contested: "Contested | None" = None
     renewed_at: datetime | None = None
     former_version: str | None = None
+    offered: str | None = None
 
     @property
     def is_held(self) -> bool:
@@ -266,11 +268,20 @@ class PendingUpload:
 class IndexEntry:
     """The index items of one hash: the artifact, and an offered direct upload that may replace it.
 
-    `artifact` can be past its retention: check it with `retention.visible`.
+    `artifact` can be past its retention: check it with `retention.visible`. If the offered upload is not read yet,
+    `unread` is the key of its item.
     """
 
     artifact: Artifact | None = None
     pending: PendingUpload | None = None
+    unread: tuple[str, str] | None = None
+
+    @property
+    def may_be_replaced(self) -> bool:
+        """Whether an offered direct upload may have arrived that replaces the artifact."""
+        if self.unread is None or self.artifact is None:
+            return self.pending is not None
+        return self.artifact.offered is not None
 
 
 class Refusal(StrEnum):
@@ -377,11 +388,14 @@ def view_of(
 
 
 class Wanted(NamedTuple):
-    """What a request reads in addition to its key or session: the entry of a hash, with its body, and the totals."""
+    """What a request reads in addition to its key or session: the entry of a hash, also with its body or with the
+    offered upload, and the totals.
+    """
 
     hash: ArtifactHash | None = None
     body: bool = False
     totals: bool = False
+    pending: bool = False
 
 
 class RequestItems(NamedTuple):

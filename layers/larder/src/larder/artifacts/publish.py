@@ -6,6 +6,7 @@ hash, and the sweep.
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -208,6 +209,8 @@ class _Attempt(NamedTuple):
                     return _Outcome(entry.artifact)
             current, pending = entry.artifact, _offer_of(upload, entry)
             artifact = _make_artifact(upload, stored, pending, body)
+            if entry.pending is not None and entry.pending.upload.id > upload.id:
+                artifact = replace(artifact, offered=entry.pending.upload.id)
             has_trust = not has_lost_trust()
             kept = self._kept(artifact, current, pending) if has_trust else None
             refusal = self._refusal(artifact)

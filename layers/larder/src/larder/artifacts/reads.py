@@ -1,9 +1,9 @@
 """Find, fetch and query artifacts."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from functools import partial
 
 from larder.artifacts import edge, storage
 from larder.artifacts.expiry import is_shown, retention
@@ -49,7 +49,8 @@ def find(
 ) -> Artifact:
     """Find the artifact that the reader sees, after publishing a direct upload that arrived. Raises ArtifactNotFound.
 
-    `entry` is that of the shared scope, which comes first, and `own` that of the scope of `view`.
+    `entry` is that of the shared scope, which comes first, and `own` that of the scope of `view`. An artifact of either
+    is returned before a look for uploads that no one has published, unless it has the mark of one.
     """
     artifact = _find(entry, own, view=view, now=now)
     if artifact is None:
@@ -64,13 +65,30 @@ def _find(
     view: View,
     now: datetime,
 ) -> Artifact | None:
-    for each in (entry, own):
-        artifact = each.artifact
-        if each.pending is not None:
+    entries = (entry, own)
+    artifact = _hit(entries, view, now)
+    return artifact or _settled(index.read_offers(entries), view, now)
+
+
+def _hit(entries: Iterable[IndexEntry], view: View, now: datetime) -> Artifact | None:
+    """The artifact that the reader sees, if there is one and no direct upload may have replaced it."""
+    for entry in entries:
+        if entry.may_be_replaced:
+            return None
+        if entry.artifact is not None and is_shown(entry.artifact, view, now):
+            return entry.artifact
+    return None
+
+
+def _settled(entries: Iterable[IndexEntry], view: View, now: datetime) -> Artifact | None:
+    """The artifact that the reader sees, after publishing direct uploads that arrived. Raises TryAgain."""
+    for entry in entries:
+        artifact = entry.artifact
+        if entry.pending is not None:
             # Imported here: few reads meet a direct upload that no one has published yet.
             from larder.artifacts.publish import publish_offered
 
-            artifact = publish_offered(each, view=view, now=now)
+            artifact = publish_offered(entry, view=view, now=now)
         if is_shown(artifact, view, now):
             return artifact
     return None
@@ -143,24 +161,31 @@ def query(
     scopes = (None,) if view.scope is None else (None, view.scope)
     keys = [index_key(hash, scope) for hash in valid for scope in scopes]
     entries, failed_keys = index.read_entries(owner, keys)
-    find_in_view = partial(_find, view=view, now=now)
-    finding: dict[ArtifactHash, Callable[[], Artifact | None]] = {}
+    found: dict[str, Artifact | None] = {hash: None for hash in asked if not is_hash(hash)}
     failed: set[ArtifactHash] = set()
+    missed: dict[ArtifactHash, list[IndexEntry]] = {}
     for hash in valid:
         of_hash = [index_key(hash, scope) for scope in scopes]
         if not failed_keys.isdisjoint(of_hash):
             failed.add(hash)
             continue
         of_scopes = [entries[key] for key in of_hash]
+        if artifact := _hit(of_scopes, view, now):
+            found[hash] = artifact
+        else:
+            missed[hash] = of_scopes
+    missed, unknown = index.read_offers_of(missed)
+    failed |= unknown
+    settling: dict[ArtifactHash, Future[Artifact | None]] = {}
+    for hash, of_scopes in missed.items():
         if any(entry.pending is not None for entry in of_scopes):
             # Publishing an upload can submit a call.
-            finding[hash] = submit_outer(find_in_view, *of_scopes).result
+            settling[hash] = submit_outer(_settled, of_scopes, view, now)
         else:
-            finding[hash] = partial(find_in_view, *of_scopes)
-    found: dict[str, Artifact | None] = {hash: None for hash in asked if not is_hash(hash)}
-    for hash, find_artifact in finding.items():
+            found[hash] = _settled(of_scopes, view, now)
+    for hash, artifact_of in settling.items():
         try:
-            found[hash] = find_artifact()
+            found[hash] = artifact_of.result()
         except TryAgain:
             failed.add(hash)
     return QueryResult(found, frozenset(failed))

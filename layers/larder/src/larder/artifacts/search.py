@@ -130,7 +130,7 @@ def list_scopes_of(
 
 
 class Known(NamedTuple):
-    """What the index has of some hashes: the artifacts that readers see, and the hashes with an offered upload."""
+    """What the index has of some hashes: the artifacts that readers see, and which others have an offered upload."""
 
     artifacts: Mapping[str, Artifact]
     offered: Set[str]
@@ -142,11 +142,12 @@ def known_artifacts(owner: str, hashes: Sequence[str], *, view: View, now: datet
     scopes = (None,) if view.scope is None else (None, view.scope)
     keys = {index_key(hash, scope): hash for hash in valid for scope in scopes}
     entries, _ = index.read_entries(owner, list(keys))
-    return Known(
-        artifacts={
-            keys[key]: entry.artifact
-            for key, entry in reversed(entries.items())
-            if entry.artifact is not None and expiry.is_shown(entry.artifact, view, now)
-        },
-        offered={keys[key] for key, entry in entries.items() if entry.pending is not None},
-    )
+    artifacts: dict[str, Artifact] = {
+        keys[key]: entry.artifact
+        for key, entry in reversed(entries.items())
+        if entry.artifact is not None and expiry.is_shown(entry.artifact, view, now)
+    }
+    missed = {key: [entry] for key, entry in entries.items() if keys[key] not in artifacts}
+    offers, _ = index.read_offers_of(missed)
+    offered = {keys[key] for key, (entry,) in offers.items() if entry.pending is not None}
+    return Known(artifacts=artifacts, offered=offered)

@@ -143,6 +143,7 @@ def _publish(reservation: Reservation, *, now: datetime) -> Artifact | None:
             current = index.read_entry(upload.owner, upload.hash, upload.scope).artifact
             if not same_upload(current, reservation.replaces):
                 return current
+            reservation.replaces = current
         if publish_reserved(reservation, now=now):
             if reservation.storage_full:
                 raise StorageFull
@@ -179,7 +180,7 @@ def offer_upload(request: CacheRequest, *, by_edge_only: bool = False) -> str | 
         replaces=view.may_replace and view.is_protected,
     )
     with _recording_scope(request):
-        index.put_pending(pending)
+        index.put_pending(pending, replaces=request.replaces)
     return url
 
 

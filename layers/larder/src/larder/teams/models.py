@@ -14,6 +14,10 @@ from larder.records import Name
 TEAM_ID_PREFIX = "team_"
 """turbo only sends a team id that begins with this (docs/clients/turbo.md#teams)."""
 
+PARTITIONED_PREFIX = f"{TEAM_ID_PREFIX}8"
+ID_LENGTH = len(PARTITIONED_PREFIX) + 24
+"""Of the ids of new teams, whose artifacts are indexed in eight partitions. Those of 0.2.0 have one character less."""
+
 
 OPERATOR = "operator"
 """In place of the id of the user who added a rule: the operator did."""

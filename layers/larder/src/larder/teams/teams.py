@@ -26,7 +26,8 @@ from larder.names import parse_name
 from larder.settings import settings
 from larder.teams import repository
 from larder.teams.models import (
-    TEAM_ID_PREFIX,
+    ID_LENGTH,
+    PARTITIONED_PREFIX,
     UNDECIDED,
     CachingStatus,
     Member,
@@ -103,7 +104,7 @@ def create_team(
     if settings().protect_new_teams == "always":
         protection = replace(UNDECIDED, on=True, trusted_from=now)
     team = Team(
-        id=f"{TEAM_ID_PREFIX}{random_id(24)}",
+        id=PARTITIONED_PREFIX + random_id(ID_LENGTH - len(PARTITIONED_PREFIX)),
         slug=parse_slug(slug),
         name=parse_name(name),
         created_at=now,

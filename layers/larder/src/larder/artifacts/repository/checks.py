@@ -8,7 +8,7 @@ from larder.actor import Actor
 from larder.artifacts.models import Totals, parse_index_key
 from larder.artifacts.records import Breakdown, Part, Seen
 from larder.artifacts.repository.index import AFTER_NOTES, last_used
-from larder.artifacts.repository.table import writer_attributes, writer_of
+from larder.artifacts.repository.table import partitions, writer_attributes, writer_of
 from larder.artifacts.repository.totals import UPLOADED_BYTES, UPLOADS, totals_change, totals_key
 from larder.clock import from_ms, to_epoch_seconds, to_ms
 from larder.conditions import above, equals, exists, missing
@@ -52,13 +52,18 @@ def index_pages(
     Pauses between pages, because builds read the same partition. For background work and the operator, never on a
     request.
     """
+    left = partitions(owner)
+    if after is not None:
+        left = left[left.index(after["owner"]) :]
     while True:
         items, after = ARTIFACTS.page(
-            equals(owner=owner) & above(hash=AFTER_NOTES),
+            equals(owner=left[0]) & above(hash=AFTER_NOTES),
             consistent=consistent,
             only=_SUMMED,
             after=after,
         )
+        if after is None and (left := left[1:]):
+            after = {"owner": left[0], "hash": AFTER_NOTES}
         yield [item for item in items if "#" not in item["hash"]], after
         if after is None:
             return

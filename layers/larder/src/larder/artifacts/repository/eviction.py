@@ -5,7 +5,15 @@ from datetime import datetime
 
 from larder.artifacts.models import Upload
 from larder.artifacts.records import Eviction, Unused
-from larder.artifacts.repository.index import discarded_put, parse_upload, read_artifacts, used_at
+from larder.artifacts.repository.index import (
+    artifact_key,
+    discarded_put,
+    parse_upload,
+    read_artifacts,
+    used_at,
+)
+from larder.artifacts.repository.partitions import merged
+from larder.artifacts.repository.table import partitions
 from larder.artifacts.repository.totals import totals_change, totals_key
 from larder.clock import from_ms, to_ms
 from larder.conditions import above, at_most, equals, exists, missing
@@ -22,8 +30,11 @@ def least_recently_used(owner: str, *, page: int) -> Iterator[Unused]:
 
     The index lags behind the table by milliseconds, so a write has to check that the artifact is unchanged.
     """
-    items = ARTIFACTS.query(equals(owner=owner), index="by_last_use", page_size=page)
-    for item in items:
+    queries = [
+        {"where": equals(owner=partition), "index": "by_last_use"}
+        for partition in partitions(owner)
+    ]
+    for item in merged(queries, by="last_used_at", page_size=page):
         yield Unused(
             upload=parse_upload(owner, item["hash"], item["upload_id"]),
             size_bytes=item["size_bytes"],
@@ -48,11 +59,10 @@ def evict(
         add=totals_change(-_size(unused), -len(unused), scoped_bytes=-_size(scoped)),
         when=None if above_bytes is None else above(size_bytes=above_bytes),
     )
-    stored = read_artifacts([artifact.upload for artifact in unused])
-    if replaced := frozenset(each.upload for each in unused if each.upload not in stored):
-        return replaced
+    # Only in the background is there time for the versions, without which the sweep has to list them.
+    known = read_artifacts([each.upload for each in unused]) if above_bytes is None else {}
     deletes = [_delete_if_unused(artifact) for artifact in unused]
-    discarded = [discarded_put(each, now, of=artifact) for each, artifact in stored.items()]
+    discarded = [discarded_put(each.upload, now, of=known.get(each.upload)) for each in unused]
     together = [] if above_bytes is None else [count]
     failed = failed_writes(*together, *deletes, *discarded)
     if count in failed:
@@ -95,7 +105,7 @@ def _noted(unused: Sequence[Unused], now: datetime) -> dict[str, int]:
 def _delete_if_unused(unused: Unused) -> Write:
     upload = unused.upload
     as_listed = equals(upload_id=upload.id, last_used_at=unused.last_used_ms)
-    return ARTIFACTS.delete(upload.owner, upload.index_key, when=as_listed)
+    return ARTIFACTS.delete(*artifact_key(upload), when=as_listed)
 
 
 def claim_eviction(owner: str, *, now: datetime, until: datetime) -> bool:

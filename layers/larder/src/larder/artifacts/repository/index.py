@@ -5,8 +5,10 @@ of several writers exactly one succeeds, and the replaced object is listed as di
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from larder.actor import Actor
@@ -25,15 +27,18 @@ from larder.artifacts.models import (
     index_key,
     parse_index_key,
 )
+from larder.artifacts.repository.partitions import query_each
 from larder.artifacts.repository.table import (
     audit_puts,
+    owner_of,
+    partition_of,
     shard,
     writer_attributes,
     writer_of,
 )
 from larder.artifacts.repository.totals import parse_totals, totals_key
 from larder.clock import from_ms, to_epoch_seconds, to_ms
-from larder.concurrency import submit
+from larder.concurrency import attempts, submit
 from larder.conditions import (
     Condition,
     above,
@@ -64,6 +69,7 @@ if TYPE_CHECKING:
     from larder.audit.models import Entry
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 PENDING_LIFETIME = timedelta(hours=24)
 """How long an offered upload can take before the sweep gives it up. Enough for 5 GB on a slow connection."""
@@ -88,24 +94,32 @@ _BEFORE_SHARED = timedelta(days=3650)
 """Artifacts of own scopes are listed as used this much earlier: evicted before every artifact of the shared scope."""
 
 
-def entry_keys(owner: str, key: str) -> list[Key]:
+def entry_keys(owner: str, key: str) -> list[tuple[str, str]]:
     """The keys whose items `parse_entry` needs. `key` is an `index_key`."""
-    return [(owner, key), (owner, key + PENDING)]
+    partition = partition_of(owner, key)
+    return [(partition, key), (partition, key + PENDING)]
+
+
+def artifact_key(upload: Upload) -> Key:
+    return entry_keys(upload.owner, upload.index_key)[0]
 
 
 def _body_key(owner: str, key: str) -> Key:
     return f"{BODY}{owner}#{key}", "body"
 
 
-def parse_entry(items: Iterable[Item], owner: str, key: str) -> IndexEntry:
+def parse_entry(items: Iterable[Item], owner: str, key: str, *, unread: bool = False) -> IndexEntry:
+    """The entry of this `index_key`. With `unread`, the item of the offered upload is not among the items."""
     by_key = {ARTIFACTS.key_of(item): item for item in items}
-    artifact, pending = map(by_key.get, entry_keys(owner, key))
+    of_artifact, of_pending = entry_keys(owner, key)
+    artifact, pending = by_key.get(of_artifact), by_key.get(of_pending)
     held = by_key.get(_body_key(owner, key))
     if artifact is not None and held is not None and held["upload_id"] == artifact["upload_id"]:
         artifact["body"] = held["body"]
     return IndexEntry(
         artifact=None if artifact is None else parse_artifact(artifact),
         pending=None if pending is None else _pending(pending),
+        unread=of_pending if unread else None,
     )
 
 
@@ -119,10 +133,13 @@ def read_entry(owner: str, hash: ArtifactHash, scope: str | None = None) -> Inde
 
 
 def read_entries(owner: str, keys: Sequence[str]) -> tuple[dict[str, IndexEntry], set[str]]:
-    """Look up many index keys, with batches in parallel. Returns the entries, and the keys whose batch failed."""
-    batches = list(in_batches(keys, BATCH_KEYS // 2))
+    """Look up many index keys, with batches in parallel. Returns the entries, and the keys whose batch failed.
+
+    Their offered uploads are not read: `read_offers` does.
+    """
+    batches = list(in_batches(keys))
     reads = [
-        submit(ARTIFACTS.get_many, [each for key in batch for each in entry_keys(owner, key)])
+        submit(ARTIFACTS.get_many, [entry_keys(owner, key)[0] for key in batch])
         for batch in batches
     ]
     entries: dict[str, IndexEntry] = {}
@@ -136,21 +153,53 @@ def read_entries(owner: str, keys: Sequence[str]) -> tuple[dict[str, IndexEntry]
         by_key = {ARTIFACTS.key_of(item): item for item in items}
         for key in batch:
             present = [by_key[each] for each in entry_keys(owner, key) if each in by_key]
-            entries[key] = parse_entry(present, owner, key)
+            entries[key] = parse_entry(present, owner, key, unread=True)
     return entries, failed
 
 
 def read_artifacts(uploads: Sequence[Upload]) -> dict[Upload, Artifact]:
     """Those of up to a hundred uploads that are published."""
-    keys = dict.fromkeys((upload.owner, upload.index_key) for upload in uploads)
-    items = ARTIFACTS.get_many([*keys])
+    items = ARTIFACTS.get_many(list(dict.fromkeys(map(artifact_key, uploads))))
     published = {artifact.upload: artifact for artifact in map(parse_artifact, items)}
     return {upload: published[upload] for upload in uploads if upload in published}
 
 
+def read_offers(entries: Sequence[IndexEntry]) -> list[IndexEntry]:
+    """The entries, with the offered uploads of those that are `unread`. Raises TryAgain."""
+    keys = [entry.unread for entry in entries if entry.unread is not None]
+    found = {ARTIFACTS.key_of(item): _pending(item) for item in ARTIFACTS.get_many(keys)}
+    return [
+        entry
+        if entry.unread is None
+        else replace(entry, pending=found.get(entry.unread), unread=None)
+        for entry in entries
+    ]
+
+
+def read_offers_of(
+    missed: Mapping[K, Sequence[IndexEntry]],
+) -> tuple[dict[K, list[IndexEntry]], set[K]]:
+    """The same for many, with batches in parallel. Returns also those whose batch failed."""
+    # The entries of one are few: those of a hash in two scopes.
+    batches = list(in_batches(list(missed), BATCH_KEYS // 2))
+    reads = [
+        submit(read_offers, [each for one in batch for each in missed[one]]) for batch in batches
+    ]
+    found: dict[K, list[IndexEntry]] = {}
+    failed: set[K] = set()
+    for batch, read in zip(batches, reads, strict=True):
+        try:
+            entries = iter(read.result())
+        except TryAgain:
+            failed.update(batch)
+            continue
+        found |= {one: list(islice(entries, len(missed[one]))) for one in batch}
+    return found, failed
+
+
 def stored_by(owner: str) -> Iterator[Artifact | PendingUpload]:
     """Every artifact and every offered upload of the owner, page by page. For background work, never on a request."""
-    for item in ARTIFACTS.query(equals(owner=owner) & above(hash=AFTER_NOTES)):
+    for item in query_each(owner, above(hash=AFTER_NOTES)):
         yield parse_stored(item)
 
 
@@ -160,7 +209,7 @@ def read_for_publishing(upload: Upload, *, now: datetime) -> tuple[IndexEntry, b
     Discards an upload that began before a deletion of its hash.
     """
     owner, key = upload.owner, upload.index_key
-    discarded, deleted = discarded_key(upload), (owner, _DELETED + key)
+    discarded, deleted = discarded_key(upload), (partition_of(owner, key), _DELETED + key)
     items = ARTIFACTS.get_many([*entry_keys(owner, key), discarded, deleted])
     by_key = {ARTIFACTS.key_of(item): item for item in items}
     is_discarded = discarded in by_key
@@ -198,7 +247,7 @@ def _request_items(
     entries = [] if wanted.hash is None else [index_key(wanted.hash, each) for each in scopes]
     keys: list[Key] = []
     for key in entries:
-        keys += entry_keys(owner, key)
+        keys += entry_keys(owner, key)[: 2 if wanted.pending else 1]
         if wanted.body:
             keys.append(_body_key(owner, key))
     if wanted.totals:
@@ -206,7 +255,7 @@ def _request_items(
 
     def parse(found: Found) -> RequestItems:
         items = found[ARTIFACTS]
-        parsed = [parse_entry(items, owner, key) for key in entries]
+        parsed = [parse_entry(items, owner, key, unread=not wanted.pending) for key in entries]
         entry = parsed[0] if parsed else IndexEntry()
         own = parsed[1] if len(parsed) > 1 else IndexEntry()
         return RequestItems(parse_membership(found), entry, parse_totals(items), own)
@@ -214,24 +263,38 @@ def _request_items(
     return Read({**membership_keys(owner, holder_id), ARTIFACTS: keys}, parse)
 
 
-def put_pending(pending: PendingUpload) -> None:
-    """Store an offered upload. Replaces an earlier offer for the hash. If that one is used, S3's event publishes it."""
+def put_pending(pending: PendingUpload, *, replaces: Artifact | None = None) -> None:
+    """Store an offered upload. Replaces an earlier offer for the hash. If that one is used, S3's event publishes it.
+
+    `replaces` is the artifact in the index. It gets a mark, without which a reader of an artifact does not look for
+    offered uploads. Raises TryAgain.
+    """
     upload = pending.upload
+    partition, hash = entry_keys(upload.owner, upload.index_key)[1]
     item = {
-        "owner": upload.owner,
-        "hash": upload.index_key + PENDING,
+        "owner": partition,
+        "hash": hash,
         "upload_id": upload.id,
         "created_at": to_ms(pending.created_at),
         "replaces": pending.replaces or None,
         **_sweep(upload, pending.created_at + PENDING_LIFETIME),
     }
-    commit(ARTIFACTS.put(item))
+    for attempt in attempts():
+        if attempt:
+            replaces = read_entry(upload.owner, upload.hash, upload.scope).artifact
+        writes = [ARTIFACTS.put(item)]
+        if replaces is not None:
+            mark = {"offered": upload.id}
+            writes.append(ARTIFACTS.update(*artifact_key(upload), set=mark, when=_is_at(replaces)))
+        if commit(*writes):
+            return
+    raise TryAgain
 
 
 def refuse_offers(owner: str, key: str, *, now: datetime) -> None:
     """Refuse every upload of this `index_key` that began before. `put_pending` keeps only the last one."""
     item = {
-        "owner": owner,
+        "owner": partition_of(owner, key),
         "hash": _DELETED + key,
         "upload_id": time_ordered_id(now),
         "expires_at": to_epoch_seconds(now + PENDING_LIFETIME),
@@ -252,10 +315,15 @@ def publish(
 
     Returns False, and changes nothing, if another write came first or the upload has been discarded. The latter is
     checked if `offered` is set, which means that others than the caller know of the object. `pending` is the item to
-    delete in the same transaction.
+    delete in the same transaction. The artifact keeps the mark of an upload that was offered after it began.
     """
-    upload = artifact.upload
-    writes = [ARTIFACTS.put(_artifact_item(artifact), when=_is_at(replaces))]
+    upload, is_at = artifact.upload, _is_at(replaces)
+    if replaces is not None:
+        mark = replaces.offered
+        is_at &= missing("offered") if mark is None else equals(offered=mark)
+        if mark is not None and mark > upload.id:
+            artifact = replace(artifact, offered=mark)
+    writes = [ARTIFACTS.put(_artifact_item(artifact), when=is_at)]
     if offered or replaces is not None:
         writes.append(ARTIFACTS.check(*discarded_key(upload), when=missing("upload_id")))
     if pending is not None:
@@ -300,9 +368,8 @@ def discard_pending(pending: PendingUpload, *, now: datetime) -> bool:
 
     The upload stays listed as discarded while its object can arrive, so that the S3 event finds it.
     """
-    return discard(
-        pending.upload, pending=pending, until=pending.created_at + PENDING_LIFETIME, now=now
-    )
+    until = pending.created_at + PENDING_LIFETIME
+    return discard(pending.upload, pending=pending, until=until, now=now)
 
 
 def discard(
@@ -316,11 +383,11 @@ def discard(
     unpublished = missing("upload_id") | not_equals(upload_id=upload.id)
     writes = [
         discarded_put(upload, now, until),
-        ARTIFACTS.check(upload.owner, upload.index_key, when=unpublished),
+        ARTIFACTS.check(*artifact_key(upload), when=unpublished),
     ]
-    if pending is not None:
-        writes.append(_pending_delete(pending))
-    return commit(*writes)
+    if pending is None:
+        return commit(*writes)
+    return commit(*writes, _pending_delete(pending)) and _unmark(upload)
 
 
 def delete(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) -> bool:
@@ -330,7 +397,7 @@ def delete(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) 
     """
     upload = artifact.upload
     return commit(
-        ARTIFACTS.delete(upload.owner, upload.index_key, when=_is_at(artifact)),
+        ARTIFACTS.delete(*artifact_key(upload), when=_is_at(artifact)),
         discarded_put(upload, now, of=artifact),
         *audit_puts(noting),
     )
@@ -339,7 +406,7 @@ def delete(artifact: Artifact, *, noting: "Entry | None" = None, now: datetime) 
 def delete_expired(artifact: Artifact, *, now: datetime) -> bool:
     """Delete an artifact whose object is deleted, and the body next to the index. False if it is replaced."""
     upload = artifact.upload
-    deleted = commit(ARTIFACTS.delete(upload.owner, upload.index_key, when=_is_at(artifact)))
+    deleted = commit(ARTIFACTS.delete(*artifact_key(upload), when=_is_at(artifact)))
     if artifact.is_held and now < artifact.created_at + HELD_FOR:
         delete_body(upload)
     return deleted
@@ -351,7 +418,7 @@ def note_use(artifact: Artifact, *, at: datetime) -> None:
     used = _listed(upload, at)
     newer = missing("last_used_at") | below(last_used_at=used)
     when = equals(upload_id=upload.id) & newer
-    commit(ARTIFACTS.update(upload.owner, upload.index_key, set={"last_used_at": used}, when=when))
+    commit(ARTIFACTS.update(*artifact_key(upload), set={"last_used_at": used}, when=when))
 
 
 def renew(artifact: Artifact, version: str, *, at: datetime) -> bool:
@@ -367,7 +434,7 @@ def renew(artifact: Artifact, version: str, *, at: datetime) -> bool:
         "sweep_at": to_epoch_seconds(unused_from(at)),
     }
     when = equals(upload_id=upload.id) & _has_version(artifact)
-    return commit(ARTIFACTS.update(upload.owner, upload.index_key, set=changes, when=when))
+    return commit(ARTIFACTS.update(*artifact_key(upload), set=changes, when=when))
 
 
 def _has_version(artifact: Artifact) -> Condition:
@@ -381,7 +448,7 @@ def end_renewal(artifact: Artifact, former_version: str) -> None:
     upload = artifact.upload
     changes = {"former_version": None, "sweep_at": to_epoch_seconds(swept_at(artifact))}
     when = equals(upload_id=upload.id, former_version=former_version)
-    commit(ARTIFACTS.update(upload.owner, upload.index_key, set=changes, when=when))
+    commit(ARTIFACTS.update(*artifact_key(upload), set=changes, when=when))
 
 
 def note_contested(artifact: Artifact, contested: Contested) -> bool:
@@ -396,11 +463,18 @@ def note_contested(artifact: Artifact, contested: Contested) -> bool:
     a_day_ago = to_ms(contested.at - timedelta(days=1))
     when = equals(upload_id=upload.id)
     when &= missing("contested_at") | below(contested_at=a_day_ago)
-    return commit(ARTIFACTS.update(upload.owner, upload.index_key, set=changes, when=when))
+    return commit(ARTIFACTS.update(*artifact_key(upload), set=changes, when=when))
 
 
 def delete_pending(pending: PendingUpload) -> bool:
-    return commit(_pending_delete(pending))
+    return commit(_pending_delete(pending)) and _unmark(pending.upload)
+
+
+def _unmark(upload: Upload) -> bool:
+    """End the mark of an offer. If a crash leaves it, each read of the artifact looks for an offered upload."""
+    marked = equals(offered=upload.id)
+    commit(ARTIFACTS.update(*artifact_key(upload), set={"offered": None}, when=marked))
+    return True
 
 
 def _is_at(artifact: Artifact | None) -> Condition:
@@ -411,12 +485,12 @@ def _is_at(artifact: Artifact | None) -> Condition:
 def _pending_delete(pending: PendingUpload) -> Write:
     """Delete an offered upload, on condition that no other has replaced it."""
     upload = pending.upload
-    key = upload.index_key + PENDING
-    return ARTIFACTS.delete(upload.owner, key, when=equals(upload_id=upload.id))
+    key = entry_keys(upload.owner, upload.index_key)[1]
+    return ARTIFACTS.delete(*key, when=equals(upload_id=upload.id))
 
 
 def discarded_key(upload: Upload) -> Key:
-    return upload.owner, DISCARDED + upload.id
+    return partition_of(upload.owner, upload.index_key), DISCARDED + upload.id
 
 
 def unused_from(now: datetime) -> datetime:
@@ -431,8 +505,8 @@ def discarded_put(
     delete_at = unused_from(now)
     if until is not None:
         delete_at = max(delete_at, until)
-    owner, hash = discarded_key(upload)
-    item = {"owner": owner, "hash": hash, "of": upload.index_key, "upload_id": upload.id}
+    partition, hash = discarded_key(upload)
+    item = {"owner": partition, "hash": hash, "of": upload.index_key, "upload_id": upload.id}
     known = {}
     if of is not None and (versions := known_versions(of, now)):
         known = {"versions": versions, "held": of.is_held or None}
@@ -457,7 +531,7 @@ def _sweep(upload: Upload, at: datetime) -> Item:
 def _artifact_item(artifact: Artifact) -> Item:
     upload = artifact.upload
     return {
-        "owner": upload.owner,
+        "owner": partition_of(upload.owner, upload.index_key),
         "hash": upload.index_key,
         "upload_id": upload.id,
         "size_bytes": artifact.size_bytes,
@@ -472,6 +546,7 @@ def _artifact_item(artifact: Artifact) -> Item:
         "sha256": artifact.sha256,
         "body": None if artifact.body is None else b64encode(artifact.body).decode("ascii"),
         "renewed_at": None if artifact.renewed_at is None else to_ms(artifact.renewed_at),
+        "offered": artifact.offered,
         **_sweep(upload, swept_at(artifact)),
     }
 
@@ -497,10 +572,10 @@ def used_at(upload: Upload, listed: int) -> datetime:
     return from_ms(listed) if upload.scope is None else from_ms(listed) + _BEFORE_SHARED
 
 
-def parse_upload(owner: str, key: str, id: str) -> Upload:
+def parse_upload(partition: str, key: str, id: str) -> Upload:
     """The upload of an item of the index. `key` is an `index_key`."""
     hash, scope = parse_index_key(key)
-    return Upload(owner=owner, hash=hash, id=id, scope=scope)
+    return Upload(owner=owner_of(partition), hash=hash, id=id, scope=scope)
 
 
 def parse_artifact(item: Item) -> Artifact:
@@ -519,6 +594,7 @@ def parse_artifact(item: Item) -> Artifact:
         contested=_contested(item) if "contested_at" in item else None,
         renewed_at=from_ms(item["renewed_at"]) if "renewed_at" in item else None,
         former_version=item.get("former_version"),
+        offered=item.get("offered"),
     )
 
 

@@ -6,6 +6,8 @@ from itertools import islice
 
 from larder.artifacts.models import Artifact, ArtifactHash
 from larder.artifacts.repository.index import AFTER_NOTES, PENDING, parse_artifact
+from larder.artifacts.repository.partitions import Query, page_of, query_each
+from larder.artifacts.repository.table import partition_of, partitions
 from larder.artifacts.selection import ArtifactPage
 from larder.clock import to_ms
 from larder.concurrency import map_concurrently
@@ -28,15 +30,17 @@ def read_page(owner: str, *, after: str, limit: int, prefix: str = "") -> Artifa
             # DynamoDB refuses bounds that are the wrong way round.
             return ArtifactPage(artifacts=(), following=None)
         keys = between("hash", first, end)
-    return _page(*ARTIFACTS.page(equals(owner=owner) & keys, limit=limit))
+    queries = [{"where": equals(owner=partition) & keys} for partition in partitions(owner)]
+    return _page(*page_of(queries, by="hash", limit=limit))
 
 
 def read_scopes_of(
     owner: str, hash: ArtifactHash, *, after: str | None, limit: int
 ) -> ArtifactPage:
     """One page of the artifacts with this hash in own scopes, by scope, with one call. Otherwise as `read_page`."""
-    start = None if after is None else {"owner": owner, "hash": after}
-    where = equals(owner=owner) & begins_with(hash=f"{hash}.")
+    partition = partition_of(owner, hash)
+    start = None if after is None else {"owner": partition, "hash": after}
+    where = equals(owner=partition) & begins_with(hash=f"{hash}.")
     return _page(*ARTIFACTS.page(where, limit=limit, after=start))
 
 
@@ -70,17 +74,23 @@ def read_uploaded(
     if least > most or (start is not None and start["uploaded_at"] < least):
         # DynamoDB refuses bounds that are the wrong way round, and a start outside of them.
         return ArtifactPage(artifacts=(), following=None)
-    if start is not None:
-        # Not needed for the result. But DynamoDB Local reads all that is in the bounds, also what is before the start.
-        most = start["uploaded_at"]
-    items, last = ARTIFACTS.page(
-        equals(owner=owner) & between("uploaded_at", least, most),
-        index="by_upload",
-        backwards=True,
-        limit=limit,
-        after=start,
+    queries: list[Query] = []
+    for partition in partitions(owner):
+        # Those of the same millisecond are listed in the order of the partitions.
+        before = start is not None and partition < start["owner"]
+        end = most if start is None else start["uploaded_at"] - before
+        if least <= end:
+            queries.append(
+                {
+                    "where": equals(owner=partition) & between("uploaded_at", least, end),
+                    "index": "by_upload",
+                    "after": start if start is not None and partition == start["owner"] else None,
+                }
+            )
+    items, last = page_of(queries, by="uploaded_at", backwards=True, limit=limit)
+    stored = ARTIFACTS.get_many(
+        [(partition_of(owner, item["hash"]), item["hash"]) for item in items]
     )
-    stored = ARTIFACTS.get_many([(owner, item["hash"]) for item in items])
     current = {(item["hash"], item.get("uploaded_at")): item for item in stored}
     found = [current.get((item["hash"], item["uploaded_at"])) for item in items]
     return ArtifactPage(
@@ -103,7 +113,7 @@ def list_undated(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> 
     attributes = ("hash", "upload_id", "created_at", "size_bytes", "uploaded_at")
     items = (
         item
-        for item in ARTIFACTS.query(equals(owner=owner), only=attributes)
+        for item in query_each(owner, only=attributes)
         if "#" not in item["hash"] and "uploaded_at" not in item
     )
     while has_time() and (batch := list(islice(items, _AT_ONCE))):
@@ -113,7 +123,8 @@ def list_undated(owner: str, *, has_time: Callable[[], bool] = lambda: True) -> 
 def _date(owner: str, item: Item) -> None:
     unchanged = equals(upload_id=item["upload_id"]) & missing("uploaded_at")
     dated = {"uploaded_at": item["created_at"]}
-    commit(ARTIFACTS.update(owner, item["hash"], set=dated, when=unchanged))
+    key = partition_of(owner, item["hash"]), item["hash"]
+    commit(ARTIFACTS.update(*key, set=dated, when=unchanged))
 
 
 def _place(uploaded_at: int, key: str) -> str:
@@ -122,4 +133,4 @@ def _place(uploaded_at: int, key: str) -> str:
 
 def _start(owner: str, place: str) -> Item:
     uploaded_at, _, key = place.partition("@")
-    return {"owner": owner, "hash": key, "uploaded_at": int(uploaded_at)}
+    return {"owner": partition_of(owner, key), "hash": key, "uploaded_at": int(uploaded_at)}

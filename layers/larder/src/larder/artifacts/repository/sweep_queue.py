@@ -11,6 +11,8 @@ from larder.artifacts.models import Artifact, PendingUpload, Totals, Upload
 from larder.artifacts.records import Discarded, Removal, RemovalPage
 from larder.artifacts.repository.index import (
     DISCARDED,
+    PENDING,
+    artifact_key,
     delete_body,
     discarded_key,
     parse_stored,
@@ -20,6 +22,8 @@ from larder.artifacts.repository.index import (
 from larder.artifacts.repository.table import (
     SWEEP_SHARDS,
     audit_puts,
+    owner_of,
+    partition_of,
     writer_attributes,
     writer_of,
 )
@@ -41,7 +45,7 @@ SHARDS = (_REMOVALS_SHARD, *map(str, range(SWEEP_SHARDS)))
 class DueItem:
     """The key of an item that is due for the sweep."""
 
-    owner: str
+    partition: str
     sort_key: str
 
 
@@ -68,7 +72,7 @@ def due_items(*shards: str, now: datetime) -> Iterator[DueItem]:
 def owners_with_totals(*, now: datetime) -> Iterator[str]:
     """Every owner with totals. These are checked every day, so they are due by tomorrow."""
     tomorrow = now + timedelta(days=1, hours=1)
-    return (due.owner for due in due_items(now=tomorrow) if due.sort_key == TOTALS)
+    return (due.partition for due in due_items(now=tomorrow) if due.sort_key == TOTALS)
 
 
 def due_batches(shard: str, *, now: datetime) -> Iterator[Sequence[DueItem]]:
@@ -80,26 +84,36 @@ def due_batches(shard: str, *, now: datetime) -> Iterator[Sequence[DueItem]]:
 
 def read_due(due: Sequence[DueItem]) -> list[Due]:
     """Read up to a hundred items with one call. Those that are gone are left out."""
-    return [
-        _due(item) for item in ARTIFACTS.get_many([(each.owner, each.sort_key) for each in due])
-    ]
+    items = ARTIFACTS.get_many([(each.partition, each.sort_key) for each in due])
+    misplaced = [item for item in items if item["owner"] != _right_partition(item)]
+    for item in misplaced:
+        # A version up to 0.2.0 stored it, while the deployment had gone back to it. No reader finds it.
+        commit(ARTIFACTS.delete(item["owner"], item["hash"]))
+    return [_due(item) for item in items if item not in misplaced]
 
 
 def _due(item: Item) -> Due:
-    owner, sort_key = item["owner"], item["hash"]
+    partition, sort_key = item["owner"], item["hash"]
     if sort_key == TOTALS:
         drift = Totals(
             size_bytes=item.get("drift_bytes", 0),
             artifacts=item.get("drift_artifacts", 0),
             scoped_bytes=item.get("drift_scoped_bytes", 0),
         )
-        return DueTotals(owner, parse_totals([item]), drift)
+        return DueTotals(partition, parse_totals([item]), drift)
     if sort_key.startswith(_REMOVAL):
         return _removal(item)
     if sort_key.startswith(DISCARDED):
-        upload = parse_upload(owner, item["of"], item["upload_id"])
+        upload = parse_upload(partition, item["of"], item["upload_id"])
         return Discarded(upload, tuple(item.get("versions", ())), item.get("held", False))
     return parse_stored(item)
+
+
+def _right_partition(item: Item) -> str:
+    owner, sort_key = owner_of(item["owner"]), item["hash"]
+    if sort_key == TOTALS or sort_key.startswith(_REMOVAL):
+        return owner
+    return partition_of(owner, str(item.get("of", sort_key)).removesuffix(PENDING))
 
 
 def postpone_sweep(artifact: Artifact, *, now: datetime) -> None:
@@ -109,7 +123,7 @@ def postpone_sweep(artifact: Artifact, *, now: datetime) -> None:
     if until <= now:
         # The object needs no copy for the rest of the time.
         until = expires_at(artifact)
-    _postpone((upload.owner, upload.index_key), upload, until=until)
+    _postpone(artifact_key(upload), upload, until=until)
 
 
 def postpone_discarded(upload: Upload, *, until: datetime) -> None:
@@ -135,7 +149,7 @@ def delete_discarded_if_published(upload: Upload) -> bool:
     is_published = equals(upload_id=upload.id)
     return commit(
         ARTIFACTS.delete(*discarded_key(upload)),
-        ARTIFACTS.check(upload.owner, upload.index_key, when=is_published),
+        ARTIFACTS.check(*artifact_key(upload), when=is_published),
     )
 
 

@@ -134,7 +134,7 @@ def _require_writer(principal: CachePrincipal) -> None:
 
 
 def cache_manager(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
-    wanted = Wanted(hash_in_path(request))
+    wanted = Wanted(hash_in_path(request), pending=True)
     principal = _principal(token, team, wanted, {"artifacts": ("manage",)})
     if principal.membership.role is not None and not principal.membership.role.manages_artifacts:
         raise MissingRole
