@@ -76,16 +76,15 @@ def read_uploaded(
         return ArtifactPage(artifacts=(), following=None)
     queries: list[Query] = []
     for partition in partitions(owner):
-        # Those of the same millisecond are listed in the order of the partitions.
-        before = start is not None and partition < start["owner"]
-        end = most if start is None else start["uploaded_at"] - before
+        end = most if start is None else start["uploaded_at"]
+        if start is not None and partition < start["owner"]:
+            # Artifacts of the same millisecond are listed in the order of the partitions.
+            end -= 1
         if least <= end:
+            within = equals(owner=partition) & between("uploaded_at", least, end)
+            is_in = start is not None and partition == start["owner"]
             queries.append(
-                {
-                    "where": equals(owner=partition) & between("uploaded_at", least, end),
-                    "index": "by_upload",
-                    "after": start if start is not None and partition == start["owner"] else None,
-                }
+                {"where": within, "index": "by_upload", "after": start if is_in else None}
             )
     items, last = page_of(queries, by="uploaded_at", backwards=True, limit=limit)
     stored = ARTIFACTS.get_many(
