@@ -349,20 +349,16 @@ def batch_get(
     }
     if not request:
         return found
+    began = time.monotonic(), time.time()
     for pause_s in (*_BATCH_PAUSES_S, None):
-        began = time.monotonic(), time.time()
         with suppress(Throttled):
             reply = dynamodb().batch_get_item(RequestItems=request)
             request = reply.get("UnprocessedKeys") or {}
             for name, items in reply["Responses"].items():
-                plain = [*map(tables[name].plain, items)]
-                found[tables[name]] += plain
-                if takes_copies and tables[name].shared:
-                    for item in plain:
-                        _copies[tables[name], tables[name].key_of(item)] = (*began, item)
+                found[tables[name]].extend(map(tables[name].plain, items))
         if takes_copies:
             refused = _refused(request, tables) if request else {}
-            _forget_missing(keys, found, refused)
+            _remember(keys, found, refused, began)
             if request and _add_copies(found, refused):
                 return found
         if not request:
@@ -381,15 +377,26 @@ def _refused(request: Mapping[str, Any], tables: Mapping[str, Table]) -> dict[Ta
     }
 
 
-def _forget_missing(
-    keys: Mapping[Table, Sequence[Key]], found: Found, refused: Mapping[Table, set[Key]]
+def _remember(
+    keys: Mapping[Table, Sequence[Key]],
+    found: Found,
+    refused: Mapping[Table, set[Key]],
+    began: tuple[float, float],
 ) -> None:
-    """Forget the copies of items that no longer exist, so that a revoked key does not work again."""
+    """Keep copies of the items of shared tables that are new, and forget those of items that no longer exist, so that a
+    revoked key does not work again.
+    """
+    copies = {}
     for table, asked in keys.items():
-        if table.shared and len(asked) != len(found[table]):
-            exist = {table.key_of(item) for item in found[table]}
-            for key in {*asked} - exist - refused.get(table, set()):
+        if not table.shared:
+            continue
+        exist = {table.key_of(item): (*began, item) for item in found[table]}
+        for key, copy in exist.items():
+            copies[table, key] = copy
+        if len(exist) < len(asked):
+            for key in {*asked} - exist.keys() - refused.get(table, set()):
                 _copies.pop((table, key), None)
+    _copies.remember(copies)
 
 
 def _add_copies(found: dict[Table, list[Item]], refused: Mapping[Table, set[Key]]) -> bool:
