@@ -6,6 +6,7 @@ An event is a file (local/object_storage/announcements.py), deleted when every f
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,11 @@ def _matches_one(choice: Any, value: Any) -> bool:
         return isinstance(value, str) and value.startswith(operand)
     if operator == "suffix":
         return isinstance(value, str) and value.endswith(operand)
+    if operator == "wildcard":
+        parts = map(re.escape, operand.split("*"))
+        return (
+            isinstance(value, str) and re.fullmatch(".*".join(parts), value, re.DOTALL) is not None
+        )
     if operator == "anything-but":
         return value not in (operand if isinstance(operand, list) else [operand])
     raise ValueError(f"the local cloud does not support the event pattern operator {operator!r}")

@@ -18,11 +18,13 @@ import pytest
 
 from larder.accounts.sign_in import allowed_domains
 from larder.api_keys.properties import check_prefix
+from larder.artifacts.models import ArtifactHash, Upload, parse_object_key
 from larder.errors import InvalidValue
 from larder.rate_limits.models import BY_PATH
 from larder.settings import PACKED, Settings, SettingsError, environment_name, unpacked
 from local import option_check
 from local.cloudformation import by_default
+from local.event_delivery import matches
 from tests.conftest import SetOption
 from tests.permissions import RESOURCES, TEMPLATE, allows, granted, grants, policies, statements
 from tests.variables import MOST_BYTES, TEXTS, longest_variables, measured, variables_of
@@ -58,7 +60,11 @@ def events(logical_id: str, kind: str) -> dict[str, dict[str, Any]]:
 
 HTTP_FUNCTIONS = [name for name in FUNCTIONS if events(name, "HttpApi")]
 BACKGROUND_FUNCTIONS = [name for name in FUNCTIONS if name not in HTTP_FUNCTIONS]
-INVOKED_FUNCTIONS = {"RemoveArtifacts": "removal_function", "SendAccountEmail": "email_function"}
+INVOKED_FUNCTIONS = {
+    "RemoveArtifacts": "removal_function",
+    "SendAccountEmail": "email_function",
+    "CommitUpload": "commit_function",
+}
 """Functions that others invoke asynchronously, by the option with their name."""
 ROUTES = {
     (route["Method"], route["Path"]): name for name in HTTP_FUNCTIONS for route in events(name, "HttpApi").values()
@@ -136,8 +142,10 @@ def test_function_event_and_test_have_the_same_name(logical_id: str) -> None:
     domain, module, _ = FUNCTIONS[logical_id]["Handler"].split(".")
     triggers = list(FUNCTIONS[logical_id].get("Events", {}))
     # A function with several routes has one event for each.
-    assert triggers == ([] if logical_id in INVOKED_FUNCTIONS else [logical_id]) or (
-        len(triggers) > 1 and all(name.startswith(logical_id) for name in triggers)
+    assert (
+        (not triggers and logical_id in INVOKED_FUNCTIONS)
+        or triggers == [logical_id]
+        or (len(triggers) > 1 and all(name.startswith(logical_id) for name in triggers))
     )
     assert (ROOT / "events" / f"{module}.json").is_file()
     assert (ROOT / "tests" / "functions" / domain / f"test_{module}.py").is_file()
@@ -296,7 +304,9 @@ def test_every_option_is_in_a_set() -> None:
 
 def test_every_option_is_a_parameter_or_a_resource() -> None:
     named = {camel_case(option.name) for option in fields(Settings)}
-    assert named - PARAMETERS.keys() - RESOURCES.keys() == {"EdgeUrl", "EmailFunction", "RemovalFunction"}
+    assert named - PARAMETERS.keys() - RESOURCES.keys() == {
+        *("CommitFunction", "EdgeUrl", "EmailFunction", "RemovalFunction")
+    }
 
 
 @pytest.mark.parametrize(("logical_id", "option"), INVOKED_FUNCTIONS.items())
@@ -309,7 +319,8 @@ def test_a_function_that_is_invoked_by_name_has_the_name_in_the_options(logical_
 
 
 def test_every_function_has_a_trigger_or_is_invoked_by_name() -> None:
-    assert {name for name, own in FUNCTIONS.items() if "Events" not in own} == set(INVOKED_FUNCTIONS)
+    events_too = {"CommitUpload"}
+    assert {name for name, own in FUNCTIONS.items() if "Events" not in own} == set(INVOKED_FUNCTIONS) - events_too
 
 
 @pytest.mark.parametrize(
@@ -613,7 +624,7 @@ def test_permissions_list_their_actions_and_resources(logical_id: str) -> None:
             r"[A-Za-z]+Table\.Arn"
             r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
             r"|ArtifactsBucket\.Arn"
-            r"|(RemoveArtifacts|SendAccountEmail)\.Arn"
+            r"|(CommitUpload|RemoveArtifacts|SendAccountEmail)\.Arn"
             r"|SigningSecret"
             r"|arn:\S+-SweepArtifacts-\*"
             r"|\$\{ArtifactsBucket\.Arn\}/(artifacts|inputs)/\*",
@@ -1178,8 +1189,17 @@ def test_an_object_created_event_invokes_commit_upload() -> None:
     assert rule["Pattern"] == {
         "source": ["aws.s3"],
         "detail-type": ["Object Created"],
-        "detail": {"bucket": {"name": [BUCKET]}, "object": {"key": [{"prefix": "artifacts/"}]}},
+        "detail": {"bucket": {"name": [BUCKET]}, "object": {"key": [{"wildcard": "artifacts/*/*/*.*"}]}},
     }
+
+
+@pytest.mark.parametrize("scope", [None, "c0123abc"])
+@pytest.mark.parametrize(("names", "is_direct"), [("", False), (".key_1.user-1", True), (".key_1.team_1-7", True)])
+def test_only_direct_uploads_invoke_commit_upload(scope: str | None, names: str, is_direct: bool) -> None:
+    (rule,) = events("CommitUpload", "EventBridgeRule").values()
+    upload = Upload(owner="team_a", hash=ArtifactHash("a" * 16), id="0" * 28 + names, scope=scope)
+    assert parse_object_key(upload.object_key) == upload
+    assert matches(rule["Pattern"]["detail"]["object"], {"key": upload.object_key}) is is_direct
 
 
 @pytest.mark.parametrize("logical_id", ["SweepArtifacts", "SweepExpiredKeys", "SweepDeletedUsers", "SweepDeletedTeams"])
@@ -1425,7 +1445,7 @@ def test_the_outputs_have_everything_the_command_line_needs() -> None:
     of_edge = {name for name, output in outputs.items() if output.get("Condition", "")[:7] == "HasEdge"}
     assert of_edge == {"EdgeDistribution", "EdgeDomainTarget", "EdgeKeys", "EdgeUrl"}
     assert outputs.keys() == named | of_edge | {"ApiUrl", "DomainTarget", "ReadableSince", "Region", "Version"}
-    functions = {"EmailFunction": "SendAccountEmail", "RemovalFunction": "RemoveArtifacts"}
+    functions = {camel_case(option): invoked for invoked, option in INVOKED_FUNCTIONS.items()}
     references = {name: name for name in named} | functions
     assert {name: outputs[name]["Value"] for name in named} == {
         name: {"Ref": reference} for name, reference in references.items()

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from larder import aws
-from larder.deadline import KEPT_BACK_S, SHORT_S, request_deadline, short_deadline
+from larder.deadline import KEPT_BACK_S, LAST_CALL_S, SHORT_S, last_call, request_deadline, short_deadline
 from larder.errors import TryAgain
 from larder.tables import ARTIFACTS
 from tests.default_template import template
@@ -87,3 +87,13 @@ def test_an_attempt_that_starts_late_ends_before_the_function() -> None:
         assert config.connect_timeout + config.read_timeout < KEPT_BACK_S
     routes = template().routes
     assert {route.function.timeout_s for route in routes} == {25}
+
+
+@pytest.mark.parametrize(("left_s", "tries"), [(LAST_CALL_S + 0.1, 1), (LAST_CALL_S - 0.1, 0)])
+def test_a_last_call_gets_one_try_if_the_function_has_the_time(left_s: float, tries: int) -> None:
+    with in_time(left_s - KEPT_BACK_S):
+        with silent(0) as made, last_call(), pytest.raises(TryAgain):
+            read()
+        with silent(0) as later, pytest.raises(TryAgain):
+            read()
+    assert (len(made), later) == (tries, [])

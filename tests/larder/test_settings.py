@@ -11,6 +11,7 @@ RESOURCES = {
     for name in (
         "identity_table", "api_keys_table", "teams_table", "artifacts_table", "usage_table", "rate_limits_table",
         "artifacts_bucket", "signing_secret", "outbox_table", "email_function", "audit_table", "removal_function",
+        "commit_function",
     )
 }  # fmt: skip
 

@@ -150,6 +150,17 @@ class TestReads:
         with answering("dynamodb", "BatchGetItem", left_unprocessed()), pytest.raises(TryAgain):
             TEAMS.get_many([("team", "ada")])
 
+    def test_a_batch_that_is_refused_is_requested_again_by_one_policy(
+        self, ada: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pauses: list[float] = []
+        monkeypatch.setattr("larder.tables.time.sleep", pauses.append)
+        monkeypatch.setattr("random.uniform", lambda _, longest: longest)
+        busy = {"__type": "x#ProvisionedThroughputExceededException"}
+        with refusing("dynamodb", "BatchGetItem", 400, busy) as tries, pytest.raises(TryAgain):
+            TEAMS.get_many([("team", "ada")])
+        assert (len(tries), pauses) == (5, [0.1, 0.3, 0.9, 2.0])
+
     def test_a_consistent_read_is_one_transaction_in_the_order_of_the_keys(self, ada: None) -> None:
         conflict = cancelled("TransactionConflict", "None")
         with answering("dynamodb", "TransactGetItems", conflict, times=2) as met:

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from larder import clock
-from larder.artifacts.models import ArtifactHash
+from larder.artifacts.models import ArtifactHash, parse_object_key
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
+from larder.artifacts.storage import delete_version
 from larder.instance import restart
 from larder.settings import region, settings
 from larder.teams.state import change_state
 from tests.conftest import SetOption
-from tests.direct_uploads import announce, object_keys, offer
+from tests.direct_uploads import announce, object_keys, offer, versions_of
 from tests.machines.artifact_model import SHARED, Model, Reply
 from tests.machines.interleaving import crashing, overlapping
 from tests.machines.orders import quiet_settings
@@ -222,7 +223,7 @@ class Artifacts(RuleBasedStateMachine):
 
     @rule(drawn=changes, at=calls, done=st.booleans())
     def a_process_that_ends(self, drawn: tuple[Any, ...], at: int, done: bool) -> None:
-        """The request was not made, or it was. S3's event of what it stored arrives later."""
+        """The request was not made, or it was. S3's event of a direct upload arrives later."""
         self.pass_(STEP)
         request = self.request(*drawn, at=clock.now())
         if request is None:
@@ -231,7 +232,16 @@ class Artifacts(RuleBasedStateMachine):
         with crashing(at, carried_out=done):
             request.real()
         for key in set(object_keys()) - before:
-            announce(key)
+            upload = parse_object_key(key)
+            assert upload is not None
+            if upload.writer is not None:
+                announce(key)
+                continue
+            published = read_entry(upload.owner, upload.hash, upload.scope).artifact
+            if published is None or published.upload.id != upload.id:
+                # Nothing refers to it, so the lifecycle of the bucket deletes it.
+                for version in versions_of(key):
+                    delete_version(upload, version.id)
         request.model(model)
         agreeing = [one for one in (model, self.model) if self.agrees(one)]
         assert agreeing, (request.name, self.listed(), self.expected(self.model), self.expected(model))

@@ -149,7 +149,8 @@ FAMILIES = {
         "+",
         r"bucket ",
         "An object to which nothing refers stays until the lifecycle of the bucket deletes it.",
-        "CommitUpload (of an earlier upload than the published one)",
+        "CommitUpload (of an earlier upload than the published one); PUT /v8/artifacts/{hash}; PUT "
+        "/v8/artifacts/{hash} (that replaces another); PUT /v8/artifacts/{hash} (refused)",
     ),
 }
 

@@ -8,12 +8,14 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from larder_cli.deploy.account import capacity
 from larder_cli.deploy.advice import advice
 from larder_cli.deploy.flow import check_name
 from larder_cli.deploy.options import Change, all_values, changes
 from larder_cli.deploy.region import chosen_region
 from larder_cli.deploy.stack import Stack, State
 from local.cloudformation import read_template
+from tests.permissions import TEMPLATE
 from tools.deploy.command import deploy
 from tools.release.package import ROOT
 
@@ -177,3 +179,36 @@ def test_advice_names_the_limits_to_remove() -> None:
 def test_advice_about_too_many_requests(reason: str) -> None:
     (line,) = advice([f"GetOk: {reason}"], api="", region="eu-central-1")
     assert "Nothing is wrong" in line
+
+
+@pytest.mark.parametrize(
+    ("given", "units"),
+    [
+        ({}, ("28000", "14000")),
+        ({"ThrottlingRate": "7000"}, ("28000", "14000")),
+        ({"ThrottlingRate": "100"}, ("12000", "4000")),
+        ({"ThrottlingRate": "9000"}, ("36000", "18000")),
+        ({"ThrottlingRate": "30000"}, ("40000", "40000")),
+        ({"ThrottlingRate": "9000", "TableReadUnits": "5"}, ("5", "18000")),
+    ],
+)
+def test_the_limits_of_the_tables_follow_the_rate(given: dict[str, str], units: tuple[str, str]) -> None:
+    values = all_values(TEMPLATE["Parameters"], given)
+    assert (values["TableReadUnits"], values["TableWriteUnits"]) == units
+
+
+@pytest.mark.parametrize(
+    ("given", "concurrency", "said"),
+    [
+        ({}, 1000, []),
+        ({}, 100, ["350 functions"]),
+        ({"ThrottlingRate": "21000"}, 2000, ["API Gateway takes 10,000"]),
+        ({"TableWriteUnits": "50000"}, 1000, ["40,000 units"]),
+        ({"TableReadUnits": "12000"}, 1000, ["28,000 would follow"]),
+    ],
+)
+def test_a_plan_says_what_the_quotas_do_not_allow(given: dict[str, str], concurrency: int, said: list[str]) -> None:
+    first, *rest = capacity(all_values(TEMPLATE["Parameters"], given), concurrency)
+    assert f"the account runs {concurrency:,}" in first
+    assert len(rest) == len(said)
+    assert all(words in line for words, line in zip(said, rest, strict=True))

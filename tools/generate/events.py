@@ -61,7 +61,7 @@ _OBJECT_CREATED = {
         "version": "0",
         "bucket": {"name": "larder-artifacts-bucket"},
         "object": {
-            "key": f"artifacts/{OWNER}/{NAMES.hash}/019aa5b3c4d00123456789abcdef",
+            "key": f"artifacts/{OWNER}/{NAMES.hash}/019aa5b3c4d00123456789abcdef.{NAMES.key_id}",
             "size": 22,
             "etag": "b1946ac92492d2347c6235b4d2611184",
             "version-id": "IYV3p45BT0ac8hjHg1houSdS1a.Mro8e",

@@ -23,7 +23,11 @@ GROUPS = {
 }
 """The groups that an option of `Settings` may name. Each has a table in docs/configuration.md."""
 
-INVOKED = {"email_function": "send_account_email", "removal_function": "remove_artifacts"}
+INVOKED = {
+    "email_function": "send_account_email",
+    "removal_function": "remove_artifacts",
+    "commit_function": "commit_upload",
+}
 """The function that an option names. A `!Ref` would be circular if that function had the variable too."""
 
 _EDGE_URL = (

@@ -10,10 +10,12 @@ from larder.api_keys.properties import NewKey
 from larder.artifacts.models import ArtifactHash, Totals
 from larder.artifacts.repository.index import read_entry
 from larder.artifacts.repository.totals import read_totals
+from larder.settings import settings
 from tests.conftest import SetOption
 from tests.direct_uploads import object_keys, offer, put_object
 from tests.faults import answering, error
-from tests.requests import Cloud, Sender
+from tests.invocations import handed_over
+from tests.requests import Cloud, Sender, invoke
 
 
 def test_the_reply_has_the_url_of_the_artifact_with_its_team(
@@ -181,3 +183,26 @@ def test_the_same_hash_in_two_teams_is_two_artifacts(send: Sender, personal: Sen
     personal("PUT", "/v8/artifacts/abc", body=b"my own")
     assert send("GET", "/v8/artifacts/abc").body == b"the team's"
     assert personal("GET", "/v8/artifacts/abc").body == b"my own"
+
+
+@pytest.mark.parametrize("body", [b"second", b"x" * 40_000])
+@pytest.mark.parametrize("failing", ["UpdateItem", "TransactWriteItems"])
+def test_commit_upload_completes_what_a_busy_table_refused(cloud: Cloud, failing: str, body: bytes) -> None:
+    cloud.send("PUT", "/v8/artifacts/abc", body=b"first!")
+    with handed_over(settings().commit_function) as handed:
+        with answering("dynamodb", failing, error("InternalServerError", 500)):
+            assert cloud.send("PUT", "/v8/artifacts/abc", body=body).status == 503
+        assert cloud.send("PUT", "/v8/artifacts/of-no-fault", body=body).status == 202
+    assert cloud.send("GET", "/v8/artifacts/abc").body == b"first!"
+    (event,) = handed
+    invoke("artifacts.commit_upload.handler", event)
+    assert cloud.send("GET", "/v8/artifacts/abc").body == body
+
+
+def test_an_upload_that_is_not_stored_is_not_handed_over(cloud: Cloud, option: SetOption) -> None:
+    with handed_over(settings().commit_function) as handed:
+        with answering("s3", "PutObject", error("InternalError", 500)):
+            assert cloud.send("PUT", "/v8/artifacts/abc", body=b"first").status == 503
+        option("default_quota_bytes", "1")
+        assert cloud.send("PUT", "/v8/artifacts/abc", body=b"too large").status == 403
+    assert handed == []

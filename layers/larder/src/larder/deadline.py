@@ -19,6 +19,9 @@ any other.
 
 SHORT_S = 2.0
 
+LAST_CALL_S = 7.5
+"""How long one try of a call can take, other than of S3."""
+
 MARGIN_MS = 30_000
 """How long before the end of its function background work begins nothing more. A hundred artifacts may be under way."""
 
@@ -69,6 +72,17 @@ def one_try() -> Iterator[None]:
         _short.once = False
 
 
+@contextmanager
+def last_call() -> Iterator[None]:
+    """Let one try of a call of this thread begin after the deadline of the request, if its function has the time."""
+    _short.later_s = KEPT_BACK_S - LAST_CALL_S
+    try:
+        with one_try():
+            yield
+    finally:
+        _short.later_s = 0.0
+
+
 def has_one_try() -> bool:
     return getattr(_short, "once", False)
 
@@ -84,8 +98,11 @@ def at_end_of_request(act: Callable[[], object]) -> None:
 def exceeded() -> bool:
     """Whether a deadline is over, so that no further call, and no further try of one, may begin."""
     now = time.monotonic()
-    ends = (_request_ends_at, getattr(_short, "ends_at", None))
-    return any(end is not None and now >= end for end in ends)
+    ends_at: float | None = getattr(_short, "ends_at", None)
+    if ends_at is not None and now >= ends_at:
+        return True
+    later_s: float = getattr(_short, "later_s", 0.0)
+    return _request_ends_at is not None and now >= _request_ends_at + later_s
 
 
 def has_time(context: Clocked) -> bool:

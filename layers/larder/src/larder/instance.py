@@ -4,6 +4,7 @@ This only saves work. Each reply depends on what is stored now, so an instance m
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from threading import Lock
 from typing import TypeVar
 
@@ -28,6 +29,15 @@ class Remembered(OrderedDict[K, V]):
             self.pop(key, None)
             super().__setitem__(key, value)
             if len(self) > self._most:
+                self.popitem(last=False)
+
+    def remember(self, entries: Mapping[K, V]) -> None:
+        """Set several at once, which takes less time. An entry that is there keeps its place in the order."""
+        set_one = super().__setitem__
+        with self._setting:
+            for key, value in entries.items():
+                set_one(key, value)
+            while len(self) > self._most:
                 self.popitem(last=False)
 
 

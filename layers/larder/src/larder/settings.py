@@ -105,6 +105,7 @@ class Settings:
         "Name of the table of audit entries: who got access, and who deleted or replaced what."
     )
     removal_function: str = _resource("Name of the function that deletes many artifacts at once.")
+    commit_function: str = _resource("Name of the function that publishes what is in the bucket.")
     edge_url: str = _option(
         "",
         "URL of the [edge](edge.md), without a slash at the end. Empty if the stack has none.",

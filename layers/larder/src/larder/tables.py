@@ -11,14 +11,20 @@ So is a read whose items another repository reads along with its own, in one req
 Nothing here knows what the items mean; repositories do.
 """
 
+import math
+import random
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from larder.aws import ClientError, Item, deserialize, dynamodb, error_code, serialize
+from larder import deadline
+from larder.aws import ClientError, Item, Throttled, deserialize, dynamodb, error_code, serialize
 from larder.concurrency import attempts
 from larder.conditions import Condition, Placeholders
 from larder.errors import Contention, TryAgain
+from larder.instance import Remembered
 from larder.settings import settings
 
 __all__ = ["ClientError", "Item"]
@@ -32,7 +38,11 @@ Key = tuple[str | int, ...]
 BATCH_KEYS = 100
 """Keys that DynamoDB takes in one BatchGetItem."""
 
-_BATCH_ROUNDS = 3
+_BATCH_PAUSES_S = (0.1, 0.3, 0.9, 2.0)
+"""The longest pauses before keys that DynamoDB refused are requested again. The shortest are half as long."""
+
+COPIES_LAST_S = 5.0
+_MOST_COPIES = 1000
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _ALONE = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 _CONDITION_FAILED = "ConditionalCheckFailed"
@@ -56,6 +66,7 @@ class Table:
 
     `name` is called for each request, because tests change the options. `key` names the attributes of the key, the
     partition key first. `renamed` maps our names of attributes to those of the deployment, where they differ.
+    `shared` says that all requests of a team read the same items of it.
     """
 
     def __init__(
@@ -63,8 +74,10 @@ class Table:
         name: Callable[[], str],
         *key: str,
         renamed: Callable[[], Mapping[str, str]] = lambda: _NONE,
+        shared: bool = False,
     ) -> None:
         self.name = name
+        self.shared = shared
         self._key_attributes = key
         self._renamed = renamed
 
@@ -275,8 +288,8 @@ class Read(Generic[T]):
         self.parse = parse
 
 
-IDENTITY = Table(lambda: settings().identity_table, "pk", "sk")
-TEAMS = Table(lambda: settings().teams_table, "pk", "sk")
+IDENTITY = Table(lambda: settings().identity_table, "pk", "sk", shared=True)
+TEAMS = Table(lambda: settings().teams_table, "pk", "sk", shared=True)
 ARTIFACTS = Table(lambda: settings().artifacts_table, "owner", "hash")
 USAGE = Table(lambda: settings().usage_table, "owner", "day")
 AUDIT = Table(lambda: settings().audit_table, "owner", "id")
@@ -312,10 +325,20 @@ def commit_returning(write: Write) -> tuple[bool, Item]:
     return not failed, write.table.plain(reply.get("Item" if failed else "Attributes") or {})
 
 
-def batch_get(keys: Mapping[Table, Sequence[Key]]) -> dict[Table, list[Item]]:
+_copies: Remembered[tuple[Table, Key], tuple[float, float, Item]] = Remembered(_MOST_COPIES)
+"""Items of shared tables, and when their read began, by the monotonic and by the wall clock."""
+
+_NO_COPY: tuple[float, float, Item] = (-math.inf, -math.inf, {})
+
+
+def batch_get(
+    keys: Mapping[Table, Sequence[Key]], *, takes_copies: bool = False
+) -> dict[Table, list[Item]]:
     """Read up to 100 items of any tables in one consistent request. Returns those that exist, in any order.
 
-    Keys that DynamoDB leaves unprocessed are requested again. Raises TryAgain if some stay unprocessed.
+    Keys that DynamoDB refuses, some or all, are requested again after pauses. Raises TryAgain if it keeps refusing
+    some. With `takes_copies`, as soon as it refuses only items of shared tables, and this instance has read all of
+    them in the last five seconds, these are returned.
     """
     tables = {table.name(): table for table in keys}
     found: dict[Table, list[Item]] = {table: [] for table in keys}
@@ -326,25 +349,84 @@ def batch_get(keys: Mapping[Table, Sequence[Key]]) -> dict[Table, list[Item]]:
     }
     if not request:
         return found
-    # With pauses, because an item that was throttled would be refused again at once.
-    for _ in attempts(_BATCH_ROUNDS):
-        reply = dynamodb().batch_get_item(RequestItems=request)
-        for name, items in reply["Responses"].items():
-            found[tables[name]].extend(map(tables[name].plain, items))
-        request = reply.get("UnprocessedKeys") or {}
+    began = time.monotonic(), time.time()
+    for pause_s in (*_BATCH_PAUSES_S, None):
+        with suppress(Throttled):
+            reply = dynamodb().batch_get_item(RequestItems=request)
+            request = reply.get("UnprocessedKeys") or {}
+            for name, items in reply["Responses"].items():
+                found[tables[name]].extend(map(tables[name].plain, items))
+        if takes_copies:
+            refused = _refused(request, tables) if request else {}
+            _remember(keys, found, refused, began)
+            if request and _add_copies(found, refused):
+                return found
         if not request:
             return found
+        if pause_s is None or deadline.has_one_try():
+            break
+        time.sleep(random.uniform(pause_s / 2, pause_s))  # noqa: S311  # no secret depends on it
     raise TryAgain
 
 
-def read_together(one: Read[A], other: Read[B]) -> tuple[A, B]:
+def _refused(request: Mapping[str, Any], tables: Mapping[str, Table]) -> dict[Table, set[Key]]:
+    """The keys of a request that DynamoDB has not carried out."""
+    return {
+        tables[name]: {tables[name].key_of(tables[name].plain(key)) for key in asked["Keys"]}
+        for name, asked in request.items()
+    }
+
+
+def _remember(
+    keys: Mapping[Table, Sequence[Key]],
+    found: Found,
+    refused: Mapping[Table, set[Key]],
+    began: tuple[float, float],
+) -> None:
+    """Keep copies of the items of shared tables that are new, and forget those of items that no longer exist, so that a
+    revoked key does not work again.
+    """
+    copies = {}
+    for table, asked in keys.items():
+        if not table.shared:
+            continue
+        exist = {table.key_of(item): (*began, item) for item in found[table]}
+        for key, copy in exist.items():
+            copies[table, key] = copy
+        if len(exist) < len(asked):
+            for key in {*asked} - exist.keys() - refused.get(table, set()):
+                _copies.pop((table, key), None)
+    _copies.remember(copies)
+
+
+def _add_copies(found: dict[Table, list[Item]], refused: Mapping[Table, set[Key]]) -> bool:
+    """Add copies of what DynamoDB refuses to `found`. Returns False, and adds none, if there is none of an item."""
+    copies: list[tuple[Table, Item]] = []
+    now, today = time.monotonic(), time.time()
+    for table, keys in refused.items():
+        for key in keys:
+            began, began_today, item = _copies.get((table, key), _NO_COPY)
+            # By both clocks: one may be set back, the other may stand still while Lambda freezes the instance.
+            if now - began > COPIES_LAST_S or not 0 <= today - began_today <= COPIES_LAST_S:
+                return False
+            copies.append((table, item))
+    # Imported here: DynamoDB refuses few requests.
+    from larder.metrics import count_in_total
+
+    count_in_total("CopiesUsed", tables=sorted({table.name() for table, _ in copies}))
+    for table, item in copies:
+        found[table].append(item)
+    return True
+
+
+def read_together(one: Read[A], other: Read[B], *, takes_copies: bool = False) -> tuple[A, B]:
     """Read the items of both in one request, of 100 items at most. Raises TryAgain like `batch_get`."""
     keys = {
         # DynamoDB refuses a key that is named twice.
         table: list(dict.fromkeys([*one.keys.get(table, ()), *other.keys.get(table, ())]))
         for table in (*one.keys, *other.keys)
     }
-    found = batch_get(keys)
+    found = batch_get(keys, takes_copies=takes_copies)
     return one.parse(_items_of(one, found)), other.parse(_items_of(other, found))
 
 

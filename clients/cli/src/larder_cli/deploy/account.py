@@ -1,7 +1,8 @@
 """The account, region and stack of a deployment."""
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from larder_cli.deploy import stack as stacks
 from larder_cli.deploy.existing_bucket import Bucket
+from larder_cli.deploy.options import RATE, READS, TABLE_QUOTA, WRITES, units_of
 from larder_cli.deploy.region import chosen_region
 from larder_cli.deploy.stack import Stack, State
 
@@ -104,8 +106,38 @@ def open_account(
     return Account(session, identity["Account"], identity["Arn"], chosen, stack)
 
 
-def check_concurrency(account: Account) -> None:
-    """Raise ClickException if the account runs too few functions at once for a build."""
+API_QUOTA = 10_000
+"""Requests a second to all APIs of an account and region that AWS allows without a request."""
+_REQUEST_S = 0.05
+"""How long a function runs for a request of a build, at most on average."""
+
+
+def capacity(values: Mapping[str, str], concurrency: int) -> Iterator[str]:
+    """What the options ask of the account's quotas, and what of it the account does not allow."""
+    rate, reads, writes = (int(values[name]) for name in (RATE, READS, WRITES))
+    at_once = math.ceil(rate * _REQUEST_S)
+    yield (
+        f"  capacity   {rate:,} requests a second to an endpoint of builds: about {at_once:,} functions at once (the "
+        f"account runs {concurrency:,}), {reads:,} reads and {writes:,} writes a second of a table"
+    )
+    if at_once > concurrency:
+        yield f"  quota      for {at_once:,} functions at once, ask AWS: aws {QUOTA_REQUEST}"
+    if rate > API_QUOTA:
+        yield (
+            f"  quota      {RATE}: API Gateway takes {API_QUOTA:,} requests a second for all APIs of the account, "
+            "unless you have asked AWS for more"
+        )
+    for name, units in ((READS, reads), (WRITES, writes)):
+        if units > TABLE_QUOTA:
+            yield (
+                f"  quota      {name}: a table has {TABLE_QUOTA:,} units a second, unless you have asked AWS for more"
+            )
+        elif units < int(units_of(rate)[name]):
+            yield f"  quota      {name}: {int(units_of(rate)[name]):,} would follow {RATE}"
+
+
+def check_concurrency(account: Account) -> int:
+    """How many functions the account runs at once. Raises ClickException if these are too few for a build."""
     try:
         limits: Mapping[str, int] = account.client("lambda").get_account_settings()["AccountLimit"]
     except ClientError as error:
@@ -121,3 +153,4 @@ def check_concurrency(account: Account) -> None:
             f"  aws {QUOTA_REQUEST} --region {account.region}\n\n"
             "Deploy once it is granted. To deploy now, for a trial with few requests, add --accept-low-concurrency."
         )
+    return allowed

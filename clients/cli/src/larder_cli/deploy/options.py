@@ -17,6 +17,18 @@ KEY = "KmsKeyArn"
 
 _SETTINGS = {"stack", "account", "region", "code-bucket", "role", "profile", "tags", "options"}
 
+RATE = "ThrottlingRate"
+READS, WRITES = "TableReadUnits", "TableWriteUnits"
+TABLE_QUOTA = 40_000
+"""The most units a second of a table that AWS allows without a request."""
+
+_UNITS = {READS: (4, 12_000), WRITES: (2, 4_000)}
+"""The units of the busiest table for each request of `ThrottlingRate`, and the least limit.
+
+A lookup reads three. A tenth of the lookups upload an artifact, which takes twelve writes until it has expired. The
+rest is for reports and other requests.
+"""
+
 Declared = Mapping[str, Mapping[str, Any]]
 """The parameters of a template."""
 
@@ -91,7 +103,16 @@ def all_values(declared: Declared, given: Mapping[str, str]) -> dict[str, str]:
         if name not in declared:
             raise click.ClickException(f"Larder has no option {name}.{_hint(name, declared)}")
         check_value(name, value, declared[name])
-    return {name: given.get(name, default_of(one)) for name, one in declared.items()}
+    chosen = {**(units_of(int(given[RATE])) if RATE in given else {}), **given}
+    return {name: chosen.get(name, default_of(one)) for name, one in declared.items()}
+
+
+def units_of(rate: int) -> dict[str, str]:
+    """The limits of the tables that follow `ThrottlingRate`, which CloudFormation cannot compute."""
+    return {
+        name: str(min(max(units * rate, least), TABLE_QUOTA))
+        for name, (units, least) in _UNITS.items()
+    }
 
 
 def kept_values(declared: Declared, deployed: Mapping[str, str]) -> dict[str, str]:

@@ -106,7 +106,9 @@ def _parse(option: str) -> Mapping[str, str]:
     return MappingProxyType({_ATTRIBUTES[field]: name for field, name in renamed.items()})
 
 
-API_KEYS = Table(lambda: settings().api_keys_table, "key_hash", renamed=attribute_names)
+API_KEYS = Table(
+    lambda: settings().api_keys_table, "key_hash", renamed=attribute_names, shared=True
+)
 _BESIDE_KEYS = Table(API_KEYS.name, "key_hash")
 """The same table for items that are not keys, without renamed attributes: login codes and the clean-up claim."""
 

@@ -1,4 +1,4 @@
-"""Jobs for the function RemoveArtifacts, which runs them asynchronously."""
+"""Jobs for the functions RemoveArtifacts and CommitUpload, which run them asynchronously."""
 
 import json
 from collections.abc import Mapping
@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from larder import aws
+from larder.artifacts.models import Upload
+from larder.deadline import last_call
 from larder.settings import settings
 
 
@@ -34,10 +36,21 @@ def hand_over(job: RemovalJob) -> None:
     start(settings().removal_function, asdict(job))
 
 
-def start(function: str, job: Mapping[str, Any]) -> None:
+def hand_over_upload(upload: Upload, version: str) -> None:
+    """Let CommitUpload publish or discard an object that is in the bucket, as S3's event does for direct uploads.
+
+    Raises TryAgain.
+    """
+    stored = {"key": upload.object_key, "version-id": version}
+    # The request ends because a store does not answer, perhaps after its deadline.
+    with last_call():
+        start(settings().commit_function, {"detail": {"object": stored}})
+
+
+def start(function: str, event: Mapping[str, Any]) -> None:
     """Start a function with one asynchronous invocation. Raises TryAgain."""
     aws.lambda_().invoke(
-        FunctionName=function, InvocationType="Event", Payload=json.dumps(job).encode()
+        FunctionName=function, InvocationType="Event", Payload=json.dumps(event).encode()
     )
 
 

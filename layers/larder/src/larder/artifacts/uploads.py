@@ -6,6 +6,7 @@ crash leaves behind.
 """
 
 from collections.abc import Generator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -85,27 +86,24 @@ def _store(request: CacheRequest, body: bytes, metadata: ArtifactMetadata) -> Ar
     if not quota.can_fit(artifact, view):
         raise LargerThanQuota(upload.hash, artifact.size_bytes, view.quota_bytes or 0)
     reserve = partial(quota.reservation, view=view, counted_on=now.date(), evicts=True, now=now)
-    with (
-        _recording_scope(request),
-        in_parallel(storage.put, upload, body, metadata, request.writer, artifact.sha256) as saving,
-        reserve(artifact, replaces=replaces) as reservation,
-    ):
-        # Without an object, the block ends without publishing, which releases the reservation.
-        current = None
-        if not saving.exception():
-            artifact = replace(artifact, version=saving.result())
-            reservation.artifact = artifact
-            with _holding(artifact, body):
+    with _recording_scope(request), _saving(artifact, body) as saving:
+        with reserve(artifact, replaces=replaces) as reservation:
+            # Without an object, the block ends without publishing, which releases the reservation.
+            current = None
+            if not saving.exception():
+                artifact = replace(artifact, version=saving.result())
+                reservation.artifact = artifact
+                with _holding(artifact, body):
+                    current = _publish(reservation, now=now)
+        saving.result()
+        if current is None and replaces is not None:
+            # The replaced artifact was deleted, so the quota has to hold all of this one.
+            replaces = None
+            with reserve(artifact, replaces=None) as reservation:
                 current = _publish(reservation, now=now)
-    saving.result()
-    if current is None and replaces is not None:
-        # The replaced artifact was deleted, so the quota has to hold all of this one.
-        replaces = None
-        with reserve(artifact, replaces=None) as reservation:
-            current = _publish(reservation, now=now)
-    if same_upload(current, artifact):
-        return artifact
-    index.discard(upload, now=now)
+        if same_upload(current, artifact):
+            return artifact
+        index.discard(upload, now=now)
     if same_upload(current, replaces):
         raise TryAgain
     return artifact
@@ -116,6 +114,30 @@ def _upload(request: CacheRequest, *names: str | None) -> Upload:
     view = request.view
     id = ".".join(filter(None, (time_ordered_id(view.begins(request.now)), *names)))
     return Upload(owner=request.owner, hash=request.hash, id=id, scope=view.scope)
+
+
+@contextmanager
+def _saving(artifact: Artifact, body: bytes) -> Generator[Future[str], None, None]:
+    """Store the object while the block runs. Yields the version that it gets.
+
+    If the block fails after that, CommitUpload gets the upload: S3 sends events of direct uploads only.
+    """
+    upload = artifact.upload
+    args = (upload, body, artifact.metadata, artifact.writer, artifact.sha256)
+    with in_parallel(storage.put, *args) as saving:
+        try:
+            yield saving
+        except (CachingOverLimit, EvictionInProgress, ScopesFull, StorageFull):
+            # It is discarded.
+            raise
+        except Exception:
+            if saving.exception() is None:
+                # Imported here: few requests fail.
+                from larder.artifacts.jobs import hand_over_upload
+
+                with suppress(TryAgain):
+                    hand_over_upload(upload, saving.result())
+            raise
 
 
 @contextmanager
@@ -134,7 +156,7 @@ def _publish(reservation: Reservation, *, now: datetime) -> Artifact | None:
 
     Raises CachingOverLimit, EvictionInProgress, ScopesFull, StorageFull.
 
-    Returns what the index holds then: the artifact, which its S3 event may have published, too, or another upload.
+    Returns what the index holds then: the artifact, which a lost reply may have published, or another upload.
     Returns the replaced artifact if every attempt met another write.
     """
     for attempt in attempts():

@@ -165,12 +165,12 @@ def _in_time(**_: object) -> None:
     check_deadline()
 
 
-def _again(response: Any, attempts: int, **_: object) -> float | None:
+def _again(response: Any, attempts: int, operation: Any, **_: object) -> float | None:
     """How long to wait before a retry that botocore would not make. None leaves the decision to botocore."""
     status, parsed = (None, {}) if response is None else (response[0].status_code, response[1])
     if status is not None and status < 400:
         return None
-    check_retry(status, parsed)
+    check_retry(operation.name, status, parsed)
     if is_throttled_within(parsed) and attempts < TRIES:
         return random.uniform(0, 0.05 * 2**attempts)  # noqa: S311  # no secret depends on it
     return None

@@ -57,6 +57,10 @@ class ClientError(Exception):
         super().__init__(f"{operation}: {error.get('Code', '')}: {error.get('Message', '')}")
 
 
+class Throttled(TryAgain):
+    """DynamoDB refused all of a BatchGetItem. The caller requests it again, as it does if DynamoDB refuses a part."""
+
+
 def error_code(error: ClientError) -> str:
     return code_of(error.response)
 
@@ -72,8 +76,10 @@ def check_deadline() -> None:
         raise TryAgain
 
 
-def check_retry(status: int | None, response: Mapping[str, Any]) -> None:
+def check_retry(operation: str, status: int | None, response: Mapping[str, Any]) -> None:
     """Raise TryAgain if a call that failed must not be tried again. The status of a lost connection is None."""
+    if operation == "BatchGetItem" and code_of(response) in _THROTTLES:
+        raise Throttled
     if deadline.has_one_try() and code_of(response) not in _FINAL:
         raise TryAgain
     if status is None or status >= 500 or is_throttled_within(response):

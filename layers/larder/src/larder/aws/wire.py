@@ -180,7 +180,7 @@ class _Client:
             if not isinstance(result, _Failure):
                 self._quota.give_back(taken)
                 return result
-            check_retry(result.status, result.error)
+            check_retry(operation, result.status, result.error)
             if attempt == TRIES or not result.is_transient():
                 raise result.exception(operation)
             if is_throttled_within(result.error):

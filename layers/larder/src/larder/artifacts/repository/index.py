@@ -225,7 +225,7 @@ def read_with_membership(
     owner's state, and what it wants. With `own_scope`, also the entry of the hash in that scope.
     """
     items = _request_items(owner, holder_id, wanted, own_scope)
-    return items.parse(batch_get(items.keys))
+    return items.parse(batch_get(items.keys, takes_copies=True))
 
 
 def read_with_credential(
@@ -237,7 +237,8 @@ def read_with_credential(
     own_scope: str | None = None,
 ) -> tuple[T, RequestItems]:
     """The same batch, and the key or session of the request in it."""
-    return read_together(credential, _request_items(owner, holder_id, wanted, own_scope))
+    items = _request_items(owner, holder_id, wanted, own_scope)
+    return read_together(credential, items, takes_copies=True)
 
 
 def _request_items(
