@@ -114,6 +114,9 @@ _REQUEST_S = 0.05
 
 def capacity(values: Mapping[str, str], concurrency: int) -> Iterator[str]:
     """What the options ask of the account's quotas, and what of it the account does not allow."""
+    if not {RATE, READS, WRITES} <= values.keys():
+        # A release of another version.
+        return
     rate, reads, writes = (int(values[name]) for name in (RATE, READS, WRITES))
     at_once = math.ceil(rate * _REQUEST_S)
     yield (
@@ -124,8 +127,8 @@ def capacity(values: Mapping[str, str], concurrency: int) -> Iterator[str]:
         yield f"  quota      for {at_once:,} functions at once, ask AWS: aws {QUOTA_REQUEST}"
     if rate > API_QUOTA:
         yield (
-            f"  quota      {RATE}: API Gateway takes {API_QUOTA:,} requests a second for all APIs of the account, unless "
-            "you have asked AWS for more"
+            f"  quota      {RATE}: API Gateway takes {API_QUOTA:,} requests a second for all APIs of the account, "
+            "unless you have asked AWS for more"
         )
     for name, units in ((READS, reads), (WRITES, writes)):
         if units > TABLE_QUOTA:

@@ -25,8 +25,8 @@ TABLE_QUOTA = 40_000
 _UNITS = {READS: (4, 12_000), WRITES: (2, 4_000)}
 """The units of the busiest table for each request of `ThrottlingRate`, and the least limit.
 
-A lookup reads three. A tenth of the lookups upload an artifact, which takes twelve writes until it has expired. The rest
-is for reports and other requests.
+A lookup reads three. A tenth of the lookups upload an artifact, which takes twelve writes until it has expired. The
+rest is for reports and other requests.
 """
 
 Declared = Mapping[str, Mapping[str, Any]]
