@@ -243,9 +243,7 @@ def bill(team: Team, book: Book) -> Bill:
 def _upkeep(team: Team, book: Book, gb_seconds: float) -> dict[str, float]:
     """What encryption, recovery and the daily checks of the totals use."""
     artifacts, each = team.stored_artifacts, book.uses["each_artifact"]
-    scanned = (
-        artifacts * DAYS_A_MONTH * each["item_bytes"] / book.uses["scan_unit_bytes"]
-    )
+    scanned = artifacts * DAYS_A_MONTH * each["item_bytes"] / book.uses["scan_unit_bytes"]
     hours_of_instances = gb_seconds / 3600 / book.uses["each_invocation"]["memory_gb"]
     hours_of_instances *= book.uses["while_busy"]["instances_per_running"]
     keys = hours_of_instances * book.uses["while_busy"]["kms_calls_an_hour"]

@@ -57,7 +57,7 @@ class ClientError(Exception):
         super().__init__(f"{operation}: {error.get('Code', '')}: {error.get('Message', '')}")
 
 
-class Throttled(TryAgain):
+class Throttled(Exception):
     """DynamoDB refused all of a BatchGetItem. The caller requests it again, as it does if DynamoDB refuses a part."""
 
 
