@@ -593,7 +593,8 @@ def test_the_access_log_is_json_without_paths_queries_and_headers() -> None:
 @pytest.mark.parametrize("logical_id", FUNCTIONS)
 def test_a_function_logs_json_to_the_group_of_its_domain(logical_id: str) -> None:
     # Lambda drops lines below its level, and metrics and audit entries are of this one.
-    assert SHARED["LoggingConfig"] == {"LogFormat": "JSON", "ApplicationLogLevel": "INFO"}
+    levels = {"ApplicationLogLevel": "INFO", "SystemLogLevel": "WARN"}
+    assert SHARED["LoggingConfig"] == {"LogFormat": "JSON", **levels}
     assert SHARED["Environment"]["Variables"]["URL_SUFFIX"] == {"Ref": "AWS::URLSuffix"}
     assert "POWERTOOLS_LOG_LEVEL" not in SHARED["Environment"]["Variables"]
     domain = FUNCTIONS[logical_id]["Handler"].partition(".")[0]

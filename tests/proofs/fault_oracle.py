@@ -57,7 +57,7 @@ _READS = ("Get", "Query", "Head", "BatchGet", "List", "TransactGet")
 _RETRY_AFTER = timedelta(seconds=2)
 _SETTLES_AFTER = [timedelta(hours=hours) for hours in (1, 25.5, 27, 51, 53)]
 _ANNOUNCED = {"detail": {"object": template().event_rules[0].pattern["detail"]["object"]}}
-"""The part of CommitUpload's rule that tells objects apart."""
+"""The part of CommitUpload's rule that distinguishes objects."""
 _SCHEDULED = [schedule.function.handler for schedule in template().schedules]
 
 

@@ -93,6 +93,7 @@ def requests(cloud: Cloud, option: SetOption) -> dict[str, Units]:
         "status": taken(lambda: send("GET", "/v8/artifacts/status")),
         "events": taken(lambda: send("POST", "/v8/artifacts/events", json_body=BUILD)),
     }
+    found["upload"] = taken(lambda: send("PUT", "/v8/artifacts/put", body=bytes(40_000)))
     kept: list[str] = []
     found["offer"] = taken(lambda: kept.append(offer(send, "direct")))
     put_object(kept[0], b"direct")

@@ -17,7 +17,8 @@ from larder.api_keys.keys import revoke_key
 from larder.api_keys.repository import reading
 from larder.artifacts.models import ArtifactHash, Wanted
 from larder.artifacts.repository.index import read_with_credential
-from larder.errors import Throttled, TryAgain
+from larder.aws import Throttled
+from larder.errors import TryAgain
 from larder.settings import settings
 from larder.tables import TEAMS
 from larder.teams.repository import read_membership

@@ -34,6 +34,7 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
         "announcement": 22_440,
         "offer": 11_000,
         "commit": 11_000,
+        "upload": 0,
         "expiry": 11_000,
         "status": 440,
         "events": 440,
@@ -54,13 +55,33 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     assert lines["requests to the bucket"] == pytest.approx(bucket)
     average = 0.5 * 50_000 + 0.5 * 20_000_000
     assert lines["stored artifacts"] == pytest.approx(stored * average / 1e9 * 0.023)
-    log_gb = ((api + 22_000) * 1_100 + api * 450) / 1e9
+    log_gb = ((api + 22_000) * 550 + api * 450) / 1e9
     logs = log_gb * (0.50 + 0.03) + 5 * 0.30 * 22 * 8 / 730 + 0.30
     assert lines["logs and metrics"] == pytest.approx(logs)
+    instances_hours = milliseconds / 1000 / 3600 * 3
+    assert lines["encryption"] == pytest.approx(instances_hours * 60 * 0.03 / 10_000)
+    assert lines["daily checks"] == pytest.approx(stored * (730 / 24) * 600 / 4096 * 0.125 / MILLION)
+    assert lines["point-in-time recovery"] == pytest.approx(0.001 * 0.20)
     assert "traces" not in lines
     traced = bill(replace(team, traced=True), book).lines["traces"]
     assert traced == pytest.approx((api + 11_000 + 2_920) * 5.00 / MILLION)
     assert bill(team, book).traffic == pytest.approx(11_000 * average / 1e9 * 0.09)
+
+
+def test_many_ci_jobs_make_lookups_by_the_second_and_further_requests_cost_less(book: Book) -> None:
+    team = Team(engineers=1, lookups_a_second=1000, preflight=False, small_bytes=1000, small_share=1.0, hit_share=1.0)
+    assert team.tasks == 1000 * 10 * 3600 * 22
+    requests = team.tasks + 2 * team.tasks / 50
+    assert bill(team, book).lines["requests to the API"] == pytest.approx(300 + (requests / MILLION - 300) * 0.9)
+
+
+def test_an_upload_through_a_function_starts_no_other(book: Book) -> None:
+    team = Team(engineers=1, tasks_a_day=1000, hit_share=0.5, small_share=1.0, small_bytes=50_000, preflight=False)
+    assert {kind: team.requests[kind] for kind in ("offer", "commit", "upload")} == {
+        "offer": 0,
+        "commit": 0,
+        "upload": 11_000,
+    }
 
 
 def test_renewed_artifacts_are_copied_and_stored_for_longer(book: Book) -> None:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 HOURS_A_MONTH = 730
 WORKING_DAYS_A_MONTH = 22
 WORKING_HOURS_A_DAY = 8
+BUSY_HOURS_A_DAY = 10
+"""In which `lookups_a_second` are made."""
 DAYS_A_MONTH = HOURS_A_MONTH / 24
 
 UNIT_BYTES = 512 * 1024
@@ -30,6 +32,8 @@ class Team:
     engineers: int
     tasks_a_day: int = 800
     """Cache lookups per engineer per working day, including CI."""
+    lookups_a_second: int = 0
+    """In the busy hours of working days, in place of `tasks_a_day`."""
     tasks_a_build: int = 50
     hit_share: float = 0.9
     small_share: float = 0.9
@@ -58,6 +62,8 @@ class Team:
     @property
     def tasks(self) -> float:
         """Per month."""
+        if self.lookups_a_second:
+            return self.lookups_a_second * 3600 * BUSY_HOURS_A_DAY * WORKING_DAYS_A_MONTH
         return self.engineers * self.tasks_a_day * WORKING_DAYS_A_MONTH
 
     @property
@@ -74,8 +80,9 @@ class Team:
             "redirected_hit": hits * (1 - self.small_share),
             "miss": uploads,
             "announcement": self.tasks + builds if self.preflight else 0,
-            "offer": uploads,
-            "commit": uploads,
+            "offer": uploads if self.preflight else 0,
+            "commit": uploads if self.preflight else 0,
+            "upload": 0 if self.preflight else uploads,
             "expiry": uploads,
             "status": builds,
             "events": builds,
@@ -83,9 +90,14 @@ class Team:
         }
 
     @property
+    def uploads(self) -> float:
+        """Per month."""
+        return self.tasks * (1 - self.hit_share)
+
+    @property
     def renewals(self) -> float:
         """Copies of the objects of artifacts in use, per month."""
-        return self.requests["offer"] * self.renewed_share / (1 - self.renewed_share)
+        return self.uploads * self.renewed_share / (1 - self.renewed_share)
 
     @property
     def ci_tokens(self) -> float:
@@ -100,7 +112,7 @@ class Team:
 
     @property
     def edge_uploads(self) -> float:
-        return self.requests["offer"] if self.edge and self.preflight else 0.0
+        return self.uploads if self.edge and self.preflight else 0.0
 
     @property
     def further_units(self) -> float:
@@ -111,11 +123,11 @@ class Team:
             math.ceil(size / UNIT_BYTES) for size in (self.small_bytes, self.large_bytes)
         )
         units = self.small_share * small + (1 - self.small_share) * large
-        return self.requests["offer"] * (units - 1)
+        return self.uploads * (units - 1)
 
     @property
     def stored_artifacts(self) -> float:
-        kept = self.requests["offer"] + self.renewals
+        kept = self.uploads + self.renewals
         return kept * self.retention_days / DAYS_A_MONTH
 
 
@@ -129,8 +141,11 @@ class Book:
     uses: Mapping[str, Any]
 
     def price(self, what: str, amount: float) -> float:
+        """The dollars for an amount. What exceeds `first` costs `further`, if the price has these."""
         entry = self.prices[what]
-        return amount * entry["dollars"] / entry["per"]
+        first = min(amount, entry.get("first", amount))
+        dollars = first * entry["dollars"] + (amount - first) * entry.get("further", 0)
+        return dollars / entry["per"]
 
 
 @dataclass(slots=True)
@@ -212,6 +227,7 @@ def bill(team: Team, book: Book) -> Bill:
         + book.price("custom_metrics", book.uses["while_stored"]["custom_metrics"]),
     }
     idle = idle_bill(book)
+    lines |= _upkeep(team, book, gb_seconds)
     if team.traced:
         lines["traces"] = book.price(
             "traces", _traced(requests) + book.uses["while_idle"]["runs_a_month"]
@@ -222,6 +238,21 @@ def bill(team: Team, book: Book) -> Bill:
     traffic_gb = team.tasks * team.hit_share * team.average_bytes / 1e9 - by_edge_gb
     traffic = book.price("traffic_gb", traffic_gb) + book.price("edge_traffic_gb", by_edge_gb)
     return Bill({**lines, **idle.lines}, traffic=traffic)
+
+
+def _upkeep(team: Team, book: Book, gb_seconds: float) -> dict[str, float]:
+    """What encryption, recovery and the daily checks of the totals use."""
+    artifacts, each = team.stored_artifacts, book.uses["each_artifact"]
+    scanned = artifacts * DAYS_A_MONTH * each["item_bytes"] / book.uses["scan_unit_bytes"]
+    hours_of_instances = gb_seconds / 3600 / book.uses["each_invocation"]["memory_gb"]
+    hours_of_instances *= book.uses["while_busy"]["instances_per_running"]
+    keys = hours_of_instances * book.uses["while_busy"]["kms_calls_an_hour"]
+    protected_gb = team.engineers * book.uses["each_engineer"]["protected_bytes"] / 1e9
+    return {
+        "encryption": book.price("kms_calls", keys),
+        "daily checks": book.price("dynamodb_reads", scanned),
+        "point-in-time recovery": book.price("recovery_gb_months", protected_gb),
+    }
 
 
 class _Held(NamedTuple):
@@ -238,7 +269,7 @@ def _held(team: Team, book: Book) -> _Held:
     if team.small_bytes > each["most_bytes"]:
         return _Held()
     size = team.small_bytes + each["item_bytes"]
-    hits, stored = team.requests["small_hit"], team.requests["offer"] * team.small_share
+    hits, stored = team.requests["small_hit"], team.uploads * team.small_share
     return _Held(
         reads=hits * (math.ceil(size / each["read_bytes"]) - 1),
         writes=stored * math.ceil(size / each["write_bytes"]),

@@ -11,7 +11,10 @@ from tools.generate import events
 from tools.openapi import Undocumented, files
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROLOGUE = "from tools.generate import access, commands, edge, endpoints, faults, functions, options, versions, why"
+PROLOGUE = (
+    "from tools.generate import access, commands, edge, endpoints, faults, functions, limits, "
+    "options, versions, why"
+)
 MARKERS = "<<<cog >>> <<<end>>>"
 """Not cog's defaults, because some lines of the template end with `]]]`."""
 STALE = "stale: run `make generate` and commit the changes"

@@ -526,10 +526,6 @@ class Contention(TryAgain):
     """Nothing was written, because other transactions came first on every attempt."""
 
 
-class Throttled(TryAgain):
-    """DynamoDB refused all of a BatchGetItem. The caller requests it again, as it does if DynamoDB refuses a part."""
-
-
 class ExchangeRefused(LarderError):
     """An id token is not valid, or no rule accepts it. The message says why, in terms of the caller's own token."""
 

@@ -20,10 +20,10 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from larder import deadline
-from larder.aws import ClientError, Item, deserialize, dynamodb, error_code, serialize
+from larder.aws import ClientError, Item, Throttled, deserialize, dynamodb, error_code, serialize
 from larder.concurrency import attempts
 from larder.conditions import Condition, Placeholders
-from larder.errors import Contention, Throttled, TryAgain
+from larder.errors import Contention, TryAgain
 from larder.instance import Remembered
 from larder.settings import settings
 

@@ -114,6 +114,9 @@ _REQUEST_S = 0.05
 
 def capacity(values: Mapping[str, str], concurrency: int) -> Iterator[str]:
     """What the options ask of the account's quotas, and what of it the account does not allow."""
+    if not {RATE, READS, WRITES} <= values.keys():
+        # A release of another version.
+        return
     rate, reads, writes = (int(values[name]) for name in (RATE, READS, WRITES))
     at_once = math.ceil(rate * _REQUEST_S)
     yield (

@@ -21,7 +21,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from larder import settings
-from larder.aws.replies import S3_READ_TIMEOUT_S, ClientError, error_code
+from larder.aws.replies import S3_READ_TIMEOUT_S, ClientError, Throttled, error_code
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sesv2 import SESV2Client
 
-__all__ = ["ClientError", "error_code"]
+__all__ = ["ClientError", "Throttled", "error_code"]
 
 Item = dict[str, Any]
 """An item or a key with plain Python values: str, bytes, int, bool, None, list, dict, set of str."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from larder import deadline
-from larder.errors import Throttled, TryAgain
+from larder.errors import TryAgain
 
 TRIES = 3
 CONNECT_TIMEOUT_S = 2
@@ -55,6 +55,10 @@ class ClientError(Exception):
         self.operation = operation
         error = response.get("Error", {})
         super().__init__(f"{operation}: {error.get('Code', '')}: {error.get('Message', '')}")
+
+
+class Throttled(Exception):
+    """DynamoDB refused all of a BatchGetItem. The caller requests it again, as it does if DynamoDB refuses a part."""
 
 
 def error_code(error: ClientError) -> str:

@@ -180,7 +180,6 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.TryAgain: ErrorReply(503, "try_again", _SOON),
     errors.EvictionInProgress: ErrorReply(429, "making_room", _SOON),
     errors.Contention: ErrorReply(503, "try_again", _SOON),
-    errors.Throttled: ErrorReply(503, "try_again", _SOON),
     web_errors.InternalError: ErrorReply(500, "internal_error"),
 }
 """Every error. `/api/auth` sends the codes in upper case; many are Better Auth's
