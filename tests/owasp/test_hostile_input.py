@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import jsonschema_rs
 import pytest
 
+from larder.api_keys.properties import MAX_METADATA_DEPTH, MAX_METADATA_LENGTH
 from larder.instance import restart
 from larder.settings import region
 from tests.catalogue import Names, Request, operations, path_parameters, valid
@@ -295,6 +296,44 @@ def test_what_is_wrong_with_a_body_is_reported_before_a_missing_session_and_with
             with counted() as calls:
                 reply = replace(request, json={**request.json, name: [[]]})(Sender(None))
             assert (reply.refusal, calls.made) == ((400, "VALIDATION_ERROR"), [])
+
+
+NESTED: Any = "x"
+for _ in range(MAX_METADATA_DEPTH + 1):
+    NESTED = [NESTED]
+
+OF_A_KEY: dict[tuple[int, str], list[dict[str, Any]]] = {
+    (401, "UNAUTHORIZED_SESSION"): [{"userId": "A" * 32}, {"userId": "email#ada@acme.example"}, {"userId": ""}],
+    (400, "SERVER_ONLY_PROPERTY"): [
+        {"remaining": 5}, {"refillAmount": 5}, {"refillInterval": 5}, {"rateLimitEnabled": False},
+        {"rateLimitTimeWindow": 5}, {"rateLimitMax": 5},
+    ],
+    (403, "PERMISSION_NOT_HELD"): [
+        {"permissions": {"billing": ["refund"]}}, {"permissions": {"artifacts": ["delete"]}},
+    ],
+    (400, "VALIDATION_ERROR"): [
+        {"permissions": {"__proto__": ["read"]}}, {"permissions": {"constructor": []}},
+        {"permissions": {"artifacts": ["prototype"]}}, {"permissions": {"a\nb": ["read"]}},
+        {"permissions": {"": ["read"]}}, {"permissions": {"artifacts": ["read"] * 101}},
+        {"permissions": {f"r{number}": [] for number in range(101)}}, {"name": "\ud800"}, {"name": "\x1b[2J"},
+    ],
+    (400, "INVALID_METADATA_TYPE"): [
+        {"metadata": {"__proto__": {"admin": True}}}, {"metadata": [{"a": {"constructor": {}}}]},
+        {"metadata": "x" * (MAX_METADATA_LENGTH - 1)}, {"metadata": NESTED},
+    ],
+    (400, "INVALID_NAME_LENGTH"): [{"name": "n" * 33}, {"name": ""}],
+    (400, "EXPIRES_IN_IS_TOO_SMALL"): [{"expiresIn": 0}],
+    (400, "EXPIRES_IN_IS_TOO_LARGE"): [{"expiresIn": 31_536_001}, {"expiresIn": 10**30}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", ["POST /api/auth/api-key/create", "POST /api/auth/api-key/update"])
+def test_what_a_key_of_a_user_cannot_have_is_refused_by_its_code(operation: str, ada: Person) -> None:
+    request, before = valid(operation, ada.names), stored()
+    for refusal, bodies in OF_A_KEY.items():
+        for body in bodies:
+            assert replace(request, json={**request.json, **body})(ada.by_session).refusal == refusal, body
+    assert stored() == before
 
 
 METHODS = {"GET", "PUT", "POST", "PATCH", "DELETE"}
