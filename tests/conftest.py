@@ -45,12 +45,18 @@ from tests.unused_permissions import UnusedPermissions
 P = ParamSpec("P")
 T = TypeVar("T")
 
+QUICK = "not build and not slow and not e2e and not thorough"
+"""The tests that need no build, no npm and no patience, as a marker expression: those of `make test`."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--unused-permissions", action="store_true", help="fail if no test needs a permission")
+    parser.addoption("--quick", action="store_true", help="run only the tests of `make test`")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        config.option.markexpr = QUICK
     if config.getoption("--unused-permissions"):
         config.pluginmanager.register(UnusedPermissions())
     # 250,000 objects stay for the whole run. Fewer garbage collections save a tenth of its time.
