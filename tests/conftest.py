@@ -7,11 +7,13 @@ ENGINE=dynamodb-local puts the tables into AWS's DynamoDB Local, here and in eve
 import gc
 import json
 import os
+import re
 from collections.abc import Callable, Generator, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from io import StringIO
 from logging import StreamHandler
+from pathlib import Path
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import httpx
@@ -69,6 +71,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One more than processors, because many tests wait for a process or a pause."""
     return (os.cpu_count() or 1) + 1
+
+
+_NOT_QUICK = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(build|slow|e2e|thorough)\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Quick runs do not import the files of which they would run no test, in each process."""
+    is_file = config.getoption("--quick") and collection_path.name.startswith("test_")
+    return True if is_file and _NOT_QUICK.search(collection_path.read_text()) else None
 
 
 @pytest.hookimpl(wrapper=True)
