@@ -153,6 +153,9 @@ FAMILIES = {
     ),
 }
 
+IN_PARTS = {"RemoveArtifacts", "RemoveArtifacts (to make room)", "SweepArtifacts (of a removal)"}
+"""Those that change one thing after the other: meanwhile, a list shows some from before and some from after."""
+
 REFUSALS = {
     "200 usage_exceeded": "The first request took the key's last use.",
     "200 invalid_api_key": "The first request took the key's last use, and the key is deleted.",
