@@ -153,7 +153,10 @@ FAMILIES = {
     ),
 }
 
-IN_PARTS = {"RemoveArtifacts", "RemoveArtifacts (to make room)", "SweepArtifacts (of a removal)"}
+IN_PARTS = {
+    "PUT /v8/artifacts/{hash} (that makes room)", "RemoveArtifacts", "RemoveArtifacts (to make room)",
+    "SweepArtifacts (of a removal)",
+}  # fmt: skip
 """Those that change one thing after the other: meanwhile, a list shows some from before and some from after."""
 
 REFUSALS = {

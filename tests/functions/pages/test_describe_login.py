@@ -147,12 +147,6 @@ def test_addresses_of_this_computer_are_accepted(browser: Browser, redirect_uri:
     assert describe(browser, redirect_uri).json["client"] == client
 
 
-def test_an_api_key_is_not_a_session(cloud: Cloud, option: SetOption) -> None:
-    option("session_for_api_keys", "true")
-    path = f"{PATH}?redirect_uri={CLIENT}"
-    assert Browser().get(path, headers={"x-api-key": cloud.token}).json["user"] is None
-
-
 def test_it_sets_no_cookie_and_other_origins_cannot_read_it(browser: Browser) -> None:
     reply = browser.get(f"{PATH}?redirect_uri={CLIENT}", headers={"origin": f"https://other.{DOMAIN}"})
     assert reply.cookies == ()
