@@ -194,6 +194,11 @@ def test_a_verified_user_is_signed_in(aws_in_memory: None, verification: None, m
 # Options, faults and bad requests ---------------------------------------------------------------
 
 
+def test_signing_in_can_be_disabled(ada: User, option: SetOption) -> None:
+    option("enable_email_and_password", "false")
+    assert sign_in().refusal == (400, "EMAIL_PASSWORD_DISABLED")
+
+
 def test_existing_users_can_sign_in_when_sign_up_is_disabled(ada: User, option: SetOption) -> None:
     option("sign_up_policy", "closed")
     option("allowed_email_domains", "elsewhere.example")

@@ -1,4 +1,4 @@
-"""Options of API keys: at least one test for each option about creating, storing and verifying keys.
+"""Options of API keys, about creating, storing and verifying them. tests/conformance has those of defaults and bounds.
 
 Those of sessions from keys (headers, getter, session for API keys) are in tests/larder/web/principals/test_session.py.
 """
