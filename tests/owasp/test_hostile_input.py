@@ -156,7 +156,14 @@ def value_at(body: Any, path: Path) -> Any:
     return body
 
 
-TYPES = {"string": str, "boolean": bool, "integer": (int, float), "number": (int, float), "array": list, "object": dict}
+TYPES: dict[str, Any] = {
+    "string": str,
+    "boolean": bool,
+    "integer": (int, float),
+    "number": (int, float),
+    "array": list,
+    "object": dict,
+}
 
 
 def telling(rules: dict[str, Any], *, every: int) -> Iterator[Any]:
