@@ -166,7 +166,7 @@ TYPES: dict[str, Any] = {
 }
 
 
-def telling(rules: dict[str, Any], *, every: int) -> Iterator[Any]:
+def worth_trying(rules: dict[str, Any], *, every: int) -> Iterator[Any]:
     """The values of the described type, and some of the others, which all meet the same check. Deep in a report, only
     some, so that the test takes a second.
     """
@@ -179,7 +179,7 @@ def telling(rules: dict[str, Any], *, every: int) -> Iterator[Any]:
 def wrong_bodies(operation: str, request: Request, mallory: Person) -> Iterator[Wrong]:
     rules = schema(operation)
     for path, inner in places(rules) if rules else ():
-        values = telling(inner, every=9 if len(path) > 2 else 5)
+        values = worth_trying(inner, every=9 if len(path) > 2 else 5)
         for value in [*values, *edges(inner, value_at(request.json, path))]:
             for one in mallory.ids if value == "MALLORY" else [value]:
                 body = with_value(request.json, path, one)
