@@ -192,10 +192,25 @@ def wrong_bodies(operation: str, request: Request, mallory: Person) -> Iterator[
         yield Wrong(name, replace(request, json=None, body=twice.encode()), breaks=True)
 
 
+OPERATIONS = [one for one in operations() if described(one)]
+OFTEN = 8
+
+
+@cache
+def operations_with(name: str, place: str) -> int:
+    """How many operations have the parameter."""
+    found = [(one["name"], one["in"]) for each in OPERATIONS for one in described(each).get("parameters", [])]
+    return found.count((name, place))
+
+
 def wrong_parameters(operation: str, request: Request, names: Names, mallory: Person) -> Iterator[Wrong]:
     for parameter in described(operation).get("parameters", []):
         name, rules = parameter["name"], parameter["schema"]
-        for text in [*texts_for(mallory), *map(str, edges(rules, None))]:
+        texts = [*texts_for(mallory)]
+        if operations_with(name, parameter["in"]) > OFTEN:
+            # One parser reads it for all of them. Each gets some of the texts, and four have all.
+            texts = texts[OPERATIONS.index(operation) % 4 :: 4]
+        for text in [*texts, *map(str, edges(rules, None))]:
             value: object = text
             if rules.get("type") in ("integer", "number"):
                 value = json.loads(text) if text.lstrip("-").isdecimal() and text.isascii() else [text]
@@ -253,7 +268,7 @@ def is_named(part: str, message: str) -> bool:
     return named in message or ("Field required" in message and around in message) or part == "body"
 
 
-@pytest.mark.parametrize("operation", [one for one in operations() if described(one)])
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_wrong_part_is_refused_by_its_name_and_changes_nothing(
     operation: str, names: Names, mailbox: Mailbox, log: StringIO
 ) -> None:
@@ -360,11 +375,12 @@ PATHS = sorted({one.split()[1] for one in operations() if "+}" not in one})
 
 
 def test_no_path_takes_another_method(names: Names) -> None:
+    """Each path is tried with one of them, in turn."""
     before = stored(but_of=names.key_id)
-    for path in PATHS:
-        for method in sorted(METHODS - {one.split()[0] for one in operations() if one.split()[1] == path}):
-            target = valid(f"POST {path}", names).path
-            reply = Sender(names.session)(method, target, json_body={"name": "x"})
-            # In a path such as `/v1/artifacts/removals`, another endpoint takes the last part for a name.
-            assert reply.status in (400, 404, 405), (method, path)
+    for number, path in enumerate(PATHS):
+        others = sorted(METHODS - {one.split()[0] for one in operations() if one.split()[1] == path})
+        method = others[number % len(others)]
+        reply = Sender(names.session)(method, valid(f"POST {path}", names).path, json_body={"name": "x"})
+        # In a path such as `/v1/artifacts/removals`, another endpoint takes the last part for a name.
+        assert reply.status in (400, 404, 405), (method, path)
     assert stored(but_of=names.key_id) ^ before == set()
