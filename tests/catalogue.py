@@ -11,7 +11,7 @@ import base64
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urlencode
 
@@ -122,6 +122,7 @@ def valid(operation: str, names: Names = NAMES, **changed: Any) -> Request:
     return Request(method, path, **_entries(given).get(operation, default))
 
 
+@cache
 def operations() -> list[str]:
     """Every operation of the template."""
     routes = load_template(environ={}).routes

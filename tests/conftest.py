@@ -7,11 +7,13 @@ ENGINE=dynamodb-local puts the tables into AWS's DynamoDB Local, here and in eve
 import gc
 import json
 import os
+import re
 from collections.abc import Callable, Generator, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from io import StringIO
 from logging import StreamHandler
+from pathlib import Path
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import httpx
@@ -45,12 +47,18 @@ from tests.unused_permissions import UnusedPermissions
 P = ParamSpec("P")
 T = TypeVar("T")
 
+QUICK = "not build and not slow and not e2e and not thorough"
+"""The tests that need no build, no npm and no patience, as a marker expression: those of `make test`."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--unused-permissions", action="store_true", help="fail if no test needs a permission")
+    parser.addoption("--quick", action="store_true", help="run only the tests of `make test`")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        config.option.markexpr = QUICK
     if config.getoption("--unused-permissions"):
         config.pluginmanager.register(UnusedPermissions())
     # 250,000 objects stay for the whole run. Fewer garbage collections save a tenth of its time.
@@ -63,6 +71,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One more than processors, because many tests wait for a process or a pause."""
     return (os.cpu_count() or 1) + 1
+
+
+_NOT_QUICK = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(build|slow|e2e|thorough)\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Quick runs do not import the files of which they would run no test, in each process."""
+    is_file = config.getoption("--quick") and collection_path.name.startswith("test_")
+    return True if is_file and _NOT_QUICK.search(collection_path.read_text()) else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,7 +7,7 @@
 test-dynamodb-local: TESTS := tests/larder tests/functions tests/cli tests/proofs
 test-dynamodb-local: export ENGINE := dynamodb-local
 test-dynamodb-local: $(READY) ## run the tests that use tables, on AWS's DynamoDB Local (about 20 minutes; needs Java 17 and npm)
-	@.venv/bin/python -m pytest -n $(WORKERS) -m "not build and not slow and not e2e and not thorough" $(TESTS) $(ARGS)
+	@.venv/bin/python -m pytest -n $(WORKERS) --quick $(TESTS) $(ARGS)
 	@.venv/bin/python -m pytest -m "slow and not build and not e2e" $(TESTS) $(ARGS)
 
 .PHONY: seeded

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,9 @@ import pytest
 from tests.issuer import Issuer, Server, github_claims, serving
 from tests.proxy.interpreters import OLDEST, python
 
-from . import turbo
 from .build_tools import Counts, settings
-from .cloud import COUNTS_AFTER_S, LocalCloud, running
-from .workspaces import SIZES, Make, gradle, needs, nx
+from .cloud import LocalCloud, running
+from .workspaces import Make, gradle, needs, nx
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
@@ -143,26 +141,6 @@ def job(cloud: LocalCloud, home: Path, team: str, server: Server, **claims: Any)
     return env
 
 
-def test_a_rule_that_lets_others_read_refuses_what_a_pull_request_stores(
-    local_cloud: LocalCloud, server: Server, larder: Path, tools: Path, tmp_path: Path
-) -> None:
-    team_of(local_cloud, "readers")
-    local_cloud.larder(
-        *("trust", "add", "readers", "--github", "acme/web", "--issuer", server.url), *("--others", "read")
-    )
-    time.sleep(COUNTS_AFTER_S)
-    workspace = nx(tmp_path / "workspace", tools, {"one": 1_000, "two": 6 * MB})
-    pull = {"event_name": "pull_request", "ref": "refs/pull/7/merge", "sub": "repo:acme/web:pull_request"}
-    counts, said = workspace.build(larder, job(local_cloud, tmp_path, "readers", server, **pull))
-    assert (counts.hits, counts.stored) == (0, 0)
-    assert said.count("the token cannot store: nothing is uploaded") == 1
-    assert workspace.build(larder, job(local_cloud, tmp_path, "readers", server))[0] == (0, 2, 2, 0)
-    built = workspace.digests()
-    counts, _ = workspace.build(larder, job(local_cloud, tmp_path, "readers", server, **pull))
-    assert counts == (2, 0, 0, 0)
-    assert workspace.digests() == built
-
-
 def test_a_rule_that_is_disabled_in_mid_job_costs_the_rest_of_the_cache(
     local_cloud: LocalCloud, server: Server, larder: Path, tools: Path, tmp_path: Path
 ) -> None:
@@ -202,77 +180,6 @@ def test_a_job_of_a_fork_builds_without_a_cache(
 
 
 # Entries ------------------------------------------------------------------------------------------
-
-
-def test_entries_are_deleted_by_writer_time_and_scope(
-    local_cloud: LocalCloud, server: Server, larder: Path, tools: Path, tmp_path: Path
-) -> None:
-    team = "deleted"
-    key = team_of(local_cloud, team)
-    workspace = nx(tmp_path / "workspace", tools, {"one": 1_000, "two": 6 * MB})
-    env = variables(local_cloud, tmp_path, team, key)
-    claims = {"event_name": "pull_request", "ref": "refs/pull/7/merge", "sub": "repo:acme/web:pull_request"}
-
-    def pull_request() -> dict[str, str]:
-        """An id token gives one token."""
-        return job(local_cloud, tmp_path, team, server, **claims)
-
-    def listed(*options: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = local_cloud.larder("artifacts", "list", team, "--prefix", "nx-", *options)
-        return found
-
-    def check_rebuilt_after(
-        variables: Callable[[], dict[str, str]], *deletion: str, scope: tuple[str, ...] = ()
-    ) -> None:
-        assert workspace.build(larder, variables())[0] == (2, 0, 0, 0)
-        local_cloud.larder("artifacts", "delete", team, *deletion)
-        ends = time.monotonic() + 60
-        while listed(*scope):
-            assert time.monotonic() < ends
-        assert workspace.build(larder, variables())[0] == (0, 2, 2, 0)
-
-    assert workspace.build(larder, env)[0] == (0, 2, 2, 0)
-    check_rebuilt_after(lambda: env, "--writer", listed()[0]["writer"])
-    now = datetime.now(UTC)
-    times = [f"{now + timedelta(hours=hours):%Y-%m-%dT%H:%M}" for hours in (-1, 1)]
-    check_rebuilt_after(lambda: env, "--from", times[0], "--until", times[1])
-    local_cloud.larder(*("trust", "add", team, "--github", "acme/web", "--issuer", server.url))
-    time.sleep(COUNTS_AFTER_S)
-    assert workspace.build(larder, pull_request())[0].stored == 2
-    (scope,) = {one["scope"] for one in listed("--scope", "all") if one["scope"] != "shared"}
-    of_scope = ("--scope", scope)
-    check_rebuilt_after(pull_request, *of_scope, scope=of_scope)
-
-
-def test_turbo_and_nx_in_one_team_at_the_same_time(
-    local_cloud: LocalCloud,
-    larder: Path,
-    tools: Path,
-    client: Callable[..., turbo.Client],
-    short_monorepo: Path,
-    fresh_monorepo: Callable[..., Path],
-    tmp_path: Path,
-) -> None:
-    """The quota counts both, and neither reads an entry of the other."""
-    before = local_cloud.larder("usage", local_cloud.team)["stored_bytes"]
-    known = {one["hash"] for one in local_cloud.larder("artifacts", "list", local_cloud.team, "--limit", "1000")}
-    workspace = nx(tmp_path / "workspace", tools)
-    root = fresh_monorepo(turbo.NEWEST, seed="both", template=short_monorepo)
-    builder, env = client(turbo.NEWEST), settings(local_cloud, tmp_path)
-    with ThreadPoolExecutor() as pool:
-        by_nx, by_turbo = (pool.submit(workspace.build, larder, env), pool.submit(turbo.build, builder, root))
-        assert by_nx.result()[0] == (0, len(SIZES), len(SIZES), 0)
-        assert by_turbo.result().cached == 0
-    assert workspace.build(larder, env)[0] == (len(SIZES), 0, 0, 0)
-    listed = [
-        one
-        for one in local_cloud.larder("artifacts", "list", local_cloud.team, "--limit", "1000")
-        if one["hash"] not in known
-    ]
-    names = {one["hash"].startswith("nx-") for one in listed}
-    assert names == {True, False}
-    after = local_cloud.larder("usage", local_cloud.team)["stored_bytes"]
-    assert after - before == sum(one["size_bytes"] for one in listed)
 
 
 @pytest.mark.skipif(python(OLDEST) is None, reason=f"Python {OLDEST} is not installed")

@@ -6,11 +6,8 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
 from . import turbo
@@ -135,43 +132,6 @@ def test_the_usage_of_a_day_counts_what_turbo_reports(
     counted = {"local_hits": packages, "time_saved_ms": sum(task.time_saved_ms for task in local.tasks)}
     expected = _sum(expected, counted, hits=packages, events=packages)
     assert _usage_once_it_is(expected, local_cloud) == expected
-
-
-@pytest.mark.thorough
-def test_usage_of_a_ci_is_counted_separately_and_members_read_it(
-    client: Callable[..., turbo.Client],
-    fresh_monorepo: Callable[..., Path],
-    short_monorepo: Path,
-    local_cloud: LocalCloud,
-) -> None:
-    before = _report(local_cloud)
-    on_github = {"CI": "true", "GITHUB_ACTIONS": "true"}
-    root = fresh_monorepo(turbo.NEWEST, seed="usage of a CI", template=short_monorepo)
-    turbo.build(client(turbo.NEWEST, ci=on_github), root)
-    packages, uploads = len(EVERY_PACKAGE), len(INLINE_PACKAGES)
-    deadline = time.monotonic() + EVENTS_SECONDS
-    while not any(
-        part["ci"] == "GITHUB_ACTIONS" and part["events"] == 2 * packages for part in _report(local_cloud)["ci"]
-    ):
-        assert time.monotonic() < deadline, _report(local_cloud)
-        time.sleep(0.2)
-    usage = _report(local_cloud)
-    by_ci = {part["ci"]: part for part in usage["ci"]}
-    assert by_ci["GITHUB_ACTIONS"]["events"] == 2 * packages
-    assert by_ci["GITHUB_ACTIONS"]["misses"] == 2 * packages
-    assert by_ci[None] == before["ci"][-1]
-    assert usage["total"]["uploads"] == before["total"]["uploads"] + uploads
-    assert usage["artifacts"] == before["artifacts"] + uploads
-
-
-def _report(server: LocalCloud) -> dict[str, Any]:
-    """The usage that the team's key gets, of two days because a run can cross midnight."""
-    api, token = server.turbo_environment["TURBO_API"], server.turbo_environment["TURBO_TOKEN"]
-    yesterday = datetime.now(UTC).date() - timedelta(days=1)
-    reply = httpx.get(f"{api}/v1/usage", params={"from": str(yesterday)}, headers={"authorization": f"Bearer {token}"})
-    assert reply.status_code == 200, reply.text
-    usage: dict[str, Any] = reply.json()
-    return usage
 
 
 def _usage(server: LocalCloud) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """kill -9 at any point of a build through `larder run`: of `larder run` itself, of the tool, and of the deployment.
 
-Then, restarts of the deployment. The tools are real.
+The tools are real.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ from tools.benchmarks.deployed.restorer import native
 from . import monorepo, turbo
 from .build_tools import settings
 from .cloud import LocalCloud, free_port, is_running
-from .workspaces import SOURCES, Make, Workspace, ccache, gradle, needs, nx, sccache
+from .workspaces import SOURCES, Make, Workspace, ccache, needs, nx, sccache
 
 pytestmark = [pytest.mark.e2e, needs("gcc")]
 
@@ -324,55 +323,3 @@ def test_a_killed_larder_proxy_fails_no_compile_and_starts_again(
             counts = json.loads(proxy("status"))
             proxy("stop")
         assert (counts["hits"] >= SOURCES, counts["misses"]) == (True, 0)
-
-
-def slow_sccache(root: Path, tools: Path) -> Workspace:
-    workspace = sccache(root, tools)
-    make_slow(workspace, 1)
-    return workspace
-
-
-def slow_ccache(root: Path, tools: Path) -> Workspace:
-    workspace = ccache(root, tools)
-    make_slow(workspace, 1)
-    return workspace
-
-
-def slow_nx(root: Path, tools: Path) -> Workspace:
-    workspace = nx_project(root, tools).workspace
-    return replace(workspace, command=[*workspace.command, "--parallel=1"])
-
-
-RESTARTED: dict[str, tuple[Make, int]] = {
-    "nx": (slow_nx, len(NX_SIZES)),
-    "gradle": (gradle, 2),
-    "sccache": (slow_sccache, SOURCES),
-    "ccache": (slow_ccache, 2 * SOURCES),
-}
-"""Each with its number of entries."""
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "tool", [pytest.param(one, marks=needs("gradle") if one == "gradle" else ()) for one in RESTARTED]
-)
-def test_restarts_of_larder_in_and_between_builds_cost_hits_only(
-    tool: str, local_cloud: LocalCloud, larder: Path, tools: Path, tmp_path: Path
-) -> None:
-    make, entries = RESTARTED[tool]
-    workspace, env = make(tmp_path / "project", tools), settings(local_cloud, tmp_path)
-    with ThreadPoolExecutor() as pool:
-        building = pool.submit(workspace.build, larder, env)
-        while len(workspace.outputs()) == 0:
-            assert not building.done(), building.result()
-            time.sleep(0.05)
-        local_cloud.restart()
-        counts, _ = building.result()
-    assert (counts.hits, counts.misses) == (0, entries)
-    counts, _ = workspace.build(larder, env)
-    assert counts.hits + counts.misses == entries
-    assert counts.stored == counts.misses
-    built = workspace.digests()
-    local_cloud.restart()
-    assert workspace.build(larder, env)[0] == (entries, 0, 0, 0)
-    assert workspace.digests() == built

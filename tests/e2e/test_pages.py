@@ -291,45 +291,6 @@ def test_pages_of_other_origins_cannot_consent_for_a_user(
 
 
 @pytest.mark.thorough
-def test_an_invited_user_signs_up_and_joins(server: LocalCloud, page: Browser, email: str, tmp_path: Path) -> None:
-    password = secrets.token_hex(12)
-    server.larder("teams", "invite", server.team, email, "--role", "DEVELOPER")
-    invitation = link_in(mail_to(server, email)[0])
-    page.open(invitation)
-    assert "token" not in page.url
-    # Most invited people have no account yet.
-    page.wait_for_heading("Create an account")
-    assert f"The operator invites you to the team {server.team} as a developer." in page.text()
-    page.press("Sign in")
-    page.wait_for_heading("Sign in")
-    fill_in_sign_up(page, email, password)
-    # The link that verifies the address leads back to the invitation.
-    page.open(link_in(mail_to(server, email, count=2)[1]))
-    sign_in(page, email, password)
-    page.wait_for_heading("Join the team?")
-    assert email in page.text()
-    assert f"The operator invites you to join {server.team} as a developer." in page.text()
-
-    # No session was in the browser when it opened that link, so the address is not proven.
-    page.press("Join the team")
-    page.wait_for_heading("Confirm your email address")
-    assert email in page.text()
-    page.press("Send a link")
-    page.wait_for_heading("Check your email")
-    page.open(link_in(mail_to(server, email, count=3)[2]))
-    page.wait_for_heading("Join the team?")
-
-    page.press("Join the team")
-
-    page.wait_for_heading("Welcome to the team")
-    assert f"turbo link --yes --scope {server.team}" in page.text()
-    members = server.larder("teams", "members", server.team)
-    assert {(member["email"], member["role"]) for member in members} >= {(email, "DEVELOPER")}
-    page.open(invitation)
-    page.wait_for_heading("This invitation does not work")
-
-
-@pytest.mark.thorough
 def test_an_invitation_of_another_address_is_refused_with_the_reason(
     server: LocalCloud, page: Browser, site: str, email: str
 ) -> None:

@@ -154,157 +154,94 @@ def link(target: str) -> Change:
 
 
 ROWS = {
-    "a source file": Row(
-        write("packages/lib/src/a.js", "other;\n"),
+    "a source file": Row(write("packages/lib/src/a.js", "other;\n"),
         "file: packages/lib/src/a.js changed (not committed) -> 9 tasks",
-        "lib#build, lib#lint, lib#test; then 6 that depend on them",
-    ),
-    "a source file in a commit": Row(
-        all_of(write("packages/lib/src/a.js", "other;\n"), commit), "file: packages/lib/src/a.js changed (commit "
-    ),
-    "a new file": Row(
-        write("packages/ui/src/new.js", ""), "file: packages/ui/src/new.js added (not in git) -> 5 tasks"
-    ),
+        "lib#build, lib#lint, lib#test; then 6 that depend on them"),
+    "a source file in a commit": Row(all_of(write("packages/lib/src/a.js", "other;\n"), commit),
+        "file: packages/lib/src/a.js changed (commit "),
+    "a new file": Row(write("packages/ui/src/new.js", ""),
+        "file: packages/ui/src/new.js added (not in git) -> 5 tasks"),
     "a removed file": Row(delete("packages/ui/src/a.js"), "file: packages/ui/src/a.js removed -> 5 tasks"),
-    "the letter case of a name": Row(
-        all_of(rename("packages/lib/src/a.js", "packages/lib/src/A.js"), commit),
-        "file: packages/lib/src/A.js renamed (only its letter case",
-    ),
+    "the letter case of a name": Row(all_of(rename("packages/lib/src/a.js", "packages/lib/src/A.js"), commit),
+        "file: packages/lib/src/A.js renamed (only its letter case"),
     "a variable of env": Row(variable("API_URL", "other"), "variable: API_URL changed -> 8 tasks"),
-    "an inferred variable": Row(
-        variable("NEXT_PUBLIC_A", "other"),
+    "an inferred variable": Row(variable("NEXT_PUBLIC_A", "other"),
         "variable: NEXT_PUBLIC_A changed (inferred from the framework) -> ",
-        before=all_of(next_app, variable("NEXT_PUBLIC_A", "one")),
-    ),
-    "a variable whose name says that it changes": Row(
-        variable("NEXT_PUBLIC_SHA", "other"),
+        before=all_of(next_app, variable("NEXT_PUBLIC_A", "one"))),
+    "a variable whose name says that it changes": Row(variable("NEXT_PUBLIC_SHA", "other"),
         "variable: NEXT_PUBLIC_SHA changed (its name says that it changes with each commit or job",
-        before=all_of(next_app, variable("NEXT_PUBLIC_SHA", "one")),
-    ),
-    "the value of a variable that is passed on": Row(
-        variable("PASSED", "other"), before=task("build", passThroughEnv=["PASSED"])
-    ),
+        before=all_of(next_app, variable("NEXT_PUBLIC_SHA", "one"))),
+    "the value of a variable that is passed on": Row(variable("PASSED", "other"),
+        before=task("build", passThroughEnv=["PASSED"])),
     "the mode of a file": Row(lambda one: one.path("packages/lib/src/a.js").chmod(0o755)),
     "packageManager": Row(root(packageManager="npm@10.9.1")),
     "a setting of logs": Row(lambda one: one.change_task("build", **{SETTING_OF_LOGS[one.version[0]]: "errors-only"})),
-    "a variable of globalEnv": Row(
-        variable("NODE_ENV", "other"),
-        "global variable: NODE_ENV changed -> 12 tasks",
-        before=all_of(shared(globalEnv=["NODE_ENV"]), variable("NODE_ENV", "one")),
-    ),
-    "an external package": Row(
-        all_of(lockfile(lodash="4.17.21"), commit),
-        "lockfile: external dependencies of lib changed (lodash 4.17.20 -> 4.17.21) -> 9 tasks",
-    ),
-    "another form of lockfile": Row(
-        lockfile(lodash="4.17.21", express="4.18.1"),
-        "lockfile: external dependencies of all 2 packages changed (another lockfile, package manager or a shared ",
-    ),
-    "a dependency of the root": Row(
-        all_of(root_package("2.0.0"), commit),
+    "a variable of globalEnv": Row(variable("NODE_ENV", "other"), "global variable: NODE_ENV changed -> 12 tasks",
+        before=all_of(shared(globalEnv=["NODE_ENV"]), variable("NODE_ENV", "one"))),
+    "an external package": Row(all_of(lockfile(lodash="4.17.21"), commit),
+        "lockfile: external dependencies of lib changed (lodash 4.17.20 -> 4.17.21) -> 9 tasks"),
+    "another form of lockfile": Row(lockfile(lodash="4.17.21", express="4.18.1"),
+        "lockfile: external dependencies of all 2 packages changed (another lockfile, package manager or a shared "),
+    "a dependency of the root": Row(all_of(root_package("2.0.0"), commit),
         "lockfile: dependencies of the root package changed (prettier 1.0.0 -> 2.0.0) -> 12 tasks",
-        before=root_package("1.0.0"),
-    ),
-    "no lockfile": Row(
-        delete("package-lock.json"),
-        "lockfile: dependencies of the root package changed (no lockfile on one side) -> 12 tasks",
-    ),
-    "a workspace package that the root depends on": Row(
-        write("packages/lib/src/a.js", "other;\n"),
+        before=root_package("1.0.0")),
+    "no lockfile": Row(delete("package-lock.json"),
+        "lockfile: dependencies of the root package changed (no lockfile on one side) -> 12 tasks"),
+    "a workspace package that the root depends on": Row(write("packages/lib/src/a.js", "other;\n"),
         "root dependencies: workspace packages that the root package.json depends on changed (for example packages/",
-        before=root(dependencies={"lib": "*"}),
-        only=TWO,
-        first_in_others="file: packages/lib/src/a.js changed",
-    ),
-    "another file in globalDependencies": Row(
-        shared(globalDependencies=["package-lock.json"]), "global file: package-lock.json added -> 12 tasks"
-    ),
-    ".env in globalDependencies": Row(
-        write(".env", "A=2"),
+        before=root(dependencies={"lib": "*"}), only=TWO, first_in_others="file: packages/lib/src/a.js changed"),
+    "another file in globalDependencies": Row(shared(globalDependencies=["package-lock.json"]),
+        "global file: package-lock.json added -> 12 tasks"),
+    ".env in globalDependencies": Row(write(".env", "A=2"),
         "global file: .env changed (git ignores it, and the inputs in turbo.json name it) -> 12 tasks",
-        before=all_of(shared(globalDependencies=[".env"]), write(".env", "A=1")),
-    ),
-    "outputs": Row(
-        task("build", outputs=["dist/**", "lib/**"]), "turbo.json: outputs of build in turbo.json +lib/** -> 8 tasks"
-    ),
+        before=all_of(shared(globalDependencies=[".env"]), write(".env", "A=1"))),
+    "outputs": Row(task("build", outputs=["dist/**", "lib/**"]),
+        "turbo.json: outputs of build in turbo.json +lib/** -> 8 tasks"),
     "env": Row(task("build", env=["API_URL", "FOO"]), "turbo.json: env of build in turbo.json +FOO -> 8 tasks"),
-    "env with a variable that is set": Row(
-        all_of(task("build", env=["API_URL", "FOO"]), variable("FOO", "one")),
-        "turbo.json: env of build in turbo.json +FOO -> 8 tasks [",
-    ),
-    "a variable of env that is left out": Row(
-        task("build", env=["API_URL", "!NEXT_PUBLIC_A"]),
+    "env with a variable that is set": Row(all_of(task("build", env=["API_URL", "FOO"]), variable("FOO", "one")),
+        "turbo.json: env of build in turbo.json +FOO -> 8 tasks ["),
+    "a variable of env that is left out": Row(task("build", env=["API_URL", "!NEXT_PUBLIC_A"]),
         "turbo.json: env of build in turbo.json +!NEXT_PUBLIC_A -> ",
-        before=all_of(next_app, variable("NEXT_PUBLIC_A", "one")),
-    ),
-    "passThroughEnv": Row(
-        task("build", passThroughEnv=["FOO"]), "turbo.json: passThroughEnv of build in turbo.json +FOO -> 8 tasks"
-    ),
-    "globalPassThroughEnv": Row(
-        shared(globalPassThroughEnv=["AWS_SECRET"]), "turbo.json: globalPassThroughEnv +AWS_SECRET -> 12 tasks"
-    ),
-    "dependsOn": Row(
-        task("lint", dependsOn=["^build"]), "turbo.json: dependsOn of lint in turbo.json +^build -> 3 tasks"
-    ),
-    "a script": Row(
-        manifest("packages/lib/package.json", "scripts", lint="echo other"),
-        "file: packages/lib/package.json changed (the script lint changed) -> 9 tasks",
-    ),
-    "a dependency on a workspace": Row(
-        manifest("packages/api/package.json", "dependencies", ui="*"),
-        "file: packages/api/package.json changed (dependencies: +ui#build) -> 3 tasks",
-    ),
-    "line endings": Row(
-        many_files("\r\n"),
-        "file: packages/web/src/a.js and 301 more changed (only its line endings differ) -> ",
-        before=many_files("\n"),
-    ),
-    "an ignored file that inputs name": Row(
-        write("packages/lib/generated/x", "other"),
+        before=all_of(next_app, variable("NEXT_PUBLIC_A", "one"))),
+    "passThroughEnv": Row(task("build", passThroughEnv=["FOO"]),
+        "turbo.json: passThroughEnv of build in turbo.json +FOO -> 8 tasks"),
+    "globalPassThroughEnv": Row(shared(globalPassThroughEnv=["AWS_SECRET"]),
+        "turbo.json: globalPassThroughEnv +AWS_SECRET -> 12 tasks"),
+    "dependsOn": Row(task("lint", dependsOn=["^build"]),
+        "turbo.json: dependsOn of lint in turbo.json +^build -> 3 tasks"),
+    "a script": Row(manifest("packages/lib/package.json", "scripts", lint="echo other"),
+        "file: packages/lib/package.json changed (the script lint changed) -> 9 tasks"),
+    "a dependency on a workspace": Row(manifest("packages/api/package.json", "dependencies", ui="*"),
+        "file: packages/api/package.json changed (dependencies: +ui#build) -> 3 tasks"),
+    "line endings": Row(many_files("\r\n"),
+        "file: packages/web/src/a.js and 301 more changed (only its line endings differ) -> ", before=many_files("\n")),
+    "an ignored file that inputs name": Row(write("packages/lib/generated/x", "other"),
         "file: packages/lib/generated/x added (git ignores it, and the inputs in turbo.json name it) -> 1 task",
-        before=task("lint", inputs=["src/**", "generated/**"]),
-    ),
-    "a file that a build writes into the sources": Row(
-        write("packages/lib/src/build-info.js", "2"),
+        before=task("lint", inputs=["src/**", "generated/**"])),
+    "a file that a build writes into the sources": Row(write("packages/lib/src/build-info.js", "2"),
         "file: packages/lib/src/build-info.js changed (not in git) -> 9 tasks",
-        uncommitted=write("packages/lib/src/build-info.js", "1"),
-    ),
-    "tsconfig.tsbuildinfo": Row(
-        write("packages/lib/tsconfig.tsbuildinfo", "1"),
-        "file: packages/lib/tsconfig.tsbuildinfo added (not in git) -> 9 tasks",
-    ),
-    "a symlink": Row(
-        link("b.js"),
-        "file: packages/lib/src/l.js changed",
-        before=all_of(write("packages/lib/src/b.js", "b;\n"), link("a.js")),
-    ),
-    "engines": Row(
-        root(engines={"node": ">=18"}), "engines: engines in package.json none -> node >=18 -> 12 tasks", only=TWO
-    ),
-    ".gitattributes": Row(
-        write(".gitattributes", "*.png binary\n"),
-        "global file: .gitattributes added (not in git) -> 12 tasks",
-        only=(turbo.NEWEST,),
-    ),
-    "a package without the script": Row(
-        write("packages/lib/src/a.js", "other;\n"),
-        "file: packages/lib/src/a.js changed (not committed) -> 4 tasks",
-        "lib#build; then 3 that depend on them",
-        before=without_script("ui"),
-        tasks=("build",),
-    ),
-    "two causes": Row(
-        all_of(lockfile(express="4.18.1"), commit, write("packages/ui/src/a.js", "other;\n")),
+        uncommitted=write("packages/lib/src/build-info.js", "1")),
+    "tsconfig.tsbuildinfo": Row(write("packages/lib/tsconfig.tsbuildinfo", "1"),
+        "file: packages/lib/tsconfig.tsbuildinfo added (not in git) -> 9 tasks"),
+    "a symlink": Row(link("b.js"), "file: packages/lib/src/l.js changed",
+        before=all_of(write("packages/lib/src/b.js", "b;\n"), link("a.js"))),
+    "engines": Row(root(engines={"node": ">=18"}), "engines: engines in package.json none -> node >=18 -> 12 tasks",
+        only=TWO),
+    ".gitattributes": Row(write(".gitattributes", "*.png binary\n"),
+        "global file: .gitattributes added (not in git) -> 12 tasks", only=(turbo.NEWEST,)),
+    "a package without the script": Row(write("packages/lib/src/a.js", "other;\n"),
+        "file: packages/lib/src/a.js changed (not committed) -> 4 tasks", "lib#build; then 3 that depend on them",
+        before=without_script("ui"), tasks=("build",)),
+    "two causes": Row(all_of(lockfile(express="4.18.1"), commit, write("packages/ui/src/a.js", "other;\n")),
         "file: packages/ui/src/a.js changed (not committed) -> 5 tasks",
-        second="lockfile: external dependencies of api changed (express 4.18.0 -> 4.18.1) -> 3 tasks",
-    ),
+        second="lockfile: external dependencies of api changed (express 4.18.0 -> 4.18.1) -> 3 tasks"),
     "two causes of one task": Row(
         all_of(write("packages/lib/src/a.js", "other;\n"), write("packages/ui/src/a.js", "other;\n")),
         "file: packages/lib/src/a.js changed (not committed) -> 9 tasks (5 only because of this)",
         second="file: packages/ui/src/a.js changed (not committed) -> 5 tasks (1 only because of this)",
     ),
     "cache: false": Row(task("lint", cache=False)),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

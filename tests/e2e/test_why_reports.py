@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from click.testing import CliRunner
 from larder_cli.main import cli
 from tests.functions.usage.reports import GITHUB
 from tests.functions.usage.test_hostile_reports import HOSTILE, body_of
-from tests.issuer import github_claims, serving
 
 from . import console, turbo, twelve_tasks
 from .browser import Browser
@@ -363,21 +362,6 @@ def test_an_artifact_that_is_too_large_without_preflight(team: Callable[..., Tea
     )
 
 
-@pytest.mark.thorough
-def test_paused_caching(team: Callable[..., Team]) -> None:
-    acme = team()
-    acme.reports("build", **acme.variables)
-    reply = httpx.put(
-        f"{acme.cloud.url}/v1/artifacts/status",
-        json={"status": "paused"},
-        params={"slug": acme.slug},
-        headers={"Authorization": f"Bearer {acme.session}"},
-        trust_env=False,
-    )
-    assert reply.is_success, reply.text
-    assert built_again(acme) == f"4 tasks, caching was paused or disabled on {today()}: {EVERY_TASK}"
-
-
 # The other reasons of docs/usage.md#same-hash-built-again ------------------------------------------
 
 
@@ -454,187 +438,12 @@ def manage(acme: Team, method: str, path: str, **query: str | int) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("which", ["writer", "time", "all"])
-def test_a_removal(team: Callable[..., Team], which: str) -> None:
-    acme = team()
-    run = acme.reports("build", **acme.variables)
-    query: dict[str, str | int] = {"all": acme.slug}
-    if which == "writer":
-        listed = acme.cloud.larder("keys", "list", "--user", OWNER)
-        query = {"writer": next(one["id"] for one in listed if acme.token.startswith(one["start"]))}
-    if which == "time":
-        query = {"from": run["execution"]["startTime"], "until": round(time.time() * 1_000)}
-    manage(acme, "DELETE", "/v1/artifacts", **query)
-    assert built_again(acme) == f"4 tasks, probably deleted on {today()}: {EVERY_TASK}"
-
-
-@pytest.mark.thorough
-def test_an_eviction(team: Callable[..., Team]) -> None:
-    acme = team()
-    acme.reports("build", **acme.variables)
-    acme.cloud.larder("teams", "set", acme.slug, "--quota", "1MB")
-    reply = httpx.put(
-        f"{acme.cloud.url}/v8/artifacts/{'e' * 16}",
-        content=b"a" * 999_900,
-        params={"slug": acme.slug},
-        headers={"Authorization": f"Bearer {acme.token}"},
-        trust_env=False,
-    )
-    assert reply.status_code == 202, reply.text
-    # turbo may or may not end before its last upload. That decides whether it is certain.
-    found = built_again(acme).replace("probably ", "")
-    assert found == f"4 tasks, evicted on {today()}: {EVERY_TASK}"
-
-
-@pytest.mark.thorough
-def test_expired_artifacts(team: Callable[..., Team]) -> None:
-    """The clock of the local cloud cannot be set, so the run and what it stored are made older.
-
-    In an own scope, artifacts have fewer days than runs.
-    """
-    acme = team()
-    acme.cloud.larder("teams", "protect", acme.slug)
-    time.sleep(COUNTS_AFTER_S)
-    file = acme.monorepo.summarize("build", **acme.variables)
-    days = timedelta(days=10)
-    ago = days // timedelta(milliseconds=1)
-    run = json.loads(file.read_text())
-    for execution in (run["execution"], *(task["execution"] for task in run["tasks"])):
-        for name in ("startTime", "endTime"):
-            execution[name] -= ago
-    file.write_text(json.dumps(run))
-    acme.report(file)
-    table = acme.cloud.table("LARDER_ARTIFACTS_TABLE")
-    hashes = {task["hash"] for task in run["tasks"]}
-    for item in acme.cloud.items("LARDER_ARTIFACTS_TABLE"):
-        if item["hash"].partition(".")[0] in hashes:
-            times = {name: item[name] - ago for name in ("created_at", "last_used_at") if name in item}
-            table.put_item(Item=item | times)
-    day = datetime.now(UTC) - days + timedelta(days=7)
-    assert built_again(acme) == f"4 tasks, expired on {day:%Y-%m-%d}: {EVERY_TASK}"
-
-
-@pytest.mark.thorough
 def test_a_quota_that_is_too_small(team: Callable[..., Team]) -> None:
     acme = team()
     make_web_write(acme, 300_000)
     acme.cloud.larder("teams", "set", acme.slug, "--quota", "100kB")
     acme.reports("build", **acme.variables)
     assert built_again(acme) == (f"1 task, probably the upload was refused (the quota is full) on {today()}: web#build")
-
-
-@pytest.mark.thorough
-def test_a_quota_that_was_too_small(team: Callable[..., Team]) -> None:
-    acme = team()
-    acme.cloud.larder("teams", "set", acme.slug, "--quota", "100B")
-    acme.reports("build", **acme.variables)
-    acme.cloud.larder("teams", "set", acme.slug, "--quota", "1MB")
-    assert built_again(acme) == (
-        f"4 tasks, probably the upload was refused (the quota is full) on {today()}: {EVERY_TASK}"
-    )
-
-
-def protect(acme: Team, **change: object) -> None:
-    reply = httpx.put(
-        f"{acme.cloud.url}/v1/teams/{acme.slug}/protection",
-        json=change,
-        headers={"Authorization": f"Bearer {acme.session}"},
-        trust_env=False,
-    )
-    assert reply.is_success, reply.text
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("since", ["refuse", "accept"])
-def test_a_team_that_requires_signatures(team: Callable[..., Team], since: str) -> None:
-    acme = team()
-    protect(acme, protected=False, unsigned="refuse")
-    acme.reports("build", **acme.variables)
-    protect(acme, protected=False, unsigned=since)
-    assert built_again(acme) == (
-        f"4 tasks, probably the upload was refused (the team requires signatures) on {today()}: {EVERY_TASK}"
-    )
-
-
-@pytest.mark.thorough
-def test_people_who_only_read(team: Callable[..., Team]) -> None:
-    acme = team()
-    # Laptops are compared with a run of a CI.
-    acme.reports("lint", **acme.variables)
-    protect(acme, protected=True, people="read", keepStored=True)
-    time.sleep(COUNTS_AFTER_S)
-    laptop = replace(acme, token=acme.session, ci={})
-    laptop.reports("build", "lint", **laptop.variables)
-    assert built_again(laptop, "lint") == (
-        f"4 tasks, probably the upload was refused (the credential only reads) on {today()}: {EVERY_TASK}"
-    )
-
-
-@pytest.mark.thorough
-def test_jobs_that_only_read(team: Callable[..., Team]) -> None:
-    acme = team()
-    trusted = acme.cloud.larder(*("keys", "create", "--user", OWNER, "--team", acme.slug, "--trusted"))["key"]
-    with serving() as issuers:
-        acme.cloud.larder("issuers", "add", issuers.url)
-        acme.cloud.larder(
-            *("trust", "add", acme.slug, "--github", "acme/web", "--issuer", issuers.url), *("--others", "read")
-        )
-        time.sleep(COUNTS_AFTER_S)
-        main, job = replace(acme, token=trusted), issuers.issuer()
-        main.reports("lint", **main.variables)
-        claims = {**github_claims(**PULL_REQUEST), "aud": acme.cloud.url}
-        first, second = (replace(acme, token=exchanged(acme, job.mint(claims))) for _ in range(2))
-        first.reports("build", "lint", **first.variables)
-        assert built_again(second, "lint") == (
-            f"4 tasks, the upload was refused (the credential only reads) on {today()}: {EVERY_TASK}"
-        )
-
-
-PULL_REQUEST = {"event_name": "pull_request", "ref": "refs/pull/1/merge"}
-
-
-def exchanged(acme: Team, id_token: str) -> str:
-    """The token that a job of CI gets for its id token."""
-    form = {
-        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
-        "subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
-        "subject_token": id_token,
-        "team_id_or_slug": acme.slug,
-    }
-    reply = httpx.post(f"{acme.cloud.url}/login/oauth/token", data=form, trust_env=False)
-    assert reply.is_success, reply.text
-    return str(reply.json()["access_token"])
-
-
-@pytest.mark.thorough
-def test_what_a_pull_request_stored_is_not_for_main(team: Callable[..., Team]) -> None:
-    acme = team()
-    trusted = acme.cloud.larder(*("keys", "create", "--user", OWNER, "--team", acme.slug, "--trusted"))["key"]
-    acme.cloud.larder("teams", "protect", acme.slug)
-    time.sleep(COUNTS_AFTER_S)
-    pull_request, main = acme, replace(acme, token=trusted)
-    # Main has another run to compare with.
-    main.reports("lint", **main.variables)
-    pull_request.reports("build", "lint", **pull_request.variables)
-    shutil.rmtree(acme.monorepo.root / ".turbo" / "cache", ignore_errors=True)
-    time.sleep(CLOCK_SKEW_S)
-    run = main.reports("build", "lint", **main.variables)
-    assert same_hash(main.why("--run", run["id"])) == [
-        f"4 tasks, only in a scope that this credential does not read: {EVERY_TASK}"
-    ]
-
-
-@pytest.mark.thorough
-def test_what_was_stored_before_a_team_was_protected(team: Callable[..., Team]) -> None:
-    acme = team()
-    acme.reports("build", **acme.variables)
-    trusted = acme.cloud.larder(*("keys", "create", "--user", OWNER, "--team", acme.slug, "--trusted"))["key"]
-    acme.cloud.larder("teams", "protect", acme.slug)
-    acme.token = trusted
-    time.sleep(COUNTS_AFTER_S)
-    assert built_again(acme) == (
-        f"4 tasks, hidden as older than the protection of the team, on {today()}: {EVERY_TASK}"
-    )
 
 
 @pytest.mark.thorough

@@ -32,6 +32,7 @@ class Key:
     refill: tuple[int, int] | None = None
     """Amount and interval."""
     refill_due: int | None = None
+    metadata: str | None = None
     expires: int | None = None
     ended: bool = False
     """Its user has left the team or was deleted, or its team was."""
@@ -92,6 +93,7 @@ class Model:
             remaining=given.get("remaining"),
             refill=given.get("refill"),
             refill_due=self.now + given["refill"][1] if given.get("refill") else None,
+            metadata=given.get("metadata"),
             expires=self.now + given["lasts"] if "lasts" in given else None,
         )
 

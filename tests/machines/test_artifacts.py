@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import Any
@@ -25,7 +24,7 @@ from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys, offer, versions_of
 from tests.machines.artifact_model import SHARED, Model, Reply
 from tests.machines.interleaving import crashing, overlapping
-from tests.machines.orders import quiet_settings
+from tests.machines.orders import Outcome, Request, either_order, quiet_settings
 from tests.moto_stores import Stores
 from tests.requests import Cloud, invoke
 from tests.trust.scene import Scene, make_scene, restored, session
@@ -57,16 +56,6 @@ protections = st.tuples(st.just("protect"), st.booleans(), st.booleans())
 
 changes = st.one_of(puts, puts, events, deletions)
 requests = st.one_of(puts, puts, reads, offers, arrivals, events, deletions, protections)
-
-
-@dataclass(frozen=True, eq=False)
-class Request:
-    """A request to the real service, and the same to the model. Both return what the client gets."""
-
-    name: str
-    at: datetime
-    real: Callable[[], Reply]
-    model: Callable[[Model], Reply]
 
 
 @cache
@@ -131,7 +120,12 @@ class Artifacts(RuleBasedStateMachine):
             case _:
                 return None
         real, model, arguments = calls
-        return Request(f"{kind} {arguments}", at, lambda: real(*arguments), lambda m: model(m, *arguments))
+
+        def apply(changed: Model) -> Reply:
+            changed.now = at
+            return model(changed, *arguments)
+
+        return Request(kind, {"of": arguments}, lambda: real(*arguments), apply)
 
     def put(self, writer: str, hash: str, size: int) -> Reply:
         return self.senders[writer]("PUT", f"/v8/artifacts/{hash}", body=b"x" * size).status, 0
@@ -180,8 +174,8 @@ class Artifacts(RuleBasedStateMachine):
         self.pass_(STEP)
         request = self.request(*drawn, at=clock.now())
         if request is not None:
-            assert request.real() == request.model(self.model), request.name
-            assert self.agrees(self.model), request.name
+            assert request.send() == request.apply(self.model), request
+            assert self.agrees(self.model), request
 
     @rule(first=requests, second=requests, at=calls)
     def two_requests_at_once(self, first: tuple[Any, ...], second: tuple[Any, ...], at: int) -> None:
@@ -199,27 +193,17 @@ class Artifacts(RuleBasedStateMachine):
         if one is None or other is None:
             return
 
-        def interrupt() -> Reply:
+        def interrupt() -> Outcome:
             self.clock.shift(SECOND)
-            return other.real()
+            return other.send()
 
-        replies = overlapping(at, one.real, interrupt)
-        possible = [self.in_order(one, other), self.in_order(other, one)]
-        agreeing = [
-            model for expected, model in possible if (expected[one], expected[other]) == replies and self.agrees(model)
-        ]
-        assert agreeing, (one.name, other.name, replies, self.listed(), possible)
+        replies = overlapping(at, one.send, interrupt)
+        possible = list(either_order(self.model, (one, other), replies))
+        for model in possible:
+            model.now = clock.now()
+        agreeing = [model for model in possible if self.agrees(model)]
+        assert agreeing, (one, other, replies, self.listed(), possible)
         self.model = agreeing[0]
-
-    def in_order(self, *requests: Request) -> tuple[dict[Request, Reply], Model]:
-        """The replies and the model after these requests, each at its own time."""
-        model = deepcopy(self.model)
-        replies = {}
-        for request in requests:
-            model.now = request.at
-            replies[request] = request.model(model)
-        model.now = clock.now()
-        return replies, model
 
     @rule(drawn=changes, at=calls, done=st.booleans())
     def a_process_that_ends(self, drawn: tuple[Any, ...], at: int, done: bool) -> None:
@@ -230,7 +214,7 @@ class Artifacts(RuleBasedStateMachine):
             return
         before, model = set(object_keys()), deepcopy(self.model)
         with crashing(at, carried_out=done):
-            request.real()
+            request.send()
         for key in set(object_keys()) - before:
             upload = parse_object_key(key)
             assert upload is not None
@@ -242,9 +226,9 @@ class Artifacts(RuleBasedStateMachine):
                 # Nothing refers to it, so the lifecycle of the bucket deletes it.
                 for version in versions_of(key):
                     delete_version(upload, version.id)
-        request.model(model)
+        request.apply(model)
         agreeing = [one for one in (model, self.model) if self.agrees(one)]
-        assert agreeing, (request.name, self.listed(), self.expected(self.model), self.expected(model))
+        assert agreeing, (request, self.listed(), self.expected(self.model), self.expected(model))
         self.model = agreeing[0]
         self.is_exact = False
         if self.model.quota != PLENTY:

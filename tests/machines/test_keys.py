@@ -89,7 +89,7 @@ FIRST: list[tuple[str, bool, dict[str, Any]]] = [
     ("ada", False, {"remaining": 2, "refill": (1, 10_000)}),
     ("ada", True, {"window": 10_000, "most": 2, "remaining": 3}),
     ("bob", True, {"window": 10_000, "most": 1}),
-    ("bob", True, {"lasts": 60_000}),
+    ("bob", True, {"lasts": 60_000, "metadata": "a"}),
     ("team", True, {"remaining": 1}),
     ("team", True, {}),
 ]
@@ -115,6 +115,7 @@ CHANGES = st.one_of(
     st.fixed_dictionaries({"window": st.sampled_from([10_000, 60_000])}),
     st.fixed_dictionaries({"lasts": st.sampled_from([None, 10_000, 600_000])}),
     st.fixed_dictionaries({"actions": st.sampled_from([("read",), ("read", "write")])}),
+    st.fixed_dictionaries({"metadata": st.sampled_from([None, "a", "b"])}),
 )
 ON_THE_WIRE = {"window": "rateLimitTimeWindow", "most": "rateLimitMax", "limited": "rateLimitEnabled"}
 
@@ -308,8 +309,12 @@ class Keys(RuleBasedStateMachine):
         raise AssertionError(f"{requests} gave {got}, {stored} and {people}, {before} became {tried}")
 
     def stored(self) -> dict[str, tuple[Any, ...]]:
-        items = repository.API_KEYS.scan(exists("id"))
-        by_id = {item["id"]: as_stored(repository._from_item(item)) for item in items}
+        """By the name of the key. No metadata stays without its key."""
+        items = {item["key_hash"]: item for item in repository.API_KEYS.scan(exists("key_hash"))}
+        kept = {key_hash for key_hash, item in items.items() if "has_metadata" in item}
+        assert {name.removeprefix("#metadata#") for name in items if name.startswith("#metadata#")} == kept
+        keys = [repository._from_item(item) for item in items.values() if "id" in item]
+        by_id = {key.id: as_stored(key) for key in repository.all_with_metadata(keys)}
         return {name: by_id[id] for name, (id, _) in self.made.items() if id in by_id}
 
     def people(self) -> tuple[bool, bool, bool]:
@@ -388,6 +393,7 @@ def as_stored(key: ApiKey) -> tuple[Any, ...]:
         limit.window_ms,
         limit.max_requests,
         counts,
+        key.metadata,
     )
 
 
@@ -404,4 +410,5 @@ def as_modelled(key: Key) -> tuple[Any, ...]:
         key.window,
         key.most,
         counts,
+        key.metadata,
     )

@@ -17,8 +17,6 @@ from tests.catalogue import valid
 from tests.owasp.conftest import Person, operations
 from tests.requests import SESSION_COOKIE, Browser, Sender
 
-BODY = {"sample": "body"}
-
 
 def paths(scheme: str) -> list[tuple[str, str]]:
     """The operations that require credentials and accept this kind of them."""

@@ -24,6 +24,7 @@ GREEDY: dict[str, Any] = {
     "_id": "chosen",
     "userId": "chosen",
     "user_id": "chosen",
+    "referenceId": "chosen",
     "owner": "chosen",
     "creatorId": "chosen",
     "createdAt": 0,
@@ -45,6 +46,10 @@ GREEDY: dict[str, Any] = {
     "key_hash": "chosen",
     "key": "chosen",
     "start": "chosen",
+    "lastRequest": "chosen",
+    "requestCount": 10**18,
+    "role": "chosen",
+    "prototype": "chosen",
     "__proto__": {"admin": True},
     "constructor": {"prototype": {"admin": True}},
 }

@@ -20,7 +20,6 @@ from tests.conftest import SetOption
 from tests.owasp.conftest import Person, operations
 from tests.requests import Sender
 
-EVENT = valid("POST /v8/artifacts/events").json[0]
 DEEP = {
     "lists": b"[" * 100_000,
     "objects": b'{"a":' * 100_000,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from local.template import load_template
 from tests.owasp.conftest import operations
 from tests.permissions import grants
 
-ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = load_template(environ={})
 
 

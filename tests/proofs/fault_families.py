@@ -154,6 +154,12 @@ FAMILIES = {
     ),
 }
 
+IN_PARTS = {
+    "PUT /v8/artifacts/{hash} (that makes room)", "RemoveArtifacts", "RemoveArtifacts (to make room)",
+    "SweepArtifacts (of a removal)",
+}  # fmt: skip
+"""Those that change one thing after the other: meanwhile, a list shows some from before and some from after."""
+
 REFUSALS = {
     "200 usage_exceeded": "The first request took the key's last use.",
     "200 invalid_api_key": "The first request took the key's last use, and the key is deleted.",

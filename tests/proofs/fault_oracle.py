@@ -435,27 +435,42 @@ class Oracle:
     """The runs of one request with a fault. `reads` are requests whose replies must not be half."""
 
     def __init__(
-        self, world: World, request: Request, reads: dict[str, Request], families: dict[str, Family], *, always: bool
+        self,
+        world: World,
+        request: Request,
+        reads: dict[str, Request],
+        families: dict[str, Family],
+        *,
+        always: bool,
+        in_parts: bool,
     ) -> None:
         self._world, self._request, self._reads, self._known, self._always = world, request, reads, families, always
+        self._in_parts = in_parts
         self.families: set[str] = set()
         self.refusals: set[str] = set()
         self._ends: dict[str, set[str] | str] = {}
         self._between: set[str] = set()
+        self._steps: list[State] = []
         world.begin()
         world.back()
-        self._before = self._shown()
-        world.back()
-        before = world.state().counted()
+        self._start = world.state()
         usual, calls = world.run(request)
         assert usual is not None
         self.usual = usual
-        self.writes = world.state().counted() != before
+        self.writes = world.state().counted() != self._start.counted()
+        self.calls = [*calls.made.values()]
+
+    def _learn(self) -> None:
+        """See what readers are shown before and after the undisturbed request, and what is stored in the end."""
+        world = self._world
+        world.back()
+        self._before = self._shown()
+        world.back()
+        world.run(self._request)
         self._after = self._shown()
         self._steps = [world.state(), *world.settle()]
         self._counted = [state.counted() for state in self._steps]
         assert not world.untidy(), f"without a fault: {world.untidy()}"
-        self.calls = [*calls.made.values()]
 
     def cells(self, faults: tuple[str, ...]) -> list[tuple[str, str]]:
         """The calls with the faults that make a difference there."""
@@ -467,6 +482,8 @@ class Oracle:
     def problem(self, at: str, fault: str) -> str | None:
         """Run a cell. Returns what is wrong."""
         world, usual = self._world, self.usual
+        if not self._steps:
+            self._learn()
         world.back()
         reply, calls = (usual, None) if fault == "never" else world.run(self._request, at, fault)
         if calls is not None and not calls.met:
@@ -521,14 +538,32 @@ class Oracle:
         return "".join(f"\n    {line[:250]}" for line in unexplained)
 
     def _half(self) -> str | None:
-        """What a reader sees that is neither from before nor from after the request."""
-        key = repr(sorted(self._world.state().counted().items()))
+        """What a reader sees that is neither from before nor from after the request. Of a request that is made `in
+        parts`, a list can show some items from before and some from after.
+        """
+        state = self._world.state()
+        key = repr(sorted(state.counted().items()))
         if key in self._between:
             return None
         self._between.add(key)
-        shown = self._shown()
-        odd = {name: seen - self._before[name] - self._after[name] for name, seen in shown.items()}
-        return next((f"{name} shows {seen}" for name, seen in odd.items() if seen), None)
+        if not self._in_parts and (differing := self._is_half_audited(state)):
+            return differing
+        for name, seen in self._shown().items():
+            before, after = self._before[name], self._after[name]
+            if not (seen <= before | after if self._in_parts else seen in (before, after)):
+                return f"{name} shows {seen - before - after or seen}"
+        return None
+
+    def _is_half_audited(self, state: State) -> str | None:
+        """What is wrong if the change is made without its entry in the audit, or the entry without the change."""
+        states = (self._start, self._steps[0], state)
+        before, after, changed = (one.counted("audit ") for one in states)
+        unaudited, audited, entries = (one.counted("(?!audit )") for one in states)
+        if before == after or unaudited == audited:
+            return None
+        if (changed, entries) in ((after, unaudited), (before, audited)):
+            return f"the audit has {entries - unaudited}, but {changed - before} is stored"
+        return None
 
     def _shown(self) -> dict[str, set[str]]:
         with self._world.aside():

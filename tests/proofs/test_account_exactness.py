@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from larder import clock
-from larder.accounts import password_resets, service, sessions
+from larder.accounts import service, sessions
 from larder.accounts.models import Account, PasswordChange, User
 from larder.accounts.sign_in import SignIn, sign_in
-from larder.errors import InvalidEmailOrPassword, InvalidLinkToken, InvalidPassword, TooManyWrongPasswords
+from larder.errors import InvalidEmailOrPassword, InvalidPassword, TooManyWrongPasswords
 from larder.hashing import random_id
 from tests.conftest import SetOption
 from tests.functions.accounts.conftest import MAIL_CONTEXT, PASSWORD
@@ -21,8 +21,6 @@ from tests.mailbox import handed_over
 from tests.proofs.overlapping import Job, Overlap, all_at_once, every_overlap, outcome
 
 pytestmark = pytest.mark.slow
-
-PARALLEL = 20
 
 
 @pytest.fixture(autouse=True)
@@ -34,28 +32,6 @@ def cheap_passwords_and_no_mail(on_the_local_server: None, option: SetOption) ->
 
 def make() -> User:
     return service.create_user(f"{random_id(12)}@example.com", "Ada", password=PASSWORD, now=clock.now())
-
-
-def reset(token: str, password: str) -> User:
-    return password_resets.reset_password(token, password, MAIL_CONTEXT, now=clock.now())
-
-
-@every_overlap
-def test_a_reset_token_changes_the_password_once(overlap: Overlap) -> None:
-    ada = make()
-    token = password_resets.issue_reset_token(ada, now=clock.now())
-    passwords = [f"another password {number}" for number in range(PARALLEL)]
-    done = all_at_once(
-        [
-            outcome(lambda new=new: reset(token, new))  # type: ignore[misc]
-            for new in passwords
-        ],
-        overlap,
-    )
-    answers = [one.answer for one in done]
-    assert Counter(answers) == {"done": 1, InvalidLinkToken.__name__: PARALLEL - 1}
-    assert service.check_credentials(ada.email, passwords[answers.index("done")]).id == ada.id
-    assert service.read_account(ada.id).user.password_version == ada.password_version + 1
 
 
 @every_overlap

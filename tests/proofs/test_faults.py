@@ -14,7 +14,7 @@ from tests.catalogue import NAMES
 from tests.conftest import SetOption
 from tests.default_template import template
 from tests.proofs.fault_cases import CASES, HANDLERS, Case, Scene
-from tests.proofs.fault_families import FAMILIES, REFUSALS
+from tests.proofs.fault_families import FAMILIES, IN_PARTS, REFUSALS
 from tests.proofs.fault_oracle import FAULTS, OF_FUNCTIONS, Attempt, Oracle, opened
 
 ALL = bool(os.environ.get("ALL_FAULTS"))
@@ -57,7 +57,7 @@ def _problems(case: Case, faults: tuple[str, ...]) -> Iterator[str]:
         named = {word: family for word, family in FAMILIES.items() if str(case) in family.of}
         # A key without uses is shown as disabled until it is deleted.
         reads = {} if "kept" in named else scene.reads(case.name)
-        oracle = Oracle(world, request, reads, named, always=case.name in SCHEDULED)
+        oracle = Oracle(world, request, reads, named, always=case.name in SCHEDULED, in_parts=str(case) in IN_PARTS)
         assert (oracle.usual.status >= 400) == (case.variant in ("refused", "with a wrong password")), oracle.usual
         for at, fault in oracle.cells(faults):
             if problem := oracle.problem(at, fault):

@@ -108,30 +108,6 @@ def test_of_100_parallel_requests_20_pass_a_limit_of_20_and_the_others_take_no_u
     assert (stored(key).request_count, stored(key).remaining) == (20, 30)
 
 
-@pytest.mark.parametrize("most", [20, 39, 40, 1_000])
-@every_overlap
-def test_one_of_40_parallel_requests_starts_a_new_window(overlap: Overlap, most: int, new_team: Cloud) -> None:
-    key = make(new_team, age=MINUTE, rate_limit=limit(most, MINUTE_MS // 2))
-    used = replace(key, request_count=most)
-    repository.delete(key.key_hash)
-    repository.add(used)
-    done = verify_at_once(key, 40, overlap, held_calls=2)
-    passed = min(most, 40)
-    assert outcomes(done) == Counter({VALID: passed, Refusal.RATE_LIMITED: 40 - passed})
-    # If two requests started it, both would show 1, or two different ends.
-    assert sorted(record.request_count for record in records(done)) == list(range(1, passed + 1))
-    assert {record.window_ends_at for record in records(done)} == {stored(key).window_ends_at}
-    assert stored(key).request_count == passed
-
-
-@every_overlap
-def test_a_refill_admits_exactly_its_amount_of_parallel_requests(overlap: Overlap, new_team: Cloud) -> None:
-    key = make(new_team, age=MINUTE, remaining=0, refill=Refill(interval_ms=MINUTE_MS * 2 // 3, amount=7))
-    done = verify_at_once(key, 40, overlap, held_calls=2)
-    assert outcomes(done) == {VALID: 7, Refusal.USED_UP: 33}
-    assert (stored(key).remaining, stored(key).request_count) == (0, 7)
-
-
 @every_overlap
 def test_a_refill_due_between_different_clocks_is_made_once(overlap: Overlap, new_team: Cloud) -> None:
     """The clocks differ: the refill is due for about half of the threads, and not yet for the others."""
@@ -256,7 +232,7 @@ def test_no_verification_succeeds_after_delete_has_returned(
     )
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_rotating_a_key_in_use_without_overlap_ends_the_old_one(seed: int, new_team: Cloud) -> None:
     key = make(new_team)
     with Users(key.key_hash) as users:

@@ -18,11 +18,8 @@ from tests.seeded.patches import Seeded, seeded_bugs
 ROOT = Path(__file__).parents[2]
 TABLE = Path(__file__).parent / "README.md"
 
-LEVELS = {
-    "make test": "not build and not slow and not e2e and not thorough",
-    "make e2e": "slow and not build and not e2e and not thorough",
-}
-"""Marker expressions by the command that runs such tests. The second runs only if the first catches nothing."""
+LEVELS = {"make test": ["--quick"], "make e2e": ["-m", "slow and not build and not e2e and not thorough"]}
+"""Options of pytest by the command that runs such tests. The second runs only if the first catches nothing."""
 
 INTRODUCTION = """# Seeded bugs
 
@@ -70,11 +67,11 @@ def copy_of_tree(copy: Path) -> None:
         subprocess.run(["git", *command], cwd=copy, check=True)
 
 
-def failing_tests(copy: Path, paths: Sequence[str], markers: str, workers: str) -> list[str]:
+def failing_tests(copy: Path, paths: Sequence[str], level: Sequence[str], workers: str) -> list[str]:
     """The ids of the tests that fail. Exits if the tests cannot run."""
     sources = (copy / part for part in ("layers/larder/src", "clients/cli/src", "clients/sidecar/src"))
     environment = {**os.environ, "PYTHONPATH": ":".join(map(str, sources))}
-    options = ["-q", "-n", workers, "-m", markers, "--tb=no", "-p", "no:cacheprovider", "--disable-warnings"]
+    options = ["-q", "-n", workers, *level, "--tb=no", "-p", "no:cacheprovider", "--disable-warnings"]
     command = [".venv/bin/python", "-m", "pytest", *options, *paths]
     ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
     if ran.returncode not in (0, 1, 5):  # 5: the paths have no test of this level
@@ -87,8 +84,8 @@ def try_bug(bug: Seeded, copy: Path, paths: Sequence[str], workers: str) -> Resu
     if objection := bug.apply(copy):
         sys.exit(f"{bug.path.name} no longer applies: make it again for the changed code\n{objection}")
     try:
-        for level, markers in LEVELS.items():
-            if failing := failing_tests(copy, paths, markers, workers):
+        for level, chosen in LEVELS.items():
+            if failing := failing_tests(copy, paths, chosen, workers):
                 return Result(bug, level, failing)
         return Result(bug, "", [])
     finally:

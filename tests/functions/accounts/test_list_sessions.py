@@ -8,7 +8,6 @@ from larder.accounts.sessions import start_session
 from tests.conftest import SetOption
 from tests.requests import Browser, browser_of
 
-HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 

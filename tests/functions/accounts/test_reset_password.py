@@ -54,13 +54,6 @@ def test_a_token_works_once(ada: User, mailbox: Mailbox) -> None:
     assert check_credentials(ada.email, NEW).id == ada.id
 
 
-def test_using_one_of_several_links_ends_the_others(ada: User, mailbox: Mailbox) -> None:
-    first, second = token_of(ada), token_of(ada)
-    assert Browser().post(PATH, {"newPassword": NEW, "token": second}).status == 200
-    reply = Browser().post(PATH, {"newPassword": "a third password", "token": first})
-    assert reply.refusal == (400, "INVALID_TOKEN")
-
-
 def test_a_link_expires_after_an_hour(ada: User) -> None:
     token = issue_reset_token(ada, now=clock.now() - timedelta(hours=1))
     reply = Browser().post(PATH, {"newPassword": NEW, "token": token})
@@ -235,9 +228,3 @@ def test_the_password_length_is_checked_before_the_token(ada: User) -> None:
             assert reply.refusal == (400, code)
             assert reply.json["message"].startswith("newPassword: must have 8 to 128 characters")
     assert Browser().post(PATH, {"newPassword": "x"}).refusal == (400, "INVALID_TOKEN")
-
-
-@pytest.mark.parametrize("token", ["A" * 24, "short", "", "x" * 100_000, "\x00", "\u2028"])
-def test_an_unknown_token_is_refused(aws_in_memory: None, token: str) -> None:
-    reply = Browser().post(PATH, {"newPassword": NEW, "token": token})
-    assert reply.refusal == (400, "INVALID_TOKEN")

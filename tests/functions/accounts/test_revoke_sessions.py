@@ -3,7 +3,6 @@
 from larder.accounts.models import User
 from larder.instance import restart
 from tests.faults import unreachable
-from tests.functions.accounts.conftest import PASSWORD
 from tests.requests import Browser, browser_of
 
 PATH = "/revoke-sessions"
@@ -24,13 +23,6 @@ def test_sessions_of_other_users_stay_valid(bob: User, browser: Browser) -> None
     bobs_browser = browser_of(bob)
     browser.post(PATH)
     assert bobs_browser.get("/get-session").json["user"]["id"] == bob.id
-
-
-def test_the_user_can_sign_in_again_at_once(ada: User, browser: Browser) -> None:
-    browser.post(PATH)
-    again = Browser()
-    again.post("/sign-in/email", {"email": ada.email, "password": PASSWORD})
-    assert again.get("/get-session").json["user"]["id"] == ada.id
 
 
 def test_an_unavailable_table_is_an_error(browser: Browser) -> None:

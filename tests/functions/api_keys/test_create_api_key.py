@@ -1,6 +1,5 @@
 """POST /api/auth/api-key/create"""
 
-import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,7 +13,6 @@ from larder.hashing import hash_key
 from larder.teams.models import Role
 from tests.conftest import SetOption
 from tests.faults import just_before
-from tests.functions.api_keys import hostile
 from tests.functions.api_keys.people import API, member, refused, signed_in, stored_keys
 from tests.proofs.aws_calls import counted
 from tests.requests import Cloud, Reply, Sender
@@ -96,14 +94,6 @@ def test_only_an_operator_creates_keys_for_other_users(ada: Sender, operator: Se
         "userId: only an operator can create or change keys for another user. Leave out userId."
     )
     assert made(create(operator, userId=cloud.user.id))["userId"] == cloud.user.id
-
-
-@pytest.mark.parametrize("name", hostile.BODIES)
-def test_a_hostile_body_is_refused_and_nothing_is_stored(ada: Sender, name: str) -> None:
-    body, expected = hostile.BODIES[name]
-    before = stored_keys()
-    assert refused(create(ada, **body)) == expected
-    assert stored_keys() == before
 
 
 @pytest.mark.parametrize(
@@ -200,24 +190,6 @@ def test_a_rotation_ends_the_old_key_and_has_one_entry(ada: Sender, cloud: Cloud
         assert (before.action, before.subject) == ("key_created", old["id"])
 
 
-def test_a_key_can_be_rotated_at_the_limit(ada: Sender, option: SetOption) -> None:
-    option("max_keys_per_user", "3")
-    keys = [made(create(ada)) for _ in range(2)]
-    assert refused(create(ada)) == (409, "KEY_LIMIT_REACHED")
-    assert create(ada, replaces=keys[0]["id"], overlap=60).status == 200
-    assert refused(create(ada)) == (409, "KEY_LIMIT_REACHED")
-    # But not for ever.
-    statuses = [create(ada, replaces=keys[1]["id"], overlap=60).status for _ in range(5)]
-    assert statuses[-1] == 409
-
-
-def test_an_overlap_never_extends_the_old_key(ada: Sender) -> None:
-    old = made(create(ada, expiresIn=86_400))
-    ends_at = key_of(old["id"]).expires_at
-    made(create(ada, replaces=old["id"], overlap=7 * 86_400))
-    assert key_of(old["id"]).expires_at == ends_at
-
-
 def test_a_rotation_asks_again_if_the_old_key_changes_meanwhile(ada: Sender) -> None:
     old = made(create(ada))
     before = stored_keys()
@@ -268,18 +240,6 @@ def test_an_infinite_number_is_refused_in_metadata(ada: Sender) -> None:
     assert refused(reply) == (400, "INVALID_METADATA_TYPE")
 
 
-def test_unknown_fields_are_ignored_and_not_stored(ada: Sender, cloud: Cloud) -> None:
-    record = made(create(ada, **hostile.UNKNOWN_FIELDS))
-    (stored,) = (item for item in stored_keys() if item["id"] == record["id"])
-    assert "chosen" not in str(stored)
-    assert "chosen" not in json.dumps(record)
-    assert (record["userId"], record["requestCount"], record["lastRequest"]) == (cloud.user.id, 0, None)  # fmt: skip
-
-
-def test_401_for_an_api_key_as_bearer_token(cloud: Cloud) -> None:
-    assert refused(create(cloud.send)) == (401, "UNAUTHORIZED_SESSION")
-
-
 @pytest.mark.parametrize(
     ("option_name", "value", "body", "code"),
     [
@@ -289,6 +249,7 @@ def test_401_for_an_api_key_as_bearer_token(cloud: Cloud) -> None:
         ("minimum_key_expires_in_seconds", 61, {"expiresIn": 60}, "EXPIRES_IN_IS_TOO_SMALL"),
         ("maximum_key_expires_in_seconds", 59, {"expiresIn": 60}, "EXPIRES_IN_IS_TOO_LARGE"),
         ("minimum_key_name_length", 3, {"name": "ci"}, "INVALID_NAME_LENGTH"),
+        ("minimum_key_prefix_length", 3, {"prefix": "ci"}, "INVALID_PREFIX_LENGTH"),
         ("maximum_key_prefix_length", 1, {"prefix": "ci"}, "INVALID_PREFIX_LENGTH"),
     ],
 )
@@ -338,13 +299,6 @@ def test_a_key_without_a_team_can_manage_the_users_own_artifacts(vera: Sender) -
 def test_a_viewers_team_key_only_reads_by_default(vera: Sender, cloud: Cloud) -> None:
     record = made(create(vera, teamId=cloud.team.id))
     assert record["permissions"] == {"artifacts": ["read"]}
-
-
-def test_a_viewers_personal_key_writes_only_personal_artifacts(vera: Sender, cloud: Cloud) -> None:
-    key = made(create(vera, permissions={"artifacts": ["read", "write"]}))["key"]
-    assert Sender(key)("PUT", "/v8/artifacts/abc", body=b"x").status == 202
-    reply = Sender(key, slug="acme")("PUT", "/v8/artifacts/abc", body=b"x")
-    assert (reply.status, reply.code) == (403, "read_only")
 
 
 def test_users_can_grant_custom_permissions_only_within_the_default_ones(ada: Sender, option: SetOption) -> None:

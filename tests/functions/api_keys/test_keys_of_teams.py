@@ -144,10 +144,6 @@ def test_no_field_is_ignored_that_says_whose_key_it_is(
     assert stored_keys() == before
 
 
-def test_401_without_a_session(cloud: Cloud) -> None:
-    assert refused(create(Sender(None))) == (401, "UNAUTHORIZED_SESSION")
-
-
 def test_a_key_in_place_of_a_session_manages_none(cloud: Cloud, option: SetOption) -> None:
     """The key of a team outlives the keys of the user who made it."""
     option("session_for_api_keys", "true")

@@ -32,13 +32,6 @@ def test_keys_of_other_users_are_not_listed(mallory: Sender, operator: Sender, c
     assert operator("GET", PATH).json == []
 
 
-def test_listing_deletes_expired_keys(ada: Sender, cloud: Cloud) -> None:
-    long_ago = clock.now() - timedelta(days=1)
-    expired, _ = create_key(NewKey(user_id=cloud.user.id, expires_in_s=60), now=long_ago)
-    ada("GET", PATH)
-    assert expired.id not in [key["id"] for key in ada("GET", PATH).json]
-
-
 def test_all_keys_are_in_one_reply(ada: Sender, cloud: Cloud, option: SetOption) -> None:
     option("max_keys_per_user", "1000")
     for second in range(1, 121):

@@ -113,9 +113,9 @@ def test_400_for_an_sso_login_without_a_team(browser: Browser) -> None:
     assert describe(browser, team="").refusal == (400, "VALIDATION_ERROR")
 
 
-@pytest.mark.parametrize("redirect_uri", NOT_LOOPBACK)
-def test_400_for_an_address_that_is_not_this_computer(browser: Browser, redirect_uri: str) -> None:
-    assert describe(browser, redirect_uri).refusal == (400, "REDIRECT_IS_NOT_LOOPBACK")
+def test_400_for_an_address_that_is_not_this_computer(browser: Browser) -> None:
+    for redirect_uri in NOT_LOOPBACK:
+        assert describe(browser, redirect_uri).refusal == (400, "REDIRECT_IS_NOT_LOOPBACK"), redirect_uri
 
 
 def test_400_without_an_address(browser: Browser) -> None:
@@ -145,12 +145,6 @@ def test_400_for_the_port_of_this_service_itself(browser: Browser, option: SetOp
 )
 def test_addresses_of_this_computer_are_accepted(browser: Browser, redirect_uri: str, client: str) -> None:
     assert describe(browser, redirect_uri).json["client"] == client
-
-
-def test_an_api_key_is_not_a_session(cloud: Cloud, option: SetOption) -> None:
-    option("session_for_api_keys", "true")
-    path = f"{PATH}?redirect_uri={CLIENT}"
-    assert Browser().get(path, headers={"x-api-key": cloud.token}).json["user"] is None
 
 
 def test_it_sets_no_cookie_and_other_origins_cannot_read_it(browser: Browser) -> None:

@@ -9,7 +9,7 @@ import pytest
 from larder import clock
 from larder.accounts.models import User
 from larder.accounts.service import create_user
-from larder.accounts.sessions import revoke_sessions, start_session
+from larder.accounts.sessions import start_session
 from larder.api_keys.keys import list_keys
 from larder.api_keys.models import ApiKey
 from larder.hashing import hash_key
@@ -21,7 +21,7 @@ from tests.functions.accounts.conftest import PASSWORD
 from tests.functions.api_keys.people import stored_keys
 from tests.functions.pages.addresses import NOT_LOOPBACK, STATES
 from tests.functions.pages.conftest import CLIENT, PATH, STATE
-from tests.requests import DOMAIN, SESSION_COOKIE, Browser, Cloud, Reply, Sender, browser_of
+from tests.requests import DOMAIN, Browser, Cloud, Reply, Sender, browser_of
 
 BODY = {"redirectUri": CLIENT, "state": STATE, "name": "turbo on Linux"}
 
@@ -148,10 +148,10 @@ def test_400_for_an_invalid_state(browser: Browser, cloud: Cloud, state: object)
     assert keys_of(cloud) == 0
 
 
-@pytest.mark.parametrize("redirect_uri", NOT_LOOPBACK)
-def test_400_for_an_address_that_is_not_this_computer(browser: Browser, cloud: Cloud, redirect_uri: str) -> None:
-    reply = grant(browser, redirectUri=redirect_uri)
-    assert reply.refusal == (400, "REDIRECT_IS_NOT_LOOPBACK")
+def test_400_for_an_address_that_is_not_this_computer(browser: Browser, cloud: Cloud) -> None:
+    for redirect_uri in NOT_LOOPBACK:
+        reply = grant(browser, redirectUri=redirect_uri)
+        assert reply.refusal == (400, "REDIRECT_IS_NOT_LOOPBACK"), redirect_uri
     assert keys_of(cloud) == 0
 
 
@@ -186,18 +186,6 @@ def test_403_for_another_origin_even_a_trusted_one(
 def test_403_for_requests_that_do_not_come_from_our_own_page(browser: Browser, cloud: Cloud, site: str) -> None:
     reply = browser.post(PATH, BODY, headers={"sec-fetch-site": site})
     assert reply.refusal == (403, "INVALID_ORIGIN")
-    assert keys_of(cloud) == 0
-
-
-def test_401_for_a_cookie_signed_with_another_secret(cloud: Cloud) -> None:
-    _, token = start_session(cloud.user, now=clock.now())
-    forged = Browser(cookies={SESSION_COOKIE: f"{token}.c2lnbmF0dXJl"})
-    assert grant(forged).refusal == (401, "UNAUTHORIZED")
-
-
-def test_401_for_a_revoked_session(browser: Browser, cloud: Cloud) -> None:
-    revoke_sessions(cloud.user.id)
-    assert grant(browser).refusal == (401, "UNAUTHORIZED")
     assert keys_of(cloud) == 0
 
 

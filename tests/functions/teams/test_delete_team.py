@@ -5,15 +5,14 @@ import pytest
 from larder import clock
 from larder.api_keys.keys import create_key
 from larder.api_keys.properties import NewKey
-from larder.errors import InvitationNotFound, MissingRole, TeamNotFound
+from larder.errors import InvitationNotFound, TeamNotFound
 from larder.invitations import service as invitations
 from larder.invitations.models import Invitee
-from larder.teams import teams
-from larder.teams.members import add_member, change_role, role_of
+from larder.teams.members import change_role, role_of
 from larder.teams.models import Member, Role
 from larder.teams.state import change_state
 from larder.teams.teams import create_team, deleted_teams, find_team
-from tests.faults import just_before, unreachable
+from tests.faults import unreachable
 from tests.functions.teams.people import Person, joined, newcomer, outcome
 from tests.requests import Cloud, Reply, Sender, invoke
 
@@ -124,26 +123,6 @@ def test_no_one_can_join_or_change_roles_in_a_deleted_team(cloud: Cloud, ada: Pe
     with pytest.raises(TeamNotFound):
         change_role(cloud.team.id, bob.user.id, Role.ADMIN, by=owner)
     assert role_of(cloud.team.id, "a-user") is None
-
-
-def test_a_user_who_was_just_demoted_cannot_delete_it(cloud: Cloud) -> None:
-    bob = joined(cloud, Role.OWNER)
-    by = Member(user_id=bob.user.id, role=Role.OWNER, joined_at=clock.now())
-
-    def demoted() -> None:
-        add_member(cloud.team.id, bob.user.id, Role.ADMIN, now=clock.now())
-
-    with just_before("dynamodb", "TransactWriteItems", demoted), pytest.raises(MissingRole):
-        teams.delete_team(cloud.team.id, by=by, now=clock.now())
-    assert find_team("acme") == cloud.team
-
-
-def test_404_if_a_concurrent_request_has_deleted_the_team(cloud: Cloud, ada: Person) -> None:
-    def other() -> None:
-        teams.delete_team(cloud.team.id, by=None, now=clock.now())
-
-    with just_before("dynamodb", "TransactWriteItems", other):
-        assert outcome(delete(ada, "acme")) == (404, "team_not_found")
 
 
 def test_other_teams_of_the_user_stay(cloud: Cloud, ada: Person) -> None:

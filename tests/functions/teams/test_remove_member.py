@@ -4,14 +4,12 @@ import pytest
 
 from larder import clock
 from larder.api_keys.keys import list_keys
-from larder.errors import MissingRole, TeamNotFound
 from larder.invitations import service as invitations
 from larder.invitations.models import LIFETIME, Invitation, Invitee
-from larder.teams import members
-from larder.teams.members import add_member, remove_member, role_of
-from larder.teams.models import Member, Role
+from larder.teams.members import role_of
+from larder.teams.models import Role
 from larder.teams.teams import create_team
-from tests.faults import just_before, unreachable
+from tests.faults import unreachable
 from tests.functions.teams.people import Person, joined, key_of, newcomer, outcome
 from tests.mailbox import Mailbox
 from tests.requests import Cloud, Reply, Sender
@@ -126,30 +124,3 @@ class TestWithdrawInvitation:
         reply = ada.send("DELETE", f"/v1/teams/other/members/{made.id}")
         assert outcome(reply) == (404, "member_not_found")
         assert len(invitations.open_invitations(cloud.team.id, now=clock.now())) == 1
-
-
-class TestAtTheSameMoment:
-    """Another request makes a change after this request has read the data."""
-
-    def test_an_admin_cannot_remove_a_member_who_just_became_an_owner(self, cloud: Cloud) -> None:
-        admin, bob = joined(cloud, Role.ADMIN, "eve"), joined(cloud, Role.MEMBER)
-        by = Member(user_id=admin.user.id, role=Role.ADMIN, joined_at=clock.now())
-
-        def promoted() -> None:
-            add_member(cloud.team.id, bob.user.id, Role.OWNER, now=clock.now())
-
-        with just_before("dynamodb", "TransactWriteItems", promoted), pytest.raises(MissingRole):
-            members.remove_member(cloud.team.id, bob.user.id, by=by)
-        assert is_member(cloud, bob)
-
-    def test_if_two_admins_remove_each_other_the_later_request_fails(self, cloud: Cloud) -> None:
-        eve, bob = joined(cloud, Role.ADMIN, "eve"), joined(cloud, Role.ADMIN)
-
-        def faster() -> None:
-            remove_member(cloud.team.id, eve.user.id, by=None)
-
-        by = Member(user_id=eve.user.id, role=Role.ADMIN, joined_at=clock.now())
-        with just_before("dynamodb", "TransactWriteItems", faster), pytest.raises(TeamNotFound):
-            members.remove_member(cloud.team.id, bob.user.id, by=by)
-        assert is_member(cloud, bob)
-        assert not is_member(cloud, eve)

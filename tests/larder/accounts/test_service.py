@@ -8,7 +8,7 @@ from larder import clock
 from larder.accounts import service
 from larder.accounts.models import EmailTaken, User
 from larder.accounts.service import check_credentials, create_user, find_user_by_email
-from larder.errors import InvalidEmail, InvalidEmailOrPassword, InvalidValue, PasswordTooLong, PasswordTooShort
+from larder.errors import InvalidEmail
 from tests.conftest import SetOption
 
 PASSWORD = "correct horse battery staple"
@@ -45,46 +45,9 @@ def test_an_address_belongs_to_one_user_in_every_equivalent_spelling(
         make(second)
 
 
-@pytest.mark.parametrize(
-    "email", ["", "ada", "@example.com", "ada@", "a b@c.de", "a@b@c.de", "a\x00@b.de", "a@b.de\r\nBcc: c@d.ef"]
-)
-def test_a_bad_address_is_refused(aws_in_memory: None, email: str) -> None:
-    with pytest.raises(InvalidEmail, match=r"^email: "):
-        make(email)
-
-
-@pytest.mark.parametrize("name", ["", " ", "x" * 101, "a\nb", "a\u2028b", "\ud800"])
-def test_a_bad_name_is_refused(aws_in_memory: None, name: str) -> None:
-    with pytest.raises(InvalidValue, match=r"^name: "):
-        create_user("ada@example.com", name, now=clock.now())
-
-
-@pytest.mark.parametrize("image", ["javascript:alert(1)", "//evil.example/x", "https://a b", "x" * 3000])
-def test_a_bad_picture_is_refused(aws_in_memory: None, image: str) -> None:
-    with pytest.raises(InvalidValue, match=r"^image: "):
-        create_user("ada@example.com", "Ada", image=image, now=clock.now())
-
-
 def test_the_right_password_returns_the_user(aws_in_memory: None) -> None:
     ada = make()
     assert check_credentials("ADA@example.com", PASSWORD) == ada
-
-
-@pytest.mark.parametrize("email", ["ada@example.com", "nobody@example.com", "command@example.com"])
-def test_a_wrong_password_an_unknown_address_and_no_password_fail_alike(aws_in_memory: None, email: str) -> None:
-    make()
-    make("command@example.com", password=None)
-    with pytest.raises(InvalidEmailOrPassword):
-        check_credentials(email, "wrong password")
-
-
-def test_a_password_has_8_to_128_characters(aws_in_memory: None) -> None:
-    with pytest.raises(PasswordTooShort):
-        make("a@example.com", "x" * 7)
-    make("b@example.com", "x" * 8)
-    make("c@example.com", "x" * 128)
-    with pytest.raises(PasswordTooLong):
-        make("d@example.com", "x" * 129)
 
 
 def test_a_hash_with_other_parameters_is_replaced_at_the_next_sign_in(aws_in_memory: None, option: SetOption) -> None:

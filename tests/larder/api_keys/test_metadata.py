@@ -132,32 +132,6 @@ def test_requests_with_the_key_do_not_read_it(cloud: Cloud, properties: dict[str
         assert send("GET", "/v8/artifacts/status").status == 200
 
 
-def test_an_update_of_other_fields_does_not_touch_it(cloud: Cloud) -> None:
-    key, _ = make(cloud)
-    before = metadata_items()
-    assert change(key, name="new").metadata == LARGE
-    assert metadata_items() == before
-
-
-def test_an_update_replaces_it(cloud: Cloud) -> None:
-    key, _ = make(cloud)
-    assert change(key, metadata=[1]).metadata == [1]
-    assert metadata_items()[key.key_hash]["metadata"] == "[1]"
-
-
-def test_an_update_adds_it(cloud: Cloud) -> None:
-    key, _ = make(cloud, metadata=None)
-    assert change(key, metadata=[1]).metadata == [1]
-    assert read(key) == [1]
-
-
-def test_null_deletes_it(cloud: Cloud) -> None:
-    key, _ = make(cloud)
-    assert change(key, metadata=None).metadata is None
-    assert metadata_items() == {}
-    assert "has_metadata" not in items()[key.key_hash]
-
-
 def last_use(key: ApiKey, now: datetime) -> None:
     change_uses = KeyChanges(remaining=1)
     operator = by_session(key.user_id, is_operator=True)

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from string import Formatter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from larder.mail import templates
@@ -53,6 +53,7 @@ def test_text_and_html_have_the_same_content_and_link(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", templates.TEXTS)
+@settings(max_examples=20)
 @given(to=st.text().filter(str.isprintable), product=st.text(), url=st.text())
 def test_no_value_adds_an_element_or_a_header(text: str, to: str, product: str, url: str) -> None:
     sent = message(text, to=to, product=product, url=url)

@@ -277,7 +277,7 @@ def test_a_trusted_url_leads_a_browser_to_a_trusted_origin() -> None:
         pytest.skip("needs node")
     accepted: set[str] = set()
 
-    @settings(FEW, max_examples=3000, database=None, derandomize=True)
+    @settings(FEW, max_examples=2000, database=None, derandomize=True)
     @given(hostile)
     def collect(url: str) -> None:
         if trusts(url):

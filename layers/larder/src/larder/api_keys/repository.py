@@ -489,26 +489,19 @@ def change(old: ApiKey, new: ApiKey, *also: Write) -> ApiKey | None:
 
     `also` are other writes of the transaction. Metadata in the item of the key is moved to its own.
 
-    Returns the stored key. Returns None, and changes nothing, if the key is gone, if metadata that is moved may have
-    changed, or if the refill changes and a use has just refilled the key, because the time of the next refill depends
-    on the last one.
+    Returns the stored key. Returns None, and changes nothing, if the key is gone or another request has changed it
+    since it was read: together, the two could leave half of a refill or of a rate limit.
     """
-    before, changes = _attributes(old), _changes(old, new)
+    changes = _changes(old, new)
     if "has_allowance" in changes:
         # Without an allowance, the stored number has decreased below 0, so it must be written too.
         changes["remaining"] = new.remaining or 0
-    when = equals(id=old.id)
-    if "refill_at" in changes:
-        when &= equals(refill_at=before["refill_at"])
     writes = list(also)
     in_key = old.metadata is not None and old.metadata is not UNREAD
     if in_key or new.metadata != old.metadata:
         changes |= {"metadata": None, "has_metadata": None if new.metadata is None else True}
         writes.append(_set_metadata(new))
-    if in_key:
-        # Each change gives the key another time.
-        when &= equals(updated_at=before["updated_at"])
-    if not commit(API_KEYS.update(old.key_hash, set=changes, when=when), *writes):
+    if not commit(API_KEYS.update(old.key_hash, set=changes, when=_unchanged(old)), *writes):
         return None
     # A transaction returns no items, and the counts of uses may have changed.
     return get(old.key_hash)

@@ -272,7 +272,7 @@ def update_key(
         stored = repository.change(key, changed, *entries)
         if stored is not None:
             return repository.with_metadata(stored)
-        # The key was deleted, a use has just refilled it, or another request has moved its metadata.
+        # The key was deleted, or another request has changed it.
     raise TryAgain
 
 
