@@ -43,11 +43,11 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     lines = bill(team, book).lines
     api = 22_000 + 22_440 + 11_000 + 440 + 440
     assert lines["requests to the API"] == pytest.approx(api * 1.00 / MILLION)
-    milliseconds = 5_500 * 40 + 5_500 * 25 + 11_000 * 25 + 22_440 * 5 + 11_000 * (30 + 60 + 60) + 440 * (25 + 40)
+    milliseconds = 5_500 * 40 + 5_500 * 25 + 11_000 * 25 + 22_440 * 5 + 11_000 * (30 + 60 + 10) + 440 * (25 + 40)
     functions = (api + 22_000) * 0.20 / MILLION + milliseconds / 1000 * 0.5 * 0.0000133334
     assert lines["functions"] == pytest.approx(functions)
-    reads = 11_000 * (6 + 7) + 11_000 * (6 + 5 + 5) + 440 * (5 + 4)
-    writes = 11_000 * (2 + 15 + 15) + 440 * 14
+    reads = 11_000 * (6 + 7) + 11_000 * (6 + 5 + 1.5) + 440 * (5 + 4)
+    writes = 11_000 * (2 + 15 + 5) + 440 * 4
     stored = 11_000 * 30 / (730 / 24)
     tables = reads * 0.125 / MILLION + writes * 0.625 / MILLION + stored * 1_200 / 1e9 * 0.25
     assert lines["tables"] == pytest.approx(tables)

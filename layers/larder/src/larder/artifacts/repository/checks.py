@@ -60,14 +60,15 @@ def index_pages(
             equals(owner=left[0]) & above(hash=AFTER_NOTES),
             consistent=consistent,
             only=_SUMMED,
-            after=after,
+            after=after if after is not None and "hash" in after else None,
         )
         if after is None and (left := left[1:]):
-            after = {"owner": left[0], "hash": AFTER_NOTES}
+            after = {"owner": left[0]}
         yield [item for item in items if "#" not in item["hash"]], after
         if after is None:
             return
-        time.sleep(_PAUSE_S)
+        if "hash" in after:
+            time.sleep(_PAUSE_S)
 
 
 def check_totals(owner: str, *, correct: bool, drift: Totals, next_at: datetime) -> None:
