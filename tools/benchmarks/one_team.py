@@ -77,10 +77,10 @@ class Reads:
     copies: bool
 
 
-def lost_reads(design: Reads, rate: float, *, seconds: float = _SECONDS) -> float:
+def lost_reads(way: Reads, rate: float, *, seconds: float = _SECONDS) -> float:
     """The share of lookups that get 503."""
     source, clock, lost = random.Random(1), Clock(), 0  # noqa: S311  # a simulation
-    index = [Bucket(_READS) for _ in range(design.partitions)]
+    index = [Bucket(_READS) for _ in range(way.partitions)]
     # The team and the member are in one partition; the user and the key each in another.
     shared = [(Bucket(_READS), 2), (Bucket(_READS), 1), (Bucket(_READS), 1)]
     instances = max(1, round(rate * _HANDLED_S))
@@ -92,7 +92,7 @@ def lost_reads(design: Reads, rate: float, *, seconds: float = _SECONDS) -> floa
         for number, item in enumerate(shared):
             if item in left and item not in still:
                 read_at[number][instance] = now
-        if design.copies:
+        if way.copies:
             still = [
                 item
                 for item in still
@@ -100,15 +100,15 @@ def lost_reads(design: Reads, rate: float, *, seconds: float = _SECONDS) -> floa
             ]
         if not still:
             return
-        if asked == len(design.pauses_s):
+        if asked == len(way.pauses_s):
             lost += 1
             return
-        pause = _TO_DYNAMODB_S + source.uniform(0, design.pauses_s[asked])
+        pause = _TO_DYNAMODB_S + source.uniform(0, way.pauses_s[asked])
         clock.at(now + pause, partial(read, asked=asked + 1, instance=instance, left=still))
 
     times = list(arrivals(source, rate, seconds))
     for now in times:
-        units = design.miss if source.random() < _MISSES else design.hit
+        units = way.miss if source.random() < _MISSES else way.hit
         left = [*shared, (source.choice(index), units)]
         instance = source.randrange(instances)
         clock.at(now, partial(read, asked=0, instance=instance, left=left))
@@ -132,12 +132,12 @@ _MIX = ((0.6, 2, 0), (0.9, 1, 11), (1.0, 7, 0))
 _EVICTED_AT_ONCE, _TRANSACTION_S, _BETWEEN_S = 40, 0.04, 0.02
 
 
-def lost_uploads(design: Uploads, rate: float, *, seconds: float = _SECONDS) -> float:
+def lost_uploads(way: Uploads, rate: float, *, seconds: float = _SECONDS) -> float:
     """The share of uploads that get 503, while as much is evicted as is uploaded."""
     source, clock = random.Random(1), Clock()  # noqa: S311  # a simulation
-    index = [Bucket(_WRITES) for _ in range(design.partitions)]
-    tails = [(Bucket(_WRITES), Bucket(_WRITES)) for _ in range(design.partitions)]
-    totals = Bucket(_WRITES) if design.apart else index[0]
+    index = [Bucket(_WRITES) for _ in range(way.partitions)]
+    tails = [(Bucket(_WRITES), Bucket(_WRITES)) for _ in range(way.partitions)]
+    totals = Bucket(_WRITES) if way.apart else index[0]
     lost = stored = evicted = 0
     locked_until = 0.0
 
@@ -168,7 +168,7 @@ def lost_uploads(design: Uploads, rate: float, *, seconds: float = _SECONDS) -> 
         listed = 2 if units == _MIX[2][1] else 1
         if index[place].take(now, units) and all(tail.take(now, listed) for tail in tails[place]):
             stored += 1
-            if body and not design.apart:
+            if body and not way.apart:
                 index[place].take(now, body)
         elif not again(now, tries, partial(publish, place=place, units=units, body=body)):
             lost += 1
@@ -179,12 +179,12 @@ def lost_uploads(design: Uploads, rate: float, *, seconds: float = _SECONDS) -> 
             return
         chosen = min(_EVICTED_AT_ONCE, stored - evicted)
         pause = 0.1
-        if chosen >= _EVICTED_AT_ONCE // 2 and index[0].take(now, 4 * chosen / design.partitions):
+        if chosen >= _EVICTED_AT_ONCE // 2 and index[0].take(now, 4 * chosen / way.partitions):
             for bucket in index[1:]:
-                bucket.take(now, 4 * chosen / design.partitions)
+                bucket.take(now, 4 * chosen / way.partitions)
             evicted += chosen
             pause = _TRANSACTION_S + _BETWEEN_S
-            if design.locks:
+            if way.locks:
                 locked_until = now + _TRANSACTION_S
         clock.at(now + pause, evict)
 
@@ -192,7 +192,7 @@ def lost_uploads(design: Uploads, rate: float, *, seconds: float = _SECONDS) -> 
     for now in times:
         drawn = source.random()
         _, units, body = next(kind for kind in _MIX if drawn < kind[0])
-        place = source.randrange(design.partitions)
+        place = source.randrange(way.partitions)
         clock.at(now, partial(count_bytes, place=place, units=units, body=body))
     clock.at(0.01, evict)
     clock.run()
