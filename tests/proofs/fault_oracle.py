@@ -29,6 +29,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.dynamodb.models import dynamodb_backends
 from moto.s3.models import s3_backends
 
+from larder.artifacts.repository.table import owner_of
 from larder.errors import TryAgain
 from larder.instance import restart
 from larder.settings import region, settings
@@ -354,9 +355,9 @@ class World:
         tables = dynamodb_backends[DEFAULT_ACCOUNT_ID][region()].tables
         items = [item.to_regular_json() for item in tables[settings().artifacts_table].all_items()]
         stored = {
-            f"artifacts/{i['owner']}/{i['hash']}/{i['upload_id']}": i["size_bytes"]
+            f"artifacts/{owner_of(i['owner'])}/{i['hash']}/{i['upload_id']}": i["size_bytes"]
             for i in items
-            if "#" not in i["hash"]
+            if "#" not in i["owner"] + i["hash"]
         }
         found = {key: version.size for key, version in _objects() if key.startswith("artifacts/")}
         totals = sum(item["artifacts"] for item in items if item["hash"] == "#totals")
