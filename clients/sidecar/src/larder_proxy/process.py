@@ -28,6 +28,7 @@ PORT = 31_237
 """Below those that systems give to outgoing connections."""
 
 _START_SECONDS = 10
+_OTHER_STARTS_SECONDS = 1
 
 
 class Problem(Exception):
@@ -76,10 +77,13 @@ def start(port: int = PORT) -> State:
             return state
         time.sleep(0.05)
     process.kill()
-    # Another command may have started one at the same time.
-    known = _known(whose)
-    if known is not None:
-        return known
+    # Another command may have started one at the same time, which has the port, but not written its file yet.
+    ends = time.monotonic() + _OTHER_STARTS_SECONDS
+    while time.monotonic() < ends:
+        known = _known(whose)
+        if known is not None:
+            return known
+        time.sleep(0.05)
     raise Problem(f"larder proxy did not start: {log.read_text().strip() or 'it does not answer'}")
 
 
