@@ -373,7 +373,9 @@ def test_the_real_build_serves_artifacts(tmp_path: Path) -> None:
             event = {"sessionId": "b1946ac9-2ab1-4f2c-9a3b-0c5e8f7d6a10", "source": "REMOTE"}
             hit = {**event, "event": "HIT", "hash": hash, "duration": 100}
             assert client.post("/events", json=[hit]).status_code == 200
-        # The object's event reaches its function.
+            # The event of a direct upload reaches its function.
+            offer = client.options("/direct", headers={"access-control-request-method": "PUT"})
+            assert httpx.put(offer.headers["location"], content=body, trust_env=False).status_code == 200
         assert on_screen(cloud, " ms  commit_upload\n")
         assert "under AWS's runtime interface client" in cloud.screen
         for name in ("get_status", "fetch_artifact", "put_artifact", "artifact_exists"):
