@@ -6,6 +6,7 @@ Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/versioning-workflo
 from __future__ import annotations
 
 from urllib.parse import quote, unquote
+from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
 from nanio.errors import AccessDenied, NotImplemented_
@@ -48,8 +49,8 @@ def routes() -> list[Route]:
 async def _bucket(request: Request) -> Response:
     if request.method == "GET" and "versions" in request.query_params:
         return _list_versions(request)
-    if request.method == "POST":
-        raise NotImplemented_("This server deletes objects one by one.")
+    if request.method == "POST" and "delete" in request.query_params:
+        return await _delete_objects(request)
     return await dispatch_bucket(request)  # type: ignore[no-any-return]
 
 
@@ -104,6 +105,19 @@ async def _copy(request: Request, storage: Storage, bucket: str, version: Versio
     )
     body = copy_object_result_xml(etag=info.etag, last_modified=info.last_modified)
     return Response(body, media_type="application/xml")
+
+
+async def _delete_objects(request: Request) -> Response:
+    """Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html"""
+    storage: Storage = request.app.state.storage
+    # The caller has the credentials of this cloud.
+    asked = ET.fromstring(await request.body())  # noqa: S314
+    if asked.findtext(f"{{{S3_NS}}}Quiet") != "true":
+        raise NotImplemented_("This server only deletes objects quietly.")
+    for each in asked.iter(f"{{{S3_NS}}}Object"):
+        key, version_id = (each.findtext(f"{{{S3_NS}}}{name}") for name in ("Key", "VersionId"))
+        _delete(storage, request.path_params["bucket"], key or "", version_id)
+    return Response(f'<DeleteResult xmlns="{S3_NS}"/>', media_type="application/xml")
 
 
 def _delete(

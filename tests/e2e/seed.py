@@ -18,6 +18,8 @@ from typing import Any
 
 import httpx
 
+from larder.artifacts.repository.table import partition_of
+
 from .cloud import LocalCloud
 
 PACKAGES = ("web", "docs", "admin", "checkout", "@acme/ui", "@acme/auth", "@acme/api-client")
@@ -111,9 +113,10 @@ def artifacts(
             stored += size
             writer, user = chance.choice(writers)
             upload_id = f"{created_at:012x}{name[:16]}"
+            hash = hashes[number] if number < len(hashes) else name[16:32]
             item = {
-                "owner": owner,
-                "hash": hashes[number] if number < len(hashes) else name[16:32],
+                "owner": partition_of(owner, hash),
+                "hash": hash,
                 "upload_id": upload_id,
                 "size_bytes": size,
                 "created_at": created_at,
