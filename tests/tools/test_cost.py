@@ -46,7 +46,7 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     milliseconds = 5_500 * 40 + 5_500 * 25 + 11_000 * 25 + 22_440 * 5 + 11_000 * (30 + 60 + 10) + 440 * (25 + 40)
     functions = (api + 22_000) * 0.20 / MILLION + milliseconds / 1000 * 0.5 * 0.0000133334
     assert lines["functions"] == pytest.approx(functions)
-    reads = 11_000 * (6 + 7) + 11_000 * (6 + 5 + 1.5) + 440 * (5 + 4)
+    reads = 11_000 * (6 + 8) + 11_000 * (6 + 5 + 1.5) + 440 * (5 + 4)
     writes = 11_000 * (2 + 15 + 5) + 440 * 4
     stored = 11_000 * 30 / (730 / 24)
     tables = reads * 0.125 / MILLION + writes * 0.625 / MILLION + stored * 1_200 / 1e9 * 0.25

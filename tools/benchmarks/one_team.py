@@ -202,10 +202,10 @@ def lost_uploads(way: Uploads, rate: float, *, seconds: float = _SECONDS) -> flo
 _OLD_PAUSES, _PAUSES = (0.01, 0.02), (0.1, 0.3, 0.9, 2.0)
 READS = (
     Reads("0.2.0: one partition", 1, 3, 3, _OLD_PAUSES, copies=False),
-    Reads("a team of 0.2.0", 1, 1, 2, _PAUSES, copies=True),
-    Reads("a new team", 8, 1, 2, _PAUSES, copies=True),
-    Reads("a new team, split once", 16, 1, 2, _PAUSES, copies=True),
-    Reads("a new team, split twice", 32, 1, 2, _PAUSES, copies=True),
+    Reads("a team of 0.2.0", 1, 1, 3, _PAUSES, copies=True),
+    Reads("a new team", 8, 1, 3, _PAUSES, copies=True),
+    Reads("a new team, split once", 16, 1, 3, _PAUSES, copies=True),
+    Reads("a new team, split twice", 32, 1, 3, _PAUSES, copies=True),
 )
 UPLOADS = (
     Uploads("0.2.0: one partition", 1, apart=False, locks=True),

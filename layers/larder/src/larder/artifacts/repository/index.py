@@ -26,6 +26,7 @@ from larder.artifacts.models import (
     Wanted,
     index_key,
     parse_index_key,
+    same_upload,
 )
 from larder.artifacts.repository.partitions import query_each
 from larder.artifacts.repository.table import (
@@ -165,15 +166,27 @@ def read_artifacts(uploads: Sequence[Upload]) -> dict[Upload, Artifact]:
 
 
 def read_offers(entries: Sequence[IndexEntry]) -> list[IndexEntry]:
-    """The entries, with the offered uploads of those that are `unread`. Raises TryAgain."""
-    keys = [entry.unread for entry in entries if entry.unread is not None]
-    found = {ARTIFACTS.key_of(item): _pending(item) for item in ARTIFACTS.get_many(keys)}
+    """The entries, with the offered uploads of those that are `unread`. Raises TryAgain.
+
+    Their artifacts are read again, because an upload that was published meanwhile is not offered any more.
+    """
+    keys: list[Key] = []
+    for entry in entries:
+        if entry.unread is not None:
+            partition, pending = entry.unread
+            keys += [(partition, pending.removesuffix(PENDING)), entry.unread]
+    items = ARTIFACTS.get_many(keys)
     return [
-        entry
-        if entry.unread is None
-        else replace(entry, pending=found.get(entry.unread), unread=None)
+        entry if entry.unread is None else _offered(entry, *entry.unread, items)
         for entry in entries
     ]
+
+
+def _offered(entry: IndexEntry, partition: str, pending: str, items: Sequence[Item]) -> IndexEntry:
+    found = parse_entry(items, owner_of(partition), pending.removesuffix(PENDING))
+    # The first read can have the body, too.
+    is_same = same_upload(found.artifact, entry.artifact)
+    return replace(found, artifact=entry.artifact) if is_same else found
 
 
 def read_offers_of(
@@ -181,7 +194,7 @@ def read_offers_of(
 ) -> tuple[dict[K, list[IndexEntry]], set[K]]:
     """The same for many, with batches in parallel. Returns also those whose batch failed."""
     # The entries of one are few: those of a hash in two scopes.
-    batches = list(in_batches(list(missed), BATCH_KEYS // 2))
+    batches = list(in_batches(list(missed), BATCH_KEYS // 4))
     reads = [
         submit(read_offers, [each for one in batch for each in missed[one]]) for batch in batches
     ]
