@@ -40,17 +40,10 @@ def put_back(stored: Stored) -> None:
             versions[one["version"]] = version
     for table in template().tables:
         for item in stored["tables"].get(table.logical_id, []):
-            renamed: dict[str, Any] = {}
-            if "version" in item:
-                renamed["version"] = _renamed(item["version"], versions)
-            if "versions" in item:
-                renamed["versions"] = {"L": [_renamed(each, versions) for each in item["versions"]["L"]]}
+            named = item.get("version", {}).get("S")
+            renamed = {"version": {"S": versions[named]}} if named in versions else {}
             aws.dynamodb().put_item(TableName=table.name, Item={**item, **renamed})
     aws.write_secret(settings().signing_secret, stored["signing_secret"])
-
-
-def _renamed(value: dict[str, str], versions: dict[str, str]) -> dict[str, str]:
-    return {kind: versions.get(text, text) for kind, text in value.items()}
 
 
 def _put_object(one: dict[str, Any]) -> str:

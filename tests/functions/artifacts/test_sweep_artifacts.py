@@ -58,7 +58,7 @@ def test_artifacts_are_deleted_by_the_hundred(cloud: Cloud) -> None:
     assert (object_keys(), read_totals(cloud.team.id)) == ([], Totals())
 
 
-def test_an_object_that_s3_did_not_delete_is_tried_again(cloud: Cloud) -> None:
+def test_what_a_store_did_not_delete_is_tried_again(cloud: Cloud) -> None:
     now = clock.now()
     for hash in ("a", "b"):
         cloud.store(hash, now=now - 31 * DAY)
@@ -67,6 +67,9 @@ def test_an_object_that_s3_did_not_delete_is_tried_again(cloud: Cloud) -> None:
     with answering("s3", "DeleteObjects", refused):
         swept = sweep.sweep(now=now)
     assert (swept.expired, swept.failed) == (1, 1)
+    with answering("dynamodb", "DeleteItem", error("InternalServerError", 500), times=1):
+        swept = sweep.sweep(now=now)
+    assert (swept.expired, swept.failed) == (0, 1)
     assert sweep.sweep(now=now).expired == 1
     assert read_totals(cloud.team.id) == Totals()
 

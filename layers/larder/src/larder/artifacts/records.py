@@ -42,10 +42,10 @@ class Refused(NamedTuple):
 
 
 class Discarded(NamedTuple):
-    """An object to delete. `versions` are empty if only the bucket knows them. `held` is whether its body is, too."""
+    """An object to delete. `version` is None if only the bucket knows. `held` is whether its body is to delete, too."""
 
     upload: Upload
-    versions: tuple[str, ...] = ()
+    version: str | None = None
     held: bool = False
 
 

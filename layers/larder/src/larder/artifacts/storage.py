@@ -31,9 +31,6 @@ from larder.settings import region, s3_endpoint, settings, url_suffix
 
 _MISSING = frozenset({"404", "NoSuchKey", "NoSuchVersion", "NotFound"})
 
-_DELETED_AT_ONCE = 1000
-"""Versions that S3 takes in one DeleteObjects."""
-
 _DOWNLOAD_HEADERS = (
     "response-cache-control=no-store"
     "&response-content-disposition=attachment"
@@ -179,20 +176,20 @@ def delete_version(upload: Upload, version: str) -> None:
 
 
 def delete_versions(versions: Sequence[tuple[Upload, str]]) -> set[Upload]:
-    """Delete versions, a thousand with each call. Returns the uploads of those that S3 did not delete.
+    """Delete up to a thousand versions with one call. Returns the uploads of those that S3 did not delete.
 
     No error for a version that does not exist.
     """
-    bucket, failed = settings().artifacts_bucket, set[Upload]()
-    for start in range(0, len(versions), _DELETED_AT_ONCE):
-        batch = versions[start : start + _DELETED_AT_ONCE]
-        objects: Any = [
-            {"Key": upload.object_key, "VersionId": version} for upload, version in batch
-        ]
-        reply = aws.s3().delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
-        keys = {error["Key"] for error in reply.get("Errors", ())}
-        failed |= {upload for upload, _ in batch if upload.object_key in keys}
-    return failed
+    if not versions:
+        return set()
+    objects: Any = [
+        {"Key": upload.object_key, "VersionId": version} for upload, version in versions
+    ]
+    reply = aws.s3().delete_objects(
+        Bucket=settings().artifacts_bucket, Delete={"Objects": objects, "Quiet": True}
+    )
+    keys = {error["Key"] for error in reply.get("Errors", ())}
+    return {upload for upload, _ in versions if upload.object_key in keys}
 
 
 def delete(upload: Upload, *, keep: str | None = None) -> None:

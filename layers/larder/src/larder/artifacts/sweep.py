@@ -161,43 +161,55 @@ def _delete_known(
     expired: list[Artifact] = []
     discarded: list[Discarded] = []
     others: list[Due] = []
+    versions: dict[Upload, str] = {}
     for item in due:
         match item:
             case Artifact() if visible(item, now):
                 others.append(item)
-            case Artifact():
-                # Until then, someone may still download it.
-                if index.unused_from(expires_at(item)) <= now:
-                    (expired if index.known_versions(item, now) else others).append(item)
-            case Discarded(upload, versions) if versions and upload.writer is None:
+            case Artifact(upload=upload):
+                if index.unused_from(expires_at(item)) > now:
+                    # Someone may still download it.
+                    continue
+                if version := index.known_version(item, now):
+                    expired.append(item)
+                    versions[upload] = version
+                else:
+                    others.append(item)
+            case Discarded(version=str()):
                 discarded.append(item)
             case _:
                 others.append(item)
     published = index.read_artifacts([item.upload for item in discarded])
     others += [item for item in discarded if item.upload in published]
     known = [item for item in discarded if item.upload not in published]
-    failed = storage.delete_versions(
-        [(item.upload, version) for item in expired for version in index.known_versions(item, now)]
-        + [(item.upload, version) for item in known for version in item.versions]
-    )
+    versions |= {item.upload: item.version for item in known if item.version is not None}
+    failed = storage.delete_versions([*versions.items()])
     report.failed += len(failed)
-    known = [item for item in known if item.upload not in failed]
+    notes = [partial(delete_discarded, item) for item in known if item.upload not in failed]
+    report.objects_deleted += sum(_do_all(notes, report, pool))
     expired = [item for item in expired if item.upload not in failed]
-    report.objects_deleted += sum(
-        pool.map(_try, [partial(delete_discarded, item) for item in known])
-    )
     deletions = [partial(index.delete_expired, item, now=now) for item in expired]
-    gone = [item for item, done in zip(expired, pool.map(_try, deletions), strict=True) if done]
+    done = _do_all(deletions, report, pool)
+    gone = [item for item, deleted in zip(expired, done, strict=True) if deleted]
     report.expired += len(gone)
     _subtract(gone)
     return others
 
 
-def _try(delete: Callable[[], bool | None]) -> bool:
-    try:
-        return delete() is not False
-    except TryAgain:
-        return False
+def _do_all(
+    deletions: Sequence[Callable[[], bool]], report: SweepReport, pool: ThreadPoolExecutor
+) -> list[bool]:
+    """Whether each deletes something. One that fails is counted, and left to the next sweep."""
+
+    def do(delete: Callable[[], bool]) -> bool | None:
+        try:
+            return delete()
+        except TryAgain:
+            return None
+
+    results = list(pool.map(do, deletions))
+    report.failed += results.count(None)
+    return [bool(result) for result in results]
 
 
 def _subtract(artifacts: Sequence[Artifact]) -> None:

@@ -522,20 +522,20 @@ def discarded_put(
     partition, hash = discarded_key(upload)
     item = {"owner": partition, "hash": hash, "of": upload.index_key, "upload_id": upload.id}
     known = {}
-    if of is not None and (versions := known_versions(of, now)):
-        known = {"versions": versions, "held": of.is_held or None}
+    if of is not None and (version := known_version(of, now)):
+        known = {"version": version, "held": of.is_held or None}
     return ARTIFACTS.put({**item, **known, **_sweep(upload, delete_at)})
 
 
-def known_versions(artifact: Artifact, now: datetime) -> list[str]:
+def known_version(artifact: Artifact, now: datetime) -> str | None:
     """The one version of its object. None if only the bucket knows: its client may have uploaded more of them to the
     URL, or the sweep may have copied it.
     """
     used = artifact.last_used_at is not None and artifact.last_used_at > artifact.created_at
     may_be_copied = artifact.renewed_at is not None or (used and now >= object_expires_at(artifact))
     if artifact.upload.writer is not None or may_be_copied:
-        return []
-    return [artifact.version]
+        return None
+    return artifact.version
 
 
 def _sweep(upload: Upload, at: datetime) -> Item:

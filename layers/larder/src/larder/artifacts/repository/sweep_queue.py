@@ -105,7 +105,7 @@ def _due(item: Item) -> Due:
         return _removal(item)
     if sort_key.startswith(DISCARDED):
         upload = parse_upload(partition, item["of"], item["upload_id"])
-        return Discarded(upload, tuple(item.get("versions", ())), item.get("held", False))
+        return Discarded(upload, item.get("version"), item.get("held", False))
     return parse_stored(item)
 
 
@@ -137,11 +137,11 @@ def _postpone(key: Key, upload: Upload, *, until: datetime) -> None:
     commit(ARTIFACTS.update(*key, set=later, when=equals(upload_id=upload.id)))
 
 
-def delete_discarded(discarded: Discarded) -> None:
+def delete_discarded(discarded: Discarded) -> bool:
     """Delete the item of a discarded object that is deleted, and its body if that is next to the index."""
-    if discarded.held or not discarded.versions:
+    if discarded.held or discarded.version is None:
         delete_body(discarded.upload)
-    commit(ARTIFACTS.delete(*discarded_key(discarded.upload)))
+    return commit(ARTIFACTS.delete(*discarded_key(discarded.upload)))
 
 
 def delete_discarded_if_published(upload: Upload) -> bool:
