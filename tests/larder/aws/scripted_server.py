@@ -60,8 +60,8 @@ class ScriptedServer:
 
     port: int
     script: list[Scripted] = field(default_factory=list)
-    requests: list[Recorded] = field(default_factory=list)
-    _connections: list[socket.socket] = field(default_factory=list)
+    requests: list[Recorded] = field(default_factory=list, repr=False)
+    _connections: list[socket.socket] = field(default_factory=list, repr=False)
 
     @property
     def url(self) -> str:
