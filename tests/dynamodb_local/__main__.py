@@ -1,7 +1,8 @@
 """`python -m tests.dynamodb_local PORT`: the tables of a local cloud, in the engine at this port.
 
 A local cloud starts it in place of `local.tables`, with the same arguments (TABLES). It creates the tables, which the
-engine keeps for the access key id of the local cloud, and passes the bytes of each connection on.
+engine keeps for the access key id of the local cloud, and passes the bytes of each connection on. With
+`--refusals FILE`, it refuses what the file says.
 """
 
 import argparse
@@ -10,22 +11,26 @@ import contextlib
 import socket
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import boto3
 
 from local.child_processes import end_with_parent, leave
 from local.template import REGION, load_template
+from tests.dynamodb_local.refusals import Refusals
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.dynamodb_local", description=__doc__)
     parser.add_argument("port", type=int)
+    parser.add_argument("--refusals", type=Path)
     parser.add_argument("--socket", type=int, required=True)
     parser.add_argument("--template", type=Path, required=True)
     arguments, _ = parser.parse_known_args()
     end_with_parent()
     _create_tables(arguments.template, arguments.port)
-    asyncio.run(_serve(socket.socket(fileno=arguments.socket), arguments.port))
+    connect = Refusals(arguments.refusals).connect if arguments.refusals else _connect
+    asyncio.run(_serve(socket.socket(fileno=arguments.socket), partial(connect, arguments.port)))
     return 0
 
 
@@ -42,8 +47,8 @@ def _create_tables(template: Path, port: int) -> None:
             )
 
 
-async def _serve(listener: socket.socket, port: int) -> None:
-    server = await asyncio.start_server(partial(_connect, port), sock=listener)
+async def _serve(listener: socket.socket, connect: Any) -> None:
+    server = await asyncio.start_server(connect, sock=listener)
     await server.serve_forever()
 
 
