@@ -76,11 +76,12 @@ e2e: $(READY) $(OIDC) $(COMPILERS) ## run the long tests: npm's turbo clients, a
 	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "(slow or e2e) and not thorough" $(ARGS)
 
 .PHONY: proofs
-proofs: build $(READY) $(OIDC) $(COMPILERS) ## run the crash and load tests and generated requests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 50 minutes)
+proofs: build $(READY) $(OIDC) $(COMPILERS) ## run the crash and load tests and generated requests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 50 minutes; needs Java 17)
 	@MACHINE_ROUNDS=20 .venv/bin/python -m pytest -n $(WORKERS) -o faulthandler_timeout=0 tests/machines tests/larder/aws/test_alike.py tests/proxy/test_states.py $(ARGS)
 	@KILL_POINTS=50 API_EXAMPLES=100 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 EXCHANGE_ATTACKS=10000 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/owasp/test_generated_input.py tests/proofs $(ARGS)
 	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o faulthandler_timeout=0 --ignore tests/proofs -m thorough $(ARGS)
+	@ENGINE=dynamodb-local .venv/bin/python -m pytest tests/proofs/test_refused_by_dynamodb.py $(ARGS)
 	@COLD_STARTS=all .venv/bin/python -m pytest tests/build/test_bench_cold.py $(ARGS)
 	@WHY_VERSIONS=all WHY_MIXTURES=100 .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_why.py tests/e2e/test_why_reports.py $(ARGS)
 	@TURBO_JOBS=50 CLIENT_MATRIX=full EDGE_PROOFS=all .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py \

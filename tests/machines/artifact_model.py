@@ -3,6 +3,8 @@
 It has no stores, no calls and no concurrency. A size names an upload: every upload of a test has another one.
 """
 
+from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -56,6 +58,13 @@ class Model:
     """The most bytes that were stored since the last look at what was evicted."""
     is_protected: bool = False
     trusted_from: datetime | None = None
+    counts_replaced: bool = False
+    """Whether an upload must fit in addition to what it replaces."""
+
+    def while_uploading(self) -> Iterator["Model"]:
+        """An upload does not know what another one of its hash, which is counted, will have replaced."""
+        yield self
+        yield replace(deepcopy(self), counts_replaced=True)
 
     # What readers see.
 
@@ -95,11 +104,14 @@ class Model:
         place = (self.written(writer), hash)
         if self.is_protected and self.is_shown((SHARED, hash)):
             return 202, 0
-        replaced = self.stored[place].size if place in self.stored else 0
-        if self.total - replaced + size > self.quota and not self.evicts:
+        if not self._fits(place, size):
             return 403, 0
         self._store(place, Stored(size, self.now, self.now))
         return 202, 0
+
+    def _fits(self, place: tuple[str, str], size: int) -> bool:
+        replaced = self.stored[place].size if place in self.stored and not self.counts_replaced else 0
+        return self.evicts or self.total - replaced + size <= self.quota
 
     def _store(self, place: tuple[str, str], stored: Stored) -> None:
         # While it replaces another one, both are counted.
@@ -167,7 +179,7 @@ class Model:
             return
         if self.is_protected and offer.place[0] == SHARED and self.is_shown(offer.place):
             return
-        if self.evicts or self.total - (current.size if current else 0) + offer.size <= self.quota:
+        if self._fits(offer.place, offer.size):
             if offer.place in self.newest:
                 self.marked.add(offer.place)
             self._store(offer.place, Stored(offer.size, offer.began, self.now))

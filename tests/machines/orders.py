@@ -11,9 +11,9 @@ from hypothesis import Phase, settings
 
 from tests.requests import Reply
 
-OK, REFUSED, BUSY = "ok", "refused", "try again"
-"""A model says REFUSED where any refusal is right. BUSY is the reply 503: it may come to requests that overlap, and
-changes nothing."""
+OK, REFUSED, EITHER, BUSY = "ok", "refused", "ok or refused", "try again"
+"""A model says REFUSED where any refusal is right, and EITHER where a refusal or OK is. BUSY is the reply 503: it may
+come to requests that overlap, and changes nothing."""
 
 Outcome = str | tuple[Any, ...]
 
@@ -62,7 +62,8 @@ def either_order(
                     following.append(changed)
                     continue
                 expected = request.apply(changed)
-                if reply == expected or (expected == REFUSED and isinstance(reply, str) and reply != OK):
+                is_refused = expected in (REFUSED, EITHER) and isinstance(reply, str) and reply != OK
+                if reply == expected or is_refused or (expected == EITHER and reply == OK):
                     following.append(changed)
             possible = following
         yield from possible
