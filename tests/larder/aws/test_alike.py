@@ -53,6 +53,8 @@ def server() -> Iterator[ScriptedServer]:
         patched.setenv("AWS_REGION", REGION)
         for service in ("DYNAMODB", "S3", "SECRETS_MANAGER", "LAMBDA"):
             patched.setenv(f"AWS_ENDPOINT_URL_{service}", running.url)
+        # The pauses between tries. test_wire.py has them.
+        patched.setattr("time.sleep", lambda _: None)
         _forget()
         yield running
     _forget()
