@@ -1,11 +1,17 @@
 """Tables, JSON and the progress counter."""
 
 import json
-from datetime import date, datetime, timedelta, timezone
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, date, datetime, timedelta, timezone
+from functools import partial
+from typing import Any
 
+import click
 import pytest
+from rich.console import Console
 
-from larder_cli.output import print_record, print_table
+from larder_cli.output import WIDE, print_record, print_table
 from larder_cli.progress import counting
 
 
@@ -70,6 +76,60 @@ def test_a_piped_table_has_no_colour_and_no_folded_line(capsys: pytest.CaptureFi
     output = capsys.readouterr().out
     assert "\x1b" not in output
     assert f"{'x' * 200}   {'n' * 200}    1 B" in output
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractContextManager[None]]:
+    """The output is a terminal with so many columns, for a command with `--wide`."""
+
+    @contextmanager
+    def terminal(columns: int, *, wide: bool = False) -> Iterator[None]:
+        console = partial(Console, width=columns, force_terminal=True, no_color=True, highlight=False)
+        monkeypatch.setattr("larder_cli.output._console", console)
+        with click.Context(click.Command("list")) as context:
+            context.meta[WIDE] = wide
+            yield
+
+    return terminal
+
+
+TEXTS = {
+    "name": "The key of all jobs of the web team",
+    "id": "TAO1JN6hTkRMkI9oV3xxxxxxxxxxxxxx",
+    "created_at": datetime(2026, 1, 2, tzinfo=UTC),
+    "rights": {"artifacts": ("read", "write")},
+    "used_at": None,
+    "size_bytes": 1500,
+}
+
+
+@pytest.mark.parametrize(
+    ("columns", "fits", "left_out"),
+    [
+        (60, ["TAO1JN6hTkRMkI9oV3xxxxxxxxxxxxxx"], "created, rights, size"),
+        (80, ["TAO1JN6hTkRMkI9oV3xxxxxxxxxxxxxx", "2026-01-02 00:00:00 UTC"], "rights, size"),
+        (120, ["TAO1JN6hTkRMkI9oV3xxxxxxxxxxxxxx", "2026-01-02 00:00:00 UTC", "artifacts=read,write", "1.5 kB"], ""),
+        (200, ["The key of all jobs of the web team   TAO1JN6hTkRMkI9oV3xxxxxxxxxxxxxx   2026-01-02"], ""),
+    ],
+)
+def test_a_table_fits_the_terminal_and_only_names_are_wrapped(
+    terminal: Any, capsys: pytest.CaptureFixture[str], columns: int, fits: list[str], left_out: str
+) -> None:
+    with terminal(columns):
+        print_table([TEXTS], TEXTS, empty="", as_json=False)
+    lines = click.unstyle(capsys.readouterr().out).splitlines()
+    assert max(map(len, lines[:-1])) <= columns
+    assert all(any(text in line for line in lines) for text in fits)
+    hint = f"Left out: {left_out}. --wide shows all columns."
+    assert (lines[-1] == hint) == bool(left_out)
+    # No record has a value there.
+    assert "used" not in lines[0]
+
+
+def test_wide_shows_all_columns(terminal: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with terminal(20, wide=True):
+        print_table([{"id": "x" * 30, "name": "two words", "at": None}], ("id", "name", "at"), empty="", as_json=False)
+    assert f"{'x' * 30}   two words   -" in capsys.readouterr().out
 
 
 def test_an_empty_table_says_so_but_its_json_is_a_list(capsys: pytest.CaptureFixture[str]) -> None:

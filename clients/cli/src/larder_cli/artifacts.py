@@ -9,7 +9,7 @@ import click
 
 from larder import clock
 from larder.teams.models import SHARED_SCOPE
-from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.commands import CommandGroup, examples, json_option, table_options
 from larder_cli.output import Record, echo, fields, print_record, print_table
 from larder_cli.owners import OWNER, Owner, require_owner
 from larder_cli.quantities import moment
@@ -104,7 +104,7 @@ def artifacts() -> None:
     is_flag=True,
     help="List also what readers do not see, such as what was stored before the team was protected.",
 )
-@json_option
+@table_options
 def list_(
     owner: str,
     limit: int,
@@ -208,7 +208,7 @@ def show(owner: str, hash: str, scope: str | None, as_json: bool) -> None:
     show_default=True,
     help="The maximum number of scopes to show.",
 )
-@json_option
+@table_options
 def scopes(team: str, limit: int, as_json: bool) -> None:
     """List the own scopes of a protected TEAM. Shows who writes them, and how much they hold."""
     from larder.artifacts.records import OwnScope
@@ -316,7 +316,7 @@ def writer(team: str, id: str, as_json: bool) -> None:
     metavar="TEAM|EMAIL",
     help="Delete everything. Repeat the slug or the email address.",
 )
-@json_option
+@table_options
 def delete(
     owner: str,
     hashes: Sequence[str],
@@ -387,7 +387,7 @@ def delete(
     multiple=True,
     help="Show only entries with this action, such as member_added. You can give several.",
 )
-@json_option
+@table_options
 def audit(owner: str, limit: int, named: Sequence[str], as_json: bool) -> None:
     """Show the audit of TEAM or EMAIL, newest first.
 

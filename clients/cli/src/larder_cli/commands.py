@@ -1,12 +1,33 @@
 """Common to all commands: the target, the `--json` option and one-line errors."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import click
 
 from larder_cli.failures import explanation
-from larder_cli.output import printable
+from larder_cli.output import WIDE, printable
 from larder_cli.target import Target, enter
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+
+
+def _remember_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> None:
+    context.meta[WIDE] = is_wide
+
+
+def table_options(command: Function) -> Function:
+    """The options of a command that prints a table: `--json` and `--wide`."""
+    wide = click.option(
+        "--wide",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_wide,
+        help="Show all columns, also those that do not fit into the terminal.",
+    )
+    return json_option(wide(command))
 
 
 def examples(*lines: str) -> str:

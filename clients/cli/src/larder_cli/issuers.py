@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from larder.settings import settings
-from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.commands import CommandGroup, examples, json_option, table_options
 from larder_cli.output import Record, print_record, print_table
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def add(url: str, jwks_uri: str | None, as_json: bool) -> None:
 
 
 @issuers.command("list", epilog=examples("larder issuers list"))
-@json_option
+@table_options
 def list_(as_json: bool) -> None:
     """List the issuers, and when their keys were fetched.
 

@@ -10,7 +10,7 @@ from larder import clock
 from larder.api_keys.models import CACHE_ACTIONS, OWN_ACTIONS, TRUST, ApiKey, RateLimit, Refill
 from larder.api_keys.properties import NewKey
 from larder.errors import InvalidValue
-from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.commands import CommandGroup, examples, json_option, table_options
 from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import Record, echo, fields, print_json, print_record, print_table
 from larder_cli.quantities import (
@@ -450,7 +450,7 @@ def create(
 )
 @click.option("--user", metavar="EMAIL", help="The user who owns the keys.")
 @click.option("--team", metavar="TEAM", help="The team that owns the keys, in place of a user.")
-@json_option
+@table_options
 def list_(user: str | None, team: str | None, as_json: bool) -> None:
     """List the keys of a user or of a team.
 

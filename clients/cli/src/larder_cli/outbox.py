@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from larder import clock
-from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.commands import CommandGroup, examples, json_option, table_options
 from larder_cli.output import Record, echo, print_json, print_record, print_table
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def outbox() -> None:
     show_default=True,
     help="The maximum number of messages to show.",
 )
-@json_option
+@table_options
 def list_(limit: int, as_json: bool) -> None:
     """List messages, newest first."""
     print_table(

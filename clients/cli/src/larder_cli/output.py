@@ -22,6 +22,9 @@ Record = Mapping[str, object]
 
 _SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _ENDINGS = ("_bytes", "_ms", "_at", "_s")
+_NONE = "-"
+WIDE = "larder_cli.wide"
+"""Where the context of a command keeps whether the user wants all columns."""
 _UNLIMITED = 10_000
 """Columns when the output is not a terminal: a program that reads the table needs unfolded lines."""
 
@@ -83,18 +86,25 @@ def print_json(value: Record | Sequence[Record]) -> None:
 
 
 def print_record(record: Record, *, as_json: bool) -> None:
-    """Print the fields of one record."""
+    """Print the fields of one record. On a terminal, those without a value share a line."""
     if as_json:
         print_json(record)
         return
     from rich.table import Table
 
+    console = _console()
+    unset = [
+        _label(name) for name, value in record.items() if value is None and console.is_terminal
+    ]
     table = Table.grid(padding=(0, 3, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in record.items():
-        table.add_row(_label(name), _text(name, value))
-    _console().print(table)
+        if _label(name) not in unset:
+            table.add_row(_label(name), _text(name, value))
+    if unset:
+        table.add_row("not set", ", ".join(unset))
+    console.print(table)
 
 
 _NUMBER = re.compile(r"-?[0-9][0-9,]*(\.[0-9]+)?")
@@ -112,6 +122,9 @@ def print_table(
     """Print records of one kind. The table shows `columns`, the JSON shows everything.
 
     `empty` is printed if there are no records. `legend` describes the parts of the bars.
+
+    On a terminal, columns are left out if they do not fit or have no value, unless the user wants them all (`--wide`):
+    `columns` are in the order of their importance. No word is broken, so that an id can always be copied.
     """
     if as_json:
         print_json(records)
@@ -121,21 +134,76 @@ def print_table(
         return
     columns = list(columns)
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
     console = _console()
+    is_wide = _wants_all(console)
+    if is_wide:
+        console.width = _UNLIMITED
+    cells = {name: [_cell(console, name, record[name]) for record in records] for name in columns}
+    least = {name: _least_width(name, cells[name], records) for name in columns}
+    left_out = _left_out(cells, least, console.width) if is_wide is False else []
+    shown = [name for name in columns if name not in left_out]
+    spare = console.width - sum(least[name] + _GAP for name in shown) + _GAP
+    console.width = max(console.width, console.width - spare)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in columns:
-        table.add_column(_label(name), justify=_justify(records, name), overflow="fold")
-    for record in records:
-        table.add_row(*(_cell(console, name, record[name]) for name in columns))
+    for name in shown:
+        more = max(map(cell_len, map(str, cells[name]))) - least[name]
+        more = max(min(more, spare), 0)
+        spare -= more
+        table.add_column(
+            _label(name), justify=_justify(records, name), overflow="fold", width=least[name] + more
+        )
+    for row in zip(*(cells[name] for name in shown), strict=True):
+        table.add_row(*row)
     console.print(table)
+    if with_values := [
+        _label(name) for name in left_out if not {*map(str, cells[name])} <= {_NONE, ""}
+    ]:
+        console.print(Text(f"Left out: {', '.join(with_values)}. --wide shows all columns.", "dim"))
     if legend:
         drawn = zip(_marks(console), legend, strict=False)
         console.print(
             Text("   ").join(Text(f"{mark} {part}", style) for (mark, style), part in drawn)
         )
+
+
+_SHORT = 18
+_GAP = 3
+"""Columns between two columns of a table."""
+
+
+def _wants_all(console: "Console") -> bool | None:
+    """Whether the user of a terminal wants all columns of a table. None if there is no such choice."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get(WIDE) if console.is_terminal and context is not None else None
+
+
+def _least_width(name: str, cells: Sequence["str | Text"], records: Sequence[Record]) -> int:
+    """How wide a column has to be. Only texts may be wrapped: between words, and not if they are short."""
+    from rich.cells import cell_len
+
+    parts = [_label(name)]
+    for cell, record in zip(cells, records, strict=True):
+        is_text = isinstance(record[name], str)
+        parts += [str(cell)[:_SHORT], *str(cell).split(" ")] if is_text else [str(cell)]
+    return max(map(cell_len, parts))
+
+
+def _left_out(
+    cells: Mapping[str, Sequence["str | Text"]], least: Mapping[str, int], most: int
+) -> list[str]:
+    """The columns without a value, and the last ones that do not fit. The first one and the id always fit."""
+    out = [name for name in cells if {*map(str, cells[name])} <= {_NONE, ""}]
+    left = most + _GAP
+    for name in sorted((name for name in cells if name not in out), key="id".__ne__):
+        left -= least[name] + _GAP
+        if left < 0 and len(out) < len(cells) - 1 and name not in ("id", next(iter(cells))):
+            out.append(name)
+            left += least[name] + _GAP
+    return out
 
 
 def _console() -> "Console":
@@ -198,7 +266,7 @@ def printable(text: str) -> str:
 def _plain(name: str, value: object) -> str:
     match value:
         case None:
-            return "-"
+            return _NONE
         case bool():
             return "yes" if value else "no"
         case int() if name.endswith("_bytes"):

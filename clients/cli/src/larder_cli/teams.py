@@ -10,7 +10,7 @@ from larder import clock
 from larder.errors import LastOwner, MemberNotFound
 from larder.teams.models import People, Role, RunInputs
 from larder.teams.teams import TeamChange
-from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.commands import CommandGroup, examples, json_option, table_options
 from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import Record, echo, fields, print_record, print_table
 from larder_cli.owner_state import (
@@ -164,7 +164,7 @@ def create(
 
 
 @teams.command("list", epilog=examples("larder teams list", "larder teams list --json"))
-@json_option
+@table_options
 def list_(as_json: bool) -> None:
     """List all teams, and how much each stores."""
     from larder.artifacts.repository.totals import read_totals_of
@@ -266,7 +266,7 @@ def delete(team: str, yes: bool, as_json: bool) -> None:
 
 @teams.command("members", epilog=examples("larder teams members acme"))
 @click.argument("team", metavar="TEAM")
-@json_option
+@table_options
 def members(team: str, as_json: bool) -> None:
     """List the members of TEAM, with their roles."""
     from larder.accounts.service import find_users
@@ -359,7 +359,7 @@ def invite(team: str, email: str, role: str, as_json: bool) -> None:
 
 @teams.command("invitations", epilog=examples("larder teams invitations acme"))
 @click.argument("team", metavar="TEAM")
-@json_option
+@table_options
 def invitations(team: str, as_json: bool) -> None:
     """List the open invitations of TEAM."""
     from larder.invitations import service

@@ -7,7 +7,7 @@ import click
 
 from larder import clock
 from larder.settings import settings
-from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.commands import CommandGroup, examples, json_option, table_options
 from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import (
     Record,
@@ -263,7 +263,7 @@ def add(
 
 @trust.command("list", epilog=examples("larder trust list acme", "larder trust list acme --json"))
 @click.argument("team", metavar="TEAM")
-@json_option
+@table_options
 def list_(team: str, as_json: bool) -> None:
     """List the rules of TEAM, oldest first. Warns if no trusted credential has uploaded anything for two weeks."""
     from larder.trust.rules import list_rules

@@ -9,7 +9,7 @@ import click
 
 from larder import clock
 from larder.errors import EmailUnchanged, NotSignedIn, SoleTeamOwner, TryAgain
-from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.commands import CommandGroup, examples, json_option, table_options
 from larder_cli.failures import explanation
 from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import Record, echo, fields, print_record, print_table
@@ -148,7 +148,7 @@ def create(email: str, name: str, as_json: bool) -> None:
 
 
 @users.command("list", epilog=examples("larder users list", "larder users list --json"))
-@json_option
+@table_options
 def list_(as_json: bool) -> None:
     """List all users, largest first. Shows how much each stores without a team."""
     from larder.accounts import service

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from larder_cli.commands import examples, json_option
+from larder_cli.commands import examples, json_option, table_options
 from larder_cli.deploy.release import Release, open_release
 from larder_cli.output import echo, print_json, print_table
 from larder_cli.target import Target
@@ -217,7 +217,7 @@ def release() -> None:
 
 @release.command("show", epilog=examples("larder release show"))
 @release_folder
-@json_option
+@table_options
 def show_release(folder: Path | None, as_json: bool) -> None:
     """Print the files of the release and their checksums."""
     opened = open_release(folder)

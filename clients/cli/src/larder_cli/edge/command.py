@@ -12,7 +12,7 @@ import click
 
 from larder import clock
 from larder.settings import settings
-from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.commands import CommandGroup, examples, json_option, table_options
 from larder_cli.edge.store import CloudFrontStore, FileStore, KeyStore
 from larder_cli.edge.switch import StoredKey, Switch
 from larder_cli.outcomes import Failed, Outcome, show, tried
@@ -64,7 +64,7 @@ _drop_old_option = click.option(
         "larder --stack larder-prod edge status", "larder --local .larder edge status --json"
     ),
 )
-@json_option
+@table_options
 @click.pass_obj
 def status(target: Target, as_json: bool) -> None:
     """Show whether clients use the edge, and its keys. Also shows how long its addresses are valid."""

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from larder_proxy.settings import Settings
 
 from larder import clock, settings
-from larder_cli.commands import examples, json_option
+from larder_cli.commands import examples, table_options
 from larder_cli.http import Unreachable
 from larder_cli.outcomes import Failed, Outcome, show, tried
 from larder_cli.output import echo, print_json, print_table
@@ -73,7 +73,7 @@ from larder_cli.target import Target, enter, stack_output
         "connection."
     ),
 )
-@json_option
+@table_options
 @click.pass_context
 def smoke(
     ctx: click.Context,

@@ -9,7 +9,7 @@ import click
 
 from larder import clock
 from larder.settings import settings
-from larder_cli.commands import CommandGroup, examples, json_option
+from larder_cli.commands import CommandGroup, examples, json_option, table_options
 from larder_cli.output import Record, echo, fields, print_json, print_record, print_table
 from larder_cli.sso import groups, people
 from larder_cli.sso import settings as given_settings
@@ -166,7 +166,7 @@ def add(
 
 
 @sso.command("list", epilog=examples("larder sso list", "larder sso list --json"))
-@json_option
+@table_options
 def list_(as_json: bool) -> None:
     """List the providers."""
     from larder.sso.service import list_providers
@@ -193,7 +193,7 @@ def list_(as_json: bool) -> None:
 
 @sso.command("show", epilog=examples("larder sso show acme"))
 @click.argument("id", metavar="ID")
-@json_option
+@table_options
 def show(id: str, as_json: bool) -> None:
     """Show the provider ID, and who has not signed in with it.
 
@@ -382,7 +382,7 @@ def _differences(provider: "IdentityProvider", now: Record) -> list[str]:
 
 @sso.command("test", epilog=examples("larder sso test acme", "larder sso test acme --json"))
 @click.argument("id", metavar="ID")
-@json_option
+@table_options
 def test(id: str, as_json: bool) -> None:
     """Test the provider ID from this computer. The status is 1 if a check fails.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from larder import clock
-from larder_cli.commands import TargetCommand, examples, json_option
+from larder_cli.commands import TargetCommand, examples, json_option, table_options
 from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import Record, echo, print_json, print_record, print_table
 from larder_cli.receipt import print_with_receipt, rotate_known_option
@@ -199,7 +199,7 @@ def _print_mode(
     metavar="EMAIL",
     help="Only this user, even if their access has ended. Repeatable.",
 )
-@json_option
+@table_options
 def extend(id: str, days: int, emails: tuple[str, ...], as_json: bool) -> None:
     """Give the people of the provider ID more time.
 
