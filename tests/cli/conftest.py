@@ -33,9 +33,9 @@ class Larder:
 
     target: tuple[str, ...] = ()
 
-    def __call__(self, *arguments: str, status: int = 0, charset: str = "utf-8") -> Result:
+    def __call__(self, *arguments: str, status: int = 0, charset: str = "utf-8", answer: str = "") -> Result:
         """Run it and check the exit status. A failure must not show a traceback."""
-        result = CliRunner(charset=charset).invoke(cli, [*self.target, *arguments], prog_name="larder")
+        result = CliRunner(charset=charset).invoke(cli, [*self.target, *arguments], input=answer, prog_name="larder")
         assert result.exit_code == status, result.output
         assert result.exception is None or isinstance(result.exception, SystemExit)
         return result

@@ -81,6 +81,20 @@ def test_the_first_trusted_key_protects_its_team(cloud: Cloud, larder: Larder) -
         assert scope_of(send, "abc") == "shared"
 
 
+@pytest.mark.parametrize("command", [TRUSTED, ("trust", "add", "acme", "--github", "acme/web")])
+@pytest.mark.usefixtures("mail_function")
+def test_to_hide_what_is_stored_needs_a_yes(cloud: Cloud, larder: Larder, command: tuple[str, ...]) -> None:
+    put(cloud.send, "abc", CLEAN)
+    refused = larder(*command, status=1, answer="n\n")
+    assert "its 1 stored artifacts are hidden" in refused.stderr
+    assert (read_protection(cloud.team.id).on, refused.stdout) == (None, "")
+    assert larder.json("artifacts", "list", "acme")
+    larder(*command, "--protect")
+    assert read_protection(cloud.team.id).on is True
+    with seconds_later():
+        assert "acme shows none of its 1 artifacts: --hidden lists" in larder("artifacts", "list", "acme").stdout
+
+
 def test_no_protect_keeps_the_team_as_it_is(cloud: Cloud, larder: Larder) -> None:
     record = larder.json(*TRUSTED, "--no-protect", "--permissions", "artifacts=read")
     assert record["permissions"] == {"artifacts": ["read", "trust"]}
@@ -89,7 +103,10 @@ def test_no_protect_keeps_the_team_as_it_is(cloud: Cloud, larder: Larder) -> Non
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(["--trusted"], "--trusted needs --team"), (["--team", "acme", "--no-protect"], "--no-protect needs --trusted")],
+    [
+        (["--trusted"], "--trusted needs --team"),
+        (["--team", "acme", "--no-protect"], "--protect and --no-protect need --trusted"),
+    ],
 )
 def test_options_that_do_not_fit_together(larder: Larder, cloud: Cloud, options: list[str], message: str) -> None:
     assert message in larder.refusal(*CREATE, *options, status=2)

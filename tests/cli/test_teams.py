@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
 from larder import clock
 from larder.accounts.email_jobs import InviteToTeam, parse_job
@@ -13,7 +12,7 @@ from larder.accounts.service import create_user, delete_user
 from larder.teams.members import leave_teams, role_of
 from larder.teams.teams import deleted_teams
 from larder_cli.mail_context import operator_mail_context
-from larder_cli.main import cli
+from tests.conftest import SetOption
 from tests.requests import Cloud, Sender
 
 from .conftest import Larder
@@ -110,7 +109,7 @@ def test_an_address_in_place_of_a_team_suggests_the_users_commands(
 def test_show_prints_stored_bytes_and_the_status_that_clients_see(larder: Larder, cloud: Cloud) -> None:
     assert put(cloud, "a1", b"x" * 700) == 202
     assert put(cloud, "a2", b"x" * 800) == 202
-    larder("teams", "set", "acme", "--quota", "1kB")
+    larder("teams", "set", "acme", "--quota", "1kB", "--yes")
     shown = larder.json("teams", "show", "acme")
     assert (shown["stored_bytes"], shown["artifacts"], shown["quota_bytes"]) == (1500, 2, 1000)
     assert (shown["caching"], shown["status"]) == ("enabled", "over_limit")
@@ -358,11 +357,30 @@ def test_delete_ends_all_access_to_the_team(larder: Larder, cloud: Cloud) -> Non
 
 @pytest.mark.parametrize(("answer", "deleted"), [("y\n", True), ("n\n", False), ("", False)])
 def test_delete_asks_for_confirmation(larder: Larder, cloud: Cloud, answer: str, deleted: bool) -> None:
-    arguments = [*larder.target, "teams", "delete", "acme"]
-    result = CliRunner().invoke(cli, arguments, input=answer, prog_name="larder")
+    result = larder("teams", "delete", "acme", status=0 if deleted else 1, answer=answer)
     assert f"Delete acme ({cloud.team.id}), with its artifacts, keys and members?" in result.stderr
-    assert result.exit_code == (0 if deleted else 1)
     assert put(cloud, "a1", b"x") == (403 if deleted else 202)
+
+
+@pytest.fixture
+def over_quota(request: pytest.FixtureRequest, option: SetOption) -> None:
+    option("over_quota", request.param)
+
+
+@pytest.mark.parametrize(
+    ("over_quota", "effect"),
+    [("evict", "evict what was used least recently"), ("refuse", "Uploads are refused")],
+    indirect=["over_quota"],
+)
+@pytest.mark.usefixtures("over_quota")
+def test_a_quota_below_what_is_stored_needs_a_yes(larder: Larder, cloud: Cloud, effect: str) -> None:
+    assert put(cloud, "a1", b"x" * 3_000) == 202
+    refused = larder("teams", "set", "acme", "--quota", "1kB", status=1)
+    assert "acme stores 2.0 kB more than this quota" in refused.stderr
+    assert effect in refused.stderr
+    assert larder.json("teams", "show", "acme")["quota_bytes"] > 3_000
+    larder("teams", "set", "acme", "--quota", "1kB", answer="y\n")
+    assert larder.json("teams", "set", "acme", "--quota", "2kB", "--yes")["quota_bytes"] == 2_000
 
 
 def test_invite_submits_an_email(larder: Larder, cloud: Cloud, mail_function: FakeAws, api_url: str) -> None:

@@ -10,7 +10,14 @@ import click
 from larder import clock
 from larder.teams.models import SHARED_SCOPE
 from larder_cli.commands import CommandGroup, examples, json_option, table_options
-from larder_cli.output import Record, echo, fields, print_record, print_table
+from larder_cli.output import (
+    Record,
+    echo,
+    fields,
+    human_number,
+    print_record,
+    print_table,
+)
 from larder_cli.owners import OWNER, Owner, require_owner
 from larder_cli.quantities import moment
 from larder_cli.teams import require_team
@@ -159,10 +166,24 @@ def list_(
             "ci",
             "writer",
         ),
-        empty=f"{found.name} stores no such artifacts"
-        if selection != Selection(order=selection.order)
-        else f"{found.name} stores nothing",
+        empty=_none_of(found, selection),
         as_json=as_json,
+    )
+
+
+def _none_of(owner: Owner, selection: "Selection") -> str:
+    """What to say of an empty list."""
+    from larder.artifacts.repository.totals import read_totals
+    from larder.artifacts.selection import Selection
+
+    if selection != Selection(order=selection.order):
+        return f"{owner.name} stores no such artifacts"
+    stored = read_totals(owner.id).artifacts
+    if not stored:
+        return f"{owner.name} stores nothing"
+    return (
+        f"{owner.name} shows none of its {human_number(stored)} artifacts: --hidden lists what readers do not see, and"
+        " --scope all what own scopes have"
     )
 
 

@@ -21,7 +21,7 @@ from larder_cli.quantities import (
     seconds,
     seconds_or_none,
 )
-from larder_cli.teams import note_protection, require_team
+from larder_cli.teams import agree_to_protect, note_protection, require_team
 from larder_cli.users import require_proven_user, require_user, unverified_option
 
 if TYPE_CHECKING:
@@ -303,9 +303,10 @@ def keys() -> None:
     "first such key protects the team.",
 )
 @click.option(
-    "--no-protect",
-    is_flag=True,
-    help="Do not protect the team, even if this is its first trusted key. Needs --trusted.",
+    "--protect/--no-protect",
+    default=None,
+    help="Whether this protects the team if it is its first trusted key. By default it does, after a question if that "
+    "hides stored artifacts. Needs --trusted.",
 )
 @click.option(
     "--metadata",
@@ -366,7 +367,7 @@ def create(
     expires_in: int | None,
     permissions: tuple[tuple[str, tuple[str, ...]], ...],
     trusted: bool,
-    no_protect: bool,
+    protect: bool | None,
     metadata: object,
     remaining: int | None,
     refill_amount: int | None,
@@ -389,8 +390,8 @@ def create(
         )
     if trusted and team is None:
         raise click.UsageError("--trusted needs --team, the team that trusts the key")
-    if no_protect and not trusted:
-        raise click.UsageError("--no-protect needs --trusted")
+    if protect is not None and not trusted:
+        raise click.UsageError("--protect and --no-protect need --trusted")
     granted = _with_trust(dict(permissions)) if trusted else dict(permissions)
     refill = _refill(remaining, refill_amount, refill_interval)
     rate_limit = _rate_limit(rate_limit_max, rate_limit_window)
@@ -410,7 +411,9 @@ def create(
     if bound_to is not None and TRUST in granted.get("artifacts", ()):
         if owner is not None:
             _check_may_trust(bound_to, owner.email, owner.id)
-        trust = first_trust(bound_to.id, protect=not no_protect, actor=None)
+        trust = first_trust(bound_to.id, protect=protect is not False, actor=None)
+        if protect is None:
+            agree_to_protect(bound_to.slug, trust)
     new = NewKey(
         user_id=None if owner is None else owner.id,
         team_id=None if bound_to is None else bound_to.id,

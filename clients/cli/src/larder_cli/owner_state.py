@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from larder.teams.models import Block, CachingStatus, OwnerState
-from larder_cli.output import Record, fields
+from larder_cli.output import Record, fields, human_size
 from larder_cli.quantities import size_bytes
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ _OPTIONS = (
         is_flag=True,
         help="Use the deployment's default quota (DefaultQuotaBytes for a team, PersonalQuotaBytes for a user).",
     ),
+    click.option(
+        "--yes", is_flag=True, help="Do not ask if more is stored than the new quota allows."
+    ),
 )
 
 
@@ -70,6 +73,7 @@ class StateChange:
     unblock: bool
     quota: int | None
     default_quota: bool
+    yes: bool
 
 
 def check_change(change: StateChange) -> None:
@@ -85,6 +89,27 @@ def check_change(change: StateChange) -> None:
     ):
         raise click.UsageError(
             "nothing to change: give --caching, --block, --unblock, --quota or --default-quota"
+        )
+
+
+def agree_to_change(owner: str, name: str, change: StateChange) -> None:
+    """Ask if the new quota is less than what is stored."""
+    from larder.artifacts.repository.totals import read_totals
+    from larder.settings import settings
+
+    if change.quota is None or change.yes:
+        return
+    over = read_totals(owner).size_bytes - change.quota
+    if over > 0:
+        what = (
+            "The next uploads evict what was used least recently."
+            if settings().evicts
+            else "Uploads are refused until so much has expired or is deleted."
+        )
+        click.confirm(
+            f"{name} stores {human_size(over)} more than this quota. {what} Set it? (--yes answers this)",
+            abort=True,
+            err=True,
         )
 
 

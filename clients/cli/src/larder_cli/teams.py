@@ -12,9 +12,17 @@ from larder.teams.models import People, Role, RunInputs
 from larder.teams.teams import TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option, table_options
 from larder_cli.mail_context import notify, operator_mail_context
-from larder_cli.output import Record, echo, fields, print_record, print_table
+from larder_cli.output import (
+    Record,
+    echo,
+    fields,
+    human_number,
+    print_record,
+    print_table,
+)
 from larder_cli.owner_state import (
     StateChange,
+    agree_to_change,
     change_state,
     check_change,
     state_options,
@@ -58,6 +66,21 @@ def note_protection(slug: str, trust: "FirstTrust", command: str) -> None:
             err=True,
         )
         _notify_owners(slug, trust.team_id, command)
+
+
+def agree_to_protect(slug: str, trust: "FirstTrust") -> None:
+    """Ask if naming a trusted credential hides what the team stores."""
+    from larder.artifacts.repository.totals import read_totals
+
+    stored = read_totals(trust.team_id).artifacts if trust.protects else 0
+    if stored:
+        click.confirm(
+            f"This protects {slug}: its {human_number(stored)} stored artifacts are hidden, so the next trusted builds"
+            " miss. `larder teams protect --keep-stored` shows them still. Protect it now? (--protect and --no-protect"
+            " answer this)",
+            abort=True,
+            err=True,
+        )
 
 
 def _notify_owners(slug: str, team_id: str, command: str, *, ended: bool = False) -> None:
@@ -440,6 +463,7 @@ def set_(team: str, as_json: bool, **typed: Any) -> None:
     change = StateChange(**typed)
     check_change(change)
     found = require_team(team)
+    agree_to_change(found.id, found.slug, change)
     change_state(found.id, change)
     _print_team(require_team(found.id), as_json=as_json)
 

@@ -20,7 +20,7 @@ from larder_cli.output import (
     print_table,
 )
 from larder_cli.quantities import seconds
-from larder_cli.teams import note_protection, require_team
+from larder_cli.teams import agree_to_protect, note_protection, require_team
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -210,7 +210,10 @@ def trust() -> None:
     help="The claim by which the own caches of jobs differ, for Jenkins and generic issuers.",
 )
 @click.option(
-    "--no-protect", is_flag=True, help="Do not protect the team, even if this is its first rule."
+    "--protect/--no-protect",
+    default=None,
+    help="Whether this protects the team if it is its first rule. By default it does, after a question if that hides "
+    "stored artifacts.",
 )
 @json_option
 def add(
@@ -222,7 +225,7 @@ def add(
     audience: str | None,
     pins: tuple[str, ...],
     scope_claim: str | None,
-    no_protect: bool,
+    protect: bool | None,
     as_json: bool,
     **terms: Unpack[_Terms],
 ) -> None:
@@ -248,7 +251,9 @@ def add(
         **_properties(terms),
     )
     found, now = require_team(team), clock.now()
-    trust = first_trust(found.id, protect=not no_protect, actor=None)
+    trust = first_trust(found.id, protect=protect is not False, actor=None)
+    if protect is None:
+        agree_to_protect(found.slug, trust)
     rule = create_rule(found.id, new, trust=trust, by=None, origin=_origin(), now=now)
     print_record(_records([rule], now)[0], as_json=as_json)
     _warn_of_same_jobs(rule, now)

@@ -15,6 +15,7 @@ from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import Record, echo, fields, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
+    agree_to_change,
     change_state,
     check_change,
     state_options,
@@ -211,6 +212,7 @@ def set_(email: str, as_json: bool, **typed: Any) -> None:
     change = StateChange(**typed)
     check_change(change)
     user = require_user(email)
+    agree_to_change(user.id, user.email, change)
     change_state(user.id, change)
     print_record(_with_state(user), as_json=as_json)
 
