@@ -183,7 +183,7 @@ def test_the_url_of_another_server(local_cloud: LocalCloud, key: str) -> None:
                 (["--block", "soft_block"], ["--unblock"], "402 account_soft_blocked", "--unblock"),
                 (["--block", "payment_missing"], ["--unblock"], "402 payment_missing", "--unblock"),
                 (["--caching", "paused"], ["--caching", "enabled"], "caching is paused", "--caching"),
-                (["--quota", "1"], ["--default-quota"], "caching is over_limit", "--quota"),
+                (["--quota", "1", "--yes"], ["--default-quota"], "caching is over_limit", "--quota"),
             )
         ),
     ],

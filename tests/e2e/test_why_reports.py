@@ -441,7 +441,7 @@ def manage(acme: Team, method: str, path: str, **query: str | int) -> None:
 def test_a_quota_that_is_too_small(team: Callable[..., Team]) -> None:
     acme = team()
     make_web_write(acme, 300_000)
-    acme.cloud.larder("teams", "set", acme.slug, "--quota", "100kB")
+    acme.cloud.larder("teams", "set", acme.slug, "--quota", "100kB", "--yes")
     acme.reports("build", **acme.variables)
     assert built_again(acme) == (f"1 task, probably the upload was refused (the quota is full) on {today()}: web#build")
 
@@ -461,7 +461,7 @@ def test_what_to_fix_is_what_was_broken(team: Callable[..., Team], local_cloud: 
     update of the lockfile.
     """
     acme = team()
-    local_cloud.larder("teams", "set", acme.slug, "--quota", "200kB")
+    local_cloud.larder("teams", "set", acme.slug, "--quota", "200kB", "--yes")
     time.sleep(COUNTS_AFTER_S)
     large = {"build": "mkdir -p dist && head -c 300000 /dev/urandom > dist/large"}
     acme.monorepo.change_json("packages/web/package.json", lambda one: one["scripts"].update(large))
