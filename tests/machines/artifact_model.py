@@ -140,13 +140,22 @@ class Model:
 
     def delete(self, scope: str, hash: str) -> Reply:
         place = (scope, hash)
+        *_, is_stored = [place in self.stored for _ in self.deletion(place)]
+        self.stored.pop(place, None)
+        return 200, int(is_stored)
+
+    def deletion(self, place: tuple[str, str]) -> Iterator[None]:
+        """Delete step by step, up to the artifact itself. A process can end after each step."""
         if place in self.newest:
-            self.publish(self.newest.pop(place))
+            self.publish(self.newest[place])
+            yield
         for number, offer in self.offers.items():
             if offer.place == place:
                 self.offers[number] = replace(offer, ended=True)
+        yield
+        self.newest.pop(place, None)
         self.marked.discard(place)
-        return 200, int(self.stored.pop(place, None) is not None)
+        yield
 
     def offer(self, writer: str, hash: str, number: int) -> Reply:
         place = (self.written(writer), hash)
