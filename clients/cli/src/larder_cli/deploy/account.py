@@ -16,6 +16,7 @@ from larder_cli.deploy.existing_bucket import Bucket
 from larder_cli.deploy.options import RATE, READS, TABLE_QUOTA, WRITES, units_of
 from larder_cli.deploy.region import chosen_region
 from larder_cli.deploy.stack import Stack, State
+from larder_cli.target import DESCRIPTION
 
 MINIMUM_CONCURRENCY = 100
 """Functions at once. A turbo with preflight has ten requests open; a new account often allows ten functions."""
@@ -54,7 +55,7 @@ class Account:
         if found.state not in (State.NEW, State.BUSY) and not found.is_larders:
             raise click.ClickException(
                 f"{self.stack} in {self.region} is not a stack of Larder: its description does not begin with "
-                f"{stacks.DESCRIPTION!r}. Nothing has changed. Choose another name with --stack."
+                f"{DESCRIPTION!r}. Nothing has changed. Choose another name with --stack."
             )
         return found
 

@@ -11,9 +11,7 @@ import click
 from botocore.exceptions import ClientError
 
 from larder_cli.deploy.advice import route_commands, unknown_routes
-
-DESCRIPTION = "Larder:"
-"""What the description of template.yaml begins with, in every version."""
+from larder_cli.target import DESCRIPTION
 
 _NEVER_CREATED = {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.3, 5.0
