@@ -310,10 +310,7 @@ FAULTS: dict[str, tuple[Fault, dict[str, tuple[str, str]]]] = {
     "drops the size": (Fault(back=drops_the_size), {}),
     "changes the size": (
         Fault(back=changes_the_size),
-        {
-            "HEAD returns its size": ("Content-Length is 5", "changes it"),
-            LARGE_IN: ("5 bytes are stored", "truncates"),
-        },
+        {"HEAD returns its size": ("Content-Length is 5", "changes it"), LARGE_IN: ("5 bytes are stored", "truncates")},
     ),
     "loses bytes of text": (Fault(answers=loses_bytes_of_text), {}),
 }

@@ -115,12 +115,18 @@ def test_every_parameter_of_the_template_has_a_default() -> None:
         ("DELETE_IN_PROGRESS", State.BUSY),
         ("ROLLBACK_COMPLETE", State.REMAINS),
         ("ROLLBACK_FAILED", State.REMAINS),
+        ("CREATE_FAILED", State.REMAINS),
+        ("UPDATE_FAILED", State.REMAINS),  # without outputs: it was never complete
         ("UPDATE_ROLLBACK_FAILED", State.STUCK),
         ("DELETE_FAILED", State.HALF_DELETED),
     ],
 )
 def test_what_a_deployment_can_do_with_a_stack(status: str | None, state: State) -> None:
     assert Stack("larder", status).state is state
+
+
+def test_an_update_that_failed_is_no_creation() -> None:
+    assert Stack("larder", "UPDATE_FAILED", outputs={"Version": "1.2.3"}).state is State.READY
 
 
 def test_with_the_edge_the_name_of_a_stack_is_shorter() -> None:
