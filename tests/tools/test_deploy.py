@@ -129,21 +129,21 @@ def test_an_update_that_failed_is_no_creation() -> None:
     assert Stack("larder", "UPDATE_FAILED", outputs={"Version": "1.2.3"}).state is State.READY
 
 
-def test_with_the_edge_the_name_of_a_stack_is_shorter() -> None:
-    check_name("s" * 40, has_edge=True)
-    with pytest.raises(click.UsageError, match="more than 40 characters, the limit with Edge=true"):
-        check_name("s" * 41, has_edge=True)
-
-
-def test_the_name_of_a_new_stack_is_shorter() -> None:
-    check_name("s" * 24, is_new=True)
-    with pytest.raises(click.UsageError, match="more than 24 characters, the limit for new stacks"):
-        check_name("s" * 25, is_new=True)
-
-
-def test_a_stack_name_that_is_too_long_for_functions_is_refused() -> None:
-    done = CliRunner().invoke(deploy, ["--stack-name", "s" * 46])
-    assert (done.exit_code, "has more than 45 characters" in done.output) == (2, True)
+@pytest.mark.parametrize(
+    ("longest", "values", "is_new", "words"),
+    [
+        (45, {}, False, "more than 45 characters. Choose a shorter one, or set NamePrefix"),
+        (40, {"Edge": "true"}, False, "more than 40 characters, the limit with Edge=true"),
+        (24, {"Edge": "true"}, True, "more than 24 characters, the limit for new stacks"),
+        (60, {"Edge": "true", "NamePrefix": "larder"}, True, "more than 60 characters"),
+    ],
+)
+def test_the_name_of_a_stack_has_a_longest_length(
+    longest: int, values: dict[str, str], is_new: bool, words: str
+) -> None:
+    check_name("s" * longest, values, is_new=is_new)
+    with pytest.raises(click.UsageError, match=words):
+        check_name("s" * (longest + 1), values, is_new=is_new)
 
 
 def test_an_unknown_environment_is_refused_before_any_call() -> None:

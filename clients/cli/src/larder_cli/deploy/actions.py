@@ -230,7 +230,7 @@ def checked(
     account, values = deployment.account, deployment.values
     stack = account.find_stack()
     is_new = stack.is_new
-    flow.check_name(account.stack, is_new=is_new, has_edge=values.get(EDGE) == "true")
+    flow.check_name(account.stack, values, is_new=is_new)
     if account.partition != "aws" and values.get(EDGE) == "true":
         raise click.UsageError(f"{EDGE}=true: the partition {account.partition} has no CloudFront")
     if not accepts_low_concurrency:
@@ -271,7 +271,6 @@ def _account(
     release: Release | None = None,
 ) -> Account:
     stack = wanted.stack or environment.stack or _stack_of(wanted.environment)
-    flow.check_name(stack)
     account = open_account(
         stack,
         region=wanted.region,

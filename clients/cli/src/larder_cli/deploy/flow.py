@@ -26,7 +26,7 @@ from larder_cli.deploy.changes import (
     read_changes,
 )
 from larder_cli.deploy.code_bucket import PLANS, PREFIX
-from larder_cli.deploy.options import BUCKET, EDGE, PROTECT
+from larder_cli.deploy.options import BUCKET, EDGE, NAME_PREFIX, PROTECT
 from larder_cli.deploy.release import PLACE, File, Release
 from larder_cli.deploy.stack import Stack, State
 
@@ -36,6 +36,8 @@ LONGEST_NAME_WITH_EDGE = 40
 """The same for names in CloudFront, which have the region, too."""
 LONGEST_NEW_NAME = 24
 """The same for new stacks, as in the deployer's policies. It bounds the variables of the functions."""
+LONGEST_NAME_WITH_PREFIX = 60
+"""The same with NamePrefix, where only the variables of the functions have the stack's name."""
 
 _MADE_BY = "Made by "
 _PLAN = "plan-"
@@ -120,17 +122,23 @@ class Deployment:
         return f"larder-{version}-{step}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
 
 
-def check_name(stack: str, *, is_new: bool = False, has_edge: bool = False) -> None:
+def check_name(stack: str, values: Mapping[str, str], *, is_new: bool = False) -> None:
     """Raise UsageError if AWS refuses names of resources that begin with the stack's."""
     limits = [(LONGEST_NAME, "")]
-    if has_edge:
+    if values.get(EDGE) == "true":
         limits.append((LONGEST_NAME_WITH_EDGE, f", the limit with {EDGE}=true"))
     if is_new:
         limits.append((LONGEST_NEW_NAME, ", the limit for new stacks"))
+    if values.get(NAME_PREFIX):
+        limits = [(LONGEST_NAME_WITH_PREFIX, "")]
     for longest, reason in limits:
-        if len(stack) <= longest:
-            continue
-        raise click.UsageError(f"the stack name {stack} has more than {longest} characters{reason}")
+        if len(stack) > longest:
+            more = (
+                "" if values.get(NAME_PREFIX) else f". Choose a shorter one, or set {NAME_PREFIX}"
+            )
+            raise click.UsageError(
+                f"the stack name {stack} has more than {longest} characters{reason}{more}"
+            )
 
 
 def made_ready(account: Account, watch: Watch) -> Stack:

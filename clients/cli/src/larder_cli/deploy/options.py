@@ -13,6 +13,7 @@ import click
 PROTECT = "ProtectData"
 EDGE = "Edge"
 BUCKET = "ExistingBucket"
+NAME_PREFIX = "NamePrefix"
 KEY = "KmsKeyArn"
 
 _SETTINGS = {"stack", "account", "region", "code-bucket", "role", "profile", "tags", "options"}
