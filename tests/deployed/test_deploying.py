@@ -68,6 +68,22 @@ def test_a_region_before_the_command_counts(account: Account) -> None:
 
 
 @both_ways
+def test_a_region_without_budgets_gets_a_template_without_them(account: Account) -> None:
+    north = ("--region", "eu-north-1")
+    account.configure(ProtectData="true", MonthlyBudgetDollars="500")
+    refused = account.deploy(*north)
+    assert (refused.status, account.stack("eu-north-1")) == (2, None)
+    assert "MonthlyBudgetDollars=500: CloudFormation has no budgets in eu-north-1" in refused.text.replace("\n", " ")
+    account.configure(ProtectData="true")
+    done = account.deploy(*north)
+    assert done.status == 0, done.text
+    s3 = account.client("s3", "eu-north-1")
+    (bucket,) = s3.list_buckets()["Buckets"]
+    keys = [one["Key"] for one in s3.list_objects_v2(Bucket=bucket["Name"])["Contents"]]
+    assert [key for key in keys if "template" in key and "no-budgets" not in key] == []
+
+
+@both_ways
 def test_it_stops_without_a_region(account: Account) -> None:
     done = account.deploy(environ={})
     assert (done.status, "export AWS_REGION=" in done.text) == (2, True)

@@ -76,7 +76,7 @@ def deployment(release: Release, *, is_plan: bool = False) -> Deployment:
 
 
 def sent(release: Release, *, is_plan: bool = False) -> tuple[Deployment, int]:
-    files = [release.template_file("aws"), *([] if is_plan else release.archives)]
+    files = [release.template_file("us-east-1", "aws"), *([] if is_plan else release.archives)]
     return upload(deployment(release, is_plan=is_plan), files)
 
 

@@ -13,6 +13,7 @@ from larder_cli.deploy.changes import ResourceChange, in_words
 from larder_cli.deploy.flow import Deployment
 from larder_cli.deploy.options import (
     BUCKET,
+    BUDGET,
     EDGE,
     KEY,
     PROTECT,
@@ -27,7 +28,7 @@ from larder_cli.deploy.options import (
     read_settings,
 )
 from larder_cli.deploy.progress import Terminal
-from larder_cli.deploy.release import PLACE, Release, open_release, version_key
+from larder_cli.deploy.release import PLACE, Release, has_budgets, open_release, version_key
 from larder_cli.deploy.stack import Stack, State
 from larder_cli.output import echo, print_json, print_table
 
@@ -62,7 +63,9 @@ def plan(wanted: Wanted, *, details: bool, as_json: bool) -> bool:
     """Print what a deployment would change, and return whether it would change anything."""
     terminal = Terminal(asks=False, as_json=as_json)
     deployment, stack, is_from_file = _prepared(wanted, terminal, is_plan=True)
-    template = deployment.release.template_file(deployment.account.partition)
+    template = deployment.release.template_file(
+        deployment.account.region, deployment.account.partition
+    )
     deployment, _ = flow.upload(deployment, [template])
     made = flow.planned(deployment, stack)
     if made.name is not None:
@@ -136,7 +139,7 @@ def deploy_release(
     """Upload, show what changes, ask, and deploy. `make deploy` calls it, too."""
     release, account = deployment.release, deployment.account
     is_new = stack.is_new
-    files = [release.template_file(account.partition), *release.archives]
+    files = [release.template_file(account.region, account.partition), *release.archives]
     deployment, sent = flow.upload(deployment, files)
     terminal.say(f"  code       {sent / 1e6:,.1f} MB to {deployment.code_bucket}")
     made = flow.planned(deployment, stack)
@@ -233,6 +236,11 @@ def checked(
     flow.check_name(account.stack, values, is_new=is_new)
     if account.partition != "aws" and values.get(EDGE) == "true":
         raise click.UsageError(f"{EDGE}=true: the partition {account.partition} has no CloudFront")
+    if values.get(BUDGET, "0") != "0" and not has_budgets(account.region, account.partition):
+        raise click.UsageError(
+            f"{BUDGET}={values[BUDGET]}: CloudFormation has no budgets in {account.region}. Leave the option out, and "
+            "create a budget of the account with `aws budgets create-budget`"
+        )
     if not accepts_low_concurrency:
         terminal.say(*capacity(values, check_concurrency(account)))
     if name := values.get(BUCKET):

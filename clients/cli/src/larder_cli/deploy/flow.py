@@ -428,7 +428,7 @@ def _create_change_set(deployment: Deployment, stack: Stack, step: str) -> None:
     values = {**deployment.parameters, **deployment.version_values(stack)}
     if step == "create":
         values = {**values, PROTECT: "false"}
-    template = deployment.release.template_file(account.partition)
+    template = deployment.release.template_file(account.region, account.partition)
     declared = json.loads(template.path.read_text())["Parameters"]
     try:
         account.cloudformation.create_change_set(
@@ -482,7 +482,7 @@ def _lost_by_template(deployment: Deployment) -> Iterator[str]:
     body = account.cloudformation.get_template(StackName=account.stack, TemplateStage="Processed")
     deployed = body["TemplateBody"]
     before = json.loads(deployed) if isinstance(deployed, str) else deployed
-    template = deployment.release.template_file(account.partition)
+    template = deployment.release.template_file(account.region, account.partition)
     after = json.loads(template.path.read_text())
     yield from problems(kept_resources(before), kept_resources(after))
 

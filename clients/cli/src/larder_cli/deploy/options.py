@@ -14,6 +14,7 @@ PROTECT = "ProtectData"
 EDGE = "Edge"
 BUCKET = "ExistingBucket"
 NAME_PREFIX = "NamePrefix"
+BUDGET = "MonthlyBudgetDollars"
 KEY = "KmsKeyArn"
 
 _SETTINGS = {"stack", "account", "region", "code-bucket", "role", "profile", "tags", "options"}
