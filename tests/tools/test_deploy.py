@@ -3,12 +3,15 @@
 import re
 import shlex
 from typing import Any
+from unittest.mock import Mock
 
+import boto3
 import click
 import pytest
+from botocore.stub import Stubber
 from click.testing import CliRunner
 
-from larder_cli.deploy.account import capacity
+from larder_cli.deploy.account import Account, capacity, check_roles
 from larder_cli.deploy.advice import advice
 from larder_cli.deploy.flow import check_name
 from larder_cli.deploy.options import Change, all_values, changes
@@ -218,3 +221,43 @@ def test_a_plan_says_what_the_quotas_do_not_allow(given: dict[str, str], concurr
     assert f"the account runs {concurrency:,}" in first
     assert len(rest) == len(said)
     assert all(words in line for words, line in zip(said, rest, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("roles", "policies", "refused"),
+    [
+        ((3, 6), (0, 2), None),
+        ((4, 6), (0, 2), "4 of at most 6 roles, and the stack needs 3 more"),
+        ((3, 6), (1, 2), "1 of at most 2 managed policies, and the stack needs 2 more"),
+    ],
+)
+def test_an_account_without_room_for_roles_or_policies_is_refused(
+    roles: tuple[int, int], policies: tuple[int, int], refused: str | None
+) -> None:
+    session = boto3.Session("testing", "testing", region_name="eu-central-1")
+    clients = {name: session.client(name) for name in ("iam", "cloudformation")}
+    account = Account(Mock(client=clients.__getitem__), "1", "arn", "eu-central-1", "larder")
+    resources = {f"Role{number}": {"Type": "AWS::IAM::Role"} for number in range(3)}
+    resources |= {f"Policy{number}": {"Type": "AWS::IAM::ManagedPolicy"} for number in range(2)}
+    resources |= {"KeyPolicy": {"Type": "AWS::IAM::ManagedPolicy", "Condition": "HasKmsKey"}}
+    summary = dict(zip(("Roles", "RolesQuota", "Policies", "PoliciesQuota"), (*roles, *policies), strict=True))
+    with Stubber(clients["iam"]) as iam, Stubber(clients["cloudformation"]) as cloudformation:
+        cloudformation.add_client_error("describe_stacks", "ValidationError")
+        iam.add_response("get_account_summary", {"SummaryMap": summary})
+        if refused is None:
+            assert len(list(check_roles(account, {"Resources": resources}))) == 2
+            return
+        with pytest.raises(click.ClickException, match=refused) as error:
+            list(check_roles(account, {"Resources": resources}))
+    assert "request-service-quota-increase --service-code iam" in error.value.message
+
+
+def test_without_the_permission_roles_are_not_checked() -> None:
+    session = boto3.Session("testing", "testing", region_name="eu-central-1")
+    clients = {name: session.client(name) for name in ("iam", "cloudformation")}
+    account = Account(Mock(client=clients.__getitem__), "1", "arn", "eu-central-1", "larder")
+    with Stubber(clients["iam"]) as iam, Stubber(clients["cloudformation"]) as cloudformation:
+        cloudformation.add_client_error("describe_stacks", "ValidationError")
+        iam.add_client_error("get_account_summary", "AccessDenied")
+        (line,) = check_roles(account, {"Resources": {"Role": {"Type": "AWS::IAM::Role"}}})
+    assert "Allow iam:GetAccountSummary" in line

@@ -8,7 +8,13 @@ from pathlib import Path
 import click
 
 from larder_cli.deploy import code_bucket, existing_bucket, flow, removal
-from larder_cli.deploy.account import Account, capacity, check_concurrency, open_account
+from larder_cli.deploy.account import (
+    Account,
+    capacity,
+    check_concurrency,
+    check_roles,
+    open_account,
+)
 from larder_cli.deploy.changes import ResourceChange, in_words
 from larder_cli.deploy.flow import Deployment
 from larder_cli.deploy.options import (
@@ -243,6 +249,8 @@ def checked(
         )
     if not accepts_low_concurrency:
         terminal.say(*capacity(values, check_concurrency(account)))
+    if stack.state is not State.BUSY:
+        terminal.say(*check_roles(account, deployment.release.template))
     if name := values.get(BUCKET):
         is_used = (stack.parameters or {}).get(BUCKET) == name
         existing_bucket.check(
