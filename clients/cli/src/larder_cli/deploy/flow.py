@@ -131,7 +131,7 @@ def check_name(stack: str, values: Mapping[str, str], *, is_new: bool = False) -
         limits.append((LONGEST_NEW_NAME, ", the limit for new stacks"))
     if values.get(NAME_PREFIX):
         limits = [(LONGEST_NAME_WITH_PREFIX, "")]
-    for longest, reason in limits:
+    for longest, reason in sorted(limits):
         if len(stack) > longest:
             more = (
                 "" if values.get(NAME_PREFIX) else f". Choose a shorter one, or set {NAME_PREFIX}"
