@@ -117,7 +117,7 @@ check-code: $(READY)
 # SAM's and cfn-lint's rules, and checkov's with every exception explained.
 .PHONY: check-template
 check-template: $(READY) $(SAM) $(CHECKOV)
-	@.venv/bin/python tools/check_template.py
+	@.venv/bin/python -m tools.check_template
 
 .PHONY: format
 format: $(READY) ## apply the formatter and the linter's safe fixes

@@ -50,7 +50,7 @@ def read_template(path: Path) -> dict[str, Any]:
 
 
 def by_default(template: dict[str, Any], value: Any) -> Any:
-    """`value` with the branch of each Fn::If that holds for the default parameters."""
+    """`value` with the branch of each Fn::If that holds for the default parameters, without those that are NoValue."""
     if isinstance(value, list):
         listed = [by_default(template, one) for one in value]
         return [one for one in listed if one != NOTHING]
@@ -59,7 +59,8 @@ def by_default(template: dict[str, Any], value: Any) -> Any:
     if value.keys() == {"Fn::If"}:
         condition, one, other = value["Fn::If"]
         return by_default(template, one if holds(template, condition) else other)
-    return {name: by_default(template, one) for name, one in value.items()}
+    chosen = {name: by_default(template, one) for name, one in value.items()}
+    return {name: one for name, one in chosen.items() if one != NOTHING}
 
 
 def holds(template: dict[str, Any], condition: Any) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from larder.settings import Settings, environment_name, unpacked
-from local.cloudformation import TemplateError, by_default, read_template, resolve
+from local.cloudformation import NOTHING, TemplateError, by_default, read_template, resolve
 
 REGION = "us-east-1"
 ACCOUNT_ID = "000000000000"
@@ -216,7 +216,9 @@ class _Names:
         if name in self._parameters:
             return self._parameters[name].get("Default", "")
         if name in self._resources:
-            return resource_name(name)
+            properties = self._resources[name].get("Properties", {})
+            given = self.resolve({"Name": properties.get("FunctionName", NOTHING)})
+            return given.get("Name", resource_name(name))
         raise KeyError(name)
 
     def get_att(self, name: str, attribute: str) -> str:
@@ -264,7 +266,7 @@ def _add_function(
         # A third-party layer has an ARN, and no folder on one machine.
         layers=tuple(layers[name] for name in names.resolve(used) if name in layers),
         log_format=str(logging.get("LogFormat", "Text")),
-        name=str(names.resolve(properties.get("FunctionName", resource_name(logical_id)))),
+        name=str(names.ref(logical_id)),
         variables=frozenset().union(*variables),
         source_folder=(root / "functions").resolve(),
     )

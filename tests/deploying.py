@@ -15,7 +15,7 @@ from typing import Any, Literal
 import boto3
 
 from larder_cli.deploy.options import as_toml
-from larder_cli.deploy.release import DESCRIPTION, PLAIN
+from larder_cli.deploy.release import DESCRIPTION, NO_BUDGETS, PLAIN
 from local.cloudformation import read_template
 from local.template import REGION
 from tests.emulator.aws_behaviour import FAIL_AT
@@ -35,6 +35,7 @@ Parameters:
   KmsKeyArn: {Type: String, Default: ""}
   RetentionDays: {Type: Number, Default: 30}
   RunRetentionDays: {Type: Number, Default: 30}
+  MonthlyBudgetDollars: {Type: Number, Default: 0}
   Alarms: {Type: String, Default: "true"}
   AlarmTrafficGigabytes: {Type: Number, Default: 0}
 Conditions:
@@ -107,7 +108,8 @@ class Account:
         source.write_text(template)
         plain = read_template(source)
         plain["Parameters"] |= {"CodeBucket": {"Type": "String"}, "CodePrefix": {"Type": "String"}}
-        (self.folder / PLAIN).write_text(json.dumps(plain))
+        for name in (PLAIN, NO_BUDGETS):
+            (self.folder / name).write_text(json.dumps(plain))
         digest = hashlib.sha256((self.folder / PLAIN).read_bytes()).hexdigest()
         described = {
             "version": "1.2.3",
@@ -115,7 +117,7 @@ class Account:
             "environments": {"default": {"ProtectData": "false"}, "prod": {"ProtectData": "true"}},
             "upgrade": {},
             "contents": {},
-            "files": {PLAIN: digest},
+            "files": {PLAIN: digest, NO_BUDGETS: digest},
             **description,
         }
         (self.folder / DESCRIPTION).write_text(json.dumps(described))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import fields
 from fnmatch import fnmatchcase
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -23,11 +23,12 @@ from larder.errors import InvalidValue
 from larder.rate_limits.models import BY_PATH
 from larder.settings import PACKED, Settings, SettingsError, environment_name, unpacked
 from local import option_check
-from local.cloudformation import by_default
+from local.cloudformation import by_default, resolve
 from local.event_delivery import matches
 from tests.conftest import SetOption
+from tests.emulator.aws_behaviour import VARIABLES_BYTES
 from tests.permissions import RESOURCES, TEMPLATE, allows, granted, grants, policies, statements
-from tests.variables import MOST_BYTES, TEXTS, longest_variables, measured, variables_of
+from tests.variables import LONGEST_NAME_WITH_PREFIX, MOST_BYTES, TEXTS, longest_variables, measured, variables_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PARAMETERS: dict[str, Any] = TEMPLATE["Parameters"]
@@ -233,6 +234,8 @@ def test_no_address_or_arn_is_of_one_partition() -> None:
 def test_the_longest_variables_of_a_function_fit(logical_id: str) -> None:
     longest = longest_variables(variables_of(logical_id))
     assert measured(longest) <= MOST_BYTES
+    with_prefix = longest_variables(variables_of(logical_id), LONGEST_NAME_WITH_PREFIX)
+    assert measured(with_prefix) <= VARIABLES_BYTES
 
 
 def test_variables_are_measured_as_lambda_measures_them() -> None:
@@ -285,7 +288,7 @@ def test_an_option_has_the_value_of_its_own_parameter(logical_id: str) -> None:
     for option, _, value in (entry.partition("=") for entry in text.split()):
         name = {"artifacts_bucket": "Bucket"}.get(option, camel_case(option))
         assert option in INVOKED_FUNCTIONS.values() or value == f"${{{name}}}"
-    assert values.keys() == {one for one in ("Bucket", "EdgeUrl") if f"${{{one}}}" in text}
+    assert values.keys() == {one for one in ("Bucket", "EdgeUrl", "Prefix") if f"${{{one}}}" in text}
 
 
 def option_of(variable: str) -> str:
@@ -309,13 +312,24 @@ def test_every_option_is_a_parameter_or_a_resource() -> None:
     }
 
 
+@pytest.mark.parametrize("prefixed", [False, True])
 @pytest.mark.parametrize(("logical_id", "option"), INVOKED_FUNCTIONS.items())
-def test_a_function_that_is_invoked_by_name_has_the_name_in_the_options(logical_id: str, option: str) -> None:
-    # No reference: the function could have this option too, and would depend on itself.
-    name = FUNCTIONS[logical_id]["FunctionName"]["Fn::Sub"]
-    written = [variables_of(function).get(PACKED, {"Fn::Sub": ""})["Fn::Sub"] for function in FUNCTIONS]
-    packed = [one if isinstance(one, str) else one[0] for one in written]
+def test_a_function_that_is_invoked_by_name_has_the_name_in_the_options(
+    logical_id: str, option: str, prefixed: bool
+) -> None:
+    def resolved(value: Any) -> str:
+        chosen = by_default(TEMPLATE, with_name_prefix(value) if prefixed else value)
+        return str(resolve(chosen, reference, lambda name, _: name))
+
+    def reference(name: str) -> str:
+        return resolved(FUNCTIONS[name]["FunctionName"]) if name in FUNCTIONS else name
+
+    name = resolved(FUNCTIONS[logical_id]["FunctionName"])
+    assert name.startswith("NamePrefix-" if prefixed else "AWS::StackName-")
+    packed = [resolved(variables_of(function).get(PACKED, "")) for function in FUNCTIONS]
     assert {entry for text in packed for entry in text.split() if entry.startswith(option)} == {f"{option}={name}"}
+    # A reference to the function itself would be circular.
+    assert f"${{{logical_id}}}" not in str(variables_of(logical_id))
 
 
 def test_every_function_has_a_trigger_or_is_invoked_by_name() -> None:
@@ -662,7 +676,7 @@ def test_every_wildcard_in_a_permission_has_a_reason() -> None:
     assert len(granted) > 40
     for statement in granted:
         assert "*" not in json.dumps(statement["Action"])
-        resources = statement["Resource"]
+        resources = by_default(TEMPLATE, statement["Resource"])
         for resource in resources if isinstance(resources, list) else [resources]:
             (name,) = resource.values()
             assert "*" not in name or name in WILDCARDS
@@ -995,14 +1009,76 @@ def test_only_functions_that_sign_addresses_read_the_key_of_the_edge() -> None:
     assert readers == {"FetchArtifact", "Preflight"}
 
 
-@pytest.mark.parametrize("name", ["EdgeAccess", "EdgeKeys", "EdgeRequest", "EdgeResponse"])
-def test_the_names_of_the_edge_fit_for_a_stack_of_40_characters(name: str) -> None:
-    """CloudFront has no regions, so that stacks of two regions share the names."""
-    properties = RESOURCES[name]["Properties"]
-    text = properties.get("OriginAccessControlConfig", properties)["Name"]["Fn::Sub"]
-    longest = text.replace("${AWS::StackName}", "s" * 40).replace("${AWS::Region}", "ap-southeast-2")
-    assert len(longest) <= 64
-    assert "$" not in longest
+def test_tables_with_indexes_are_created_one_after_another() -> None:
+    """CloudFormation's page of AWS::DynamoDB::Table demands it."""
+    with_indexes = [name for name, table in TABLES.items() if "GlobalSecondaryIndexes" in table]
+    assert len(with_indexes) > 2
+    for before, name in pairwise(with_indexes):
+        assert RESOURCES[name]["DependsOn"] == before
+
+
+NAMES = {
+    ("AWS::ApiGatewayV2::Api", "title"): 128,
+    ("AWS::Budgets::Budget", "BudgetName"): 100,
+    ("AWS::CloudFront::Distribution", "Comment"): 128,
+    ("AWS::CloudFront::Function", "Name"): 64,
+    ("AWS::CloudFront::KeyValueStore", "Name"): 64,
+    ("AWS::CloudFront::OriginAccessControl", "Name"): 64,
+    ("AWS::CloudWatch::Alarm", "Namespace"): 255,
+    ("AWS::CloudWatch::Dashboard", "DashboardName"): 255,
+    ("AWS::Lambda::Function", "FunctionName"): 64,
+    ("AWS::Logs::LogGroup", "LogGroupName"): 512,
+    ("AWS::Logs::MetricFilter", "MetricNamespace"): 255,
+    ("AWS::Serverless::Function", "FunctionName"): 64,
+    ("AWS::Serverless::HttpApi", "Name"): 128,
+}
+"""The most characters of each name that follows from the stack's."""
+NO_NAMES = {"DashboardBody", "LARDER_OPTIONS", "Resource"}
+"""Properties with such names in their text."""
+
+
+def names(value: Any, property_name: str = "") -> Iterator[tuple[str, Any]]:
+    """Each property with a text that follows from the stack's name or from NamePrefix, in a part of the template."""
+    if isinstance(value, list):
+        for one in value:
+            yield from names(one, property_name)
+    elif isinstance(value, dict) and (value.keys() == {"Fn::Sub"} or value.keys() == {"Ref"}):
+        if "AWS::StackName" in str(value) or "NamePrefix" in str(value):
+            yield property_name, value
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield from names(one, property_name if name.startswith("Fn::") else name)
+
+
+def with_name_prefix(value: Any) -> Any:
+    """`value` as in a stack with a NamePrefix."""
+    if isinstance(value, list):
+        return [with_name_prefix(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("Fn::If", [""])[0] == "HasNamePrefix":
+        return value["Fn::If"][1]
+    return {name: with_name_prefix(one) for name, one in value.items()}
+
+
+@pytest.mark.parametrize(("stack", "prefixed"), [("s" * 24, False), (LONGEST_NAME_WITH_PREFIX, True)])
+@pytest.mark.parametrize("logical_id", RESOURCES)
+def test_every_name_fits_its_type(logical_id: str, stack: str, prefixed: bool) -> None:
+    """AWS's own tools name a stack: StackSets with 46 characters and the set's name."""
+    resource = RESOURCES[logical_id]
+    properties = with_name_prefix(resource["Properties"]) if prefixed else by_default(TEMPLATE, resource["Properties"])
+    values = {"AWS::StackName": stack, "NamePrefix": "p" * 24, "AWS::Region": "ap-southeast-2"}
+    for name, value in names(properties):
+        if name not in NO_NAMES:
+            named = resolve(value, values.__getitem__, lambda *_: "")
+            assert len(named) <= NAMES[resource["Type"], name], named
+
+
+def test_the_name_of_the_sweep_is_the_one_that_it_may_start() -> None:
+    sweep = RESOURCES["SweepArtifacts"]["Properties"]
+    ((_, name),) = (one for one in names(with_name_prefix(sweep)) if one[0] == "FunctionName")
+    allowed = [value["Fn::Sub"] for of, value in names(with_name_prefix(sweep["Policies"])) if of == "Resource"]
+    assert [one.rpartition(":function:")[2] for one in allowed] == [name["Fn::Sub"]]
 
 
 # ------------------------------------------------------------------------------ an existing bucket

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from larder.settings import Settings
@@ -17,12 +18,10 @@ Lambda takes 4,096 bytes of JSON.
 
 LONGEST_STACK_NAME = "s" * 24
 """The longest name of a new stack. An older one may have 45 letters, which take 147 bytes more."""
+LONGEST_NAME_WITH_PREFIX = "s" * 60
+"""The longest name of a stack with `NamePrefix`."""
 _REGION = "us-gov-west-1"
-_PSEUDO_PARAMETERS = {
-    "AWS::StackName": LONGEST_STACK_NAME,
-    "AWS::Region": _REGION,
-    "AWS::URLSuffix": "amazonaws.com.cn",
-}
+_PSEUDO_PARAMETERS = {"AWS::Region": _REGION, "AWS::URLSuffix": "amazonaws.com.cn"}
 
 TEXTS = {
     "DefaultKeyPrefix": "x" * 32,
@@ -50,10 +49,10 @@ def variables_of(logical_id: str, *, resolved: bool = False) -> dict[str, Any]:
     return longest_variables(variables) if resolved else variables
 
 
-def longest_variables(variables: dict[str, Any]) -> dict[str, str]:
-    """The variables of a function with the longest values that a deployment can give them."""
+def longest_variables(variables: dict[str, Any], stack: str = LONGEST_STACK_NAME) -> dict[str, str]:
+    """The variables of a function with the longest values that a deployment of this name can give them."""
     return {
-        name: str(resolve(by_default(TEMPLATE, value), _longest, _longest_attribute))
+        name: str(resolve(by_default(TEMPLATE, value), partial(_longest, stack=stack), _longest_attribute))
         for name, value in variables.items()
     }
 
@@ -69,28 +68,33 @@ def longest_options() -> dict[str, str]:
     return {name: _longest(name) for name in names if name in TEMPLATE["Parameters"]}
 
 
-def _longest(name: str) -> str:
+def _longest(name: str, stack: str = LONGEST_STACK_NAME) -> str:
+    if name == "AWS::StackName":
+        return stack
     if name in _PSEUDO_PARAMETERS:
         return _PSEUDO_PARAMETERS[name]
     if name in TEXTS:
         return TEXTS[name]
     if name in RESOURCES:
-        return _longest_name(name)
+        return _longest_name(name, stack)
     parameter = TEMPLATE["Parameters"][name]
     if "MaxValue" in parameter:
         return str(parameter["MaxValue"])
     return max(map(str, parameter["AllowedValues"]), key=len)
 
 
-def _longest_name(logical_id: str) -> str:
+def _longest_name(logical_id: str, stack: str) -> str:
     match RESOURCES[logical_id]["Type"]:
         case "AWS::S3::Bucket":
             return "b" * 63
         case "AWS::SecretsManager::Secret":
-            secret = f"{LONGEST_STACK_NAME}-{logical_id}-1A2B3C4D5E6F7-abcdef"
+            secret = f"{stack}-{logical_id}-1A2B3C4D5E6F7-abcdef"
             return f"arn:aws-us-gov:secretsmanager:{_REGION}:123456789012:secret:{secret}"
         case "AWS::DynamoDB::Table":
-            return f"{LONGEST_STACK_NAME}-{logical_id}-1A2B3C4D5E6F7"
+            return f"{stack}-{logical_id}-1A2B3C4D5E6F7"
+        case "AWS::Serverless::Function":
+            name = RESOURCES[logical_id]["Properties"]["FunctionName"]
+            return str(resolve(by_default(TEMPLATE, name), partial(_longest, stack=stack), _longest_attribute))
     raise AssertionError(f"a variable has the name of {logical_id}")
 
 

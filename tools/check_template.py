@@ -1,4 +1,5 @@
-"""Check template.yaml, SAM's output for it, and the deployer's template with SAM, cfn-lint and checkov.
+"""Check template.yaml, SAM's output for it, and the deployer's template with SAM, cfn-lint and checkov. The template
+that a region gets must have all types that the region knows, and no others.
 
 Run by `make check`. cfn-lint checks both branches of every condition by itself. checkov does not, so it gets the
 template twice: as if every condition holds, and as if none does. checkov.yaml has the rules that do not apply.
@@ -9,10 +10,16 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import boto3
+from botocore.exceptions import UnknownRegionError
+
+from larder_cli.deploy.release import GOVERNMENT, NO_BUDGETS, PLAIN, template_name
+from tools.release.regional import BUDGETS, CLOUDFRONT, without_types
 
 ROOT = Path(__file__).resolve().parent.parent
 SAM = ROOT / ".tools" / "sam" / "bin"
@@ -54,6 +61,34 @@ def for_checkov(template: dict[str, Any], holds: bool) -> dict[str, Any]:
     return chosen
 
 
+def wrong_templates(plain: dict[str, Any], lacked: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The regions whose template has a type that they lack, or leaves one out that they have.
+
+    `lacked` has the types of the plain template that each region lacks.
+    """
+    of_name = {
+        PLAIN: plain,
+        NO_BUDGETS: without_types(plain, BUDGETS),
+        GOVERNMENT: without_types(plain, BUDGETS, CLOUDFRONT),
+    }
+    types = {
+        name: {one["Type"] for one in template["Resources"].values()}
+        for name, template in of_name.items()
+    }
+    partitions = boto3.Session()
+    for region, missing in lacked.items():
+        try:
+            partition = partitions.get_partition_for_region(region)
+        except UnknownRegionError:
+            continue
+        name = template_name(region, partition)
+        for absent in sorted(types[name].intersection(missing)):
+            yield f"{region} has no {absent}, which {name} needs: choose another template for it"
+        if partition == "aws":
+            for unused in sorted(types[PLAIN].difference(types[name], missing)):
+                yield f"{region} has {unused} now: choose a template with it (larder_cli.deploy.release)"
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
         checks = [
@@ -75,6 +110,9 @@ def main() -> None:
                 branch,
             ]
             checks.append(pool.submit(_run, command))
+        lacked = json.loads(_run([SAM / "python", "tools/release/region_types.py", whole]))
+        if wrong := list(wrong_templates(json.loads(plain), lacked)):
+            sys.exit("\n".join(wrong))
         for check in checks:
             check.result()
     print(

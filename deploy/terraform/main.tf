@@ -40,6 +40,12 @@ variable "code_prefix" {
   default     = null
 }
 
+variable "template" {
+  description = "The template of the release for your region: some have no budgets (docs/install.md)."
+  type        = string
+  default     = "larder.template.json"
+}
+
 variable "role_arn" {
   description = "A service role for CloudFormation. By default, it uses your credentials."
   type        = string
@@ -54,7 +60,7 @@ variable "tags" {
 
 locals {
   release  = "${path.module}/release"
-  template = "${local.release}/larder.template.json"
+  template = "${local.release}/${var.template}"
   unknown  = setsubtract(keys(var.parameters), keys(jsondecode(file(local.template)).Parameters))
   prefix   = coalesce(var.code_prefix, "larder/${var.stack}/")
   template_key = join("", [

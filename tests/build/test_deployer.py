@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from local.cloudformation import NOTHING, by_default
 from tests.deployer import ACCOUNT, PLAN, POLICIES, REGION, Deployer
+from tests.permissions import TEMPLATE
 from tests.sam import ROOT, transformed_resources
 
 pytestmark = pytest.mark.build
@@ -194,9 +196,9 @@ LENGTHS = {"AWS::S3::Bucket": 63, "AWS::SQS::Queue": 80, "AWS::IAM::Role": 64, "
 def name_of(stack: str, logical_id: str, resource: dict[str, Any]) -> str:
     """The name that CloudFormation gives. Where it is too long, it shortens the stack's name and the logical id."""
     kind = resource["Type"]
-    given = resource.get("Properties", {}).get(NAMED.get(kind, ""))
+    given = by_default(TEMPLATE, [resource.get("Properties", {}).get(NAMED.get(kind, ""), NOTHING)])
     if given:
-        return str(given["Fn::Sub"]).replace("${AWS::StackName}", stack)
+        return str(given[0]["Fn::Sub"]).replace("${AWS::StackName}", stack)
     room = LENGTHS.get(kind, 255) - len(SUFFIX) - 2
     if len(stack) + len(logical_id) > room:
         stack, logical_id = stack[: (room + 1) // 2], logical_id[: room // 2]

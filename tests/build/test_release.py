@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from larder_cli.deploy.release import DESCRIPTION, GOVERNMENT, PLAIN, SBOM, SUMS, open_release
+from larder_cli.deploy.release import DESCRIPTION, GOVERNMENT, NO_BUDGETS, PLAIN, SBOM, SUMS, open_release
 from local.cloudformation import read_template
 from tests.build.conftest import BUILT, ROOT
 from tests.sam import transformed_resources
@@ -100,25 +100,32 @@ def test_the_bill_of_materials_lists_the_packages_of_the_layers(release: Path) -
     assert listed == {*packed, "preact", "htm"}
 
 
-def test_other_partitions_get_a_template_without_the_types_that_they_lack(release: Path) -> None:
-    template, gov = plain(release), plain(release, GOVERNMENT)
-    absent = {
-        name
-        for name, one in template["Resources"].items()
-        if one["Type"].startswith(("AWS::CloudFront::", "AWS::Budgets::"))
-    }
+REGIONAL = {
+    NO_BUDGETS: (("AWS::Budgets::",), ("eu-north-1", "af-south-1")),
+    GOVERNMENT: (("AWS::CloudFront::", "AWS::Budgets::"), ("us-gov-west-1", "us-gov-east-1")),
+}
+"""For each template, the types that it lacks, and regions that do."""
+
+
+@pytest.mark.parametrize("name", REGIONAL)
+def test_some_regions_get_a_template_without_the_types_that_they_lack(release: Path, name: str) -> None:
+    template, regional = plain(release), plain(release, name)
+    types, _ = REGIONAL[name]
+    absent = {logical_id for logical_id, one in template["Resources"].items() if one["Type"].startswith(types)}
     assert absent
-    text = json.dumps(gov)
-    assert [name for name in sorted(absent) if f'"{name}"' in text] == []
-    assert gov["Parameters"] == template["Parameters"]
+    text = json.dumps(regional)
+    assert [logical_id for logical_id in sorted(absent) if f'"{logical_id}"' in text] == []
+    assert regional["Parameters"] == template["Parameters"]
+    assert template["Resources"].keys() - regional["Resources"].keys() >= absent
 
 
 @pytest.mark.thorough
-def test_cfn_lint_accepts_it_for_both_regions_of_govcloud(release: Path) -> None:
+@pytest.mark.parametrize("name", REGIONAL)
+def test_cfn_lint_accepts_it_for_these_regions(release: Path, name: str) -> None:
     cfn_lint = str(ROOT / ".tools" / "sam" / "bin" / "cfn-lint")
-    regions = ("--regions", "us-gov-west-1", "us-gov-east-1")
+    _, regions = REGIONAL[name]
     done = subprocess.run(
-        [cfn_lint, *regions, "--ignore-checks", "W", "--", str(release / GOVERNMENT)],
+        [cfn_lint, "--regions", *regions, "--ignore-checks", "W", "--", str(release / name)],
         capture_output=True,
         text=True,
         timeout=300,

@@ -49,7 +49,9 @@ class FakeAws:
         with listening(Handler) as fake.url:
             yield fake
 
-    def holds_stack(self, outputs: Mapping[str, str], parameters: Mapping[str, str]) -> None:
+    def holds_stack(
+        self, outputs: Mapping[str, str], parameters: Mapping[str, str], description: str = "Larder: a cache."
+    ) -> None:
         """Answer DescribeStacks with one stack."""
         described = _members("Outputs", "Output", outputs) + _members("Parameters", "Parameter", parameters)
         self.status = 200
@@ -57,7 +59,8 @@ class FakeAws:
             '<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">'
             "<DescribeStacksResult><Stacks><member><StackName>larder</StackName>"
             "<CreationTime>2026-01-01T00:00:00Z</CreationTime>"
-            f"<StackStatus>CREATE_COMPLETE</StackStatus>{described}</member></Stacks>"
+            f"<Description>{description}</Description><StackStatus>CREATE_COMPLETE</StackStatus>{described}"
+            "</member></Stacks>"
             "</DescribeStacksResult></DescribeStacksResponse>"
         ).encode()
 

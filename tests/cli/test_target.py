@@ -197,10 +197,24 @@ def test_variables_of_another_deployment_are_ignored(
     assert Larder(("--stack", "larder")).json("teams", "list") == []
 
 
-def test_a_stack_without_the_outputs_is_rejected(stack: FakeAws) -> None:
-    stack.holds_stack({"Other": "output"}, {})
+def test_a_stack_of_another_program_is_rejected(stack: FakeAws) -> None:
+    stack.holds_stack(OUTPUTS, PARAMETERS, description="A wiki.")
     refusal = Larder(("--stack", "other")).refusal("teams", "list")
-    assert refusal.startswith("the stack other is not a Larder deployment, or one of another version")
+    assert refusal == "the stack other is not a Larder deployment: its description does not begin with 'Larder:'"
+
+
+def test_an_older_stack_is_refused_only_by_commands_that_need_a_newer_one(aws_in_memory: None, stack: FakeAws) -> None:
+    newer = {"OutboxTable", "CommitFunction", "RemovalFunction"}
+    outputs = {name: value for name, value in OUTPUTS.items() if name not in newer}
+    parameters = {name: value for name, value in PARAMETERS.items() if name != "MaxEventsPerHour"}
+    stack.holds_stack(outputs, parameters)
+    older = Larder(("--stack", "older"))
+    assert older.json("teams", "list") == []
+    assert settings().max_events_per_hour == int(PARAMETERS["MaxEventsPerHour"])
+    assert older.refusal("outbox", "list") == (
+        "this command needs a newer version than that of the stack older: LARDER_OUTBOX_TABLE is not set: Name of the "
+        "table that keeps mail when there is no sender. Upgrade it with `larder --stack older upgrade`"
+    )
 
 
 def test_an_unknown_stack(stack: FakeAws) -> None:

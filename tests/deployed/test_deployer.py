@@ -102,7 +102,7 @@ def test_the_policies_suffice_to_create_and_update(user: User) -> None:
 def test_the_policies_suffice_to_clean_up_and_start_again(user: User) -> None:
     user.account.failing.write_text("2")
     assert user.deploy().status == 1
-    assert (user.account.stack() or {})["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert (user.account.stack() or {})["StackStatus"] == "CREATE_FAILED"
     done = user.deploy()
     assert done.status == 0, done.text
     assert "It holds no data" in done.text

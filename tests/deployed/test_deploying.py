@@ -14,6 +14,7 @@ from botocore.exceptions import WaiterError
 from local.template import REGION
 from tests.deploying import ELSEWHERE, TEMPLATE, Account, Done, empty_account, obey
 from tests.emulator.aws_behaviour import THROTTLED
+from tests.local.stub_service import eventually
 
 
 @pytest.fixture
@@ -64,6 +65,22 @@ def test_a_region_before_the_command_counts(account: Account) -> None:
     given = ("--config", account.folder / "larder.toml", "--release", account.folder)
     done = account.run([program, "--region", ELSEWHERE, "plan", *given], environ={})
     assert (done.status, f"region {ELSEWHERE}" in done.text) == (3, True), done.text
+
+
+@both_ways
+def test_a_region_without_budgets_gets_a_template_without_them(account: Account) -> None:
+    north = ("--region", "eu-north-1")
+    account.configure(ProtectData="true", MonthlyBudgetDollars="500")
+    refused = account.deploy(*north)
+    assert (refused.status, account.stack("eu-north-1")) == (2, None)
+    assert "MonthlyBudgetDollars=500: CloudFormation has no budgets in eu-north-1" in refused.text.replace("\n", " ")
+    account.configure(ProtectData="true")
+    done = account.deploy(*north)
+    assert done.status == 0, done.text
+    s3 = account.client("s3", "eu-north-1")
+    (bucket,) = s3.list_buckets()["Buckets"]
+    keys = [one["Key"] for one in s3.list_objects_v2(Bucket=bucket["Name"])["Contents"]]
+    assert [key for key in keys if "template" in key and "no-budgets" not in key] == []
 
 
 @both_ways
@@ -154,10 +171,57 @@ def test_the_command_cleans_up_after_a_creation_that_failed(account: Account) ->
     assert "run the same command again" in failed.text
     stack = account.stack()
     assert stack is not None
-    assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert stack["StackStatus"] == "CREATE_FAILED"
     done = account.deploy()
     assert done.status == 0, done.text
     assert "It holds no data" in done.text
+    assert account.is_protected()
+
+
+MANY = TEMPLATE.replace(
+    "Outputs:",
+    "".join(
+        f"  Note{number}: {{Type: AWS::SSM::Parameter, Properties: {{Type: String, Value: a}}}}\n"
+        for number in range(12)
+    )
+    + "Outputs:",
+)
+
+
+def test_a_creation_of_which_a_third_is_throttled_ends_complete(account: Account) -> None:
+    assert account.larder("plan").status == 3  # creates the bucket for the code
+    account.release(MANY)
+    account.failing.write_text(f"{THROTTLED} 3")
+    done = account.deploy()
+    assert done.status == 0, done.text
+    assert done.text.count("AWS throttled 1 of the resources") > 3
+    assert "It holds no data" not in done.text
+    assert account.is_protected()
+    notes = account.client("ssm").get_paginator("describe_parameters").paginate()
+    assert sum(len(page["Parameters"]) for page in notes) == 14
+
+
+def test_a_creation_that_was_throttled_is_continued(account: Account) -> None:
+    """As after a process that ended meanwhile."""
+    cloudformation = account.client("cloudformation")
+    account.failing.write_text(THROTTLED)
+    cloudformation.create_stack(StackName="larder-prod", TemplateBody=MANY, DisableRollback=True)
+    eventually(lambda: (account.stack() or {})["StackStatus"] == "CREATE_FAILED", 20)
+    done = account.deploy()
+    assert done.status == 0, done.text
+    assert "has stopped, because AWS throttled it" in done.text
+    assert "It holds no data" not in done.text
+    assert account.is_protected()
+
+
+def test_a_creation_without_progress_ends_with_the_reason(account: Account) -> None:
+    assert account.larder("plan").status == 3
+    account.failing.write_text(f"{THROTTLED} 1")
+    failed = account.deploy()
+    assert (failed.status, "Nothing is wrong with the deployment" in failed.text) == (1, True)
+    assert (account.stack() or {})["StackStatus"] == "UPDATE_FAILED"
+    account.failing.unlink()
+    assert account.deploy().status == 0
     assert account.is_protected()
 
 

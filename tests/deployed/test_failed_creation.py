@@ -32,7 +32,7 @@ def test_the_same_command_mends_it_and_a_deletion_leaves_nothing(stack: Stack, f
     assert failed.status == 1
     assert "this failure was requested by a test" in failed.text
     assert not failing.exists()
-    assert stack.described()["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert stack.described()["StackStatus"] == "CREATE_FAILED"
 
     stack.deploy(WITHOUT_ALARMS)
     assert stack.described()["StackStatus"] == "UPDATE_COMPLETE"

@@ -485,6 +485,12 @@ def test_a_peak_near_the_limit_is_a_warning(stack: Stack) -> None:
     assert (looked.status, looked.of("concurrency")[0][0]) == (0, "warning")
 
 
+def test_conflicts_of_writes_are_counted_and_no_warning(stack: Stack) -> None:
+    for table, number in (("ArtifactsTable", 3), ("TeamsTable", 4)):
+        put_metric(stack, "AWS/DynamoDB", "TransactionConflict", number, TableName=stack.physical(table))
+    assert look(stack.emulator).of("throttles") == [("ok", "none in 24 hours, and no 5xx; 7 conflicts of writes")]
+
+
 def test_what_aws_refused_is_a_warning_that_names_it(stack: Stack) -> None:
     for function, number in (("PutArtifact", 2), ("Preflight", 10)):
         put_metric(stack, "AWS/Lambda", "Throttles", number, FunctionName=stack.physical(function))

@@ -116,12 +116,12 @@ def test_make_smoke_takes_url_key_and_team(local_cloud: LocalCloud) -> None:
 
 
 @pytest.mark.thorough
-def test_only_five_bytes_remain(local_cloud: LocalCloud, key: str, team: str) -> None:
+def test_only_one_byte_of_each_artifact_remains(local_cloud: LocalCloud, key: str, team: str) -> None:
     before = local_cloud.larder("teams", "show", team)
     assert smoke(local_cloud.url, key) == {}
     left = local_cloud.larder("teams", "show", team)
-    assert left["stored_bytes"] - before["stored_bytes"] == 5
-    assert left["artifacts"] - before["artifacts"] == 5
+    assert left["stored_bytes"] - before["stored_bytes"] == 7
+    assert left["artifacts"] - before["artifacts"] == 7
 
 
 @pytest.mark.thorough
@@ -247,6 +247,19 @@ def drops_the_size(passing: Passing) -> None:
         passing.drop(b"content-length")
 
 
+def changes_the_size(passing: Passing) -> None:
+    if passing.method == "HEAD":
+        passing.drop(b"content-length")
+        passing.headers.append((b"content-length", b"5"))
+
+
+def loses_bytes_of_text(passing: Passing) -> Passing | None:
+    """As Larder replies if the body is not as long as the client has said."""
+    if dict(passing.headers).get(b"content-type") != b"text/plain":
+        return None
+    return Passing(passing.method, passing.path, [], b'{"code":"invalid_request","message":"No."}', 400)
+
+
 TAG = "a signed artifact keeps its tag"
 LARGE_IN = "a large artifact is uploaded straight to S3"
 LARGE_OUT = "a large artifact is downloaded by redirect"
@@ -294,7 +307,12 @@ FAULTS: dict[str, tuple[Fault, dict[str, tuple[str, str]]]] = {
         Fault(answers=rejects_two_slashes),
         {"duplicate slashes are ignored": ("404", "TURBO_API")},
     ),
-    "drops the size": (Fault(back=drops_the_size), {"HEAD returns its size": ("Content-Length is None", "drops it")}),
+    "drops the size": (Fault(back=drops_the_size), {}),
+    "changes the size": (
+        Fault(back=changes_the_size),
+        {"HEAD returns its size": ("Content-Length is 5", "changes it"), LARGE_IN: ("5 bytes are stored", "truncates")},
+    ),
+    "loses bytes of text": (Fault(answers=loses_bytes_of_text), {}),
 }
 
 

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable
 from contextvars import ContextVar
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -23,9 +24,11 @@ FAIL_AT = "EMULATOR_FAILS_AT"
 While it holds a logical id, that resource cannot be updated."""
 
 THROTTLED = "throttled"
-"""In this file, the next resource is refused because there are too many requests."""
+"""In this file, the next resource is refused because there are too many requests. With a number N after it, every Nth
+resource from then on is."""
 
 Handler = Callable[..., Any]
+_CREATIONS = count(1)
 _VERSION: ContextVar[str | None] = ContextVar("version of the object", default=None)
 
 
@@ -252,8 +255,10 @@ def _with_version(dispatch: Handler) -> Handler:
 def _failing_on_request(create: Handler, request: Path) -> Handler:
     def counted(*arguments: Any) -> Any:
         asked = request.read_text() if request.exists() else ""
-        if asked == THROTTLED:
-            request.unlink()
+        word, _, every = asked.partition(" ")
+        if word == THROTTLED and (not every or next(_CREATIONS) % int(every) == 0):
+            if not every:
+                request.unlink()
             raise ValueError("Rate exceeded (Service: Lambda, Status Code: 429)")
         if asked.isdecimal():
             left = int(asked) - 1

@@ -3,12 +3,15 @@
 import re
 import shlex
 from typing import Any
+from unittest.mock import Mock
 
+import boto3
 import click
 import pytest
+from botocore.stub import Stubber
 from click.testing import CliRunner
 
-from larder_cli.deploy.account import capacity
+from larder_cli.deploy.account import Account, capacity, check_roles
 from larder_cli.deploy.advice import advice
 from larder_cli.deploy.flow import check_name
 from larder_cli.deploy.options import Change, all_values, changes
@@ -115,6 +118,8 @@ def test_every_parameter_of_the_template_has_a_default() -> None:
         ("DELETE_IN_PROGRESS", State.BUSY),
         ("ROLLBACK_COMPLETE", State.REMAINS),
         ("ROLLBACK_FAILED", State.REMAINS),
+        ("CREATE_FAILED", State.REMAINS),
+        ("UPDATE_FAILED", State.REMAINS),  # without outputs: it was never complete
         ("UPDATE_ROLLBACK_FAILED", State.STUCK),
         ("DELETE_FAILED", State.HALF_DELETED),
     ],
@@ -123,21 +128,25 @@ def test_what_a_deployment_can_do_with_a_stack(status: str | None, state: State)
     assert Stack("larder", status).state is state
 
 
-def test_with_the_edge_the_name_of_a_stack_is_shorter() -> None:
-    check_name("s" * 40, has_edge=True)
-    with pytest.raises(click.UsageError, match="more than 40 characters, the limit with Edge=true"):
-        check_name("s" * 41, has_edge=True)
+def test_an_update_that_failed_is_no_creation() -> None:
+    assert Stack("larder", "UPDATE_FAILED", outputs={"Version": "1.2.3"}).state is State.READY
 
 
-def test_the_name_of_a_new_stack_is_shorter() -> None:
-    check_name("s" * 24, is_new=True)
-    with pytest.raises(click.UsageError, match="more than 24 characters, the limit for new stacks"):
-        check_name("s" * 25, is_new=True)
-
-
-def test_a_stack_name_that_is_too_long_for_functions_is_refused() -> None:
-    done = CliRunner().invoke(deploy, ["--stack-name", "s" * 46])
-    assert (done.exit_code, "has more than 45 characters" in done.output) == (2, True)
+@pytest.mark.parametrize(
+    ("longest", "values", "is_new", "words"),
+    [
+        (45, {}, False, "more than 45 characters. Choose a shorter one, or set NamePrefix"),
+        (40, {"Edge": "true"}, False, "more than 40 characters, the limit with Edge=true"),
+        (24, {"Edge": "true"}, True, "more than 24 characters, the limit for new stacks"),
+        (60, {"Edge": "true", "NamePrefix": "larder"}, True, "more than 60 characters"),
+    ],
+)
+def test_the_name_of_a_stack_has_a_longest_length(
+    longest: int, values: dict[str, str], is_new: bool, words: str
+) -> None:
+    check_name("s" * longest, values, is_new=is_new)
+    with pytest.raises(click.UsageError, match=words):
+        check_name("s" * (longest + 1), values, is_new=is_new)
 
 
 def test_an_unknown_environment_is_refused_before_any_call() -> None:
@@ -212,3 +221,43 @@ def test_a_plan_says_what_the_quotas_do_not_allow(given: dict[str, str], concurr
     assert f"the account runs {concurrency:,}" in first
     assert len(rest) == len(said)
     assert all(words in line for words, line in zip(said, rest, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("roles", "policies", "refused"),
+    [
+        ((3, 6), (0, 2), None),
+        ((4, 6), (0, 2), "4 of at most 6 roles, and the stack needs 3 more"),
+        ((3, 6), (1, 2), "1 of at most 2 managed policies, and the stack needs 2 more"),
+    ],
+)
+def test_an_account_without_room_for_roles_or_policies_is_refused(
+    roles: tuple[int, int], policies: tuple[int, int], refused: str | None
+) -> None:
+    session = boto3.Session("testing", "testing", region_name="eu-central-1")
+    clients = {name: session.client(name) for name in ("iam", "cloudformation")}
+    account = Account(Mock(client=clients.__getitem__), "1", "arn", "eu-central-1", "larder")
+    resources = {f"Role{number}": {"Type": "AWS::IAM::Role"} for number in range(3)}
+    resources |= {f"Policy{number}": {"Type": "AWS::IAM::ManagedPolicy"} for number in range(2)}
+    resources |= {"KeyPolicy": {"Type": "AWS::IAM::ManagedPolicy", "Condition": "HasKmsKey"}}
+    summary = dict(zip(("Roles", "RolesQuota", "Policies", "PoliciesQuota"), (*roles, *policies), strict=True))
+    with Stubber(clients["iam"]) as iam, Stubber(clients["cloudformation"]) as cloudformation:
+        cloudformation.add_client_error("describe_stacks", "ValidationError")
+        iam.add_response("get_account_summary", {"SummaryMap": summary})
+        if refused is None:
+            assert len(list(check_roles(account, {"Resources": resources}))) == 2
+            return
+        with pytest.raises(click.ClickException, match=refused) as error:
+            list(check_roles(account, {"Resources": resources}))
+    assert "request-service-quota-increase --service-code iam" in error.value.message
+
+
+def test_without_the_permission_roles_are_not_checked() -> None:
+    session = boto3.Session("testing", "testing", region_name="eu-central-1")
+    clients = {name: session.client(name) for name in ("iam", "cloudformation")}
+    account = Account(Mock(client=clients.__getitem__), "1", "arn", "eu-central-1", "larder")
+    with Stubber(clients["iam"]) as iam, Stubber(clients["cloudformation"]) as cloudformation:
+        cloudformation.add_client_error("describe_stacks", "ValidationError")
+        iam.add_client_error("get_account_summary", "AccessDenied")
+        (line,) = check_roles(account, {"Resources": {"Role": {"Type": "AWS::IAM::Role"}}})
+    assert "Allow iam:GetAccountSummary" in line

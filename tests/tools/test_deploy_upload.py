@@ -72,11 +72,11 @@ def release(tmp_path: Path) -> Release:
 
 def deployment(release: Release, *, is_plan: bool = False) -> Deployment:
     account = Account(boto3.Session(region_name=REGION), ACCOUNT, "caller", REGION, "larder-prod")
-    return Deployment(account, release, {}, BUCKET, is_plan=is_plan)
+    return Deployment(account, release, {"ProtectData": "true"}, BUCKET, is_plan=is_plan)
 
 
 def sent(release: Release, *, is_plan: bool = False) -> tuple[Deployment, int]:
-    files = [release.template_file("aws"), *([] if is_plan else release.archives)]
+    files = [release.template_file("us-east-1", "aws"), *([] if is_plan else release.archives)]
     return upload(deployment(release, is_plan=is_plan), files)
 
 

@@ -9,7 +9,7 @@ from larder_cli.commands import examples
 from larder_cli.deploy import code_bucket
 from larder_cli.deploy.account import open_account
 from larder_cli.deploy.actions import checked, deploy_release
-from larder_cli.deploy.flow import Deployment, check_name
+from larder_cli.deploy.flow import Deployment
 from larder_cli.deploy.options import all_values
 from larder_cli.deploy.progress import Terminal
 from larder_cli.deploy.release import open_release
@@ -96,7 +96,6 @@ def deploy(
     """
     configured = read_configuration(folder or ROOT, environment)
     name = stack_name or str(configured["stack_name"])
-    check_name(name)
     account = open_account(
         name,
         region=region,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from larder_cli.edge.probes import PROBES
+from tools.generate.options import prefixed
 from tools.generate.text import table_row
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "edge"
@@ -21,7 +22,7 @@ def function(name: str) -> None:
     print("    Type: AWS::CloudFront::Function")
     print("    Condition: HasEdge")
     print("    Properties:")
-    print(f'      Name: !Sub "${{AWS::StackName}}-${{AWS::Region}}-{name}"')
+    print(f"      Name: {prefixed('${AWS::Region}-' + name)}")
     print("      AutoPublish: true")
     print("      FunctionConfig:")
     print(f'        Comment: "Larder: edge/{name}.js"')

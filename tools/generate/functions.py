@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tools.generate.options import INVOKED, function_name
+from tools.generate.options import INVOKED, prefixed
 from tools.generate.text import camel_case, sentence
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -87,7 +87,7 @@ def function(name: str) -> None:
     print("    Properties:")
     print(f"      Handler: {name}.handler")
     if one.module in INVOKED.values():
-        print(f'      FunctionName: !Sub "{function_name(one.module)}"')
+        print(f"      FunctionName: {prefixed(one.module.replace('_', '-'))}")
     if one.routes:
         print("      Events:")
     for route in one.routes:

@@ -80,9 +80,10 @@ def table(group: str) -> None:
             )
 
 
-def function_name(module: str) -> str:
-    """The name of a function that others invoke, for `!Sub`."""
-    return "${AWS::StackName}-" + module.replace("_", "-")
+def prefixed(rest: str) -> str:
+    """A name that begins with the name of the stack, or with NamePrefix."""
+    names = (f'!Sub "${{{prefix}}}-{rest}"' for prefix in ("NamePrefix", "AWS::StackName"))
+    return f"!If [HasNamePrefix, {', '.join(names)}]"
 
 
 def _options() -> list[Option]:

@@ -23,6 +23,7 @@ from larder_cli.deploy.release import (
     DEPLOYER,
     DESCRIPTION,
     GOVERNMENT,
+    NO_BUDGETS,
     PLAIN,
     SBOM,
     SUMS,
@@ -30,8 +31,8 @@ from larder_cli.deploy.release import (
 from local.cloudformation import read_template
 from tools.release.bill_of_materials import bill_of_materials
 from tools.release.changes_since import changes_since
-from tools.release.government import without_absent_types
 from tools.release.notes import upgrade_steps
+from tools.release.regional import BUDGETS, CLOUDFRONT, without_types
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / ".aws-sam" / "build"
@@ -110,7 +111,8 @@ def complete(folder: Path) -> None:
     """Add what `larder install` and other tools deploy to a folder of `package`. Needs SAM's environment."""
     plain = plain_template(folder / TEMPLATE)
     _write(folder / PLAIN, plain)
-    _write(folder / GOVERNMENT, without_absent_types(plain))
+    _write(folder / NO_BUDGETS, without_types(plain, BUDGETS))
+    _write(folder / GOVERNMENT, without_types(plain, BUDGETS, CLOUDFRONT))
     _write(folder / DEPLOYER, read_template(ROOT / "deploy" / "deployer" / TEMPLATE))
     described = {
         "version": version(),

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
+from larder.settings import SettingsError
 from larder_cli.failures import explanation
 from larder_cli.output import WIDE, printable
 from larder_cli.target import Target, enter
@@ -39,9 +40,17 @@ class TargetCommand(click.Command):
     """A command that works on a deployment. Its target's environment is set before it runs."""
 
     def invoke(self, ctx: click.Context) -> object:
-        target = ctx.find_object(Target)
-        enter(target or Target())
-        return super().invoke(ctx)
+        target = ctx.find_object(Target) or Target()
+        enter(target)
+        try:
+            return super().invoke(ctx)
+        except SettingsError as error:
+            if target.stack is None:
+                raise
+            raise click.ClickException(
+                f"this command needs a newer version than that of the stack {target.stack}: {error} "
+                f"Upgrade it with `larder --stack {target.stack} upgrade`"
+            ) from error
 
 
 class CommandGroup(click.Group):

@@ -7,7 +7,7 @@ so the layer's AWS modules are imported only when a command runs.
 import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ from urllib.parse import urlsplit
 import click
 
 from larder import settings
+
+DESCRIPTION = "Larder:"
+"""What the description of template.yaml begins with, in every version."""
 
 _ANSWER_SECONDS = 3
 _BASE_URL = settings.environment_name("base_url")
@@ -67,7 +70,7 @@ def _enter_local_cloud(data: Path) -> None:
     _remove("AWS_", "LARDER_")
     os.environ.update(variables)
     _forget()
-    _check_settings(f"the local cloud on {data}")
+    _check(f"the local cloud on {data}", lambda: settings.check_resources(settings.settings()))
 
 
 def _variables_of(data: Path) -> dict[str, str]:
@@ -130,11 +133,16 @@ def _enter_stack(name: str, region: str | None, profile: str | None) -> None:
         )
     os.environ["AWS_REGION"] = region
     _forget()
-    options = _stack_options(_describe_stack(name, region))
+    stack = _describe_stack(name, region)
+    if not str(stack.get("Description", "")).startswith(DESCRIPTION):
+        raise click.ClickException(
+            f"the stack {name} is not a Larder deployment: its description does not begin with {DESCRIPTION!r}"
+        )
+    options = _stack_options(stack)
     _remove("LARDER_")
     os.environ.update(options)
     _forget()
-    _check_settings(f"the stack {name}")
+    _check(f"the stack {name}", settings.settings)
 
 
 def _describe_stack(name: str, region: str) -> Mapping[str, Any]:
@@ -152,7 +160,11 @@ def _describe_stack(name: str, region: str) -> Mapping[str, Any]:
 
 
 def _stack_options(stack: Mapping[str, Any]) -> dict[str, str]:
-    """A variable for each setting. Outputs and parameters carry the settings' names in CamelCase."""
+    """A variable for each setting. Outputs and parameters carry the settings' names in CamelCase.
+
+    A stack of an older version lacks newer options, which get their default, and newer resources, which get an empty
+    name: only commands that need one of these refuse the stack.
+    """
     values = {
         parameter["ParameterKey"]: parameter["ParameterValue"]
         for parameter in stack.get("Parameters", [])
@@ -160,9 +172,8 @@ def _stack_options(stack: Mapping[str, Any]) -> dict[str, str]:
     values |= {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     values["BaseUrl"] = values.get("BaseUrl") or values.get("ApiUrl", "")
     return {
-        settings.environment_name(option.name): values[_camel_case(option.name)]
+        settings.environment_name(option.name): values.get(_camel_case(option.name), "")
         for option in fields(settings.Settings)
-        if _camel_case(option.name) in values
     }
 
 
@@ -170,9 +181,9 @@ def _camel_case(option: str) -> str:
     return "".join(word.capitalize() for word in option.split("_"))
 
 
-def _check_settings(target: str) -> None:
+def _check(target: str, read: Callable[[], object]) -> None:
     try:
-        settings.check_resources(settings.settings())
+        read()
     except settings.SettingsError as error:
         raise click.ClickException(
             f"{target} is not a Larder deployment, or one of another version: {error}"

@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from larder_cli.deploy.existing_bucket import Bucket
 from larder_cli.deploy.options import RATE, READS, TABLE_QUOTA, WRITES, units_of
 from larder_cli.deploy.region import chosen_region
 from larder_cli.deploy.stack import Stack, State
+from larder_cli.target import DESCRIPTION
 
 MINIMUM_CONCURRENCY = 100
 """Functions at once. A turbo with preflight has ten requests open; a new account often allows ten functions."""
@@ -54,7 +56,7 @@ class Account:
         if found.state not in (State.NEW, State.BUSY) and not found.is_larders:
             raise click.ClickException(
                 f"{self.stack} in {self.region} is not a stack of Larder: its description does not begin with "
-                f"{stacks.DESCRIPTION!r}. Nothing has changed. Choose another name with --stack."
+                f"{DESCRIPTION!r}. Nothing has changed. Choose another name with --stack."
             )
         return found
 
@@ -157,3 +159,38 @@ def check_concurrency(account: Account) -> int:
             "Deploy once it is granted. To deploy now, for a trial with few requests, add --accept-low-concurrency."
         )
     return allowed
+
+
+_OF_IAM = {
+    "AWS::IAM::Role": ("Roles", "roles", "L-FE177D64"),
+    "AWS::IAM::ManagedPolicy": ("Policies", "managed policies", "L-E95E4862"),
+}
+"""By type: its name in the summary of the account, the words for it, and its quota in Service Quotas."""
+
+
+def check_roles(account: Account, template: Mapping[str, Any]) -> Iterator[str]:
+    """What the template adds to the account's roles and policies. Raises ClickException if AWS allows fewer."""
+    wanted = Counter(
+        one["Type"] for one in template["Resources"].values() if "Condition" not in one
+    )
+    if account.find_stack().status is not None:
+        deployed = stacks.resources(account.cloudformation, account.stack)
+        wanted.subtract(one["ResourceType"] for one in deployed)
+    more = {kind: wanted[kind] for kind in _OF_IAM if wanted[kind] > 0}
+    if not more:
+        return
+    try:
+        summary = account.client("iam").get_account_summary()["SummaryMap"]
+    except ClientError as error:
+        yield f"  quota      roles and policies: not checked ({error}). Allow iam:GetAccountSummary"
+        return
+    for kind, number in more.items():
+        name, words, code = _OF_IAM[kind]
+        used, quota = summary[name], summary[f"{name}Quota"]
+        if used + number > quota:
+            raise click.ClickException(
+                f"the account has {used:,} of at most {quota:,} {words}, and the stack needs {number:,} more. Delete "
+                f"some, or ask AWS for more:\n\n  aws service-quotas request-service-quota-increase --service-code iam "
+                f"--quota-code {code} --desired-value {used + number} --region us-east-1"
+            )
+        yield f"  quota      {words}: {number:,} more, and the account has {used:,} of {quota:,}"

@@ -8,11 +8,18 @@ from pathlib import Path
 import click
 
 from larder_cli.deploy import code_bucket, existing_bucket, flow, removal
-from larder_cli.deploy.account import Account, capacity, check_concurrency, open_account
+from larder_cli.deploy.account import (
+    Account,
+    capacity,
+    check_concurrency,
+    check_roles,
+    open_account,
+)
 from larder_cli.deploy.changes import ResourceChange, in_words
 from larder_cli.deploy.flow import Deployment
 from larder_cli.deploy.options import (
     BUCKET,
+    BUDGET,
     EDGE,
     KEY,
     PROTECT,
@@ -27,7 +34,7 @@ from larder_cli.deploy.options import (
     read_settings,
 )
 from larder_cli.deploy.progress import Terminal
-from larder_cli.deploy.release import PLACE, Release, open_release, version_key
+from larder_cli.deploy.release import PLACE, Release, has_budgets, open_release, version_key
 from larder_cli.deploy.stack import Stack, State
 from larder_cli.output import echo, print_json, print_table
 
@@ -62,9 +69,11 @@ def plan(wanted: Wanted, *, details: bool, as_json: bool) -> bool:
     """Print what a deployment would change, and return whether it would change anything."""
     terminal = Terminal(asks=False, as_json=as_json)
     deployment, stack, is_from_file = _prepared(wanted, terminal, is_plan=True)
-    template = deployment.release.template_file(deployment.account.partition)
+    template = deployment.release.template_file(
+        deployment.account.region, deployment.account.partition
+    )
     deployment, _ = flow.upload(deployment, [template])
-    made = flow.planned(deployment, stack, step=_step(deployment, stack))
+    made = flow.planned(deployment, stack)
     if made.name is not None:
         flow.discard(deployment.account, made.name)
     shown = _option_changes(deployment.release, stack, deployment.values)
@@ -135,11 +144,11 @@ def deploy_release(
 ) -> None:
     """Upload, show what changes, ask, and deploy. `make deploy` calls it, too."""
     release, account = deployment.release, deployment.account
-    is_new = stack.state is State.NEW
-    files = [release.template_file(account.partition), *release.archives]
+    is_new = stack.is_new
+    files = [release.template_file(account.region, account.partition), *release.archives]
     deployment, sent = flow.upload(deployment, files)
     terminal.say(f"  code       {sent / 1e6:,.1f} MB to {deployment.code_bucket}")
-    made = flow.planned(deployment, stack, step=_step(deployment, stack))
+    made = flow.planned(deployment, stack)
     shown = _option_changes(release, stack, deployment.values)
     _show_options(terminal, shown, is_new=is_new, is_from_file=is_from_file)
     if made.name is None:
@@ -192,7 +201,7 @@ def _prepared(
     all_values(declared, {**(environment.options or {}), **given})
     account = _account(wanted, environment, terminal, release)
     stack = account.find_stack()
-    if is_upgrade and stack.state in (State.NEW, State.REMAINS):
+    if is_upgrade and stack.is_new:
         raise click.ClickException(
             f"there is no stack {account.stack} in {account.region}: `larder install` creates it"
         )
@@ -229,12 +238,19 @@ def checked(
     """The stack, once it can be changed. Raises before the first change if something stops the deployment."""
     account, values = deployment.account, deployment.values
     stack = account.find_stack()
-    is_new = stack.state in (State.NEW, State.REMAINS)
-    flow.check_name(account.stack, is_new=is_new, has_edge=values.get(EDGE) == "true")
+    is_new = stack.is_new
+    flow.check_name(account.stack, values, is_new=is_new)
     if account.partition != "aws" and values.get(EDGE) == "true":
         raise click.UsageError(f"{EDGE}=true: the partition {account.partition} has no CloudFront")
+    if values.get(BUDGET, "0") != "0" and not has_budgets(account.region, account.partition):
+        raise click.UsageError(
+            f"{BUDGET}={values[BUDGET]}: CloudFormation has no budgets in {account.region}. Leave the option out, and "
+            "create a budget of the account with `aws budgets create-budget`"
+        )
     if not accepts_low_concurrency:
         terminal.say(*capacity(values, check_concurrency(account)))
+    if stack.state is not State.BUSY:
+        terminal.say(*check_roles(account, deployment.release.template))
     if name := values.get(BUCKET):
         is_used = (stack.parameters or {}).get(BUCKET) == name
         existing_bucket.check(
@@ -271,7 +287,6 @@ def _account(
     release: Release | None = None,
 ) -> Account:
     stack = wanted.stack or environment.stack or _stack_of(wanted.environment)
-    flow.check_name(stack)
     account = open_account(
         stack,
         region=wanted.region,
@@ -313,7 +328,7 @@ def _deployed_version(stack: Stack) -> str | None:
 
 def _without_file(wanted: Wanted, release: Release, stack: Stack) -> dict[str, str]:
     """The options without a larder.toml: those of the release's environment for a new stack, else the deployed ones."""
-    if stack.state in (State.NEW, State.REMAINS):
+    if stack.is_new:
         environments = release.description["environments"]
         name = wanted.environment or "default"
         if name not in environments:
@@ -327,15 +342,11 @@ def _without_file(wanted: Wanted, release: Release, stack: Stack) -> dict[str, s
     return {**kept, PROTECT: "true"} if flow.wants_protection(stack) else kept
 
 
-def _step(deployment: Deployment, stack: Stack) -> str:
-    return "create" if stack.state is State.NEW and deployment.protects else "all"
-
-
 # What the commands print ------------------------------------------------------------------------
 
 
 def _option_changes(release: Release, stack: Stack, values: Mapping[str, str]) -> list[Change]:
-    if stack.state is State.NEW:
+    if stack.is_new:
         defaults = {name: default_of(one) for name, one in release.options.items()}
         return [Change(change.name, None, change.after) for change in changes(defaults, values)]
     internal = {*PLACE, *release.version_parameters}
@@ -374,7 +385,7 @@ def _show_plan(
     release, deployed, is_new = (
         deployment.release,
         _deployed_version(stack),
-        stack.state is State.NEW,
+        stack.is_new,
     )
     if not is_new:
         echo(f"{stack.name} is {deployed or 'older than 0.2.0'}. This is {release.version}.")

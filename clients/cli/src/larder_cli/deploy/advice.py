@@ -24,6 +24,12 @@ def route_commands(routes: Iterable[str], *, api: str, region: str) -> list[str]
     ]
 
 
+def is_throttled(reasons: Iterable[str]) -> bool:
+    """Whether there are reasons, and AWS had too many requests in all of them."""
+    reasons = list(reasons)
+    return bool(reasons) and all(_THROTTLED.search(reason) for reason in reasons)
+
+
 def advice(reasons: Iterable[str], *, api: str, region: str) -> list[str]:
     """Lines to print after the reasons of a deployment that failed."""
     reasons = list(reasons)

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ from botocore.exceptions import ClientError
 
 from larder_cli.deploy import stack as stacks
 from larder_cli.deploy.account import Account
-from larder_cli.deploy.advice import advice
+from larder_cli.deploy.advice import advice, is_throttled
 from larder_cli.deploy.changes import (
     ResourceChange,
     kept_resources,
@@ -25,7 +26,7 @@ from larder_cli.deploy.changes import (
     read_changes,
 )
 from larder_cli.deploy.code_bucket import PLANS, PREFIX
-from larder_cli.deploy.options import BUCKET, EDGE, PROTECT
+from larder_cli.deploy.options import BUCKET, EDGE, NAME_PREFIX, PROTECT
 from larder_cli.deploy.release import PLACE, File, Release
 from larder_cli.deploy.stack import Stack, State
 
@@ -35,6 +36,8 @@ LONGEST_NAME_WITH_EDGE = 40
 """The same for names in CloudFront, which have the region, too."""
 LONGEST_NEW_NAME = 24
 """The same for new stacks, as in the deployer's policies. It bounds the variables of the functions."""
+LONGEST_NAME_WITH_PREFIX = 60
+"""The same with NamePrefix, where only the variables of the functions have the stack's name."""
 
 _MADE_BY = "Made by "
 _PLAN = "plan-"
@@ -43,6 +46,8 @@ _NEWEST_PLANS = 20
 _NOTHING_CHANGES = ("didn't contain changes", "No updates are to be performed")
 _ABSENT = ("ValidationError", "ChangeSetNotFound", "ChangeSetNotFoundException")
 """The error codes for a change set or stack that is not there."""
+_TRIES = 3
+"""How often a creation continues although the time before has created nothing."""
 _AGAIN = (
     "The deployment failed. Correct what is named above, then run the same command again: it cleans up first. "
     "Common reasons: docs/install.md, If something fails."
@@ -117,17 +122,23 @@ class Deployment:
         return f"larder-{version}-{step}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
 
 
-def check_name(stack: str, *, is_new: bool = False, has_edge: bool = False) -> None:
+def check_name(stack: str, values: Mapping[str, str], *, is_new: bool = False) -> None:
     """Raise UsageError if AWS refuses names of resources that begin with the stack's."""
     limits = [(LONGEST_NAME, "")]
-    if has_edge:
+    if values.get(EDGE) == "true":
         limits.append((LONGEST_NAME_WITH_EDGE, f", the limit with {EDGE}=true"))
     if is_new:
         limits.append((LONGEST_NEW_NAME, ", the limit for new stacks"))
-    for longest, reason in limits:
-        if len(stack) <= longest:
-            continue
-        raise click.UsageError(f"the stack name {stack} has more than {longest} characters{reason}")
+    if values.get(NAME_PREFIX):
+        limits = [(LONGEST_NAME_WITH_PREFIX, "")]
+    for longest, reason in sorted(limits):
+        if len(stack) > longest:
+            more = (
+                "" if values.get(NAME_PREFIX) else f". Choose a shorter one, or set {NAME_PREFIX}"
+            )
+            raise click.UsageError(
+                f"the stack name {stack} has more than {longest} characters{reason}{more}"
+            )
 
 
 def made_ready(account: Account, watch: Watch) -> Stack:
@@ -140,6 +151,9 @@ def made_ready(account: Account, watch: Watch) -> Stack:
             f"larder uninstall --stack {stack.name}"
         )
     if stack.state is State.REMAINS:
+        if stack.can_continue and is_throttled(stacks.failures(cloudformation, stack.name)):
+            watch.say(f"The creation of {stack.name} has stopped, because AWS throttled it.")
+            return stack
         watch.say(f"The creation of {stack.name} failed before ({stack.status}). It holds no data.")
         if not watch.confirm("Delete what is left of it, and start again?"):
             raise click.Abort
@@ -221,11 +235,14 @@ def _version_of(reply: Mapping[str, Any]) -> str | None:
     return None if version in (None, "null") else str(version)
 
 
-def planned(deployment: Deployment, stack: Stack, *, step: str = "all") -> Plan:
-    """Make the change set, and read it. Deletes it and raises ClickException if it would lose data.
+def step_of(deployment: Deployment, stack: Stack) -> str:
+    """What the next change set does: "create" for a new stack that is protected afterwards."""
+    return "create" if stack.is_new and deployment.protects else "all"
 
-    `step` is "create" for a new stack that is protected afterwards.
-    """
+
+def planned(deployment: Deployment, stack: Stack) -> Plan:
+    """Make the change set, and read it. Deletes it and raises ClickException if it would lose data."""
+    step = step_of(deployment, stack)
     account, name = deployment.account, deployment.label(step)
     if stack.status is not None:
         _delete_old_plans(account)
@@ -239,9 +256,11 @@ def planned(deployment: Deployment, stack: Stack, *, step: str = "all") -> Plan:
             return Plan(None)
         raise click.ClickException(f"CloudFormation refuses the change: {reason}")
     changes = read_changes(_all_changes(account, name, made))
+    if stack.is_new:
+        return Plan(name, changes)
     leaves_bucket = (stack.parameters or {}).get(BUCKET) != deployment.values.get(BUCKET)
     lost = list(losses(changes, leaves_bucket=leaves_bucket))
-    if refused := lost or list(_lost_by_template(deployment, stack)):
+    if refused := lost or list(_lost_by_template(deployment)):
         discard(account, name)
         listed = "\n".join(f"  {one}" for one in refused)
         raise click.ClickException(
@@ -274,17 +293,25 @@ def _delete_old_plans(account: Account) -> None:
         _delete_change_set(account, one["ChangeSetName"])
 
 
-def _execute(deployment: Deployment, name: str, changes: int, watch: Watch) -> None:
-    """Execute a change set and wait for its end. Raises ClickException with the reasons of a failure."""
-    cloudformation = deployment.account.cloudformation
+def _execute(deployment: Deployment, plan: Plan, watch: Watch) -> None:
+    """Execute the plan and wait for its end. Raises ClickException with the reasons of a failure."""
+    if plan.name is not None:
+        _start(deployment.account, plan.name)
+        follow(deployment, watch, len(plan.changes))
+
+
+def _start(account: Account, name: str) -> None:
+    """Execute a change set. A creation that fails keeps what it has created, so that it can continue."""
+    is_new = account.find_stack().is_new
     try:
-        cloudformation.execute_change_set(StackName=deployment.account.stack, ChangeSetName=name)
+        account.cloudformation.execute_change_set(
+            StackName=account.stack, ChangeSetName=name, DisableRollback=is_new
+        )
     except ClientError as error:
         if error.response["Error"]["Code"] not in ("InvalidChangeSetStatus", "ChangeSetNotFound"):
             raise
-        if not _is_executed(deployment.account, name):
-            raise click.ClickException(busy(deployment.account)) from error
-    follow(deployment, watch, changes)
+        if not _is_executed(account, name):
+            raise click.ClickException(busy(account)) from error
 
 
 def _is_executed(account: Account, name: str) -> bool:
@@ -300,11 +327,25 @@ def _is_executed(account: Account, name: str) -> bool:
 
 
 def follow(deployment: Deployment, watch: Watch, changes: int) -> None:
-    """Wait for the operation that runs. Raises ClickException with the reasons of a failure."""
+    """Wait for the operation that runs, and continue a creation that AWS throttles. Raises ClickException with the
+    reasons of a failure."""
     account = deployment.account
     stack = watched(account, watch, changes)
-    if stack.status not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+    created = idle = 0
+    while stack.status not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
         reasons = stacks.failures(account.cloudformation, account.stack)
+        if stack.can_continue and is_throttled(reasons) and idle < _TRIES:
+            before, created = created, len(_done(account, since=None))
+            idle = 0 if created > before else idle + 1
+            watch.say(
+                f"AWS throttled {len(reasons)} of the resources. {created} exist. Continuing."
+            )
+            time.sleep(2**idle)
+            rest = planned(deployment, stack)
+            if rest.name is not None:
+                _start(account, rest.name)
+                stack = watched(account, watch, len(rest.changes))
+                continue
         api = stacks.api_id(account.cloudformation, account.stack) if reasons else ""
         more = advice(reasons, api=api, region=account.region)
         raise click.ClickException(
@@ -316,7 +357,7 @@ def watched(account: Account, watch: Watch, changes: int = 0) -> Stack:
     """The stack at the end of the operation that runs, if one does. `changes` is 0 if their number is unknown."""
     pauses = stacks.pauses_s()
     while (stack := account.find_stack()).state is State.BUSY:
-        watch.progress(_done(account, stack), changes)
+        watch.progress(_done(account, since=stack.since), changes)
         time.sleep(next(pauses))
     return stack
 
@@ -347,19 +388,16 @@ def busy(account: Account) -> str:
 def deploy(deployment: Deployment, plan: Plan, stack: Stack, watch: Watch) -> None:
     """Execute the plan, and protect a new stack once it is complete."""
     account, cloudformation = deployment.account, deployment.account.cloudformation
-    is_new = stack.state is State.NEW
+    is_new = stack.is_new
     if not deployment.protects and stack.protected:
         stacks.set_protection(cloudformation, account.stack, on=False)
     if is_new and deployment.protects:
         # Termination protection without protected tables marks a stack that is not complete yet (`wants_protection`).
         stacks.set_protection(cloudformation, account.stack, on=True)
-    if plan.name is not None:
-        _execute(deployment, plan.name, len(plan.changes), watch)
+    _execute(deployment, plan, watch)
     if is_new and deployment.protects:
         watch.say("The stack is complete. Protecting its data.")
-        protection = planned(deployment, account.find_stack())
-        if protection.name is not None:
-            _execute(deployment, protection.name, len(protection.changes), watch)
+        _execute(deployment, planned(deployment, account.find_stack()), watch)
     elif deployment.protects and not stack.protected:
         stacks.set_protection(cloudformation, account.stack, on=True)
 
@@ -390,7 +428,7 @@ def _create_change_set(deployment: Deployment, stack: Stack, step: str) -> None:
     values = {**deployment.parameters, **deployment.version_values(stack)}
     if step == "create":
         values = {**values, PROTECT: "false"}
-    template = deployment.release.template_file(account.partition)
+    template = deployment.release.template_file(account.region, account.partition)
     declared = json.loads(template.path.read_text())["Parameters"]
     try:
         account.cloudformation.create_change_set(
@@ -438,15 +476,13 @@ def _all_changes(account: Account, name: str, first: Mapping[str, Any]) -> list[
     return changes
 
 
-def _lost_by_template(deployment: Deployment, stack: Stack) -> Iterator[str]:
+def _lost_by_template(deployment: Deployment) -> Iterator[str]:
     """What the deployed template shows, for changes that a change set does not show."""
-    if stack.state is State.NEW:
-        return
     account = deployment.account
     body = account.cloudformation.get_template(StackName=account.stack, TemplateStage="Processed")
     deployed = body["TemplateBody"]
     before = json.loads(deployed) if isinstance(deployed, str) else deployed
-    template = deployment.release.template_file(account.partition)
+    template = deployment.release.template_file(account.region, account.partition)
     after = json.loads(template.path.read_text())
     yield from problems(kept_resources(before), kept_resources(after))
 
@@ -486,7 +522,8 @@ def _person(arn: str) -> str:
     return arn.rpartition("/")[0] if ":assumed-role/" in arn else arn
 
 
-def _done(account: Account, stack: Stack) -> list[Mapping[str, Any]]:
+def _done(account: Account, *, since: datetime | None) -> list[Mapping[str, Any]]:
+    """The resources that are complete, and have changed since then."""
     pages = account.cloudformation.get_paginator("list_stack_resources").paginate(
         StackName=account.stack
     )
@@ -495,5 +532,5 @@ def _done(account: Account, stack: Stack) -> list[Mapping[str, Any]]:
         for page in pages
         for summary in page["StackResourceSummaries"]
         if summary["ResourceStatus"].endswith("_COMPLETE")
-        and (stack.since is None or summary["LastUpdatedTimestamp"] >= stack.since)
+        and (since is None or summary["LastUpdatedTimestamp"] >= since)
     ]

@@ -13,6 +13,8 @@ import click
 PROTECT = "ProtectData"
 EDGE = "Edge"
 BUCKET = "ExistingBucket"
+NAME_PREFIX = "NamePrefix"
+BUDGET = "MonthlyBudgetDollars"
 KEY = "KmsKeyArn"
 
 _SETTINGS = {"stack", "account", "region", "code-bucket", "role", "profile", "tags", "options"}

@@ -14,6 +14,7 @@ import click
 from larder_cli.deploy.changes import CODE
 
 PLAIN = "larder.template.json"
+NO_BUDGETS = "larder-no-budgets.template.json"
 GOVERNMENT = "larder-gov.template.json"
 DEPLOYER = "deployer.template.json"
 DESCRIPTION = "release.json"
@@ -25,6 +26,13 @@ CARRIED = Path(__file__).resolve().parents[1] / "release"
 """Where the wheel has its release. A checkout has none."""
 
 _COMMERCIAL = "aws"
+_WITH_BUDGETS = {
+    *("ap-northeast-1", "ap-northeast-2", "ap-south-1", "ap-southeast-1", "ap-southeast-2"),
+    *("ca-central-1", "eu-central-1", "eu-west-1", "eu-west-2", "eu-west-3", "me-south-1"),
+    *("sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2"),
+}
+"""The regions where CloudFormation has budgets. It refuses a template with a type that it does not know, although the
+condition of the resource is false. `make check` compares this with cfn-lint, in all regions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +79,9 @@ class Release:
     def file(self, name: str) -> File:
         return File(self.folder / name, str(self.description["files"][name]))
 
-    def template_file(self, partition: str) -> File:
-        """The plain template. That of other partitions has no CloudFront and no budgets, which they lack."""
-        return self.file(PLAIN if partition == _COMMERCIAL else GOVERNMENT)
+    def template_file(self, region: str, partition: str) -> File:
+        """The plain template without the types that the region lacks."""
+        return self.file(template_name(region, partition))
 
     @cached_property
     def template(self) -> dict[str, Any]:
@@ -135,6 +143,18 @@ class Release:
 
 PLACE = ("CodeBucket", "CodePrefix")
 """The parameters that say where the archives are."""
+
+
+def has_budgets(region: str, partition: str) -> bool:
+    """Whether `MonthlyBudgetDollars` has an effect there."""
+    return template_name(region, partition) == PLAIN
+
+
+def template_name(region: str, partition: str) -> str:
+    """The file with the plain template for a region. Other partitions have no CloudFront, either."""
+    if partition != _COMMERCIAL:
+        return GOVERNMENT
+    return PLAIN if region in _WITH_BUDGETS else NO_BUDGETS
 
 
 def archive_of(place: Mapping[str, Any]) -> str:

@@ -11,9 +11,7 @@ import click
 from botocore.exceptions import ClientError
 
 from larder_cli.deploy.advice import route_commands, unknown_routes
-
-DESCRIPTION = "Larder:"
-"""What the description of template.yaml begins with, in every version."""
+from larder_cli.target import DESCRIPTION
 
 _NEVER_CREATED = {"ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"}
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.3, 5.0
@@ -61,12 +59,22 @@ class Stack:
         return self.description.startswith(DESCRIPTION)
 
     @property
+    def is_new(self) -> bool:
+        """Whether it has never been complete, so that it holds no data."""
+        return self.state in (State.NEW, State.REMAINS)
+
+    @property
+    def can_continue(self) -> bool:
+        """Whether it is a creation that has failed and kept what it had created."""
+        return self.state is State.REMAINS and "ROLLBACK" not in str(self.status)
+
+    @property
     def state(self) -> State:
         if self.status is None or self.status == "REVIEW_IN_PROGRESS":
             return State.NEW
         if self.status.endswith("_IN_PROGRESS"):
             return State.BUSY
-        if self.status in _NEVER_CREATED:
+        if self.status in _NEVER_CREATED or (self.status == "UPDATE_FAILED" and not self.outputs):
             return State.REMAINS
         if self.status == "UPDATE_ROLLBACK_FAILED":
             return State.STUCK
@@ -172,13 +180,19 @@ def failures(cloudformation: Any, name: str) -> list[str]:
         # The operation failed before there was a stack.
         return []
     began = stack.get("LastUpdatedTime") or stack["CreationTime"]
-    return [
-        f"{event['LogicalResourceId']}: {event['ResourceStatusReason']}"
+    failed = [
+        event
         for event in events
         if event["Timestamp"] >= began
         and event["ResourceStatus"].endswith("_FAILED")
         and event.get("ResourceStatusReason")
         and "cancelled" not in event["ResourceStatusReason"]
+    ]
+    # The reason of the stack itself only lists the resources that have one.
+    of_resources = [event for event in failed if event["LogicalResourceId"] != name]
+    return [
+        f"{event['LogicalResourceId']}: {event['ResourceStatusReason']}"
+        for event in of_resources or failed
     ]
 
 

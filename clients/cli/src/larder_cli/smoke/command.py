@@ -85,7 +85,7 @@ def smoke(
 ) -> None:
     """Check that a live deployment works for clients.
 
-    Takes half a minute. Stores five artifacts with new hashes, and deletes them at the end. If the key cannot delete
+    Takes half a minute. Stores seven artifacts with new hashes, and deletes them at the end. If the key cannot delete
     artifacts, it replaces each with one byte. With --stack it also looks up the requests in the log, and how
     many functions the account runs at once. Prints what to do about each failed check and, if all pass, how long
     each kind of request takes from here.

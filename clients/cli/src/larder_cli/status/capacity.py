@@ -47,7 +47,12 @@ def throttles(deployed: Deployed) -> Iterator[Row]:
     refused = Metric(f"Larder/{deployed.stack.name}", "RefusedRequests")
     api = (("ApiId", deployed.id("HttpApi")),)
     failed = Metric("AWS/ApiGateway", "5xx", api)
-    read = metrics.read(deployed, [*functions, *tables, refused, failed], hours=_HOURS)
+    conflicts = [
+        Metric("AWS/DynamoDB", "TransactionConflict", (("TableName", table),))
+        for table in deployed.ids(TABLE).values()
+    ]
+    asked = [*functions, *tables, *conflicts, refused, failed]
+    read = metrics.read(deployed, asked, hours=_HOURS)
     rows = []
     if said := _named(functions, read):
         rows.append(
@@ -65,7 +70,10 @@ def throttles(deployed: Deployed) -> Iterator[Row]:
     for found, advice in rows:
         yield Row("throttles", Level.WARNING, f"in 24 hours, {found}", advice)
     if not rows:
-        yield Row("throttles", Level.OK, "none in 24 hours, and no 5xx")
+        repeated = human_number(sum(read[one] for one in conflicts))
+        yield Row(
+            "throttles", Level.OK, f"none in 24 hours, and no 5xx; {repeated} conflicts of writes"
+        )
 
 
 def _table_metrics(deployed: Deployed) -> Iterator[tuple[Metric, str]]:

@@ -32,7 +32,7 @@ def stack(deployed: Deployed) -> Iterator[Row]:
         install = f"larder install --stack {found.name}"
         advice = {
             State.NEW: f"`{install}` creates it, or `{uninstall}` deletes it",
-            State.REMAINS: f"`{install}` deletes what is left and starts again",
+            State.REMAINS: f"`{install}` continues it, or deletes what is left and starts again",
             State.STUCK: f"`{deployed.upgrade()}` finishes the rollback first",
             State.HALF_DELETED: f"`{uninstall}` deletes the rest",
         }[found.state]

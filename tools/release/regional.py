@@ -1,21 +1,22 @@
-"""The plain template for partitions that lack CloudFront and budgets: AWS GovCloud and China. Resources of these types,
-and all that exists only with them, are left out, because CloudFormation may refuse an unknown type even if its
-condition is false. `Edge=true` and `MonthlyBudgetDollars` have no effect there.
+"""The plain template for regions that lack budgets, and for GovCloud and China, which lack CloudFront, too. Resources
+of these types, and all that exists only with them, are left out, because CloudFormation may refuse an unknown type even
+if its condition is false. `MonthlyBudgetDollars` and `Edge=true` have no effect there.
 """
 
 from typing import Any
 
-_ABSENT = ("AWS::CloudFront::", "AWS::Budgets::")
+BUDGETS = "AWS::Budgets::"
+CLOUDFRONT = "AWS::CloudFront::"
 _NO_VALUE = {"Ref": "AWS::NoValue"}
 _NOTHING = object()
 
 
-def without_absent_types(template: dict[str, Any]) -> dict[str, Any]:
-    """The template without the types of `_ABSENT`. Conditions that need them count as false."""
+def without_types(template: dict[str, Any], *absent: str) -> dict[str, Any]:
+    """The template without types that begin with one of `absent`. Conditions that need them count as false."""
     false = {
         str(resource["Condition"])
         for resource in template["Resources"].values()
-        if resource["Type"].startswith(_ABSENT)
+        if resource["Type"].startswith(absent)
     }
     while more := {
         name
