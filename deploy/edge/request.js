@@ -7,9 +7,12 @@ import crypto from 'crypto';
 // client's headers, only those that describe the artifact reach the bucket, as metadata of the object.
 //
 // CloudFront allows 10,240 bytes, no `await` outside of the handler, and little of newer JavaScript: no destructuring,
-// default parameters, spread, classes or `for of`. Without dollar signs before braces, the template needs no escapes.
+// default parameters, spread, classes or `for of`.
 
 const store = cf.kvs();
+
+// The only variable of the template. Empty for all networks.
+const networks = '${AllowedNetworks}';
 
 // CloudFront allows no change of the first four.
 const keptHeaders = { host: 1, 'content-length': 1, 'transfer-encoding': 1, via: 1, 'user-agent': 1 };
@@ -26,6 +29,8 @@ const described = [
 ];
 
 async function handler(event) {
+  if (networks && !isAllowed(bitsOf(event.viewer.ip)))
+    return refusal(403, 'network_not_allowed', 'Your address is in none of the networks that this service allows.');
   let entry = '';
   try {
     // `<key> <flags>`, such as `<64 digits> once`.
@@ -95,6 +100,26 @@ function strip(headers) {
 function parameter(request, name, rule) {
   const sent = request.querystring[name];
   return sent && !sent.multiValue && rule.test(sent.value) ? sent.value : '';
+}
+
+function isAllowed(address) {
+  return networks.split(',').some(function (network) {
+    const first = bitsOf(network.split('/')[0]);
+    const size = Number(network.split('/')[1]);
+    return first.length === address.length && first.slice(0, size) === address.slice(0, size);
+  });
+}
+
+// The 32 or 128 binary digits of an address.
+function bitsOf(address) {
+  if (address.indexOf(':') < 0) return digits(address.split('.'), 10, 8);
+  const halves = address.split('::').map(function (half) { return half ? half.split(':') : []; });
+  const zeros = Array(9 - halves[0].length - (halves[1] || []).length).join('0').split('');
+  return digits(halves[0].concat(zeros, halves[1] || []), 16, 16);
+}
+
+function digits(parts, base, size) {
+  return parts.map(function (one) { return ('0'.repeat(size) + parseInt(one, base).toString(2)).slice(-size); }).join('');
 }
 
 function mac(key, text) {
