@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from larder.settings import listed, settings
@@ -41,17 +41,16 @@ def counted_address(request: "Request") -> str:
 
 def address_outside(event: Mapping[str, Any]) -> str | None:
     """The client's address, or UNKNOWN, if none of `allowed_networks` has it. None if one has."""
-    return _outside(_claimed_address(event), settings().allowed_networks)
-
-
-# Clients of an instance are few, and comparing an address with each network takes longer than the rest of the check.
-@lru_cache(maxsize=256)
-def _outside(text: str, networks: str) -> str | None:
-    address = _parse(text)
+    address = _parse(_claimed_address(event))
     if address is None:
         return UNKNOWN
-    allowed = (ipaddress.ip_network(network, strict=False) for network in listed(networks))
-    return None if any(address in network for network in allowed) else str(address)
+    networks = _networks(settings().allowed_networks)
+    return None if any(address in network for network in networks) else str(address)
+
+
+@cache
+def _networks(option: str) -> "tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]":
+    return tuple(ipaddress.ip_network(network, strict=False) for network in listed(option))
 
 
 def _claimed_address(event: Mapping[str, Any]) -> str:

@@ -34,28 +34,32 @@ _OVER_HTTPS = {
 
 
 def refusal(event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The reply to a request without the proxy's secret, or from outside of the allowed networks. None if the request
-    may continue.
-    """
-    error: LarderError | None = None
-    # The secret first: without it, the address that a proxy reports is worth nothing.
-    if not _came_through_proxy(event):
-        # Imported here, because pages start faster without them.
-        from larder.web.errors import NotThroughProxy
-
-        error = NotThroughProxy()
-    elif settings().allowed_networks:
-        from larder.web.client_address import address_outside
-        from larder.web.errors import NetworkNotAllowed
-
-        if address := address_outside(event):
-            error = NetworkNotAllowed(address)
+    """The reply to a request that `_error` refuses. None if the request may continue."""
+    error = _error(event)
     if error is None:
         return None
     from larder.web.replies.errors import code_of, plain_reply
 
     logger().append_keys(error=code_of(error))
     return plain_reply(error, path=event["rawPath"])
+
+
+def _error(event: Mapping[str, Any]) -> "LarderError | None":
+    """Of a request without the proxy's secret, or from outside of the allowed networks."""
+    # Imported here, because pages start faster without them.
+    if not _came_through_proxy(event):
+        from larder.web.errors import NotThroughProxy
+
+        return NotThroughProxy()
+    # After the secret: without it, a client could choose the address that the proxy reports.
+    if settings().allowed_networks:
+        from larder.web.client_address import address_outside
+
+        if address := address_outside(event):
+            from larder.web.errors import NetworkNotAllowed
+
+            return NetworkNotAllowed(address)
+    return None
 
 
 def _came_through_proxy(event: Mapping[str, Any]) -> bool:
