@@ -9,7 +9,6 @@ from tests.conftest import SetOption
 from tests.moto_sockets import watching
 from tests.requests import Sender
 
-
 CALLERS = "192.0.2.0/24"
 """The network of tests/requests.py."""
 

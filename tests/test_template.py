@@ -1041,8 +1041,7 @@ ENDPOINTS = {"dynamodb": "dynamodb", "s3": "s3", "secretsmanager": "secretsmanag
 
 def test_the_documentation_names_the_endpoints_that_functions_in_a_vpc_need() -> None:
     called = {action.partition(":")[0] for name in FUNCTIONS for action, _ in grants(name)}
-    # Not KMS, which other services call (test_functions_use_the_key_only_through_services). Lambda itself writes logs and
-    # traces, and sends failed runs to queues.
+    # Not KMS, which these services call. Lambda itself writes logs and traces, and sends failed runs to queues.
     assert called == ENDPOINTS.keys()
     text = (ROOT / "docs" / "organization.md").read_text()
     assert set(re.findall(r"`com\.amazonaws\.REGION\.(\w+)`", text)) == set(ENDPOINTS.values())

@@ -1,4 +1,4 @@
-"""With `AllowedNetworks`, only requests from these networks get an answer. tests/test_catalogue.py sends each request."""
+"""With `AllowedNetworks`, only requests from these networks are served. tests/test_catalogue.py sends each request."""
 
 from __future__ import annotations
 

@@ -370,8 +370,8 @@ class _Operation:
             functions += [check_rate, check_callbacks]
         elif self._is_auth:
             functions.append(guard_request)
-        raised = _BEFORE_ALL.union(
-            {InternalError}, *(raised_by(function) for function in functions)
+        raised = frozenset[type[LarderError]]({InternalError, *_BEFORE_ALL}).union(
+            *(raised_by(function) for function in functions)
         )
         if not self._is_auth and "{" in self.route.path:
             raised |= {self._no_route()}

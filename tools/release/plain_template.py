@@ -74,10 +74,10 @@ def plain(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def _attached(policies: list[Any]) -> list[Any]:
-    """The managed policies of a role, AWS's own in every partition. The one for a VPC replaces, in one, the one for logs,
-    which it includes.
+    """The managed policies of a role, AWS's own for every partition.
 
-    SAM attaches both to every function that might be in a VPC (its issue 3502). IAM takes ten policies for a role.
+    SAM attaches those for logs and for a VPC to every function that might be in one (its issue 3502). The one for a VPC
+    includes the other, and IAM takes ten for a role. So only one is attached.
     """
     logs, traces, network = (
         {"Fn::Sub": re.sub("^arn:[a-z-]+:", "arn:${AWS::Partition}:", policy)}

@@ -1,5 +1,5 @@
-"""What every request and reply of a function with a route passes: the proxy's secret, the networks that clients may come
-from, and the security headers.
+"""What every request and reply of a function with a route passes: the proxy's secret, the networks of clients, and the
+security headers.
 
 If there has to be a proxy in front of the API, requests that did not come through it are refused. Behind a proxy,
 clients are counted by the address that it reports. A client that calls the API directly could report any address, so
