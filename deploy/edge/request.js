@@ -29,7 +29,7 @@ const described = [
 ];
 
 async function handler(event) {
-  if (networks && !isAllowed(bitsOf(event.viewer.ip)))
+  if (networks && !isAllowed(event.viewer.ip))
     return refusal(403, 'network_not_allowed', 'Your address is in none of the networks that this service allows.');
   let entry = '';
   try {
@@ -103,23 +103,29 @@ function parameter(request, name, rule) {
 }
 
 function isAllowed(address) {
+  const width = address.indexOf(':') < 0 ? 8 : 16;
+  const parts = partsOf(address, width);
   return networks.split(',').some(function (network) {
-    const first = bitsOf(network.split('/')[0]);
-    const size = Number(network.split('/')[1]);
-    return first.length === address.length && first.slice(0, size) === address.slice(0, size);
+    if ((network.indexOf(':') < 0 ? 8 : 16) !== width) return false;
+    const slash = network.indexOf('/');
+    const first = partsOf(network.slice(0, slash), width);
+    let left = Number(network.slice(slash + 1));
+    for (let at = 0; left > 0; at++, left -= width) {
+      const shift = Math.max(width - left, 0);
+      if (first[at] >> shift !== parts[at] >> shift) return false;
+    }
+    return true;
   });
 }
 
-// The 32 or 128 binary digits of an address.
-function bitsOf(address) {
-  if (address.indexOf(':') < 0) return digits(address.split('.'), 10, 8);
-  const halves = address.split('::').map(function (half) { return half ? half.split(':') : []; });
-  const zeros = Array(9 - halves[0].length - (halves[1] || []).length).join('0').split('');
-  return digits(halves[0].concat(zeros, halves[1] || []), 16, 16);
-}
-
-function digits(parts, base, size) {
-  return parts.map(function (one) { return ('0'.repeat(size) + parseInt(one, base).toString(2)).slice(-size); }).join('');
+// The 4 numbers of 8 bits, or 8 of 16, of an address.
+function partsOf(address, width) {
+  if (width === 8) return address.split('.').map(Number);
+  const halves = address.split('::');
+  const parts = halves[0] ? halves[0].split(':') : [];
+  const last = halves[1] ? halves[1].split(':') : [];
+  while (parts.length + last.length < 8) parts.push('0');
+  return parts.concat(last).map(function (part) { return parseInt(part, 16); });
 }
 
 function mac(key, text) {

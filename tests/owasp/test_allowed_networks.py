@@ -49,6 +49,7 @@ def behind_proxy(option: SetOption) -> None:
         (f"<script>, {PROXY}", "unknown"),
         (f", {PROXY}", "unknown"),
         (OFFICE, PROXY),
+        (f"{OFFICE}, {ELSEWHERE}", PROXY),
         ("", PROXY),
     ],
 )
