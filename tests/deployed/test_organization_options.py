@@ -85,7 +85,7 @@ def test_functions_move_into_a_vpc_in_place_and_presigned_urls_are_bound_to_the_
 
 
 def in_vpc(stack: Stack) -> set[bool]:
-    """Whether roles have AWS's policy for a VPC, in place of that for logs. The emulator keeps no subnets of functions."""
+    """Whether roles have AWS's policy for a VPC, not that for logs. The emulator keeps no subnets of functions."""
     iam = stack.emulator.client("iam")
     roles = [role["RoleName"] for page in iam.get_paginator("list_roles").paginate() for role in page["Roles"]]
     attached = [
