@@ -60,8 +60,8 @@ def _claimed_address(event: Mapping[str, Any]) -> str:
         return caller
     # Each proxy appends its caller. The gateway is last and appends the innermost proxy.
     forwarded = event["headers"].get("x-forwarded-for", "").split(",")
-    # A request that bypassed some of the proxies is counted under its sender. So is one to which the gateway has appended
-    # nothing: clients could write all entries but the last.
+    # A request that bypassed some of the proxies is counted under its sender. So is one without the gateway's entry:
+    # clients can write those before it.
     if len(forwarded) > hops and _parse(forwarded[-1]) == _parse(caller):
         return forwarded[-1 - hops]
     return caller
