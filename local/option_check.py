@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from ipaddress import ip_network
 from typing import Any
 
 from larder.accounts.sign_in import allowed_domains
@@ -44,6 +45,7 @@ def check_options(*, loads: bool) -> None:
     _check_default_prefix()
     _check_operators()
     allowed_domains()
+    _check_networks()
     attribute_names()
     origins.check_options()
     _check_extensions(loads=loads)
@@ -80,6 +82,16 @@ def _check_operators() -> None:
         except InvalidEmail:
             raise _refused(
                 "operator_emails", f"must contain addresses such as ada@example.com, not {email!r}"
+            ) from None
+
+
+def _check_networks() -> None:
+    for network in listed(settings().allowed_networks):
+        try:
+            ip_network(network)
+        except ValueError as error:
+            raise _refused(
+                "allowed_networks", f"must be networks in CIDR notation: {error}"
             ) from None
 
 

@@ -148,7 +148,7 @@ def load_template(path: Path | None = None, environ: Mapping[str, str] | None = 
     names = _Names(document)
     functions = _properties_by_type(document, "AWS::Serverless::Function")
     shared = document.get("Globals", {}).get("Function", {})
-    template = Template(edge=_edge(document))
+    template = Template(edge=_edge(document, names, environ or {}))
     layers = {
         names.ref(logical_id): (path.parent / str(properties.get("ContentUri", "."))).resolve()
         for logical_id, properties in _properties_by_type(
@@ -165,11 +165,17 @@ def load_template(path: Path | None = None, environ: Mapping[str, str] | None = 
     return template
 
 
-def _edge(document: dict[str, Any]) -> EdgeCode | None:
+def _edge(document: dict[str, Any], names: _Names, environ: Mapping[str, str]) -> EdgeCode | None:
     functions = _properties_by_type(document, "AWS::CloudFront::Function")
     if not all(name in functions for name in _OF_THE_EDGE):
         return None
-    return EdgeCode(*(str(functions[name]["FunctionCode"]) for name in _OF_THE_EDGE))
+    networks = environ.get("LARDER_ALLOWED_NETWORKS")
+
+    def ref(name: str) -> Any:
+        return networks if networks and name == "AllowedNetworks" else names.ref(name)
+
+    codes = (resolve(functions[name]["FunctionCode"], ref, names.get_att) for name in _OF_THE_EDGE)
+    return EdgeCode(*codes)
 
 
 def _overridden_settings(template: Template, environ: Mapping[str, str]) -> dict[str, str]:

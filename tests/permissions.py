@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from email.utils import parseaddr
 from fnmatch import fnmatchcase
 from functools import cache
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -161,7 +162,7 @@ def _grants_of(operation: str, arguments: dict[str, Any]) -> set[Grant]:
 def allows(logical_id: str, grant: Grant, context: Context, *, keys_act_as_sessions: bool = True) -> bool:
     """Whether a statement of the function grants this to a call with this context."""
     conditions = _conditions(logical_id, keys_act_as_sessions).get(grant, [])
-    return any(_is_met(condition, context) for condition in conditions)
+    return any(is_met(condition, context) for condition in conditions)
 
 
 @cache
@@ -174,7 +175,7 @@ def _conditions(logical_id: str, keys_act_as_sessions: bool) -> dict[Grant, list
     return found
 
 
-def _is_met(condition: dict[str, Any], context: Context) -> bool:
+def is_met(condition: dict[str, Any], context: Context) -> bool:
     """Whether the context meets every test of a condition, as IAM's reference of condition operators says."""
     return all(
         _passes(operator, [_value(one) for one in _as_list(wanted)], context.get(key))
@@ -192,6 +193,8 @@ def _passes(operator: str, wanted: list[str], given: Sequence[str] | None) -> bo
             return given is not None and given[0] in wanted
         case "StringLikeIfExists":
             return given is None or is_like(given[0])
+        case "NotIpAddress":
+            return given is None or not any(ip_address(given[0]) in ip_network(one) for one in wanted)
         case "ForAllValues:StringLike":
             return all(map(is_like, given or []))
     raise AssertionError(f"tests/permissions.py does not evaluate {operator}")

@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import fields
 from fnmatch import fnmatchcase
+from ipaddress import IPv4Address, IPv6Address, ip_network
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from larder.accounts.sign_in import allowed_domains
 from larder.api_keys.properties import check_prefix
@@ -23,11 +26,11 @@ from larder.errors import InvalidValue
 from larder.rate_limits.models import BY_PATH
 from larder.settings import PACKED, Settings, SettingsError, environment_name, unpacked
 from local import option_check
-from local.cloudformation import by_default, resolve
+from local.cloudformation import by_default, holds, resolve
 from local.event_delivery import matches
 from tests.conftest import SetOption
 from tests.emulator.aws_behaviour import VARIABLES_BYTES
-from tests.permissions import RESOURCES, TEMPLATE, allows, granted, grants, policies, statements
+from tests.permissions import RESOURCES, TEMPLATE, allows, granted, grants, is_met, policies, statements
 from tests.variables import LONGEST_NAME_WITH_PREFIX, MOST_BYTES, TEXTS, longest_variables, measured, variables_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -579,8 +582,11 @@ def test_a_truststore_is_an_object_in_s3(uri: str, taken: bool) -> None:
 
 
 @pytest.mark.parametrize("logical_id", HTTP_FUNCTIONS)
-def test_every_function_with_a_route_can_refuse_direct_requests(logical_id: str) -> None:
-    assert variables_of(logical_id)["LARDER_PROXY_SECRET_HASH"] == {"Ref": "ProxySecretHash"}
+def test_every_function_with_a_route_can_refuse_direct_requests_and_networks(logical_id: str) -> None:
+    variables = variables_of(logical_id)
+    assert variables["LARDER_PROXY_SECRET_HASH"] == {"Ref": "ProxySecretHash"}
+    assert variables["LARDER_ALLOWED_NETWORKS"] == {"Ref": "AllowedNetworks"}
+    assert "LARDER_TRUSTED_PROXY_HOPS" in unpacked(variables_of(logical_id, resolved=True))
 
 
 @pytest.mark.parametrize(
@@ -942,6 +948,119 @@ def test_the_bucket_accepts_only_signatures_of_presigned_urls_that_larder_makes(
     assert int(allowed_ms) == longest_s * 1000
 
 
+# ------------------------------------------------------------------------------------ the networks
+
+
+@pytest.mark.parametrize(
+    ("signed_in", "context", "refused"),
+    [
+        ("REST-QUERY-STRING", {"aws:SourceIp": ["203.0.113.5"]}, False),
+        ("REST-QUERY-STRING", {"aws:SourceIp": ["203.0.114.5"]}, True),
+        ("REST-QUERY-STRING", {"aws:SourceIp": ["2001:db8:1::5"]}, False),
+        ("REST-QUERY-STRING", {"aws:SourceIp": ["2001:db9::5"]}, True),
+        # Through a VPC endpoint, S3 sees no public address.
+        ("REST-QUERY-STRING", {"aws:VpcSourceIp": ["10.1.2.3"]}, False),
+        ("REST-QUERY-STRING", {"aws:VpcSourceIp": ["10.2.2.3"]}, True),
+        ("REST-QUERY-STRING", {}, True),
+        # The functions, in a VPC or not, and CloudFront.
+        ("REST-HEADER", {"aws:SourceIp": ["198.51.100.7"]}, False),
+        ("REST-HEADER", {"aws:VpcSourceIp": ["172.31.0.9"]}, False),
+        ("REST-HEADER", {}, False),
+    ],
+)
+def test_the_bucket_refuses_presigned_urls_alone_outside_of_the_networks(
+    signed_in: str, context: dict[str, list[str]], refused: bool
+) -> None:
+    (policy,) = of_type("AWS::S3::BucketPolicy").values()
+    (statement,) = (
+        one["Fn::If"][1]
+        for one in policy["PolicyDocument"]["Statement"]
+        if "Fn::If" in one and one["Fn::If"][0] == "HasAllowedNetworks"
+    )
+    assert (statement["Effect"], statement["Principal"], statement["Action"]) == ("Deny", "*", "s3:*")
+    assert statement["Resource"] == [{"Fn::GetAtt": "ArtifactsBucket.Arn"}, {"Fn::Sub": "${ArtifactsBucket.Arn}/*"}]
+    condition = statement["Condition"]
+    listed = {"Fn::Split": [",", {"Ref": "AllowedNetworks"}]}
+    assert condition["NotIpAddress"] == dict.fromkeys(("aws:SourceIp", "aws:VpcSourceIp"), listed)
+    networks = ["203.0.113.0/24", "2001:db8::/32", "10.1.0.0/16"]
+    evaluated = {**condition, "NotIpAddress": dict.fromkeys(condition["NotIpAddress"], networks)}
+    assert is_met(evaluated, {"s3:authType": [signed_in], **context}) is refused
+
+
+NETWORK = PARAMETERS["AllowedNetworks"]["AllowedPattern"]
+
+
+@pytest.mark.parametrize(
+    ("networks", "taken"),
+    [
+        ("", True),
+        ("0.0.0.0/0", True),
+        ("203.0.113.0/24,198.51.100.7/32,2001:db8::/32,::1/128,::/0,1:2:3:4:5:6:7::/112", True),
+        ("203.0.113.5", False),
+        ("203.0.113.0/24,", False),
+        (",203.0.113.0/24", False),
+        ("203.0.113.0/24, 198.51.100.0/24", False),
+        ("203.0.113.0/33", False),
+        ("203.0.256.0/24", False),
+        ("203.0.113/24", False),
+        ("2001:db8::/129", False),
+        ("2001::db8::/32", False),
+        ("1:2:3:4:5:6:7/64", False),
+        ("1:2:3:4:5:6:7:8::/64", False),
+        ("12345::/16", False),
+        ("vpc-0123456789abcdef0", False),
+    ],
+)
+def test_networks_are_in_cidr_notation(networks: str, taken: bool) -> None:
+    assert bool(re.fullmatch(NETWORK, networks)) is taken
+
+
+@given(st.ip_addresses(), st.integers(0, 140), st.text("0123456789abcdef:./", max_size=12), st.integers(0, 20))
+def test_the_form_of_networks_is_that_of_python(
+    address: IPv4Address | IPv6Address, bits: int, more: str, at: int
+) -> None:
+    written = f"{address}/{bits}"
+    for text in (written, written[:at] + more + written[at:], more):
+        try:
+            is_network = bool(ip_network(text, strict=False)) and re.search(r"/(0|[1-9][0-9]*)$", text) is not None
+        except ValueError:
+            is_network = False
+        # Python reads addresses of IPv6 that end in one of IPv4, too.
+        if not (":" in text and "." in text):
+            assert bool(re.fullmatch(NETWORK, text)) is (is_network or not text)
+
+
+def test_by_default_functions_are_in_no_vpc_and_with_subnets_and_groups_in_one() -> None:
+    condition, config, otherwise = SHARED["VpcConfig"]["Fn::If"]
+    assert (condition, otherwise) == ("InVpc", {"Ref": "AWS::NoValue"})
+    assert config == {name: {"Fn::Split": [",", {"Ref": name}]} for name in ("SubnetIds", "SecurityGroupIds")}
+    assert all("VpcConfig" not in own for own in FUNCTIONS.values())
+    assert not holds(TEMPLATE, "InVpc")
+    assert not holds(TEMPLATE, "HasAllowedNetworks")
+
+
+@pytest.mark.parametrize(("parameter", "prefix"), [("SubnetIds", "subnet-"), ("SecurityGroupIds", "sg-")])
+def test_ids_of_a_vpc_are_separated_by_commas(parameter: str, prefix: str) -> None:
+    pattern = PARAMETERS[parameter]["AllowedPattern"]
+    one, other = f"{prefix}0123abcd", f"{prefix}0123456789abcdef0"
+    for taken in ("", one, other, f"{one},{other}"):
+        assert re.fullmatch(pattern, taken)
+    for refused in (prefix, "vpc-0123abcd", f"{one}, {other}", f"{one},", f"{one}{other}"):
+        assert not re.fullmatch(pattern, refused)
+
+
+ENDPOINTS = {"dynamodb": "dynamodb", "s3": "s3", "secretsmanager": "secretsmanager", "lambda": "lambda", "ses": "email"}
+"""The endpoint of a VPC for each service that functions call themselves."""
+
+
+def test_the_documentation_names_the_endpoints_that_functions_in_a_vpc_need() -> None:
+    called = {action.partition(":")[0] for name in FUNCTIONS for action, _ in grants(name)}
+    # Not KMS, which these services call. Lambda itself writes logs and traces, and sends failed runs to queues.
+    assert called == ENDPOINTS.keys()
+    text = (ROOT / "docs" / "organization.md").read_text()
+    assert set(re.findall(r"`com\.amazonaws\.REGION\.(\w+)`", text)) == set(ENDPOINTS.values())
+
+
 # ---------------------------------------------------------------------------------------- the edge
 
 OF_THE_EDGE = {"EdgeAccess", "EdgeDistribution", "EdgeKeys", "EdgeRequest", "EdgeResponse", "ReadEdgeKey"}
@@ -962,9 +1081,8 @@ def test_without_the_option_nothing_of_the_edge_is_deployed() -> None:
 
 def test_only_this_distribution_reads_and_writes_artifacts_and_cannot_list_or_delete() -> None:
     (policy,) = of_type("AWS::S3::BucketPolicy").values()
-    (allowed,) = (
-        statement["Fn::If"][1] for statement in policy["PolicyDocument"]["Statement"] if "Fn::If" in statement
-    )
+    statements = [one["Fn::If"] for one in policy["PolicyDocument"]["Statement"] if "Fn::If" in one]
+    (allowed,) = (statement for condition, statement, _ in statements if condition == "HasEdge")
     assert allowed["Principal"] == {"Service": "cloudfront.amazonaws.com"}
     assert allowed["Action"] == ["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"]
     assert allowed["Resource"] == {"Fn::Sub": "${ArtifactsBucket.Arn}/artifacts/*"}

@@ -7,9 +7,12 @@ import crypto from 'crypto';
 // client's headers, only those that describe the artifact reach the bucket, as metadata of the object.
 //
 // CloudFront allows 10,240 bytes, no `await` outside of the handler, and little of newer JavaScript: no destructuring,
-// default parameters, spread, classes or `for of`. Without dollar signs before braces, the template needs no escapes.
+// default parameters, spread, classes or `for of`.
 
 const store = cf.kvs();
+
+// The only variable of the template. Empty for all networks.
+const networks = '${AllowedNetworks}';
 
 // CloudFront allows no change of the first four.
 const keptHeaders = { host: 1, 'content-length': 1, 'transfer-encoding': 1, via: 1, 'user-agent': 1 };
@@ -26,6 +29,8 @@ const described = [
 ];
 
 async function handler(event) {
+  if (networks && !isAllowed(event.viewer.ip))
+    return refusal(403, 'network_not_allowed', 'Your address is in none of the networks that this service allows.');
   let entry = '';
   try {
     // `<key> <flags>`, such as `<64 digits> once`.
@@ -95,6 +100,32 @@ function strip(headers) {
 function parameter(request, name, rule) {
   const sent = request.querystring[name];
   return sent && !sent.multiValue && rule.test(sent.value) ? sent.value : '';
+}
+
+function isAllowed(address) {
+  const width = address.indexOf(':') < 0 ? 8 : 16;
+  const parts = partsOf(address, width);
+  return networks.split(',').some(function (network) {
+    if ((network.indexOf(':') < 0 ? 8 : 16) !== width) return false;
+    const slash = network.indexOf('/');
+    const first = partsOf(network.slice(0, slash), width);
+    let left = Number(network.slice(slash + 1));
+    for (let at = 0; left > 0; at++, left -= width) {
+      const shift = Math.max(width - left, 0);
+      if (first[at] >> shift !== parts[at] >> shift) return false;
+    }
+    return true;
+  });
+}
+
+// The 4 numbers of 8 bits, or 8 of 16, of an address.
+function partsOf(address, width) {
+  if (width === 8) return address.split('.').map(Number);
+  const halves = address.split('::');
+  const parts = halves[0] ? halves[0].split(':') : [];
+  const last = halves[1] ? halves[1].split(':') : [];
+  while (parts.length + last.length < 8) parts.push('0');
+  return parts.concat(last).map(function (part) { return parseInt(part, 16); });
 }
 
 function mac(key, text) {

@@ -87,7 +87,8 @@ class Edge:
             return
         try:
             states = self._store.states()
-            request = self._admitted(method, path, query, headers, states)
+            event = request_event(method, path, query, headers, scope["client"][0])
+            request = self._admitted(event, states)
         except (FunctionError, Refused, UnknownState) as error:
             await self._fail(send, error)
             return
@@ -101,11 +102,8 @@ class Edge:
                 return
         await self._forward(request, states, scope, receive, send)
 
-    def _admitted(
-        self, method: str, path: str, query: str, headers: Headers, states: frozenset[str]
-    ) -> Event:
+    def _admitted(self, event: Event, states: frozenset[str]) -> Event:
         """What the function returns: a request for the bucket, or a reply. Raises FunctionError, Refused."""
-        event = request_event(method, path, query, headers)
         if "no-content-length" in states:
             event["request"]["headers"].pop("content-length", None)
         result = self._on_request(event)

@@ -26,14 +26,16 @@ class Refused(Exception):
     """CloudFront refuses what the function returned, and replies 502."""
 
 
-def request_event(method: str, path: str, query: str, headers: Headers) -> Event:
+def request_event(
+    method: str, path: str, query: str, headers: Headers, viewer: str = "127.0.0.1"
+) -> Event:
     shown = [(name, value) for name, value in headers if not _is_hidden(name) and name != _COOKIE]
     # As CloudFront does, with the values as the client encoded them.
     pairs = [pair.partition("=") for pair in query.split("&") if pair]
     return {
         "version": "1.0",
         "context": _context("viewer-request"),
-        "viewer": {"ip": "127.0.0.1"},
+        "viewer": {"ip": viewer},
         "request": {
             "method": method,
             "uri": path,

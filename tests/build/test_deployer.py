@@ -44,8 +44,8 @@ UNNEEDED = {
         *("kinesis:*", "kms:ListAliases", "logs:*", "s3:*"),
     ),
     "AWS::IAM::ManagedPolicy": ("iam:*GroupPolicy", "iam:*UserPolicy"),
-    # No VPC, file system, or signed code.
-    "AWS::Lambda::Function": ("ec2:*", "elasticfilesystem:*", "s3files:*", "lambda:GetCodeSigningConfig"),
+    # No file system, or signed code.
+    "AWS::Lambda::Function": ("elasticfilesystem:*", "s3files:*", "lambda:GetCodeSigningConfig"),
     # No destinations, protection of data or against deletion, and no index.
     "AWS::Logs::LogGroup": (
         *("firehose:*", "s3:*", "logs:PutBearerTokenAuthentication", "logs:*IndexPolicy"),

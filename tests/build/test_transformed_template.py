@@ -13,6 +13,8 @@ from tests.variables import MOST_BYTES, longest_variables, measured, variables_o
 
 pytestmark = pytest.mark.build
 
+AMAZON = "arn:${AWS::Partition}:iam::aws:policy"
+
 
 @pytest.fixture(scope="module")
 def resources() -> dict[str, Any]:
@@ -65,8 +67,8 @@ def allowed(resources: dict[str, Any], function: str) -> set[Grant]:
     role = resources[f"{function}Role"]["Properties"]
     documents = [policy["PolicyDocument"] for policy in role.get("Policies", [])]
     for arn in role["ManagedPolicyArns"]:
-        if isinstance(arn, dict):
-            policy = arn["Fn::If"][1] if "Fn::If" in arn else arn
+        policy = arn["Fn::If"][1] if "Fn::If" in arn else arn
+        if "Ref" in policy:
             documents.append(resources[policy["Ref"]]["Properties"]["PolicyDocument"])
     return {
         grant
@@ -110,13 +112,20 @@ def test_every_route_uses_payload_format_2(resources: dict[str, Any]) -> None:
     assert {integration["type"] for integration in integrations} == {"aws_proxy"}
 
 
-def test_amazons_policies_only_allow_logs_and_traces(resources: dict[str, Any]) -> None:
+def test_amazons_policies_only_allow_logs_and_traces_and_in_a_vpc_its_interfaces(resources: dict[str, Any]) -> None:
     roles = [resource["Properties"] for resource in resources.values() if resource["Type"] == "AWS::IAM::Role"]
     assert roles
-    foreign = {
-        policy.rpartition("/")[2] for role in roles for policy in role["ManagedPolicyArns"] if isinstance(policy, str)
-    }
-    assert foreign == {"AWSLambdaBasicExecutionRole", "AWSXrayWriteOnlyAccess"}
+    network, logs, traces = (
+        {"Fn::Sub": f"{AMAZON}/{name}"}
+        for name in (
+            "service-role/AWSLambdaVPCAccessExecutionRole",
+            "service-role/AWSLambdaBasicExecutionRole",
+            "AWSXrayWriteOnlyAccess",
+        )
+    )
+    for role in roles:
+        amazons = [policy for policy in role["ManagedPolicyArns"] if AMAZON in json.dumps(policy)]
+        assert amazons == [{"Fn::If": ["InVpc", network, logs]}, traces]
 
 
 def test_a_role_allows_sending_failed_background_runs_to_the_queue(resources: dict[str, Any]) -> None:

@@ -25,15 +25,19 @@ class EdgeRequests:
     """Sends requests to the request function, whose store has these entries."""
 
     stored: dict[str, str] = field(default_factory=lambda: {f"key-{KEY.id}": f"{KEY.key} once"})
+    networks: str = ""
 
     def __post_init__(self) -> None:
-        self._function = EdgeFunction((FOLDER / "request.js").read_text(), self.stored.get)
+        code = (FOLDER / "request.js").read_text().replace("${AllowedNetworks}", self.networks)
+        self._function = EdgeFunction(code, self.stored.get)
 
-    def __call__(self, method: str, url: str, headers: dict[str, str] | None = None) -> Event:
+    def __call__(
+        self, method: str, url: str, headers: dict[str, str] | None = None, viewer: str = "192.0.2.1"
+    ) -> Event:
         """What the function returns: the request that goes to the bucket, or the reply to the client."""
         path, _, query = url.removeprefix("https://edge.example.com").partition("?")
         sent = list({**SENT, **(headers or {})}.items())
-        return self.of(request_event(method, path, query, sent))
+        return self.of(request_event(method, path, query, sent, viewer))
 
     def of(self, event: Event) -> Event:
         result = self._function(event)

@@ -1,6 +1,7 @@
 """deploy/edge/request.js: only signed requests pass, and only what describes an artifact reaches the bucket."""
 
 import json
+from ipaddress import IPv4Address, IPv6Address, ip_network
 from time import time
 from urllib.parse import parse_qsl, urlencode
 
@@ -284,3 +285,48 @@ def test_a_signed_address_with_another_character_is_refused(send: EdgeRequests, 
     result = send("PUT", changed, SIZE)
     # The last letter of a signature has two bits that mean nothing, but the text has to be the same.
     assert refusal(result) == NO_ADDRESS
+
+
+# The networks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("viewer", "passes"),
+    [
+        ("203.0.113.5", True),
+        ("203.0.114.5", False),
+        ("198.51.100.9", True),
+        ("198.51.100.10", False),
+        ("10.255.0.1", True),
+        ("11.0.0.1", False),
+        ("2001:db8:1:2:3:4:5:6", True),
+        ("2001:DB8:1::", True),
+        ("2001:db8:3::1", False),
+        ("2001:db8:2::5", True),
+        ("2001:db8:2:0:0:0:0:5", True),
+        ("2001:db8:2::6", False),
+        ("::1", True),
+        ("::", False),
+        ("::ffff:203.0.113.5", False),
+        ("cb00:7105::", False),
+        ("unknown", False),
+        ("", False),
+    ],
+)
+def test_only_viewers_in_the_networks_pass_with_a_signed_address(viewer: str, passes: bool) -> None:
+    networks = "203.0.113.0/24,198.51.100.8/31,10.0.0.0/8,2001:db8:0::/47,2001:db8:2::5/128,::1/128"
+    result = EdgeRequests(networks=networks)("GET", signed("GET", version="v1"), viewer=viewer)
+    if passes:
+        assert "statusCode" not in result
+    else:
+        assert refusal(result) == (403, "network_not_allowed")
+
+
+@given(st.ip_addresses(), st.ip_addresses(), st.integers(0, 128), st.booleans())
+def test_the_edge_decides_as_python_does(
+    viewer: IPv4Address | IPv6Address, other: IPv4Address | IPv6Address, bits: int, is_near: bool
+) -> None:
+    first = viewer if is_near else other
+    network = ip_network((first, min(bits, first.max_prefixlen)), strict=False)
+    result = EdgeRequests(networks=str(network))("GET", signed("GET", version="v1"), viewer=str(viewer))
+    assert ("statusCode" not in result) == (viewer in network)

@@ -225,6 +225,7 @@ def test_an_upload_that_breaks_off_stores_nothing(edge: Running) -> None:
             "http_version": "1.1",
             "scheme": "https",
             "root_path": "",
+            "client": ("127.0.0.1", 50000),
         }
         with pytest.raises(ClientDisconnect):
             await edge.app(scope, receive, send)

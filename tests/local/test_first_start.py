@@ -42,6 +42,7 @@ TEXTS = {
     "email_sender": ["cache@acme.example"],
     "base_url": ["https://cache.example.com"],
     "proxy_secret_hash": ["nEXHd35OmZ3o64SVI6TuwBiSYpNsOVbj+qQvjqDwQNU="],
+    "allowed_networks": ["203.0.113.0/24,192.0.2.0/24,2001:db8::/32"],
     "edge_url": ["https://d111111abcdef8.cloudfront.net"],
     "trusted_issuers": ["https://gitlab.example.com, https://oidc.example.com/org/*"],
     "trusted_origins": ["https://*.example.com, http://localhost:5173"],

@@ -47,6 +47,8 @@ def test_valid_settings_pass(name: str, value: str, option: SetOption) -> None:
         ("default_key_prefix", "vca_", "must not begin with vca_"),
         ("default_key_prefix", "acme ci", "must be letters, digits or any of"),
         ("default_key_prefix", "x" * 33, "must have at most 32 characters, not 33"),
+        ("allowed_networks", "203.0.113.0/24,203.0.113.5/24", "must be networks in CIDR notation: 203.0.113.5/24 has"),
+        ("allowed_networks", "office", "must be networks in CIDR notation: 'office'"),
         ("base_url", "cache.example.com", "must be an origin, https://host"),
         ("base_url", "https://cache.example.com/larder", "must be an origin, https://host"),
         ("operator_emails", "ada@example.com, foo", "must contain addresses .*, not 'foo'"),

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from larder_cli.deploy.account import Account, capacity, check_roles
 from larder_cli.deploy.advice import advice
 from larder_cli.deploy.flow import check_name
-from larder_cli.deploy.options import Change, all_values, changes
+from larder_cli.deploy.options import Change, all_values, changes, check_together
 from larder_cli.deploy.region import chosen_region
 from larder_cli.deploy.stack import Stack, State
 from local.cloudformation import read_template
@@ -88,6 +88,43 @@ def test_a_wrong_parameter_is_refused_by_name(given: dict[str, str], message: st
     with pytest.raises(click.ClickException) as refused:
         all_values(DECLARED, given)
     assert refused.value.message == message
+
+
+SUBNETS, GROUPS, BOTH = "subnet-0123abcd", "sg-0123abcd", "Lambda takes both or none."
+SECRET = "x" * 43 + "="
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, None),
+        ({"SubnetIds": SUBNETS, "SecurityGroupIds": GROUPS}, None),
+        ({"SubnetIds": SUBNETS}, f"SubnetIds needs SecurityGroupIds: {BOTH}"),
+        ({"SecurityGroupIds": GROUPS}, f"SecurityGroupIds needs SubnetIds: {BOTH}"),
+        ({"AllowedNetworks": "203.0.113.0/24,2001:db8::/32"}, None),
+        ({"TrustedProxyHops": "1"}, None),
+        ({"AllowedNetworks": "203.0.113.0/24", "TrustedProxyHops": "1", "ProxySecretHash": SECRET}, None),
+        ({"AllowedNetworks": "203.0.113.0/24", "TrustedProxyHops": "1"}, "AllowedNetworks with TrustedProxyHops needs"),
+        (
+            {"AllowedNetworks": "203.0.113.5/24"},
+            "AllowedNetworks=203.0.113.5/24: must begin a network. Write 203.0.113.0/24",
+        ),
+        (
+            {"AllowedNetworks": "2001:db8::1/32"},
+            "AllowedNetworks=2001:db8::1/32: must begin a network. Write 2001:db8::/32",
+        ),
+        ({"AllowedNetworks": "203.0.113.5"}, "AllowedNetworks=203.0.113.5: must be networks such as"),
+        ({"DualStack": "true"}, "DualStack needs DomainName"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused(given: dict[str, str], message: str | None) -> None:
+    try:
+        check_together(TEMPLATE["Rules"], all_values(TEMPLATE["Parameters"], given))
+    except click.ClickException as error:
+        refused: str | None = error.message
+    else:
+        refused = None
+    assert refused == message or (message and refused and refused.startswith(message))
 
 
 def test_changes_include_parameters_that_come_and_go() -> None:

@@ -182,6 +182,22 @@ def test_the_policy_has_to_refuse_every_request_without_tls(
         assert "no statement that refuses all requests without TLS" in refusal(ready)
 
 
+def test_with_networks_the_policy_has_to_refuse_presigned_urls_from_elsewhere(bucket: Bucket) -> None:
+    networks = "203.0.113.0/24,2001:db8::/32"
+    message = refusal(bucket, AllowedNetworks=networks)
+    assert "refuses all requests without TLS and all presigned URLs outside of AllowedNetworks" in message
+    obey(bucket.s3, message)
+    check_bucket(bucket, AllowedNetworks=networks)
+    # Other networks replace the statement, and none leave it.
+    message = refusal(bucket, AllowedNetworks="203.0.113.0/24")
+    assert "refuses all presigned URLs outside of AllowedNetworks" in message
+    obey(bucket.s3, message)
+    check_bucket(bucket, AllowedNetworks="203.0.113.0/24")
+    check_bucket(bucket)
+    statements = json.loads(bucket.read("get_bucket_policy")["Policy"])["Statement"]
+    assert [statement["Sid"] for statement in statements] == ["TlsOnly", "AllowedNetworks"]
+
+
 # Versions ---------------------------------------------------------------------------------------
 
 

@@ -29,8 +29,9 @@ def function(name: str) -> None:
     print("        Runtime: cloudfront-js-2.0")
     if name in USES_STORE:
         print("        KeyValueStoreAssociations: [{KeyValueStoreARN: !GetAtt EdgeKeys.Arn}]")
-    print("      FunctionCode: |")
-    for line in (FOLDER / f"{name}.js").read_text().splitlines():
+    code = (FOLDER / f"{name}.js").read_text()
+    print(f"      FunctionCode: {'!Sub ' if '${' in code else ''}|")
+    for line in code.splitlines():
         print(f"        {line}" if line else "")
 
 

@@ -20,7 +20,13 @@ from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder.errors import DeleteUserDisabled, LarderError
 from larder.web import parameters
-from larder.web.errors import InternalError, InvalidRequest, NotThroughProxy, PathNotFound
+from larder.web.errors import (
+    InternalError,
+    InvalidRequest,
+    NetworkNotAllowed,
+    NotThroughProxy,
+    PathNotFound,
+)
 from larder.web.guards import BODYLESS, check_rate, guard_request
 from larder.web.origins import check_callbacks
 from larder.web.principals import session as session_principals
@@ -123,6 +129,8 @@ _GATEWAYS: dict[str, tuple[str, str]] = {
 }
 
 _METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_BEFORE_ALL = frozenset[type[LarderError]]({NetworkNotAllowed, NotThroughProxy})
+"""The errors of larder.web.gateway."""
 
 
 def make_document(template: Template) -> Schema:
@@ -349,7 +357,7 @@ class _Operation:
     def _of_a_page(self) -> Schema:
         return {
             **replies_of(self.handler, self.components),
-            "403": self._failed(frozenset({NotThroughProxy})),
+            "403": self._failed(_BEFORE_ALL),
             "429": {"$ref": "#/components/responses/TooMany"},
             "431": {"$ref": "#/components/responses/HeadersTooLarge"},
             "503": {"$ref": "#/components/responses/Unavailable"},
@@ -362,7 +370,7 @@ class _Operation:
             functions += [check_rate, check_callbacks]
         elif self._is_auth:
             functions.append(guard_request)
-        raised = frozenset[type[LarderError]]({InternalError, NotThroughProxy}).union(
+        raised = frozenset[type[LarderError]]({InternalError, *_BEFORE_ALL}).union(
             *(raised_by(function) for function in functions)
         )
         if not self._is_auth and "{" in self.route.path:
@@ -402,7 +410,7 @@ class _Operation:
 
     def _headers_with(self, error: type[LarderError]) -> list[str]:
         """The headers that cache_api() adds to the replies of errors that it handles."""
-        return [] if error is NotThroughProxy else list(self._given_to_app("error_headers") or ())
+        return [] if error in _BEFORE_ALL else list(self._given_to_app("error_headers") or ())
 
     def _code(self, error: type[LarderError]) -> str:
         if self._is_oauth:

@@ -7,6 +7,7 @@ each archive which version of it.
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,26 @@ def plain(template: dict[str, Any]) -> dict[str, Any]:
                     },
                 }
     made: dict[str, Any] = transform(template, {}, NoManagedPolicies())
+    for resource in made["Resources"].values():
+        if resource["Type"] == "AWS::IAM::Role":
+            properties = resource["Properties"]
+            properties["ManagedPolicyArns"] = _attached(properties["ManagedPolicyArns"])
     return made
+
+
+def _attached(policies: list[Any]) -> list[Any]:
+    """The managed policies of a role, AWS's own for every partition.
+
+    SAM attaches those for logs and for a VPC to every function that might be in one (its issue 3502). The one for a VPC
+    includes the other, and IAM takes ten for a role. So only one is attached.
+    """
+    logs, traces, network = (
+        {"Fn::Sub": re.sub("^arn:[a-z-]+:", "arn:${AWS::Partition}:", policy)}
+        for policy in policies
+        if isinstance(policy, str)
+    )
+    own = [policy for policy in policies if not isinstance(policy, str)]
+    return [{"Fn::If": ["InVpc", network, logs]}, traces, *own]
 
 
 def version_parameter(archive: str) -> str:

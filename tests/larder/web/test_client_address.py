@@ -45,7 +45,7 @@ def test_behind_proxies_the_entry_of_the_outermost_proxy_counts(
     assert counted(forwarded=forwarded) == address
 
 
-@pytest.mark.parametrize("forwarded", [None, CLIENT])
+@pytest.mark.parametrize("forwarded", [None, CLIENT, "203.0.113.5, 198.51.100.7"])
 def test_a_client_that_bypasses_the_proxies_counts_by_its_own_address(forwarded: str | None, option: SetOption) -> None:
     option("trusted_proxy_hops", 1)
     assert counted(forwarded=forwarded) == CLIENT

@@ -80,6 +80,16 @@ def _international(pattern: str, *, most: int) -> str:
     return rf"^(?=[ -~]*$|[ -\uFFFF]{{0,{most}}}$){pattern}$"
 
 
+def _cidrs() -> str:
+    """The form of a list of networks in CIDR notation. Only bits after a network's prefix are not checked."""
+    octet = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+    group, most_groups = "[0-9A-Fa-f]{1,4}", r"(?!(:{0,2}[0-9A-Fa-f]{1,4}\b){8})"
+    some = f"({group}(:{group}){{0,6}})?"
+    v4 = rf"{octet}(\.{octet}){{3}}/(3[0-2]|[12]?[0-9])"
+    v6 = f"({group}(:{group}){{7}}|{most_groups}{some}::{some})/(12[0-8]|1[01][0-9]|[1-9]?[0-9])"
+    return f"^(({v4}|{v6})(,(?!$)|$))*$"
+
+
 # Only read_settings makes one. Python would take 5 ms at each start to make methods for so many fields.
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class Settings:
@@ -633,6 +643,15 @@ class Settings:
         longest=44,
         pattern="^([A-Za-z0-9+/]{43}=)?$",
         rule="must be the output of: openssl dgst -sha256 -binary | base64",
+    )
+    allowed_networks: str = _option(
+        "",
+        "Networks that clients may come from, such as `203.0.113.0/24,2001:db8::/32`, [for requests and presigned "
+        "URLs](organization.md#networks). Others get 403. Empty means all.",
+        group="requests",
+        longest=400,
+        pattern=_cidrs(),
+        rule="must be networks such as 203.0.113.0/24 or 2001:db8::/32, separated by commas without spaces",
     )
     http_rate_limit_enabled: bool = _option(
         True,

@@ -28,6 +28,7 @@ from larder_cli.deploy.options import (
     all_values,
     as_toml,
     changes,
+    check_together,
     default_of,
     kept_values,
     read_environment,
@@ -237,6 +238,7 @@ def checked(
 ) -> Stack:
     """The stack, once it can be changed. Raises before the first change if something stops the deployment."""
     account, values = deployment.account, deployment.values
+    check_together(deployment.release.rules, values)
     stack = account.find_stack()
     is_new = stack.is_new
     flow.check_name(account.stack, values, is_new=is_new)

@@ -9,6 +9,8 @@ from typing import Any
 import click
 from botocore.exceptions import ClientError
 
+from larder_cli.deploy.options import NETWORKS
+
 PREFIX = "artifacts/"
 _INPUTS = "inputs/"
 """The inputs of runs, which only a lifecycle rule deletes."""
@@ -114,7 +116,7 @@ def _problems(bucket: Bucket, options: Mapping[str, str]) -> Iterator[Problem]:
     yield from _versions(bucket)
     yield from _events(bucket)
     yield from _encryption(bucket, options["KmsKeyArn"])
-    yield from _tls(bucket)
+    yield from _policy(bucket, list(filter(None, options.get(NETWORKS, "").split(","))))
     yield from _lifecycle(bucket, int(options["RetentionDays"]), int(options["RunRetentionDays"]))
     if options["Alarms"] == "true" and options["AlarmTrafficGigabytes"] != "0":
         yield from _metrics(bucket)
@@ -199,39 +201,62 @@ def _encryption(bucket: Bucket, wanted: str) -> Iterator[Problem]:
     )
 
 
-def _tls(bucket: Bucket) -> Iterator[Problem]:
+def _policy(bucket: Bucket, networks: Sequence[str]) -> Iterator[Problem]:
+    """Both refusals at once, because a command replaces the whole policy."""
     reply = bucket.read("get_bucket_policy", "NoSuchBucketPolicy")
     policy = json.loads(reply.get("Policy", '{"Version": "2012-10-17", "Statement": []}'))
     statements = _as_list(policy["Statement"])
     arn = f"arn:{bucket.partition}:s3:::{bucket.name}"
-    if any(_refuses_http(statement, arn) for statement in statements):
-        return
-    refusal = {
-        "Sid": "TlsOnly",
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": "s3:*",
-        "Resource": [arn, f"{arn}/*"],
-        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    wanted: dict[str, tuple[str, dict[str, Any]]] = {
+        "TlsOnly": (
+            "all requests without TLS",
+            {"Bool": {"aws:SecureTransport": "false"}},
+        )
     }
+    if networks:
+        addresses = {key: [*networks] for key in ("aws:SourceIp", "aws:VpcSourceIp")}
+        wanted["AllowedNetworks"] = (
+            "all presigned URLs outside of AllowedNetworks",
+            {"StringEquals": {"s3:authType": "REST-QUERY-STRING"}, "NotIpAddress": addresses},
+        )
+    missing = {
+        sid: one
+        for sid, one in wanted.items()
+        if not any(_refuses(statement, arn, one[1]) for statement in statements)
+    }
+    if not missing:
+        return
+    # One with the networks of an earlier deployment would go on refusing those that are new.
+    kept = [one for one in statements if one.get("Sid") not in missing]
+    refusals = [
+        {
+            "Sid": sid,
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "s3:*",
+            "Resource": [arn, f"{arn}/*"],
+            "Condition": condition,
+        }
+        for sid, (_, condition) in missing.items()
+    ]
     yield Problem(
-        "its policy has no statement that refuses all requests without TLS",
+        f"its policy has no statement that refuses {' and '.join(text for text, _ in missing.values())}",
         bucket.command(
             "put-bucket-policy",
             # Unlike the other settings, a policy is a text in the API, too.
-            policy=json.dumps({**policy, "Statement": [*statements, refusal]}),
+            policy=json.dumps({**policy, "Statement": [*kept, *refusals]}),
         ),
     )
 
 
-def _refuses_http(statement: Mapping[str, Any], arn: str) -> bool:
-    """Whether it is the statement of docs/organization.md, perhaps for the artifacts only. Other forms are not read."""
+def _refuses(statement: Mapping[str, Any], arn: str, condition: Mapping[str, Any]) -> bool:
+    """Whether it is a statement of docs/organization.md, perhaps for the artifacts only. Other forms are not read."""
     return (
         statement["Effect"] == "Deny"
         and statement.get("Principal") == "*"
         and statement.get("Action") == "s3:*"
         and not {f"{arn}/*", f"{arn}/{PREFIX}*"}.isdisjoint(_as_list(statement.get("Resource", [])))
-        and statement.get("Condition") == {"Bool": {"aws:SecureTransport": "false"}}
+        and statement.get("Condition") == condition
     )
 
 

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from ipaddress import ip_interface, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ BUCKET = "ExistingBucket"
 NAME_PREFIX = "NamePrefix"
 BUDGET = "MonthlyBudgetDollars"
 KEY = "KmsKeyArn"
+NETWORKS = "AllowedNetworks"
 
 _SETTINGS = {"stack", "account", "region", "code-bucket", "role", "profile", "tags", "options"}
 
@@ -132,6 +134,38 @@ def check_value(name: str, value: str, parameter: Mapping[str, Any]) -> None:
         raise click.ClickException(
             f"{name}={value}: {parameter.get('ConstraintDescription', broken)}"
         )
+
+
+def check_together(rules: Mapping[str, Any], values: Mapping[str, str]) -> None:
+    """Raise ClickException for the first broken rule of a template, as CloudFormation does after the upload.
+
+    Also for a network with bits after its prefix, which no pattern can find.
+    """
+    for rule in rules.values():
+        if not _holds(rule.get("RuleCondition"), values):
+            continue
+        for assertion in rule["Assertions"]:
+            if not _holds(assertion["Assert"], values):
+                raise click.ClickException(assertion["AssertDescription"])
+    for text in filter(None, values.get(NETWORKS, "").split(",")):
+        network = ip_network(text, strict=False)
+        if ip_interface(text).ip != network.network_address:
+            raise click.ClickException(f"{NETWORKS}={text}: must begin a network. Write {network}")
+
+
+def _holds(condition: Any, values: Mapping[str, str]) -> bool:
+    """Whether a condition of a rule holds. None always does."""
+    if condition is None:
+        return True
+    ((function, arguments),) = condition.items()
+    if function == "Fn::Equals":
+        one, other = (
+            values[argument["Ref"]] if isinstance(argument, dict) else _text(argument)
+            for argument in arguments
+        )
+        return one == other
+    results = [_holds(argument, values) for argument in arguments]
+    return {"Fn::Not": not results[0], "Fn::And": all(results), "Fn::Or": any(results)}[function]
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:

@@ -99,6 +99,12 @@ class Release:
             if name not in PLACE and name not in self.version_parameters
         }
 
+    @property
+    def rules(self) -> dict[str, dict[str, Any]]:
+        """What CloudFormation checks about several options together."""
+        rules: dict[str, dict[str, Any]] = self.template.get("Rules", {})
+        return rules
+
     @cached_property
     def version_parameters(self) -> dict[str, str]:
         """The archive whose version each of these parameters of the template names. None before 0.3."""

@@ -89,6 +89,14 @@ class NotThroughProxy(LarderError):
     message = "Use the address of this service's proxy. The API does not accept direct requests."
 
 
+class NetworkNotAllowed(LarderError):
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"Your address, {address}, is in none of the networks that this service allows. Use your company's network "
+            "or VPN. An operator can add a network to AllowedNetworks."
+        )
+
+
 class NotLoopback(LarderError):
     """turbo can receive its token only at an address on the user's own computer."""
 

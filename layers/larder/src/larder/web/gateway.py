@@ -1,4 +1,5 @@
-"""What every request and reply of a function with a route passes: the proxy's secret, and the security headers.
+"""What every request and reply of a function with a route passes: the proxy's secret, the networks of clients, and the
+security headers.
 
 If there has to be a proxy in front of the API, requests that did not come through it are refused. Behind a proxy,
 clients are counted by the address that it reports. A client that calls the API directly could report any address, so
@@ -10,10 +11,13 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from larder.settings import settings
 from larder.web.log import logger
+
+if TYPE_CHECKING:
+    from larder.errors import LarderError
 
 HEADER = "x-larder-proxy-secret"
 
@@ -30,19 +34,39 @@ _OVER_HTTPS = {
 
 
 def refusal(event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The reply to a request without the proxy's secret. None if the request may continue."""
+    """The reply to a request that `_error` refuses. None if the request may continue."""
+    error = _error(event)
+    if error is None:
+        return None
+    from larder.web.replies.errors import code_of, plain_reply
+
+    logger().append_keys(error=code_of(error))
+    return plain_reply(error, path=event["rawPath"])
+
+
+def _error(event: Mapping[str, Any]) -> "LarderError | None":
+    """Of a request without the proxy's secret, or from outside of the allowed networks."""
+    # Imported here, because pages start faster without them.
+    if not _came_through_proxy(event):
+        from larder.web.errors import NotThroughProxy
+
+        return NotThroughProxy()
+    # After the secret: without it, a client could choose the address that the proxy reports.
+    if settings().allowed_networks:
+        from larder.web.client_address import address_outside
+
+        if address := address_outside(event):
+            from larder.web.errors import NetworkNotAllowed
+
+            return NetworkNotAllowed(address)
+    return None
+
+
+def _came_through_proxy(event: Mapping[str, Any]) -> bool:
     expected = settings().proxy_secret_hash
     # Several secrets, separated by commas, let the operator change the secret without refusing a request.
     given = event["headers"].get(HEADER, "").split(",")
-    if not expected or any(_matches(secret.strip(), expected) for secret in given):
-        return None
-    # Imported here, because pages start faster without them.
-    from larder.web.errors import NotThroughProxy
-    from larder.web.replies.errors import code_of, plain_reply
-
-    error = NotThroughProxy()
-    logger().append_keys(error=code_of(error))
-    return plain_reply(error, path=event["rawPath"])
+    return not expected or any(_matches(secret.strip(), expected) for secret in given)
 
 
 def _matches(secret: str, expected: str) -> bool:

@@ -56,6 +56,7 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     web_errors.UnauthorizedSession: ErrorReply(401, "unauthorized_session"),
     web_errors.KeyForAnother: ErrorReply(401, "unauthorized_session"),
     web_errors.NotThroughProxy: ErrorReply(403, "not_through_proxy"),
+    web_errors.NetworkNotAllowed: ErrorReply(403, "network_not_allowed"),
     errors.SessionNotFresh: ErrorReply(403, "session_not_fresh"),
     errors.OperatorOnly: ErrorReply(403, "operator_only"),
     errors.InvalidEmail: ErrorReply(400, "invalid_email"),
