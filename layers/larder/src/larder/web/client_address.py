@@ -59,7 +59,7 @@ def _claimed_address(event: Mapping[str, Any]) -> str:
     if hops == 0:
         return caller
     # Each proxy appends its caller. The gateway is last and appends the innermost proxy.
-    forwarded = event["headers"].get("x-forwarded-for", "").split(",")
+    forwarded: list[str] = event["headers"].get("x-forwarded-for", "").split(",")
     # A request that bypassed some of the proxies is counted under its sender. So is one without the gateway's entry:
     # clients can write those before it.
     if len(forwarded) > hops and _parse(forwarded[-1]) == _parse(caller):
