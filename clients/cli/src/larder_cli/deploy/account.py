@@ -169,23 +169,22 @@ _OF_IAM = {
 
 
 def check_roles(account: Account, template: Mapping[str, Any]) -> Iterator[str]:
-    """What the template adds to the account's roles and policies. Raises ClickException if AWS allows fewer."""
+    """What a new stack adds to the account's roles and policies. Raises ClickException if AWS allows fewer."""
     wanted = Counter(
         one["Type"] for one in template["Resources"].values() if "Condition" not in one
     )
-    if account.find_stack().status is not None:
-        deployed = stacks.resources(account.cloudformation, account.stack)
-        wanted.subtract(one["ResourceType"] for one in deployed)
-    more = {kind: wanted[kind] for kind in _OF_IAM if wanted[kind] > 0}
-    if not more:
+    if not wanted.keys() & _OF_IAM.keys():
         return
     try:
+        if account.find_stack().state is State.REMAINS:
+            remains = stacks.resources(account.cloudformation, account.stack)
+            wanted.subtract(one["ResourceType"] for one in remains)
         summary = account.client("iam").get_account_summary()["SummaryMap"]
     except ClientError as error:
-        yield f"  quota      roles and policies: not checked ({error}). Allow iam:GetAccountSummary"
+        yield f"  quota      roles and policies: not checked: {error}. Allow iam:GetAccountSummary"
         return
-    for kind, number in more.items():
-        name, words, code = _OF_IAM[kind]
+    for kind, (name, words, code) in _OF_IAM.items():
+        number = wanted[kind]
         used, quota = summary[name], summary[f"{name}Quota"]
         if used + number > quota:
             raise click.ClickException(

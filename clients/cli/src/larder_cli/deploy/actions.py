@@ -251,7 +251,7 @@ def checked(
         )
     if not accepts_low_concurrency:
         terminal.say(*capacity(values, check_concurrency(account)))
-    if stack.state is not State.BUSY:
+    if is_new:
         terminal.say(*check_roles(account, deployment.release.template))
     if name := values.get(BUCKET):
         is_used = (stack.parameters or {}).get(BUCKET) == name
