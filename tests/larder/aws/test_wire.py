@@ -1,14 +1,19 @@
 """Connections, time limits and damaged replies of the client without botocore. test_alike.py compares it with boto3."""
 
+import socket
+import ssl
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from larder import aws
-from larder.aws import wire
+from larder.aws import connections, wire
 from larder.aws.boto import client
 from larder.aws.connections import Endpoint
 from larder.aws.wire import S3, DynamoDb
@@ -16,6 +21,7 @@ from larder.deadline import KEPT_BACK_S, one_try, request_deadline
 from larder.errors import TryAgain
 from larder.settings import settings
 from tests.larder.aws.scripted_server import LOST, Scripted, ScriptedServer, damaged, json_reply, scripted_server
+from tools.benchmarks.cold.tls import self_signed
 
 KEY = {"TableName": "larder-teams", "Key": {"pk": {"S": "a"}}}
 FOUND = json_reply(200, {"Item": {"pk": {"S": "a"}}})
@@ -47,6 +53,44 @@ def test_calls_share_a_connection(server: ScriptedServer, dynamodb: DynamoDb) ->
     for _ in range(3):
         assert dynamodb.get_item(**KEY)["Item"] == {"pk": {"S": "a"}}
     assert {request.connection for request in server.requests} == {1}
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_connections_over_tls_from_before_carry_the_calls_also_after_a_close(
+    version: ssl.TLSVersion, tmp_path: Path, environment: pytest.MonkeyPatch
+) -> None:
+    """With TLS 1.3, each has tickets to read before its first request."""
+    certificate, key = self_signed("localhost")
+    own = tmp_path / "own.pem"
+    own.write_bytes(key + certificate)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(own)
+    context.maximum_version = version
+    environment.setattr(connections, "_tls", lambda: ssl.create_default_context(cafile=str(own)))
+    shaken, used = threading.Semaphore(0), Counter[int]()
+
+    def serve(number: int) -> None:
+        with closing(context.wrap_socket(listening.accept()[0], server_side=True)) as one:
+            shaken.release()
+            one.settimeout(10)
+            while one.recv(65_536):
+                used[number] += 1
+                one.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening, ThreadPoolExecutor(4) as threads:
+        listening.settimeout(10)
+        served = threads.map(serve, range(4))
+        endpoint = Endpoint(f"https://localhost:{listening.getsockname()[1]}", read_timeout_s=10)
+        for _ in range(2):
+            for _ in range(2):
+                endpoint.connect()
+                assert shaken.acquire(timeout=30)
+            # Begun together, so that each has a connection of its own.
+            for reply in [endpoint.send("GET", "/", {}, b"") for _ in range(2)]:
+                assert reply.read() == b"x"
+            endpoint.close()
+        assert list(served) == [None] * 4
+    assert [used[number] for number in range(4)] == [1] * 4
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _SMALL_BODY_BYTES = 65_536
 """A body of this size is sent together with the headers. A larger one is not worth a copy."""
+_WANT_READ = 2
+"""The errno of SSLWantReadError. Its module is not imported without TLS."""
 _LONGEST_LINE_BYTES = 65_536
 
 
@@ -52,10 +54,23 @@ class Connection:
         self.was_kept = False
 
     def is_idle(self) -> bool:
-        """Whether a request can be sent. Anything to read is the peer's end of the connection."""
+        """Whether a request can be sent. Anything to read is the peer's end of the connection, except for TLS itself.
+
+        With TLS 1.3, a server sends tickets for later sessions after the handshake.
+        """
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        return not poll.poll(0)
+        if not poll.poll(0):
+            return True
+        timeout_s = self._socket.gettimeout()
+        try:
+            self._socket.settimeout(0)
+            self._socket.recv(1)
+        except OSError as error:
+            return error.errno == _WANT_READ
+        finally:
+            self._socket.settimeout(timeout_s)
+        return False
 
     def send(self, head: bytes, body: bytes) -> None:
         try:
@@ -196,8 +211,9 @@ class Endpoint:
             raise
 
     def connect(self) -> None:
-        """Open a connection for a request that comes later. Raises OSError."""
-        self.keep(self._connection())
+        """Open a further connection for a request that comes later. Raises OSError."""
+        self._is_used = True
+        self.keep(self._opened())
 
     def keep(self, connection: Connection) -> None:
         """Keep the connection of a request that has ended, unless `close` was called meanwhile."""
@@ -218,6 +234,9 @@ class Endpoint:
             if connection.is_idle():
                 return connection
             connection.close()
+        return self._opened()
+
+    def _opened(self) -> Connection:
         return Connection(
             self._name, self._port, secure=self._secure, read_timeout_s=self._read_timeout_s
         )
