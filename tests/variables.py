@@ -32,7 +32,7 @@ TEXTS = {
     "AllowedEmailDomains": "x" * 512,
     "ProductName": "\U0001f600" * 64,
     "EmailSender": "ada@" + "x" * 250,
-    "AllowedNetworks": "203.113.113.113/32," * 20 + "2001:db8:11:111::/64",
+    "AllowedNetworks": "203.113.113.113/32," * 17 + "2001:db8:111:1111:1111::/80",
     "BaseUrl": "https://" + "x" * 88,
     "ProxySecretHash": "x" * 43 + "=",
     "TrustedIssuers": "https://" + "x" * 792,

@@ -103,7 +103,7 @@ def test_readers_and_writers_of_one_team_lose_nothing(
     report_lines.append(f"DynamoDB refuses a tenth, {took_s:.0f} s: reads {dict(read_)}, uploads {dict(written)}")
     assert read_ == {"found": READERS * READS}
     assert written["stored"] > 0 < written["full"]
-    # An upload that DynamoDB kept refusing has told its client so.
+    # The client of an upload that DynamoDB kept refusing knows it.
     assert written["busy"] <= len(sizes) / 100
     sizes_stored = index_sizes(team.team.id)
     assert sum(sizes_stored.values()) <= quota

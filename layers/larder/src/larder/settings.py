@@ -649,7 +649,7 @@ class Settings:
         "Networks that clients may come from, such as `203.0.113.0/24,2001:db8::/32`, [for requests and presigned "
         "URLs](organization.md#networks). Others get 403. Empty means all.",
         group="requests",
-        longest=400,
+        longest=350,
         pattern=_cidrs(),
         rule="must be networks such as 203.0.113.0/24 or 2001:db8::/32, separated by commas without spaces",
     )
