@@ -626,6 +626,7 @@ def test_permissions_list_their_actions_and_resources(logical_id: str) -> None:
             r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
             r"|ArtifactsBucket\.Arn"
             r"|(CommitUpload|RemoveArtifacts|SendAccountEmail)\.Arn"
+            r"|(FetchArtifact|GetStatus|Preflight|PutArtifact|QueryArtifacts|RecordEvents)\.Arn"
             r"|SigningSecret"
             r"|arn:\S+-SweepArtifacts-\*"
             r"|\$\{ArtifactsBucket\.Arn\}/(artifacts|inputs)/\*",
@@ -1209,7 +1210,7 @@ def test_clean_up_functions_run_every_hour(logical_id: str) -> None:
     assert schedule["Schedule"] == "rate(1 hour)"
 
 
-@pytest.mark.parametrize("logical_id", BACKGROUND_FUNCTIONS)
+@pytest.mark.parametrize("logical_id", sorted({*BACKGROUND_FUNCTIONS} - {"KeepWarm"}))
 def test_failed_background_events_are_kept(logical_id: str) -> None:
     invocations = FUNCTIONS[logical_id]["EventInvokeConfig"]
     assert invocations["MaximumRetryAttempts"] > 0
@@ -1218,7 +1219,7 @@ def test_failed_background_events_are_kept(logical_id: str) -> None:
     assert failures["Destination"]["Fn::GetAtt"].removesuffix(".Arn") in QUEUES
 
 
-@pytest.mark.parametrize("logical_id", [name for name in BACKGROUND_FUNCTIONS if name not in INVOKED_FUNCTIONS])
+@pytest.mark.parametrize("logical_id", sorted({*BACKGROUND_FUNCTIONS} - {*INVOKED_FUNCTIONS, "KeepWarm"}))
 def test_events_that_eventbridge_cannot_deliver_are_kept(logical_id: str) -> None:
     ((name, trigger),) = FUNCTIONS[logical_id]["Events"].items()
     delivery = trigger["Properties"]
@@ -1388,7 +1389,7 @@ DASHBOARD_COLUMNS = 24
 def widgets() -> list[dict[str, Any]]:
     dashboard = of_type("AWS::CloudWatch::Dashboard")["OperationsDashboard"]
     body, values = dashboard["DashboardBody"]["Fn::Sub"]
-    assert values == {"Bucket": BUCKET}
+    assert values == {"Bucket": BUCKET, "Warmer": {"Fn::If": ["KeepsWarm", {"Ref": "KeepWarm"}, "none"]}}
     found: list[dict[str, Any]] = json.loads(body)["widgets"]
     return found
 
@@ -1400,7 +1401,7 @@ def test_the_dashboard_is_free_as_one_of_an_accounts_first_three(widgets: list[d
 
 
 def test_the_dashboard_names_existing_resources(widgets: list[dict[str, Any]]) -> None:
-    pseudo = {"AWS::Region", "AWS::StackName", "Bucket"}
+    pseudo = {"AWS::Region", "AWS::StackName", "Bucket", "WarmInstances", "Warmer"}
     for name in re.findall(r"\$\{([A-Za-z:]+)[.A-Za-z]*\}", json.dumps(widgets)):
         assert name in pseudo or name in RESOURCES
     routes = {f"{method} {path}" for method, path in ROUTES}

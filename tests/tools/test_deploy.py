@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from larder_cli.deploy.account import capacity
+from larder_cli.deploy.account import capacity, warm_instances
 from larder_cli.deploy.advice import advice
 from larder_cli.deploy.flow import check_name
 from larder_cli.deploy.options import Change, all_values, changes
@@ -205,6 +205,8 @@ def test_the_limits_of_the_tables_follow_the_rate(given: dict[str, str], units: 
         ({"ThrottlingRate": "21000"}, 2000, ["API Gateway takes 10,000"]),
         ({"TableWriteUnits": "50000"}, 1000, ["40,000 units"]),
         ({"TableReadUnits": "12000"}, 1000, ["28,000 would follow"]),
+        ({"WarmInstances": "10"}, 1000, []),
+        ({"WarmInstances": "50", "ThrottlingRate": "4000"}, 400, ["Set at most 40"]),
     ],
 )
 def test_a_plan_says_what_the_quotas_do_not_allow(given: dict[str, str], concurrency: int, said: list[str]) -> None:
@@ -212,3 +214,8 @@ def test_a_plan_says_what_the_quotas_do_not_allow(given: dict[str, str], concurr
     assert f"the account runs {concurrency:,}" in first
     assert len(rest) == len(said)
     assert all(words in line for words, line in zip(said, rest, strict=True))
+
+
+@pytest.mark.parametrize(("warm", "lines"), [("0", 0), ("10", 1)])
+def test_an_account_that_runs_few_functions_has_none_to_keep_warm(warm: str, lines: int) -> None:
+    assert len(list(warm_instances({"WarmInstances": warm}, None))) == lines

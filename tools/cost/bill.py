@@ -186,6 +186,21 @@ def idle_bill(book: Book) -> Bill:
     )
 
 
+def warm_dollars(instances: int, book: Book) -> float:
+    """What the option WarmInstances costs in a month."""
+    if not instances:
+        return 0.0
+    uses, each = book.uses["warm"], book.uses["each_invocation"]
+    calls = uses["many"] * instances + uses["one"] * math.ceil(instances / 10)
+    run_ms = uses["milliseconds"] + calls * (uses["call_milliseconds"] + 2 * instances)
+    runs = uses["runs_a_month"]
+    return (
+        book.price("lambda_requests", runs * (1 + calls))
+        + book.price("lambda_gb_seconds", runs * run_ms / 1000 * each["memory_gb"])
+        + book.price("log_gb", runs * each["log_bytes"] / 1e9)
+    )
+
+
 def bill(team: Team, book: Book) -> Bill:
     """A month of this team: the idle cost, and what its requests use."""
     requests = team.requests

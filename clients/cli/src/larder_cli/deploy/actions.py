@@ -8,7 +8,13 @@ from pathlib import Path
 import click
 
 from larder_cli.deploy import code_bucket, existing_bucket, flow, removal
-from larder_cli.deploy.account import Account, capacity, check_concurrency, open_account
+from larder_cli.deploy.account import (
+    Account,
+    capacity,
+    check_concurrency,
+    open_account,
+    warm_instances,
+)
 from larder_cli.deploy.changes import ResourceChange, in_words
 from larder_cli.deploy.flow import Deployment
 from larder_cli.deploy.options import (
@@ -233,7 +239,9 @@ def checked(
     flow.check_name(account.stack, is_new=is_new, has_edge=values.get(EDGE) == "true")
     if account.partition != "aws" and values.get(EDGE) == "true":
         raise click.UsageError(f"{EDGE}=true: the partition {account.partition} has no CloudFront")
-    if not accepts_low_concurrency:
+    if accepts_low_concurrency:
+        terminal.say(*warm_instances(values, None))
+    else:
         terminal.say(*capacity(values, check_concurrency(account)))
     if name := values.get(BUCKET):
         is_used = (stack.parameters or {}).get(BUCKET) == name
