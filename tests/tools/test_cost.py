@@ -59,8 +59,6 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     log_gb = ((api + 22_000) * 550 + api * 450) / 1e9
     logs = log_gb * (0.50 + 0.03) + 5 * 0.30 * 22 * 8 / 730 + 0.30
     assert lines["logs and metrics"] == pytest.approx(logs)
-    instances_hours = milliseconds / 1000 / 3600 * 3
-    assert lines["encryption"] == pytest.approx(instances_hours * 60 * 0.03 / 10_000)
     assert lines["daily checks"] == pytest.approx(stored * (730 / 24) * 600 / 4096 * 0.125 / MILLION)
     assert lines["point-in-time recovery"] == pytest.approx(0.001 * 0.20)
     assert "traces" not in lines

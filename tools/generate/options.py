@@ -98,7 +98,8 @@ def _properties(option: Option) -> Iterator[tuple[str, str]]:
         yield "Default", quoted(str(default).lower())
         yield "AllowedValues", '["true", "false"]'
     else:
-        yield "Default", str(default) if is_number else quoted(str(default))
+        # Also a number: CloudFormation can write a plain one in another way, such as 1.0E11.
+        yield "Default", quoted(str(default))
     if metadata["longest"]:
         yield "MaxLength", str(metadata["longest"])
     if choices := metadata["choices"]:
