@@ -103,7 +103,8 @@ def _properties(option: Option) -> Iterator[tuple[str, str]]:
     if metadata["longest"]:
         yield "MaxLength", str(metadata["longest"])
     if choices := metadata["choices"]:
-        yield "AllowedValues", f"[{', '.join(map(str, choices))}]"
+        listed = (quoted(str(choice)) if is_number else str(choice) for choice in choices)
+        yield "AllowedValues", f"[{', '.join(listed)}]"
     if metadata["pattern"]:
         yield "AllowedPattern", quoted(metadata["pattern"])
     if metadata["rule"]:
