@@ -219,20 +219,21 @@ def test_a_rule_runs_the_function_every_hour(stack: Stack, function: str) -> Non
 
 
 def test_a_rule_keeps_the_functions_of_builds_warm(stack: Stack) -> None:
-    events = stack.emulator.client("events")
+    events, group = stack.emulator.client("events"), stack.physical("ArtifactsLogGroup")
     rule = stack.physical("KeepWarmKeepWarm")
     assert events.describe_rule(Name=rule)["ScheduleExpression"] == "rate(5 minutes)"
     (target,) = events.list_targets_by_rule(Rule=rule)["Targets"]
-    client = stack.emulator.client("lambda")
-    reply = client.invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())
-    assert "FunctionError" not in reply, reply["Payload"].read()
 
-    def kept() -> list[dict[str, Any]]:
-        group = stack.physical("ArtifactsLogGroup")
+    def is_kept() -> bool:
+        """A start can take longer here than a call waits. The next run finds what has started."""
+        reply = stack.emulator.client("lambda").invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())
+        assert "FunctionError" not in reply, reply["Payload"].read()
         lines = stack.emulator.client("logs").filter_log_events(logGroupName=group)["events"]
-        return [json.loads(line["message"]) for line in lines if '"kept warm"' in line["message"]]
+        runs = [json.loads(line["message"]) for line in lines if '"kept warm"' in line["message"]]
+        assert {run["calls"] for run in runs} == {6}
+        return runs[-1]["failed"] == 0
 
-    assert {(line["calls"], line["failed"]) for line in eventually(kept, within_s=TIMEOUT_S)} == {(6, 0)}
+    assert eventually(is_kept, within_s=TIMEOUT_S)
 
 
 def test_the_logs_are_in_the_groups_of_the_template(stack: Stack) -> None:

@@ -28,6 +28,20 @@ def test_without_the_option_nothing_is_deployed() -> None:
     assert not holds(TEMPLATE, "KeepsWarm")
 
 
+@pytest.mark.parametrize(
+    ("schedule", "taken"),
+    [
+        ("rate(5 minutes)", True),
+        ("cron(0/5 6-17 ? * MON-FRI *)", True),
+        ("5 minutes", False),
+        ("rate()", False),
+        ('rate(5 minutes)"', False),
+    ],
+)
+def test_a_schedule_is_one_of_eventbridge(schedule: str, taken: bool) -> None:
+    assert bool(re.fullmatch(TEMPLATE["Parameters"]["WarmSchedule"]["AllowedPattern"], schedule)) is taken
+
+
 def test_a_run_or_call_that_fails_is_not_repeated() -> None:
     assert KEEP_WARM["EventInvokeConfig"] == {"MaximumRetryAttempts": 0}
     assert KEEP_WARM["Events"]["KeepWarm"]["Properties"]["RetryPolicy"] == {"MaximumRetryAttempts": 0}
