@@ -15,7 +15,6 @@ API_ID = "local"
 
 _BODY, _END = b', "body": "', b'"}'
 _TEXT_TYPES = frozenset({"application/json", "application/javascript", "application/xml"})
-_TEXT_SUFFIXES = ("+json", "+xml")
 # A list, because strftime's month names depend on the machine's locale.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -132,17 +131,11 @@ def _query_parameters(raw_query: str) -> dict[str, str]:
 def _as_text(body: bytes, content_type: str) -> str | None:
     """The body as text when its media type is one of the gateway's text types, else None: it becomes base64.
 
-    A form (`application/x-www-form-urlencoded`) is base64: the gateway does not count it as text. Bytes
-    that are not UTF-8 become base64 whatever their media type, so that a handler gets the original bytes.
+    A form, `+json`, `+xml` and a body without a type are base64. Bytes that are not UTF-8 become base64 whatever their
+    type, so that a handler gets the original bytes. What the gateway does with them is unknown.
     """
     media_type = content_type.partition(";")[0].strip().lower()
-    is_text = (
-        not media_type
-        or media_type.startswith("text/")
-        or media_type in _TEXT_TYPES
-        or media_type.endswith(_TEXT_SUFFIXES)
-    )
-    if is_text:
+    if media_type.startswith("text/") or media_type in _TEXT_TYPES:
         try:
             return body.decode("utf-8")
         except UnicodeDecodeError:

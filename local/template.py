@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from larder.settings import Settings, environment_name, unpacked
-from local.cloudformation import NOTHING, TemplateError, by_default, read_template, resolve
+from local.cloudformation import NOTHING, TemplateError, by_default, holds, read_template, resolve
 
 REGION = "us-east-1"
 ACCOUNT_ID = "000000000000"
@@ -156,6 +156,10 @@ def load_template(path: Path | None = None, environ: Mapping[str, str] | None = 
         ).items()
     }
     for logical_id, properties in functions.items():
+        condition = document["Resources"][logical_id].get("Condition")
+        if condition and not holds(document, condition):
+            # It can be called, but nothing starts it.
+            properties = {**properties, "Events": {}}  # noqa: PLW2901
         _add_function(template, logical_id, shared, properties, names, path.parent, layers)
     template.tables.extend(_tables(document, names))
     template.buckets.extend(

@@ -13,7 +13,7 @@ from tools.benchmarks.deployed import repositories
 from tools.benchmarks.deployed.checks import Compared, Morning, Size
 from tools.benchmarks.deployed.report import Results, page
 from tools.benchmarks.deployed.restorer import DIRECT, PEER_CONTAINER, PEER_FUNCTION
-from tools.benchmarks.deployed.restores import SMALL, Restores
+from tools.benchmarks.deployed.restores import BUSY, HALF, IDLE_KEPT, SMALL, Kind, Restores
 from tools.benchmarks.model import modelled
 from tools.benchmarks.paths import LOOPBACK, NONE, Model
 
@@ -48,29 +48,37 @@ def test_each_request_at_once_starts_an_instance_and_the_next_uses_it() -> None:
         assert _seconds(model, start=None) < 0.3
 
 
-def _seconds(model: Model, start: int | None) -> float:
+def test_a_warm_instance_only_connects_again() -> None:
+    with modelled() as model:
+        assert _seconds(model, start=1000, warm=10, reconnect=100) >= 0.1
+        assert model.requests() == {"GET status": 1}
+
+
+def _seconds(model: Model, start: int | None, **kept: int) -> float:
     if start is not None:
-        model.set(LOOPBACK, replace(NONE, start=start))
+        model.set(LOOPBACK, replace(NONE, start=start, **kept))
     reply = httpx.get(f"{model.url}/v8/artifacts/status", trust_env=False)
     return reply.elapsed.total_seconds()
 
 
-def restores(ours: float, container: float, *, is_half: bool = False) -> Restores:
+def restores(ours: float, container: float, *, kind: Kind = BUSY) -> Restores:
     seconds = {way: [ours] for way in SMALL} | {PEER_CONTAINER: [container], PEER_FUNCTION: [1.0]}
     restored = dict.fromkeys(SMALL, 300) | {PEER_FUNCTION: 291}
-    return Restores(300, "small", "CI", False, is_half, seconds, restored)
+    return Restores(300, "small", "CI", kind, seconds, restored)
 
 
 def test_the_page_says_which_goals_are_met_and_who_did_not_restore_all() -> None:
     assert restores(0.8, 1.0).ratio(DIRECT, PEER_CONTAINER) == 0.8
     results = Results(
-        [restores(0.5, 1.0), restores(0.6, 1.0, is_half=True)],
+        [restores(0.5, 1.0), restores(0.6, 1.0, kind=HALF), restores(0.7, 1.0, kind=IDLE_KEPT)],
         checked=[Compared("far", 1.0, 1.2)],
         sizes=[Size(512, 380, 1.1)],
         morning=[Morning(DIRECT, 2.0, 3.0, 40)],
     )
     met = page(results, {}, rounds=(1, 0), seconds=60)
-    assert "| small, direct, CI | peer, container | 0.50 | 0.65 | yes |" in met
+    assert "| 300 small, direct, CI | peer, container | 0.50 | 0.65 | yes |" in met
+    assert "`WarmInstances=10` | direct, warm | 1.40 | 1.3 | no |" in met
+    assert "`WarmInstances=10` | peer, container | 0.70 | 1.5 | yes |" in met
     assert "half a processor | peer, container | 0.60 | 0.5 | no |" in met
     assert "| 300 small, CI | 0.60 | 0.60 (1.00) | 1.00 (0.60) |" in met
     assert "| real server, far | model, apart by | 0.20 | 0.15 | no |" in met

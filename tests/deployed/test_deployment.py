@@ -26,8 +26,10 @@ from tools.release.package import CODE_LAYER, complete, package
 
 pytestmark = pytest.mark.e2e
 
-PROD = {"Alarms": "false", "SignUpPolicy": "open"}
-"""In addition to `prod` in samconfig.toml. The emulator does not support alarms that combine several metrics."""
+PROD = {"Alarms": "false", "SignUpPolicy": "open", "WarmInstances": "1"}
+"""In addition to `prod` in samconfig.toml. The emulator does not support alarms that combine several metrics, and an
+instance takes as much processor time and memory here as a process.
+"""
 LARGE = b"large artifact" * 500_000
 """Seven megabytes: too large to pass through a function."""
 PASSWORD = "correct horse battery"
@@ -214,6 +216,24 @@ def test_a_rule_runs_the_function_every_hour(stack: Stack, function: str) -> Non
     payload = json.dumps(scheduled_event(rule, datetime.now(tz=UTC))).encode()
     reply = stack.emulator.client("lambda").invoke(FunctionName=target["Arn"], Payload=payload)
     assert "FunctionError" not in reply, reply["Payload"].read()
+
+
+def test_a_rule_keeps_the_functions_of_builds_warm(stack: Stack) -> None:
+    events, group = stack.emulator.client("events"), stack.physical("ArtifactsLogGroup")
+    rule = stack.physical("KeepWarmKeepWarm")
+    assert events.describe_rule(Name=rule)["ScheduleExpression"] == "rate(5 minutes)"
+    (target,) = events.list_targets_by_rule(Rule=rule)["Targets"]
+
+    def is_kept() -> bool:
+        """A start can take longer here than a call waits. The next run finds what has started."""
+        reply = stack.emulator.client("lambda").invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())
+        assert "FunctionError" not in reply, reply["Payload"].read()
+        lines = stack.emulator.client("logs").filter_log_events(logGroupName=group)["events"]
+        runs = [json.loads(line["message"]) for line in lines if '"kept warm"' in line["message"]]
+        assert {run["calls"] for run in runs} == {6}
+        return runs[-1]["failed"] == 0
+
+    assert eventually(is_kept, within_s=TIMEOUT_S)
 
 
 def test_the_logs_are_in_the_groups_of_the_template(stack: Stack) -> None:

@@ -79,6 +79,7 @@ def test_every_function_logs_the_request_and_no_secrets(
         assert answered["request_id"] == event["requestContext"]["requestId"]
         assert answered["route"] == event["requestContext"]["routeKey"]
         assert answered["status"] == reply["statusCode"]
+        assert answered["user_agent"] == event["requestContext"]["http"]["userAgent"]
     else:
         own = [line for line in lines if line.get("request_id") == Context.aws_request_id]
         assert own or name == "commit_upload", "it logs only errors of an object"
@@ -91,6 +92,13 @@ def test_a_line_has_the_key_and_the_team(name: str, cloud: Cloud, log: StringIO)
     line = json.loads(log.getvalue())
     assert line["key_id"] == cloud.key.id
     assert line["owner"] == cloud.team.id
+
+
+def test_a_user_agent_cannot_forge_a_field(send: Sender, log: StringIO) -> None:
+    agent = 'turbo","status":200,"x":"' + "x" * 200
+    assert send("GET", "/v8/artifacts/absent", headers={"user-agent": agent}).status == 404
+    line = json.loads(log.getvalue())
+    assert (line["status"], line["user_agent"]) == (404, agent[:200])
 
 
 @pytest.mark.parametrize("name", ["put_artifact", "fetch_artifact"])

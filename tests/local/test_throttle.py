@@ -108,7 +108,7 @@ def lost_hits(bucket: TokenBucket, *, jobs: int, within_s: float) -> int:
 
 @pytest.mark.parametrize(("jobs", "within_s"), [(50, 1), (100, 5), (200, 10), (200, 60)])
 def test_a_burst_of_ci_jobs_loses_no_hit_with_the_default_limits(jobs: int, within_s: int) -> None:
-    rate, burst = (TEMPLATE["Parameters"][f"Throttling{name}"]["Default"] for name in RATE_BURST)
+    rate, burst = (int(TEMPLATE["Parameters"][f"Throttling{name}"]["Default"]) for name in RATE_BURST)
     assert lost_hits(TokenBucket(rate, burst), jobs=jobs, within_s=within_s) == 0
 
 

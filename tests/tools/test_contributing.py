@@ -149,7 +149,7 @@ def test_the_endpoint_is_in_the_template_and_the_documentation(copy: Path) -> No
 
 def test_the_option_is_in_the_template_and_the_documentation(copy: Path) -> None:
     template = (copy / "template.yaml").read_text()
-    assert "\n  MaxSessionsPerUser:\n    Type: Number\n    Default: 0\n" in template
+    assert '\n  MaxSessionsPerUser:\n    Type: Number\n    Default: "0"\n' in template
     row = "| `MaxSessionsPerUser` | 0 (0\N{EN DASH}1000) | How many sessions"
     assert row in (copy / "docs" / "configuration.md").read_text()
 

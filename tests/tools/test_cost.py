@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from local.template import load_template
 from tests.test_template import ALARMS, OPTIONAL_ALARMS, watched
-from tools.cost.bill import Book, Team, bill, idle_bill, read_book
+from tools.cost.bill import Book, Team, bill, idle_bill, read_book, warm_dollars
 from tools.cost.command import TEAMS, cost
+from tools.generate.events import EVENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 MILLION = 1_000_000
@@ -58,8 +59,6 @@ def test_the_bill_of_a_team_matches_a_manual_calculation(book: Book) -> None:
     log_gb = ((api + 22_000) * 550 + api * 450) / 1e9
     logs = log_gb * (0.50 + 0.03) + 5 * 0.30 * 22 * 8 / 730 + 0.30
     assert lines["logs and metrics"] == pytest.approx(logs)
-    instances_hours = milliseconds / 1000 / 3600 * 3
-    assert lines["encryption"] == pytest.approx(instances_hours * 60 * 0.03 / 10_000)
     assert lines["daily checks"] == pytest.approx(stored * (730 / 24) * 600 / 4096 * 0.125 / MILLION)
     assert lines["point-in-time recovery"] == pytest.approx(0.001 * 0.20)
     assert "traces" not in lines
@@ -118,6 +117,20 @@ def test_a_twentieth_of_many_requests_is_traced(book: Book) -> None:
     grown = 0.05 * (tasks + tasks + builds + uploads + uploads)
     assert many - few >= grown * 5 / MILLION
     assert many - few <= (grown + 2 * builds) * 5 / MILLION
+
+
+def test_warm_instances_cost_the_same_with_and_without_builds(book: Book) -> None:
+    calls, runs = 3 * 10 + 3, 8_760
+    gb_seconds = runs * (900 + calls * 62) / 1000 * 0.5
+    dollars = runs * (1 + calls) * 0.20 / MILLION + gb_seconds * 0.0000133334 + runs * 550 / 1e9 * 0.50
+    assert warm_dollars(10, book) == pytest.approx(dollars)
+    shown = json.loads(CliRunner().invoke(cost, ["--warm", "10", "--json"]).output)["dollars_a_month"]
+    assert [one["warm instances"] for one in shown.values()] == [pytest.approx(dollars)] * len(shown)
+    for page in ("deploy.md", "configuration.md", "decisions/warm-instances.md"):
+        assert f"${dollars:.2f} a month" in (ROOT / "docs" / page).read_text()
+    uses = book.uses["warm"]
+    functions = EVENTS["keep_warm"]["functions"]
+    assert (uses["many"], uses["one"]) == (len(functions["many"]), len(functions["one"]))
 
 
 def test_an_upload_without_preflight_is_a_request_for_each_512_kb(book: Book) -> None:

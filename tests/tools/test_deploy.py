@@ -11,7 +11,7 @@ import pytest
 from botocore.stub import Stubber
 from click.testing import CliRunner
 
-from larder_cli.deploy.account import Account, capacity, check_roles
+from larder_cli.deploy.account import Account, capacity, check_roles, warm_instances
 from larder_cli.deploy.advice import advice
 from larder_cli.deploy.flow import check_name
 from larder_cli.deploy.options import Change, all_values, changes, check_together
@@ -251,6 +251,8 @@ def test_the_limits_of_the_tables_follow_the_rate(given: dict[str, str], units: 
         ({"ThrottlingRate": "21000"}, 2000, ["API Gateway takes 10,000"]),
         ({"TableWriteUnits": "50000"}, 1000, ["40,000 units"]),
         ({"TableReadUnits": "12000"}, 1000, ["28,000 would follow"]),
+        ({"WarmInstances": "10"}, 1000, []),
+        ({"WarmInstances": "50", "ThrottlingRate": "4000"}, 400, ["Set at most 40"]),
     ],
 )
 def test_a_plan_says_what_the_quotas_do_not_allow(given: dict[str, str], concurrency: int, said: list[str]) -> None:
@@ -298,3 +300,8 @@ def test_without_the_permission_roles_are_not_checked() -> None:
         iam.add_client_error("get_account_summary", "AccessDenied")
         (line,) = check_roles(account, {"Resources": {"Role": {"Type": "AWS::IAM::Role"}}})
     assert "Allow iam:GetAccountSummary" in line
+
+
+@pytest.mark.parametrize(("warm", "lines"), [("0", 0), ("10", 1)])
+def test_an_account_that_runs_few_functions_has_none_to_keep_warm(warm: str, lines: int) -> None:
+    assert len(list(warm_instances({"WarmInstances": warm}, None))) == lines

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import random
 import time
 from collections import Counter
@@ -34,6 +35,11 @@ _LARGEST_WINDOW = 4_000_000
 _REDIRECTED = 262_144
 """Downloads of more bytes come from storage."""
 _NOT_HASHES = ("artifacts", "events", "status")
+_KEPT_WARM = {
+    **dict.fromkeys(("GET", "OPTIONS", "PUT"), 1),
+    **dict.fromkeys(("GET status", "POST artifacts", "POST events"), 10),
+}
+"""The functions that the option WarmInstances keeps, each divided by this."""
 _LARGEST_REPLY = 4_400_000
 """Bytes of a body that a function of the peer can return."""
 
@@ -77,6 +83,7 @@ class _Server:
         self.random = random.Random(0)  # noqa: S311  # the same delays in each run
         self.running = 0
         self.idle: Counter[str] = Counter()
+        self.kept: Counter[str] = Counter()
         self.free_at = 0.0
         self.storage_port = self.edge_port = 0
 
@@ -155,6 +162,9 @@ class _Server:
             self.random.seed(settings["seed"])
             self.seen.clear()
             self.idle.clear()
+            self.kept = Counter(
+                {kind: math.ceil(self.latencies.warm / part) for kind, part in _KEPT_WARM.items()}
+            )
             self.free_at = 0.0
         return _Answer(200, json.dumps(self.seen).encode())
 
@@ -179,6 +189,9 @@ class _Server:
         """Run a function in an instance that is idle or, after its start, in a new one."""
         if self.idle[function]:
             self.idle[function] -= 1
+        elif self.kept[function]:
+            self.kept[function] -= 1
+            answer.seconds += self.ms(self.latencies.reconnect)
         else:
             self.seen["starts"] += 1
             answer.seconds += self.ms(start)

@@ -34,7 +34,8 @@ class Path:
 class Latencies:
     """Assumed medians of AWS within its region, and of code, in ms, with a lognormal spread.
 
-    `at_once` is how many functions run, 0 for any number. `start` is what a new instance adds to its first request.
+    `at_once` is how many functions run, 0 for any number. `start` is what a new instance adds to its first request,
+    and `reconnect` what one of the `warm` instances adds, whose connection to the tables has ended.
     Bodies of up to `in_tables` bytes need no storage. With `/edge` as the base of the address, those of storage
     come from an edge that is `edge_rtt` ms away.
 
@@ -51,6 +52,8 @@ class Latencies:
     spread: float = 0.25
     at_once: int = 0
     start: float = 0
+    warm: int = 0
+    reconnect: float = 0
     in_tables: int = 32_768
     edge_rtt: float = 15
     peer_balancer: float = 2

@@ -180,9 +180,23 @@ def idle_bill(book: Book) -> Bill:
             + book.price("lambda_gb_seconds", seconds * book.uses["each_invocation"]["memory_gb"])
             + book.price("dynamodb_reads", runs * idle["run_reads"])
             + book.price("dynamodb_writes", runs * idle["run_writes"])
-            + book.price("kms_calls", runs * idle["run_kms_calls"])
             + book.price("log_gb", log_gb),
         }
+    )
+
+
+def warm_dollars(instances: int, book: Book) -> float:
+    """What the option WarmInstances costs in a month."""
+    if not instances:
+        return 0.0
+    uses, each = book.uses["warm"], book.uses["each_invocation"]
+    calls = uses["many"] * instances + uses["one"] * math.ceil(instances / 10)
+    run_ms = uses["milliseconds"] + calls * (uses["call_milliseconds"] + 2 * instances)
+    runs = uses["runs_a_month"]
+    return (
+        book.price("lambda_requests", runs * (1 + calls))
+        + book.price("lambda_gb_seconds", runs * run_ms / 1000 * each["memory_gb"])
+        + book.price("log_gb", runs * each["log_bytes"] / 1e9)
     )
 
 
@@ -227,7 +241,7 @@ def bill(team: Team, book: Book) -> Bill:
         + book.price("custom_metrics", book.uses["while_stored"]["custom_metrics"]),
     }
     idle = idle_bill(book)
-    lines |= _upkeep(team, book, gb_seconds)
+    lines |= _upkeep(team, book)
     if team.traced:
         lines["traces"] = book.price(
             "traces", _traced(requests) + book.uses["while_idle"]["runs_a_month"]
@@ -240,16 +254,12 @@ def bill(team: Team, book: Book) -> Bill:
     return Bill({**lines, **idle.lines}, traffic=traffic)
 
 
-def _upkeep(team: Team, book: Book, gb_seconds: float) -> dict[str, float]:
-    """What encryption, recovery and the daily checks of the totals use."""
+def _upkeep(team: Team, book: Book) -> dict[str, float]:
+    """What recovery and the daily checks of the totals use."""
     artifacts, each = team.stored_artifacts, book.uses["each_artifact"]
     scanned = artifacts * DAYS_A_MONTH * each["item_bytes"] / book.uses["scan_unit_bytes"]
-    hours_of_instances = gb_seconds / 3600 / book.uses["each_invocation"]["memory_gb"]
-    hours_of_instances *= book.uses["while_busy"]["instances_per_running"]
-    keys = hours_of_instances * book.uses["while_busy"]["kms_calls_an_hour"]
     protected_gb = team.engineers * book.uses["each_engineer"]["protected_bytes"] / 1e9
     return {
-        "encryption": book.price("kms_calls", keys),
         "daily checks": book.price("dynamodb_reads", scanned),
         "point-in-time recovery": book.price("recovery_gb_months", protected_gb),
     }

@@ -5,7 +5,7 @@ import click
 from larder_cli.commands import examples, json_option
 from larder_cli.output import Record, print_json, print_table
 from larder_cli.quantities import size_bytes
-from tools.cost.bill import MAX_BODY_BYTES, Bill, Team, bill, idle_bill, read_book
+from tools.cost.bill import MAX_BODY_BYTES, Bill, Team, bill, idle_bill, read_book, warm_dollars
 
 TEAMS = (5, 50, 500)
 IDLE = "idle"
@@ -116,6 +116,13 @@ IDLE = "idle"
     show_default=True,
     help="CI jobs per engineer per working day that exchange an id token.",
 )
+@click.option(
+    "--warm",
+    metavar="N",
+    type=click.IntRange(0, 100),
+    default=0,
+    help="With the option WarmInstances, and WarmSchedule every five minutes.",
+)
 @json_option
 def cost(
     engineers: tuple[int, ...],
@@ -132,6 +139,7 @@ def cost(
     signed: int,
     untrusted: int,
     jobs: int,
+    warm: int,
     as_json: bool,
 ) -> None:
     """Estimate what a month costs.
@@ -162,6 +170,8 @@ def cost(
             jobs_a_day=jobs,
         )
         bills[f"{number} engineers"] = bill(team, book)
+    for one in bills.values() if warm else ():
+        one.lines["warm instances"] = warm_dollars(warm, book)
     if as_json:
         shown = {
             name: {**one.lines, "total": one.total, "traffic": one.traffic}

@@ -186,6 +186,15 @@ EVENTS: dict[str, dict[str, Any]] = {
         places={},
     ),
     "commit_upload": _OBJECT_CREATED,
+    "keep_warm": {
+        "instances": 10,
+        "functions": {
+            "many": [f"larder-{name}" for name in ("fetch-artifact", "preflight", "put-artifact")],
+            "one": [
+                f"larder-{name}" for name in ("get-status", "query-artifacts", "record-events")
+            ],
+        },
+    },
     "remove_artifacts": asdict(RemovalJob(kind=JobKind.REMOVAL, owner=OWNER, target=NAMES.key_id)),
     "send_account_email": job_record(
         VerifyEmail(
@@ -203,4 +212,4 @@ EVENTS: dict[str, dict[str, Any]] = {
         )
     ),
 }
-"""The events of functions that have neither a route nor a schedule."""
+"""The events of functions that have neither a route nor the event of a schedule."""

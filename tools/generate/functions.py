@@ -33,7 +33,7 @@ EVENT_NAMES = {
 """The events of functions with several routes. All others have the name of their function."""
 
 _BY_HAND = re.compile(
-    r'^  # <<<cog functions\.function\("\w+\.(\w+)"\) >>>$.*?^  # <<<end>>>$((?:\n {6}[^\n]*)*\n)',
+    r'^  # <<<cog functions\.function\("\w+\.(\w+)"\) >>>$.*?^  # <<<end>>>$((?:\n {4}[^\n]*)*\n)',
     re.MULTILINE | re.DOTALL,
 )
 """The module of a function in the template, and the lines after its markers."""
@@ -122,10 +122,17 @@ def log_groups() -> None:
 
 
 def roles_with_policies() -> None:
-    """The roles of the functions with policies, which you write by hand. All others can read no data."""
+    """The roles of the functions with policies, which you write by hand. All others can read no data.
+
+    A function with a condition has no role without it, so that nothing can name that. The only one reads no data.
+    """
     # Not read as YAML: a new function has only its markers and policies.
     written = _BY_HAND.findall(TEMPLATE.read_text())
-    modules = [module for module, by_hand in written if "\n      Policies:\n" in by_hand]
+    modules = [
+        module
+        for module, by_hand in written
+        if "\n      Policies:\n" in by_hand and "\n    Condition:" not in by_hand
+    ]
     for name in sorted(map(camel_case, modules)):
         print(f"- !Ref {name}Role")
 

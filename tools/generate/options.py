@@ -99,11 +99,13 @@ def _properties(option: Option) -> Iterator[tuple[str, str]]:
         yield "Default", quoted(str(default).lower())
         yield "AllowedValues", '["true", "false"]'
     else:
-        yield "Default", str(default) if is_number else quoted(str(default))
+        # Also a number: CloudFormation can write a plain one in another way, such as 1.0E11.
+        yield "Default", quoted(str(default))
     if metadata["longest"]:
         yield "MaxLength", str(metadata["longest"])
     if choices := metadata["choices"]:
-        yield "AllowedValues", f"[{', '.join(map(str, choices))}]"
+        listed = (quoted(str(choice)) if is_number else str(choice) for choice in choices)
+        yield "AllowedValues", f"[{', '.join(listed)}]"
     if metadata["pattern"]:
         yield "AllowedPattern", quoted(metadata["pattern"])
     if metadata["rule"]:

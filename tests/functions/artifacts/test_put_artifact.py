@@ -15,7 +15,7 @@ from tests.conftest import SetOption
 from tests.direct_uploads import object_keys, offer, put_object
 from tests.faults import answering, error
 from tests.invocations import handed_over
-from tests.requests import Cloud, Sender, invoke
+from tests.requests import Cloud, Sender, invoke, request_event
 
 
 def test_the_reply_has_the_url_of_the_artifact_with_its_team(
@@ -102,6 +102,16 @@ def rows(table: dict[str, list[str]]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("name", "value"), rows(GOOD))
 def test_202_for_a_header_within_its_rule(send: Sender, name: str, value: str) -> None:
     assert send("PUT", "/v8/artifacts/abc", body=b"artifact", headers={name: value}).status == 202
+
+
+def test_400_for_a_body_that_the_gateway_decodes_with_a_loss(cloud: Cloud) -> None:
+    """Nobody knows whether it does that to a body under a type of text that is no UTF-8."""
+    body = b"\x1f\x8b\xff artifact"
+    headers = {"authorization": f"Bearer {cloud.token}", "content-type": "text/plain", "content-length": str(len(body))}
+    _, event = request_event("PUT", "/v8/artifacts/abc", "", list(headers.items()), body)
+    damaged = {"body": body.decode(errors="replace"), "isBase64Encoded": False}
+    assert invoke("artifacts.put_artifact.handler", event)["statusCode"] == 202
+    assert invoke("artifacts.put_artifact.handler", event | damaged)["statusCode"] == 400
 
 
 @pytest.mark.parametrize(("name", "value"), rows(BAD))

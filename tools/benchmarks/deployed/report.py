@@ -14,7 +14,17 @@ from tools.benchmarks.deployed.restorer import (
     PREFLIGHT,
     SIDECAR,
 )
-from tools.benchmarks.deployed.restores import STARTS, WARM, Restores
+from tools.benchmarks.deployed.restores import (
+    BUSY,
+    HALF,
+    IDLE,
+    IDLE_KEPT,
+    KEPT,
+    STARTS,
+    WARM,
+    Kind,
+    Restores,
+)
 from tools.benchmarks.paths import CI, FAR, LAPTOP
 from tools.cost.bill import read_book
 
@@ -29,11 +39,19 @@ _AIMS = [
     ("mixed, `larder run`, laptop", SIDECAR, PEER_CONTAINER, "laptop", "mixed", 1.0),
     ("mixed, direct, laptop", DIRECT, PEER_CONTAINER, "laptop", "mixed", 1.0),
 ]
-_AFTER_IDLE = ("small, direct, CI, after idle", DIRECT, PEER_FUNCTION, "CI", "small", 0.65)
-_HALF = [
-    ("small, `larder run`, CI, half a processor", SIDECAR, PEER_CONTAINER, "CI", "small", 0.5),
-    ("small, `larder run`, CI, half a processor", SIDECAR, DIRECT, "CI", "small", 1.0),
+_AIMS_OF_KINDS = [
+    (IDLE, 300, DIRECT, PEER_FUNCTION, 0.65),
+    *(
+        (IDLE_KEPT, packages, DIRECT, other, goal)
+        for packages in (30, 300)
+        for other, goal in ((PEER_FUNCTION, 0.3), (PEER_CONTAINER, 1.5))
+    ),
+    (HALF, 300, SIDECAR, PEER_CONTAINER, 0.5),
+    (HALF, 300, SIDECAR, DIRECT, 1.0),
 ]
+"""Of small packages in CI."""
+_MOST_OF_WARM = 1.3
+"""The first restore after idle with WarmInstances, divided by a warm one."""
 
 _PAGE = """\
 # Restores as deployed
@@ -84,6 +102,13 @@ The first restore, in which each concurrent request starts an instance. The peer
 A status that starts the instances of GET would gain nothing: it can do so only when its own instance has started, and
 that is when turbo sends the GETs.
 
+### With ten warm instances
+
+The same with [`WarmInstances=10`](decisions/warm-instances.md). The peer has no such option. Requests above ten at once
+still start instances.
+
+{kept}
+
 ### {laptops} laptops at once
 
 Each restores 30 small packages over *laptop* in the same moment, after idle. turbo's own work for all of them on this
@@ -114,6 +139,7 @@ So functions of builds have 512 MB. [The decision](decisions/cold-starts.md) has
 | load balancer of the peer's container | {warm.peer_balancer:g} ms, and 1 ms of code |
 | start of an instance of Larder | {starts.start:g} ms: 150 for the sandbox, the rest [measured](benchmarks-cold.md) |
 | start of an instance of the peer | {starts.peer_start:g} ms |
+| first call of a warm instance | {reconnect:g} ms more: it connects to the table again |
 | spread | lognormal, {warm.spread:g} |
 
 All but those with a link are guesses from published measurements, as AWS documents none of them.
@@ -159,14 +185,20 @@ def page(
 ) -> str:
     """`rounds` are those of small and of mixed repositories."""
     about = ", ".join(f"{name} {value}" for name, value in environment.items())
-    warm = [restore for restore in results.restores if not (restore.after_idle or restore.is_half)]
+
+    def of(kind: Kind) -> list[Restores]:
+        return [restore for restore in results.restores if restore.kind == kind]
+
+    warm = of(BUSY)
     return _PAGE.format(
         aims=_aims(results),
         small=_restores(one for one in warm if one.mix == "small"),
         mixed=_restores(one for one in warm if one.mix == "mixed"),
         preflight=_preflight(warm),
-        cold=_restores(restore for restore in results.restores if restore.after_idle),
-        half=_restores(restore for restore in results.restores if restore.is_half),
+        cold=_restores(of(IDLE)),
+        kept=_restores(of(IDLE_KEPT)),
+        reconnect=KEPT.reconnect,
+        half=_restores(of(HALF)),
         laptops=LAPTOPS,
         morning=_table(
             ("", "median", "slowest", "instances"),
@@ -226,22 +258,32 @@ def _cell(one: Restores, way: str) -> str:
 
 
 def _aims(results: Results) -> str:
+    found = {(one.kind.name, one.packages, one.mix, one.path): one for one in results.restores}
     aims = [
-        *((False, False, aim) for aim in _AIMS),
-        (True, False, _AFTER_IDLE),
-        *((False, True, aim) for aim in _HALF),
+        *(
+            (BUSY, 300, what, way, other, path, mix, goal)
+            for what, way, other, path, mix, goal in _AIMS
+        ),
+        *(
+            (kind, packages, f"small, {way}, CI, {kind.name}", way, other, "CI", "small", goal)
+            for kind, packages, way, other, goal in _AIMS_OF_KINDS
+        ),
     ]
     rows = [
-        (what, other, *_met(restore.ratio(way, other), goal))
-        for after_idle, is_half, (what, way, other, path, mix, goal) in aims
-        for restore in results.restores
-        if (restore.packages, restore.mix, restore.path) == (300, mix, path)
-        and (restore.after_idle, restore.is_half) == (after_idle, is_half)
+        (f"{packages} {what}", other, *_met(restore.ratio(way, other), goal))
+        for kind, packages, what, way, other, path, mix, goal in aims
+        if (restore := found.get((kind.name, packages, mix, path)))
     ]
-    for found in results.checked:
-        off = abs(found.real / found.model - 1)
-        rows.append((f"real server, {found.path}", "model, apart by", *_met(off, 0.15)))
-    return _table(("300 packages", "divided by", "result", "goal", "met"), rows)
+    for packages in (30, 300):
+        kept, warm = (found.get((kind.name, packages, "small", "CI")) for kind in (IDLE_KEPT, BUSY))
+        if kept and warm:
+            ratio = kept.median(DIRECT) / warm.median(DIRECT)
+            what = f"{packages} small, {DIRECT}, CI, {IDLE_KEPT.name}"
+            rows.append((what, f"{DIRECT}, warm", *_met(ratio, _MOST_OF_WARM)))
+    for one in results.checked:
+        off = abs(one.real / one.model - 1)
+        rows.append((f"real server, {one.path}", "model, apart by", *_met(off, 0.15)))
+    return _table(("packages", "divided by", "result", "goal", "met"), rows)
 
 
 def _met(result: float, goal: float) -> tuple[str, str, str]:

@@ -6,7 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tools.benchmarks.deployed.restorer import (
     DIRECT,
@@ -26,14 +26,30 @@ _PEERS = (PEER_FUNCTION, PEER_CONTAINER)
 SMALL = (OWN, DIRECT, PREFLIGHT, SIDECAR, *_PEERS)
 MIXED = (OWN, DIRECT, PREFLIGHT, EDGE, SIDECAR, *_PEERS)
 AFTER_IDLE = (DIRECT, PREFLIGHT, SIDECAR, *_PEERS)
-HALF = (DIRECT, SIDECAR, PEER_CONTAINER)
-"""Of half a processor."""
 PATHS = (CI, LAPTOP, FAR)
 WARM = Latencies()
 
 STARTS = Latencies(start=380, peer_start=1_150)
 """Larder: 150 ms for the sandbox, 188 for its init at full speed, and 12 ms of CPU in the first call, at the share of
 512 MB (docs/benchmarks-cold.md). The peer: with 1,024 MB."""
+
+KEPT = replace(STARTS, warm=10, reconnect=15)
+"""With ten WarmInstances. To connect to a table takes two round trips and 2 to 3 ms of CPU, at the share of 512 MB."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the restores of a row have in common. Without `ways`, they are those of the mix."""
+
+    name: str = ""
+    latencies: Latencies = WARM
+    ways: tuple[str, ...] = ()
+
+
+BUSY = Kind()
+IDLE = Kind("after idle", STARTS, AFTER_IDLE)
+IDLE_KEPT = Kind("after idle, `WarmInstances=10`", KEPT, AFTER_IDLE)
+HALF = Kind("half a processor", WARM, (DIRECT, SIDECAR, PEER_CONTAINER))
 
 Say = Callable[[str], None]
 
@@ -45,18 +61,13 @@ class Restores:
     packages: int
     mix: str
     path: str
-    after_idle: bool
-    is_half: bool
+    kind: Kind
     seconds: Mapping[str, Sequence[float]]
     restored: Mapping[str, int]
 
     @property
     def ways(self) -> tuple[str, ...]:
-        if self.is_half:
-            return HALF
-        if self.after_idle:
-            return AFTER_IDLE
-        return SMALL if self.mix == "small" else MIXED
+        return self.kind.ways or (SMALL if self.mix == "small" else MIXED)
 
     def median(self, way: str) -> float:
         return statistics.median(self.seconds[way])
@@ -75,21 +86,17 @@ class Restores:
 
 def measure(restorer: Restorer, *, rounds: int, say: Say) -> list[Restores]:
     """Restores of one repository: warm over each path and, of small artifacts, after idle and with half a processor."""
-    cases = [(path, False, False) for path in PATHS]
+    cases = [(path, BUSY) for path in PATHS]
     if restorer.mix == "small":
-        cases += [(CI, True, False), (LAPTOP, True, False), (CI, False, True)]
+        cases += [(path, kind) for kind in (IDLE, IDLE_KEPT) for path in (CI, LAPTOP)]
+        cases.append((CI, HALF))
     return [_case(restorer, *case, rounds, say) for case in cases]
 
 
-def _case(
-    restorer: Restorer, path: Route, after_idle: bool, is_half: bool, rounds: int, say: Say
-) -> Restores:
+def _case(restorer: Restorer, path: Route, kind: Kind, rounds: int, say: Say) -> Restores:
     seconds: dict[str, list[float]] = defaultdict(list)
     restored: dict[str, int] = {}
-    latencies = STARTS if after_idle else WARM
-    case = Restores(
-        restorer.packages, restorer.mix, path.name, after_idle, is_half, seconds, restored
-    )
+    case = Restores(restorer.packages, restorer.mix, path.name, kind, seconds, restored)
     for number in range(rounds):
         for way in case.ways:
             if way == PEER_FUNCTION and restorer.mix == "mixed" and number > 0:
@@ -97,14 +104,13 @@ def _case(
                 continue
             if way == OWN:
                 restorer.fill()
-            restorer.model.set(path, latencies, seed=number)
-            with half_a_processor() if is_half else nullcontext():
+            restorer.model.set(path, kind.latencies, seed=number)
+            with half_a_processor() if kind is HALF else nullcontext():
                 took = restorer.restore(way)
             seconds[way].append(took.seconds)
             restored[way] = min(took.packages, restored.get(way, took.packages))
-    kind = ", after idle" * after_idle + ", half a processor" * is_half
     say(
-        f"{restorer.packages} {restorer.mix}, {path.name}{kind}: "
+        f"{restorer.packages} {restorer.mix}, {path.name}, {kind.name or 'warm'}: "
         + ", ".join(f"{way} {case.median(way):.2f}" for way in case.ways)
     )
     return case

@@ -110,8 +110,22 @@ def open_account(
 
 API_QUOTA = 10_000
 """Requests a second to all APIs of an account and region that AWS allows without a request."""
+WARM = "WarmInstances"
+WARM_SHARE = 0.1
+"""Of the functions that an account runs at once, those that WarmInstances can take for a moment."""
 _REQUEST_S = 0.05
 """How long a function runs for a request of a build, at most on average."""
+
+
+def warm_instances(values: Mapping[str, str], concurrency: int | None) -> Iterator[str]:
+    """Whether WarmInstances take too many of the functions that the account runs at once. None if it runs few."""
+    warm = int(values.get(WARM, 0))
+    if warm and (concurrency is None or warm > concurrency * WARM_SHARE):
+        most = "0" if concurrency is None else f"at most {int(concurrency * WARM_SHARE)}"
+        yield (
+            f"  quota      {WARM}: {warm} functions run at once for a moment, every few minutes. The account runs too "
+            f"few: builds can get 503 in that moment. Set {most}"
+        )
 
 
 def capacity(values: Mapping[str, str], concurrency: int) -> Iterator[str]:
@@ -139,6 +153,7 @@ def capacity(values: Mapping[str, str], concurrency: int) -> Iterator[str]:
             )
         elif units < int(units_of(rate)[name]):
             yield f"  quota      {name}: {int(units_of(rate)[name]):,} would follow {RATE}"
+    yield from warm_instances(values, concurrency)
 
 
 def check_concurrency(account: Account) -> int:

@@ -14,6 +14,7 @@ from larder_cli.deploy.account import (
     check_concurrency,
     check_roles,
     open_account,
+    warm_instances,
 )
 from larder_cli.deploy.changes import ResourceChange, in_words
 from larder_cli.deploy.flow import Deployment
@@ -249,7 +250,9 @@ def checked(
             f"{BUDGET}={values[BUDGET]}: CloudFormation has no budgets in {account.region}. Leave the option out, and "
             "create a budget of the account with `aws budgets create-budget`"
         )
-    if not accepts_low_concurrency:
+    if accepts_low_concurrency:
+        terminal.say(*warm_instances(values, None))
+    else:
         terminal.say(*capacity(values, check_concurrency(account)))
     if is_new:
         terminal.say(*check_roles(account, deployment.release.template))

@@ -61,15 +61,16 @@ def _by_wire() -> bool:
     return settings.settings().aws_client == "wire"
 
 
-def connect() -> None:
-    """Connect to DynamoDB while an instance starts. If that fails, the first call connects, and reports the error.
+def connect(service: str = "dynamodb") -> None:
+    """Open a connection for a call that comes later. If that fails, the call connects, and reports the error.
 
-    Lambda starts an instance with a whole processor, and calls it with a share. To load TLS and its roots, and to shake
-    hands, takes several times as long in a call (docs/decisions/cold-starts.md).
+    To DynamoDB, functions connect while an instance starts. Lambda starts an instance with a whole processor, and calls
+    it with a share. To load TLS and its roots, and to shake hands, takes several times as long in a call
+    (docs/decisions/cold-starts.md).
     """
     with suppress(OSError, settings.SettingsError):
-        if _by_wire() and _url("dynamodb").startswith("https:"):
-            _wire("dynamodb").connect()
+        if _by_wire() and _url(service).startswith("https:"):
+            _wire(service).connect()
 
 
 def dynamodb() -> "DynamoDBClient":

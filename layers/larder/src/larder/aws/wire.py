@@ -342,7 +342,7 @@ class Lambda(_Client):
         InvocationType: str,  # noqa: N803
         Payload: bytes,  # noqa: N803
     ) -> dict[str, Any]:
-        """Invoke a function by its name. Larder reads no reply, so that only asynchronous invocations make sense."""
+        """Invoke a function by its name. Larder reads no reply."""
         request = _Request(
             *(self._endpoint(), "POST", f"/2015-03-31/functions/{FunctionName}/invocations"),
             {"x-amz-invocation-type": InvocationType},

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from larder import aws
+from larder import aws, warm
 from larder.deadline import request_deadline
 from larder.errors import (
     LarderError,
@@ -130,6 +130,8 @@ def lambda_handler(
     """
 
     def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+        if warm.is_warm_call(event):
+            return warm.answer(event)
         log = log_of_request(event)
         with request_deadline(context.get_remaining_time_in_millis()):
             reply: dict[str, Any] = refusal(event) or app.resolve(event, context)

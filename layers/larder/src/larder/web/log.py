@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from larder.web.powertools.context import LambdaContext
 
 _NAME = "larder"
+_LONGEST_AGENT = 200
 
 
 @cache
@@ -29,6 +30,8 @@ def log_of_request(event: dict[str, Any]) -> Logger:
         request_id=context["requestId"],
         route=context.get("routeKey"),
         method=context["http"]["method"],
+        # Here, because API Gateway does not escape quotes in its access log.
+        user_agent=context["http"].get("userAgent", "")[:_LONGEST_AGENT],
     )
     return log
 
