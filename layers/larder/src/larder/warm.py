@@ -57,6 +57,6 @@ def _fails(function: str, wait_ms: int) -> bool:
             aws.lambda_().invoke(
                 FunctionName=function, InvocationType="RequestResponse", Payload=payload
             )
-    except TryAgain:
+    except (TryAgain, aws.ClientError):
         return True
     return False
