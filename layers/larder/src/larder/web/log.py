@@ -26,12 +26,14 @@ def log_of_request(event: dict[str, Any]) -> Logger:
     """The logger with the fields of this HTTP request. Clears those of the previous request."""
     log, context = logger(), event["requestContext"]
     log.clear_state()
+    agent = context["http"].get("userAgent", "")[:_LONGEST_AGENT]
     log.append_keys(
         request_id=context["requestId"],
         route=context.get("routeKey"),
         method=context["http"]["method"],
         # Here, because API Gateway does not escape quotes in its access log.
-        user_agent=context["http"].get("userAgent", "")[:_LONGEST_AGENT],
+        # JSON leaves separators of lines and half characters as they are.
+        user_agent=agent if agent.isprintable() else ascii(agent),
     )
     return log
 
