@@ -74,7 +74,9 @@ SCHEDULED = {schedule.function.logical_id for schedule in template().schedules}
 def test_every_route_and_function_has_a_case() -> None:
     routed = {route.key for route in template().routes if not route.key.startswith(("OPTIONS", "$"))}
     unrouted = HANDLERS.keys() - {route.function.logical_id for route in template().routes}
-    assert BY_NAME.keys() >= routed | unrouted
+    # It only calls other functions, which store nothing.
+    stores_nothing = {"KeepWarm"}
+    assert BY_NAME.keys() >= (routed | unrouted) - stores_nothing
 
 
 def test_families_name_existing_cases() -> None:
