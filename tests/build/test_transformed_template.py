@@ -87,7 +87,8 @@ def test_a_role_allows_the_policies_of_the_template_and_reporting_failures(
 ) -> None:
     queues = {grant for grant in allowed(resources, function) - grants(function) if grant[0] == "sqs:SendMessage"}
     assert allowed(resources, function) == grants(function) | queues
-    assert len(queues) == ("EventInvokeConfig" in RESOURCES[function]["Properties"])
+    background = RESOURCES[function]["Properties"].get("EventInvokeConfig", {})
+    assert len(queues) == ("DestinationConfig" in background)
 
 
 def test_every_permission_to_invoke_names_its_source(resources: dict[str, Any]) -> None:
@@ -129,9 +130,11 @@ def test_amazons_policies_only_allow_logs_and_traces_and_in_a_vpc_its_interfaces
 
 
 def test_a_role_allows_sending_failed_background_runs_to_the_queue(resources: dict[str, Any]) -> None:
-    configured = of_type(resources, "AWS::Lambda::EventInvokeConfig")
-    assert len(configured) >= 5
-    for own in configured.values():
+    configured = of_type(resources, "AWS::Lambda::EventInvokeConfig").values()
+    # That of KeepWarm only turns retries off.
+    reporting = [own for own in configured if own["DestinationConfig"]]
+    assert len(configured) == len(reporting) + 1 >= 6
+    for own in reporting:
         function = own["FunctionName"]["Ref"]
         queue = own["DestinationConfig"]["OnFailure"]["Destination"]["Fn::GetAtt"]
         statements = [
@@ -144,7 +147,11 @@ def test_a_role_allows_sending_failed_background_runs_to_the_queue(resources: di
 
 
 def test_dead_letter_policies_name_the_rules_that_sam_creates(resources: dict[str, Any]) -> None:
-    rules = {name for name, one in resources.items() if one["Type"] == "AWS::Events::Rule"}
+    rules = {
+        name
+        for name, one in of_type(resources, "AWS::Events::Rule").items()
+        if any("DeadLetterConfig" in target for target in one["Targets"])
+    }
     named = [
         arn["Fn::GetAtt"][0]
         for policy in of_type(resources, "AWS::SQS::QueuePolicy").values()
