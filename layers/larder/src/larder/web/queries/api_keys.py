@@ -48,8 +48,8 @@ ID = text("id", "The id of a key.")
 KEY_ID = text("keyId", "Another name for `id`.")
 CONFIG_ID = text(
     "configId",
-    "`team` for a key that a team owns, `default` for one of a user.",
-    {"type": "string", "enum": [OF_USERS, OF_TEAMS], "default": OF_USERS},
+    "`team` for a key that a team owns, `default` or nothing for one of a user.",
+    {"type": "string", "enum": [OF_USERS, OF_TEAMS, ""], "default": OF_USERS},
 )
 ORGANIZATION_ID = text("organizationId", "The id or slug of a team, for the keys that it owns.")
 
