@@ -6,7 +6,6 @@ A warm call is no request: the function waits, and answers without reading anyth
 import json
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from larder import aws
@@ -32,6 +31,9 @@ def keep_warm(instances: Mapping[str, int]) -> int:
 
     A call that fails is not repeated: the next run is minutes away, and builds may need what refused it.
     """
+    # Imported here, because every function with a route imports this module.
+    from concurrent.futures import ThreadPoolExecutor
+
     failed = 0
     with ThreadPoolExecutor(max(instances.values())) as threads:
         # Otherwise connections would open during the first calls, which takes longer than they wait.
