@@ -10,14 +10,7 @@ import click
 from larder import clock
 from larder.teams.models import SHARED_SCOPE
 from larder_cli.commands import CommandGroup, examples, json_option, table_options
-from larder_cli.output import (
-    Record,
-    echo,
-    fields,
-    human_number,
-    print_record,
-    print_table,
-)
+from larder_cli.output import Record, echo, fields, human_number, print_record, print_table
 from larder_cli.owners import OWNER, Owner, require_owner
 from larder_cli.quantities import moment
 from larder_cli.teams import require_team

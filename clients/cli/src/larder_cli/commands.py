@@ -1,4 +1,4 @@
-"""Common to all commands: the target, the `--json` option and one-line errors."""
+"""Common to all commands: the target, the options `--json` and `--wide`, and one-line errors."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

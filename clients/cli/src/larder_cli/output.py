@@ -159,9 +159,7 @@ def print_table(
     for row in zip(*(cells[name] for name in shown), strict=True):
         table.add_row(*row)
     console.print(table)
-    if with_values := [
-        _label(name) for name in left_out if not {*map(str, cells[name])} <= {_NONE, ""}
-    ]:
+    if with_values := [_label(name) for name in left_out if not _is_empty(cells[name])]:
         console.print(Text(f"Left out: {', '.join(with_values)}. --wide shows all columns.", "dim"))
     if legend:
         drawn = zip(_marks(console), legend, strict=False)
@@ -171,6 +169,7 @@ def print_table(
 
 
 _SHORT = 18
+"""The longest text that is not wrapped."""
 _GAP = 3
 """Columns between two columns of a table."""
 
@@ -192,11 +191,15 @@ def _least_width(name: str, cells: Sequence["str | Text"], records: Sequence[Rec
     return max(map(cell_len, parts))
 
 
+def _is_empty(cells: Sequence["str | Text"]) -> bool:
+    return {*map(str, cells)} <= {_NONE, ""}
+
+
 def _left_out(
     cells: Mapping[str, Sequence["str | Text"]], least: Mapping[str, int], most: int
 ) -> list[str]:
     """The columns without a value, and the last ones that do not fit. The first one and the id always fit."""
-    out = [name for name in cells if {*map(str, cells[name])} <= {_NONE, ""}]
+    out = [name for name in cells if _is_empty(cells[name])]
     left = most + _GAP
     for name in sorted((name for name in cells if name not in out), key="id".__ne__):
         left -= least[name] + _GAP

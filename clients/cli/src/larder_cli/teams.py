@@ -12,14 +12,7 @@ from larder.teams.models import People, Role, RunInputs
 from larder.teams.teams import TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option, table_options
 from larder_cli.mail_context import notify, operator_mail_context
-from larder_cli.output import (
-    Record,
-    echo,
-    fields,
-    human_number,
-    print_record,
-    print_table,
-)
+from larder_cli.output import Record, echo, fields, human_number, print_record, print_table
 from larder_cli.owner_state import (
     StateChange,
     agree_to_change,
