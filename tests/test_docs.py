@@ -22,7 +22,7 @@ from tools.release.wheel import NAME
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / ".github").glob("*.md")])
 
 
 def test_every_error_is_documented_with_its_status_its_cause_and_its_remedy() -> None:
@@ -49,7 +49,7 @@ def test_figures_about_security_are_those_of_the_code() -> None:
     options = settings()
     minutes, numbers = {600: "ten minutes"}, {2: "two"}
     facts = {
-        "SECURITY.md": [
+        ".github/SECURITY.md": [
             f"artifacts of up to {HELD_BODY_BYTES // 1024} KiB",
             f"for one object and {minutes[options.upload_url_seconds]}",
         ],

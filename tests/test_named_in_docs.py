@@ -15,7 +15,7 @@ PAGES = [
     page
     for page in sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
     # The changelog names what was, and the example of CONTRIBUTING what could be.
-    if page.name not in ("changelog.md", "CONTRIBUTING.md")
+    if page.name not in ("CHANGELOG.md", "CONTRIBUTING.md")
 ]
 ROUTES = [
     re.compile(f"{route.method} (/api/auth)?{re.sub(r'{[^}]+}', '[^/]+', route.path.removeprefix('/api/auth'))}")

@@ -120,7 +120,7 @@ def with_a_body(folder: Path) -> dict[str, str]:
             folder / "tests/catalogue.py", '        "POST /api/auth/api-key/update": ', entry
         ),
         "tests/functions/api_keys/test_rename_api_key.py": test,
-        "docs/changelog.md": inserted(folder / "docs/changelog.md", "### Changed\n", "- Users can rename a key.\n\n"),
+        "CHANGELOG.md": inserted(folder / "CHANGELOG.md", "### Changed\n", "- Users can rename a key.\n\n"),
     }
 
 

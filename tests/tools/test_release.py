@@ -98,7 +98,7 @@ KEPT = {"Bucket": {"Type": "AWS::S3::Bucket"}}
 def tree(tmp_path: Path) -> Path:
     """A tree that can be released as 1.2.3."""
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "changelog.md").write_text(
+    (tmp_path / "CHANGELOG.md").write_text(
         "# Changelog\n\n## 1.2.3 (2026-12-01)\n\n### Upgrade from 1.2.2\n\n- Nothing.\n"
     )
     (tmp_path / "tests" / "upgrades" / "recorded").mkdir(parents=True)
@@ -141,9 +141,9 @@ def test_the_recorded_resources_are_those_of_the_release(tree: Path) -> None:
 
 
 def test_a_changelog_that_does_not_begin_with_the_upgrade_cannot_be_released(tree: Path) -> None:
-    (tree / "docs" / "changelog.md").write_text("## 1.2.3 (2026-12-01)\n\n### Added\n\n- All.\n")
+    (tree / "CHANGELOG.md").write_text("## 1.2.3 (2026-12-01)\n\n### Added\n\n- All.\n")
     commit(tree)
-    assert list(problems(tree, "1.2.3")) == ["docs/changelog.md: the section 1.2.3 does not begin with `### Upgrade`"]
+    assert list(problems(tree, "1.2.3")) == ["CHANGELOG.md: the section 1.2.3 does not begin with `### Upgrade`"]
 
 
 def test_the_steps_of_an_upgrade_are_plain_text_by_the_version_to_come_from() -> None:
@@ -152,7 +152,7 @@ def test_the_steps_of_an_upgrade_are_plain_text_by_the_version_to_come_from() ->
 
 ### Upgrade from 1.2.2
 
-- **First:** read [the page](install.md#upgrade),
+- **First:** read [the page](docs/install.md#upgrade),
   then set `A=b`.
 - Second.
 
@@ -195,7 +195,7 @@ def test_a_version_is_released_once_and_only_as_committed(tree: Path) -> None:
     assert list(problems(tree, "1.2.3")) == []
     git(tree, "commit", "--quiet", "--allow-empty", "--message", "Later")
     assert ["raise the version" in one for one in problems(tree, "1.2.3")] == [True]
-    (tree / "docs" / "changelog.md").write_text("## 1.2.4 (2026-12-02)\n")
+    (tree / "CHANGELOG.md").write_text("## 1.2.4 (2026-12-02)\n")
     assert any("not committed" in problem for problem in problems(tree, "1.2.4"))
 
 
@@ -218,7 +218,7 @@ SECTION = """\
 ### Upgrade from 1.2.2
 
 - Read [the
-  page](install.md#upgrade) and [uv](https://docs.astral.sh/uv/).
+  page](docs/install.md#upgrade) and [uv](https://docs.astral.sh/uv/).
 """
 
 
@@ -234,9 +234,9 @@ def release(tmp_path: Path) -> Release:
 
 def test_the_published_notes_begin_with_the_upgrade_and_link_to_the_pages_of_the_version(release: Release) -> None:
     text = published_notes(release, SECTION, "acme/larder")
-    pages = "https://github.com/acme/larder/blob/v1.2.3/docs/"
+    pages = "https://github.com/acme/larder/blob/v1.2.3/"
     assert text.startswith("### Upgrade from 1.2.2\n")
-    assert f"[the\n  page]({pages}install.md#upgrade) and [uv](https://docs.astral.sh/uv/)" in text
+    assert f"[the\n  page]({pages}docs/install.md#upgrade) and [uv](https://docs.astral.sh/uv/)" in text
     for line in (
         "uv tool install --force ./larder_cache-1.2.3-py3-none-any.whl",
         "You can go back to 1.1.0 and newer",
@@ -283,7 +283,7 @@ def test_a_rehearsal_reads_the_next_section_and_refuses_one_without_the_upgrade(
 
 def test_the_changelog_can_be_rehearsed() -> None:
     root = Path(__file__).resolve().parents[2]
-    assert next_section((root / "docs" / "changelog.md").read_text(), version())
+    assert next_section((root / "CHANGELOG.md").read_text(), version())
 
 
 RELEASED = {"0.2.0": "d34a3f4ea56dac5a", "0.1.0": "26dcb1b9258880ba"}
@@ -291,7 +291,7 @@ RELEASED = {"0.2.0": "d34a3f4ea56dac5a", "0.1.0": "26dcb1b9258880ba"}
 
 
 def test_released_sections_of_the_changelog_stay_as_they_are() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "changelog.md").read_text()
+    text = (Path(__file__).parents[2] / "CHANGELOG.md").read_text()
     released = re.split(r"^## (\d[\w.]*).*\n", text, flags=re.MULTILINE)[1:]
     words = {
         name: re.sub(r"\]\([^)]*\)", "]", section).split()

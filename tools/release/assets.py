@@ -70,7 +70,7 @@ def repository() -> str:
 
 def main() -> int:
     dist = ROOT / "dist"
-    changelog = (ROOT / "docs" / "changelog.md").read_text()
+    changelog = (ROOT / "CHANGELOG.md").read_text()
     try:
         section = notes(changelog, version())
     except NoUpgradeNotes as error:

@@ -18,12 +18,12 @@ def problems(root: Path, version: str) -> Iterator[str]:
     """The reasons why this tree cannot be released. `version` is that of layers/larder/pyproject.toml."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         yield f"the version {version} is not three numbers, such as 1.2.3"
-    changelog = (root / "docs" / "changelog.md").read_text()
+    changelog = (root / "CHANGELOG.md").read_text()
     heading = re.search(
         rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", changelog, re.MULTILINE
     )
     if heading is None:
-        yield f"docs/changelog.md has no heading `## {version} (year-month-day)`"
+        yield f"CHANGELOG.md has no heading `## {version} (year-month-day)`"
     else:
         try:
             notes(changelog, version)

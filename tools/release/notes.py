@@ -1,4 +1,4 @@
-"""The notes of a release, from docs/changelog.md: the steps of an upgrade come first."""
+"""The notes of a release, from CHANGELOG.md: the steps of an upgrade come first."""
 
 import re
 
@@ -55,7 +55,7 @@ def notes(changelog: str, version: str) -> str:
     text = section.group(1).strip() if section else ""
     if not text.startswith("### Upgrade"):
         raise NoUpgradeNotes(
-            f"docs/changelog.md: the section {version} does not begin with `### Upgrade`"
+            f"CHANGELOG.md: the section {version} does not begin with `### Upgrade`"
         )
     return text + "\n"
 
@@ -65,7 +65,7 @@ def published_notes(release: Release, section: str, repository: str) -> str:
 
     `repository` is its owner and name. Links of the section lead to the pages of the version.
     """
-    pages = f"https://github.com/{repository}/blob/v{release.version}/docs/"
+    pages = f"https://github.com/{repository}/blob/v{release.version}/"
     return _LINK.sub(
         lambda found: f"[{found['text']}]({_absolute(found['target'], pages)})", section
     ) + _AFTER.format(

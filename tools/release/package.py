@@ -118,7 +118,7 @@ def complete(folder: Path) -> None:
         "version": version(),
         "readable_since": project()["tool"]["larder"]["readable-since"],
         "environments": _environments((folder / SETTINGS).read_text()),
-        "upgrade": upgrade_steps((ROOT / "docs" / "changelog.md").read_text()),
+        "upgrade": upgrade_steps((ROOT / "CHANGELOG.md").read_text()),
         "contents": {path.name: contents_sum(path) for path in sorted(folder.glob("*.zip"))},
         "files": {
             path.name: _sum(path) for path in sorted(folder.iterdir()) if path.name not in _DERIVED

@@ -62,7 +62,7 @@ def verify_wheel(wheel: Path) -> str:
 def main() -> int:
     dist = ROOT / "dist"
     try:
-        section = next_section((ROOT / "docs" / "changelog.md").read_text(), version())
+        section = next_section((ROOT / "CHANGELOG.md").read_text(), version())
     except NoUpgradeNotes as error:
         print(error, file=sys.stderr)
         return 1
