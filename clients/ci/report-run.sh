@@ -2,13 +2,18 @@
 # Report runs of `turbo run --summarize`: the files that are named, or the newest one in this folder. Needs curl and node.
 #
 # TURBO_API, TURBO_TEAMID or TURBO_TEAM, and TURBO_TOKEN are those of turbo. run-report.mjs says what is sent, and what
-# LARDER_INPUTS adds. If something fails, the reason is on standard error, and the job goes on.
+# LARDER_INPUTS changes. If something fails, the reason is on standard error, and the job goes on.
 #
 # With LARDER_SUMMARY=true, the summary of a GitHub job gets hits, misses and time saved, also if the job has no token, and
 # why tasks missed. LARDER_MARKDOWN names a file that gets the same in every CI.
 set -u
 
 here=$(dirname "$0")
+ci=${LARDER_CI:-}
+for known in GITHUB_ACTIONS:GITHUB_ACTIONS GITLAB_CI:GITLAB CIRCLECI:CIRCLE BUILDKITE:BUILDKITE \
+  BITBUCKET_BUILD_NUMBER:BITBUCKET TF_BUILD:AZURE_PIPELINES JENKINS_URL:JENKINS; do
+  eval "[ -z \"\${${known%%:*}:-}\" ]" || ci=${ci:-${known#*:}}
+done
 [ "$#" -gt 0 ] || set -- "$(ls -t .turbo/runs/*.json 2>/dev/null | head -n 1)"
 markdown=${LARDER_MARKDOWN:-}
 if [ -z "$markdown" ] && [ "${LARDER_SUMMARY:-}" = true ]; then markdown=${GITHUB_STEP_SUMMARY:-}; fi
@@ -38,12 +43,10 @@ for file; do
       exit 0
       ;;
   esac
-  # A gateway may read JSON as text, which breaks compressed bytes.
-  case ${LARDER_INPUTS:-off} in names | values) kind=application/octet-stream ;; *) kind=application/json ;; esac
   # The token comes in a file of its own, because other processes can see the arguments of a program.
   curl -sS --max-time 30 --max-filesize 1000000 -K /dev/fd/3 -o "$reply" \
     "${TURBO_API%/}/v1/runs?teamId=${TURBO_TEAMID:-}&slug=${TURBO_TEAM:-}" \
-    -H "Content-Type: $kind" -H "x-artifact-client-ci: ${LARDER_CI:-}" \
+    -H "Content-Type: application/octet-stream" -H "x-artifact-client-ci: $ci" \
     --data-binary "@$body" 3<<LINES
 header = "Authorization: Bearer $TURBO_TOKEN"
 LINES

@@ -1,11 +1,12 @@
 // A run of turbo as Larder gets it, and what Larder answers as Markdown. Needs node 18, and nothing else.
 //
-//   node run-report.mjs report FILE          the body of POST /v1/runs on standard output, compressed if it has inputs
+//   node run-report.mjs report FILE          the body of POST /v1/runs on standard output, compressed
 //   node run-report.mjs hits FILE            Markdown: hits, misses and time saved
 //   node run-report.mjs causes REPLY         Markdown: the causes in a reply of POST /v1/runs. Nothing without causes
 //
-// LARDER_INPUTS=names sends the names and digests of what turbo hashed, and LARDER_INPUTS=values also turbo's digests of the
-// values of variables, which Larder replaces. Values, commands, arguments and variables of passThroughEnv are never sent.
+// It has the names and digests of what turbo hashed, so that Larder explains misses, if the team wants that. With
+// LARDER_INPUTS=values also turbo's digests of the values of variables, which Larder replaces, and with LARDER_INPUTS=off
+// nothing of it. Values, commands, arguments and variables of passThroughEnv are never sent.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
@@ -15,6 +16,8 @@ const MOST_FILES = 200_000;
 const MOST_COMMITS = 100;
 const MOST_HINTS = 50;
 const DIGEST = 12;
+/** In place of turbo's digest of a value: the variable has one. */
+const SOME_VALUE = "0".repeat(64);
 
 /** The first characters of the SHA-256 of texts with NUL between them. Empty for no or only empty texts. */
 const digest = (texts) => {
@@ -41,11 +44,11 @@ class Numbers {
   }
 }
 
-/** `env` has turbo's digest of each value, or nothing but the names. */
+/** `env` has turbo's digest of each value, or only whether there is one. */
 function variables(environment, withValues) {
   const [configured, inferred] = [pairs(environment?.configured), pairs(environment?.inferred)];
   const env = { ...inferred, ...configured };
-  if (!withValues) for (const name of Object.keys(env)) env[name] = "";
+  if (!withValues) for (const name of Object.keys(env)) env[name] &&= SOME_VALUE;
   return { env, inferred: Object.keys(inferred).filter((name) => !(name in configured)) };
 }
 
@@ -171,7 +174,7 @@ function bytes({ hash }) {
 
 function report(summary) {
   const { id, turboVersion, execution, scm, tasks } = summary;
-  const asked = process.env.LARDER_INPUTS ?? "off";
+  const asked = process.env.LARDER_INPUTS || "names";
   const hasInputs = asked === "names" || asked === "values";
   const body = {
     id,
@@ -187,13 +190,17 @@ function report(summary) {
       execution: times(one.execution),
     })),
   };
-  if (!hasInputs) return process.stdout.write(`${JSON.stringify(body)}\n`);
-  body.ancestors = ancestors();
-  body.dirty = git("status", "--porcelain", "--untracked-files=no") !== "";
-  body.inputs = inputsOf(summary, asked === "values");
-  const hinted = Object.entries({ ...outsideGit(tasks), ...(body.dirty && otherLineEndings()) });
-  body.hints = { files: Object.fromEntries(hinted.slice(0, MOST_HINTS)), packages: {} };
+  if (hasInputs) Object.assign(body, inputsAndHints(summary, asked === "values"));
   return process.stdout.write(gzipSync(JSON.stringify(body), { level: 9 }));
+}
+
+function inputsAndHints(summary, withValues) {
+  const body = { ancestors: ancestors() };
+  body.dirty = git("status", "--porcelain", "--untracked-files=no") !== "";
+  body.inputs = inputsOf(summary, withValues);
+  const hinted = Object.entries({ ...outsideGit(summary.tasks), ...(body.dirty && otherLineEndings()) });
+  body.hints = { files: Object.fromEntries(hinted.slice(0, MOST_HINTS)), packages: {} };
+  return body;
 }
 
 const time = (ms) => (ms < 60_000 ? `${Math.round(ms / 1000)} s` : `${Math.floor(ms / 60_000)} min ${Math.floor(ms / 1000) % 60} s`);

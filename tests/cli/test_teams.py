@@ -307,10 +307,10 @@ def test_an_unknown_role_is_rejected(larder: Larder, cloud: Cloud) -> None:
     assert "'KING' is not one of" in larder.refusal(*arguments, status=2)
 
 
-def test_run_inputs_are_off_until_they_are_set(larder: Larder, cloud: Cloud) -> None:
-    assert larder.json("teams", "show", "acme")["run_inputs"] == "off"
-    assert larder.json("teams", "run-inputs", "acme", "names")["run_inputs"] == "names"
+def test_run_inputs_are_kept_until_they_are_turned_off(larder: Larder, cloud: Cloud) -> None:
     assert larder.json("teams", "show", "acme")["run_inputs"] == "names"
+    assert larder.json("teams", "run-inputs", "acme", "off")["run_inputs"] == "off"
+    assert larder.json("teams", "show", "acme")["run_inputs"] == "off"
     assert "'all' is not one of" in larder.refusal("teams", "run-inputs", "acme", "all", status=2)
 
 

@@ -278,10 +278,10 @@ def test_words_of_a_newer_deployment_are_shown_or_left_out(repository: Repositor
 @pytest.mark.parametrize(
     ("missing", "arguments", "message"),
     [
-        ("no_baseline", (), "no baseline: report a run of main first. Set TURBO_RUN_SUMMARY=true for turbo on main"),
-        ("no_baseline", (), "LARDER_INPUTS=names sh ci/report-run.sh"),
+        ("no_baseline", (), "no baseline: no run has been reported yet"),
+        ("no_baseline", (), "larder run -- npx turbo run build"),
         ("no_baseline", ("--against", "ci"), "no reported run that can be compared is --against ci"),
-        ("inputs_off", (), 'PATCH /v2/teams/acme and {"runInputs": "names"}'),
+        ("inputs_off", (), "larder teams run-inputs acme names"),
         ("no_time", (), "within five seconds: name a run with --against ID"),
         ("moon_phase", (), "the deployment did not compare the run: moon_phase"),
     ],

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -136,7 +137,7 @@ def team(
         monorepo.variables["API_URL"] = "one"
         monkeypatch.chdir(folder)
         made = Team(local_cloud, slug, owner[1], key, monorepo, home)
-        if keeps != "off":
+        if keeps != "names":
             made.keeps(keeps)
         return made
 
@@ -147,13 +148,26 @@ def first_line(output: str) -> str:
     return output.splitlines()[0]
 
 
-def test_before_anything_is_reported(team: Callable[..., Team]) -> None:
+def test_a_team_that_does_not_explain_misses(team: Callable[..., Team]) -> None:
     acme = team(keeps="off")
-    assert '{"runInputs": "names"}' in acme.why("build", status=1)
-    acme.keeps("names")
+    assert f"larder teams run-inputs {acme.slug} names" in acme.why("build", status=1)
+
+
+def test_a_new_team_needs_one_build_and_no_setting(team: Callable[..., Team], larder: Path) -> None:
+    """The build that the message names, and then a change."""
+    acme = team(keeps="names")
     refused = acme.why("build", status=1)
-    assert refused.startswith("Error: no baseline: report a run of main first")
-    assert "LARDER_INPUTS=names sh ci/report-run.sh" in refused
+    assert refused.startswith("Error: no baseline: no run has been reported yet")
+    remedy = refused.strip().partition("A build reports itself: ")[2]
+    assert remedy == "larder run -- npx turbo run build"
+    line = remedy.replace("npx turbo", str(acme.monorepo.command)).replace("larder", f"{sys.executable} {larder}", 1)
+    environment = {**acme.monorepo.environment, **acme.monorepo.variables, **acme.variables}
+    subprocess.run(line.split(), cwd=acme.monorepo.root, env=environment, check=True, timeout=60)
+
+    acme.monorepo.write("packages/lib/src/a.js", "other;\n")
+    output = acme.why("build")
+    assert "Compared 4 tasks with run " in output
+    assert "1. file: packages/lib/src/a.js changed" in output
 
 
 @pytest.mark.parametrize("version", PLAYED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import threading
@@ -15,6 +16,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 import yaml
+from larder_proxy import sidecar
 
 from .ci_scripts import CI, TOKEN, check_log, run, step
 
@@ -244,7 +246,7 @@ def test_the_summary_has_the_hits_of_a_reported_run(endpoint: Endpoint, tmp_path
         ({"status": "MISS", "timeSaved": 0}, None),
     ]
     tasks = [{"cache": cache, "execution": execution} for cache, execution in caches]
-    (runs / "run.json").write_text(json.dumps({"id": "x", "tasks": tasks}))
+    (runs / "run.json").write_text(json.dumps({"id": "x", "tasks": tasks, "globalCacheInputs": {}}))
     summary = tmp_path / "summary"
     command = ["sh", str(CI / "report-run.sh")]
     run(command, {"GITHUB_STEP_SUMMARY": str(summary)}, tmp_path)
@@ -363,3 +365,10 @@ def test_a_token_cannot_change_how_a_report_is_sent(endpoint: Endpoint, tmp_path
     assert done.returncode == 0
     assert not (tmp_path / "stored").exists()
     check_log(done.stderr)
+
+
+def test_the_script_and_larder_run_know_the_same_cis() -> None:
+    known = re.search(r"^for known in ((?:[^;]|\n)+); do$", (CI / "report-run.sh").read_text(), re.MULTILINE)
+    assert known
+    pairs = (pair.split(":") for pair in known[1].replace("\\\n", " ").split())
+    assert dict(pairs) == sidecar.CI

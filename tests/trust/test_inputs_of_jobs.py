@@ -110,9 +110,21 @@ def test_a_run_of_a_laptop_is_not_trusted(scene: Scene) -> None:
     laptop = report(LIB)
     assert send(scene.laptop, laptop, ci=False).json["recorded"]
     with later():
-        assert baseline(ask(scene.laptop, report(LIB_2), ci=False)) is None
+        assert baseline(ask(scene.laptop, report(LIB_2), ci=False)) == laptop["id"], "there is no other"
+        assert baseline(ask(scene.main, report(LIB_2))) is None
         found = ask(scene.laptop, report(LIB_2), ci=False, against="last")
         assert baseline(found) == laptop["id"], "the laptop reads its own scope, if it asks"
+        main = reported(scene.main, report(LIB))
+    with later(2):
+        assert baseline(ask(scene.laptop, report(LIB_2), ci=False)) == main
+
+
+def test_without_main_and_master_the_branch_of_most_trusted_runs_is_main(scene: Scene) -> None:
+    keep(scene.cloud)
+    trunk = [reported(scene.main, report(LIB) | {"scm": {"sha": sha, "branch": "trunk"}}) for sha in (MAIN, BRANCH)]
+    reported(scene.main, report(LIB) | {"scm": {"sha": MAIN, "branch": "release"}})
+    with later():
+        assert baseline(ask(scene.laptop, report(LIB_2), ci=False, against="main")) == trunk[-1]
 
 
 def test_main_is_compared_with_its_last_run_after_many_of_pull_requests(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from larder_proxy.reports import new_reports
 
+from larder.why.codes import SOME_VALUE
 from larder.why.comparison import compare
 from larder.why.inputs import document_of
 from larder.why.records import record
@@ -82,7 +85,7 @@ def body_of(summary: dict[str, Any], folder: Path, inputs: str) -> dict[str, Any
     command = ["node", str(CI / "run-report.mjs"), "report", str(write(folder, summary))]
     done = run(command, {"LARDER_INPUTS": inputs}, folder)
     assert done.returncode == 0, done.stderr
-    body: dict[str, Any] = json.loads(done.stdout if inputs == "off" else gzip.decompress(done.stdout))
+    body: dict[str, Any] = json.loads(gzip.decompress(done.stdout))
     return body
 
 
@@ -92,7 +95,18 @@ def test_the_inputs_are_those_of_larder_why(name: str, tmp_path: Path) -> None:
     assert body_of(VARIOUS[name], tmp_path, "values")["inputs"] == document_of(parse_summary(VARIOUS[name]))
 
 
-def test_by_default_no_inputs_are_sent(tmp_path: Path) -> None:
+def test_larder_run_reports_the_same_inputs_and_gives_the_script_no_token(tmp_path: Path) -> None:
+    write(tmp_path, secretive(), "one.json")
+    environment = {"PATH": os.environ["PATH"], "TURBO_TOKEN": TOKEN}
+    (report,) = new_reports(str(tmp_path), environment, 0, ["turbo"])
+    (without,) = new_reports(str(tmp_path), {**environment, "LARDER_INPUTS": "off"}, 0, ["turbo"])
+    assert "inputs" not in without
+    (without_node,) = new_reports(str(tmp_path), {"PATH": str(tmp_path)}, 0, ["turbo"])
+    assert without_node == without
+    assert report == body_of(secretive(), tmp_path, "names")
+
+
+def test_inputs_can_be_left_out(tmp_path: Path) -> None:
     body = body_of(secretive(), tmp_path, "off")
     assert body.keys() == {"id", "turboVersion", "execution", "scm", "tasks"}
     assert DIGEST not in json.dumps(body)
@@ -109,10 +123,10 @@ def test_no_secret_is_sent(tmp_path: Path) -> None:
     assert hashlib.sha256(f"deploy --key {SECRET}".encode()).hexdigest() not in text
 
 
-def test_names_send_no_digest_of_a_value(tmp_path: Path) -> None:
-    body = body_of(secretive(), tmp_path, "names")
-    assert body["inputs"]["tasks"][0]["env"] == {"API_KEY": "", "NEXT_PUBLIC_X": ""}
-    assert body["inputs"]["global"]["env"] == {"NODE_ENV": ""}
+def test_by_default_names_and_no_digests_of_values_are_sent(tmp_path: Path) -> None:
+    body = body_of(secretive(), tmp_path, "")
+    assert body["inputs"]["tasks"][0]["env"] == {"API_KEY": SOME_VALUE, "NEXT_PUBLIC_X": SOME_VALUE}
+    assert body["inputs"]["global"]["env"] == {"NODE_ENV": SOME_VALUE}
     assert DIGEST[:12] not in json.dumps(body)
 
 
@@ -297,7 +311,7 @@ def test_the_end_of_a_job_reports_new_runs_and_revokes_the_token(servers: Server
     for name in ("one", "two"):
         write(tmp_path, document(task_record("web#build", "1" * 16), id=name), f"{name}.json")
     assert end_job(servers, tmp_path) == b""
-    reports = [json.loads(body) for body in servers.sent("POST", "/v1/runs")]
+    reports = [json.loads(gzip.decompress(body)) for body in servers.sent("POST", "/v1/runs")]
     assert sorted(report["id"] for report in reports) == ["one", "two"]
     assert servers.sent("POST", "/login/oauth/token/revoke") == [f"token={TOKEN}".encode()]
     assert servers.asked[-1][1] == "/login/oauth/token/revoke"

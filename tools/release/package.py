@@ -97,7 +97,7 @@ def pack_sidecar(file: Path) -> None:
     """Write `larder run` and `larder proxy` as one file for any Python. Not compressed, as the functions' archive."""
     entries = {"__main__.py": b"import larder_proxy.__main__\n"}
     for path in _files(SIDECAR_SOURCE):
-        if path.suffix == ".py":
+        if path.suffix in (".py", ".mjs"):
             entries[f"{SIDECAR_SOURCE.name}/{path.name}"] = path.read_bytes()
     with file.open("wb") as output:
         output.write(b"#!/usr/bin/env python3\n")

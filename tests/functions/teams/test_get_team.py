@@ -35,7 +35,7 @@ def test_the_callers_team(cloud: Cloud, personal: Sender, named_by: str) -> None
             "stagingPrefix": "",
             "formerSlugs": [],
             "remoteCaching": {"enabled": True},
-            "runInputs": "off",
+            "runInputs": "names",
             "membership": {
                 "uid": cloud.user.id,
                 "teamId": cloud.team.id,

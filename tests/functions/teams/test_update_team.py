@@ -76,21 +76,24 @@ def test_remote_caching_sets_the_caching_status(
     assert cloud.send("GET", "/v8/artifacts/status").json == {"status": becomes}
 
 
-def test_run_inputs_are_off_until_an_owner_or_admin_turns_them_on(cloud: Cloud, ada: Person) -> None:
-    assert ada.send("GET", "/v2/teams/acme").json["runInputs"] == "off"
+def test_misses_are_explained_until_an_owner_or_admin_turns_that_off(cloud: Cloud, ada: Person) -> None:
+    assert ada.send("GET", "/v2/teams/acme").json["runInputs"] == "names"
     viewer, admin = joined(cloud, Role.VIEWER), joined(cloud, Role.ADMIN, "eve")
-    assert outcome(change(viewer, "acme", runInputs="names")) == (403, "missing_role")
-    reply = change(admin, "acme", runInputs="names")
-    assert (reply.status, reply.json["runInputs"]) == (200, "names")
+    assert outcome(change(viewer, "acme", runInputs="off")) == (403, "missing_role")
+    reply = change(admin, "acme", runInputs="off")
+    assert (reply.status, reply.json["runInputs"]) == (200, "off")
     entry = next(one for one in ada.send("GET", "/v1/audit?slug=acme").json["entries"])
     assert (entry["action"], entry["subject"]) == ("team_changed", "run_inputs")
 
 
 def test_the_key_of_the_run_inputs_stays_and_is_in_no_reply(cloud: Cloud, ada: Person) -> None:
+    made = find_team("acme")
     replies = [change(ada, "acme", runInputs=to) for to in ("values", "off", "names")]
     team = find_team("acme")
+    assert made is not None
     assert team is not None
     assert len(team.inputs_key) == 64
+    assert team.inputs_key == made.inputs_key
     item = TEAMS.get(cloud.team.id, "team")
     assert item is not None
     assert item["inputs_key"] == team.inputs_key

@@ -14,7 +14,7 @@ from larder.conditions import equals
 from larder.tables import USAGE
 from larder.teams.models import RunInputs
 from larder.why import service
-from larder.why.codes import coded
+from larder.why.codes import SOME_VALUE, coded
 from larder.why.inputs import report_of
 from larder.why.runs import read_run
 from larder.why.summaries import parse_summary
@@ -284,6 +284,7 @@ def test_names_keep_no_codes_of_values(cloud: Cloud) -> None:
 
 
 def test_nothing_is_kept_if_inputs_are_off(cloud: Cloud) -> None:
+    keep(cloud, RunInputs.OFF)
     reply = send(cloud.send, report(secret_task()))
     assert (reply.json["causes"], reply.json["missing"]) == (None, "inputs_off")
     assert ask(cloud.send, report(LIB)).json == {"causes": None, "missing": "inputs_off"}
@@ -298,6 +299,16 @@ def test_values_are_compared_with_names_only_if_both_runs_have_codes(cloud: Clou
     with later():
         reply = ask(cloud.send, report(secret_task("2" * 16)))
         assert causes(reply) == [("unknown", "")]
+
+
+@pytest.mark.parametrize("kept", [RunInputs.NAMES, RunInputs.VALUES])
+def test_a_report_with_names_alone_is_compared_by_names(cloud: Cloud, kept: RunInputs) -> None:
+    """CI sends names by default, and `larder why` turbo's digests of values."""
+    keep(cloud, kept)
+    send(cloud.send, report(secret_task(digest=SOME_VALUE)))
+    with later():
+        assert causes(ask(cloud.send, report(secret_task("2" * 16)))) == [("unknown", "")]
+        assert causes(ask(cloud.send, report(secret_task("2" * 16, digest="")))) == [("env", "API_TOKEN")]
 
 
 def test_equal_values_have_other_codes_in_another_team(cloud: Cloud) -> None:

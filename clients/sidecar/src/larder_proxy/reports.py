@@ -1,4 +1,8 @@
-"""The runs that Nx, moon and turbo describe in files of their own, as `POST /v1/runs` takes them."""
+"""The runs that Nx, moon and turbo describe in files of their own, as `POST /v1/runs` takes them.
+
+Those of turbo are read by the script that CI runs, too (clients/ci/run-report.mjs), because turbo comes with node. It adds
+the inputs of the tasks, by which Larder explains misses. Without node, and with LARDER_INPUTS=off, they have none.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,15 @@ if TYPE_CHECKING:
 MOST_RUNS = 20
 """The most runs of a build that are reported: the newest."""
 
+MOST_WITH_INPUTS = 3
+"""The newest of these have inputs. Each takes a process, and git looks at the repository."""
+
+_SCRIPT_SECONDS = 30
+
 _MOST_BYTES = 50_000_000
+_OF_THE_SCRIPT = ("PATH", "HOME", "LARDER_INPUTS", "GITHUB_EVENT_PATH")
+"""Variables that the script gets: no token."""
+
 _UNREADABLE = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError),
     # Numbers and nesting that Python does not hold.
@@ -42,10 +54,41 @@ def new_reports(
                 continue
             with open(file, encoding="utf-8") as opened:
                 document = json.load(opened)
-            found.append(_READERS.get(os.path.basename(file), _of_turbo)(document))
+            found.append((file, _READERS.get(os.path.basename(file), _of_turbo)(document)))
         except _UNREADABLE:
             continue
-    return found[-MOST_RUNS:]
+    newest = found[-MOST_RUNS:]
+    runs = [run for _, run in newest[:-MOST_WITH_INPUTS]]
+    for file, run in newest[-MOST_WITH_INPUTS:]:
+        runs.append(_with_inputs(file, run, environment))
+    return runs
+
+
+def _with_inputs(file: str, run: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    """What the script makes of a file of turbo, or the run as it is."""
+    if "turboVersion" not in run or environment.get("LARDER_INPUTS") == "off":
+        return run
+    import gzip
+    import pkgutil
+    import subprocess
+
+    known = {name: environment[name] for name in _OF_THE_SCRIPT if name in environment}
+    try:
+        done = subprocess.run(
+            # The script is on standard input, because it may be in an archive.
+            ["node", "--input-type=module", "-", "report", file],
+            cwd=os.path.dirname(os.path.dirname(os.path.dirname(file))),
+            env=known,
+            input=pkgutil.get_data("larder_proxy", "run-report.mjs") or b"",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_SCRIPT_SECONDS,
+            check=True,
+        )
+        described: dict[str, Any] = json.loads(gzip.decompress(done.stdout))
+    except (*_UNREADABLE, subprocess.SubprocessError):
+        return run
+    return described
 
 
 def _files(folder: str, environment: Mapping[str, str]) -> Iterator[str]:

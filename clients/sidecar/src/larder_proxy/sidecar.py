@@ -23,7 +23,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_CI = {"GITHUB_ACTIONS": "GITHUB_ACTIONS", "GITLAB_CI": "GITLAB", "CIRCLECI": "CIRCLE"}
+CI = {
+    "GITHUB_ACTIONS": "GITHUB_ACTIONS",
+    "GITLAB_CI": "GITLAB",
+    "CIRCLECI": "CIRCLE",
+    "BUILDKITE": "BUILDKITE",
+    "BITBUCKET_BUILD_NUMBER": "BITBUCKET",
+    "TF_BUILD": "AZURE_PIPELINES",
+    "JENKINS_URL": "JENKINS",
+}
 """Variables of a CI, and turbo's names for it."""
 
 
@@ -57,7 +65,7 @@ class Sidecar:
             stored=settings.text("token") or "",
             id_token_command=id_token_command,
         )
-        ci = next((name for variable, name in _CI.items() if environment.get(variable)), "")
+        ci = next((name for variable, name in CI.items() if environment.get(variable)), "")
         most = open_files() // 3
         self._upstream = Upstream(
             target, self._credentials, self._pool, say=say or print_line, ci=ci, most=most

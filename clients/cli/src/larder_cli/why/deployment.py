@@ -22,16 +22,13 @@ from larder_cli.http import Answer, Unreachable, about_silence, exchange
 _PAGE_OF_RUNS = 100
 _MAX_PAGES = 10
 
-_TO_REPORT = (
-    "Set TURBO_RUN_SUMMARY=true for turbo on main, and then run: LARDER_INPUTS=names sh ci/report-run.sh "
-    "(docs/usage.md#report-inputs)"
-)
+_TO_REPORT = "A build reports itself: larder run -- npx turbo run build"
 _MISSING = {
     "inputs_off": (
-        "the team keeps no inputs of runs: an owner or admin turns them on with PATCH /v2/teams/{team} and "
-        '{{"runInputs": "names"}}, or the operator with `larder teams run-inputs {team} names`'
+        "the team does not explain misses: an owner or admin turns it on in the settings of the console, or the operator "
+        "with `larder teams run-inputs {team} names`"
     ),
-    "no_baseline": f"no baseline: report a run of main first. {_TO_REPORT}",
+    "no_baseline": f"no baseline: no run has been reported yet, of CI or of you here. {_TO_REPORT}",
     "no_time": "the deployment found no baseline within five seconds: name a run with --against ID",
 }
 _NO_SUCH_BASELINE = (

@@ -138,6 +138,7 @@ class RunInputs(StrEnum):
     """What Larder keeps of the inputs of a team's reported runs (docs/usage.md#inputs-of-runs)."""
 
     OFF = "off"
+    """Also of a team made until 0.2.0, unless someone has changed it."""
     NAMES = "names"
     """Names of files and variables, and digests of files."""
     VALUES = "values"
@@ -209,7 +210,8 @@ class Team:
     """A team. `former_slugs`, the latest last, still lead to it, and no other team can take them.
 
     `version` increases when its name or slugs change. `created_by` is a user's id, None for old teams. `inputs_key` is
-    the random key of the codes of its run inputs, empty until they are first turned on. No reply has it.
+    the random key of the codes of its run inputs, empty in teams made until 0.2.0 that never had them on. No reply has
+    it.
     """
 
     id: str

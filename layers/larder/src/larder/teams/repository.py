@@ -154,6 +154,8 @@ def add_team(
             "updated_at": to_ms(team.updated_at),
             "created_by": team.created_by,
             "version": team.version,
+            "run_inputs": team.run_inputs.value,
+            "inputs_key": team.inputs_key,
             "owners": 1,
             "halvings": (made.earlier if made else 0) or None,
             **({} if protection.on is None else _protection_item(protection)),

@@ -110,6 +110,8 @@ def create_team(
         created_at=now,
         updated_at=now,
         created_by=owner_user_id,
+        run_inputs=RunInputs.NAMES,
+        inputs_key=token_hex(32),
         state=repository.new_team_state(protection),
     )
     entries = [audited_lazily(team.id, "team_created", owner_user_id, actor)]

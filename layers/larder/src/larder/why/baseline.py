@@ -4,6 +4,7 @@ Candidates have inputs, started before the run, and are in a scope that the call
 first, then the run with the most equal hashes, then the newest.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -22,7 +23,7 @@ MAX_AGE = timedelta(days=14)
 MAX_RUNS = 200
 """The most runs that are looked through."""
 
-MAIN_BRANCHES = ("main", "master")
+_MAIN_BRANCHES = frozenset({"main", "master"})
 _OUTSIDE = (Hint.IGNORED, Hint.UNTRACKED)
 
 
@@ -30,8 +31,9 @@ _OUTSIDE = (Hint.IGNORED, Hint.UNTRACKED)
 class BaselineQuery:
     """What is looked for. `run_id` is that of the run itself, and `started_at` its start, or now for a dry run.
 
-    `own_scope` is the scope that the caller reads next to the shared one. With `trusted_only`, only trusted runs count.
-    `ancestors` are commits, the nearest first. `against` is the id of a run, `main`, `last` (of `reporter`) or `ci`.
+    `own_scope` is the scope that the caller reads next to the shared one. With `trusted_only`, only trusted runs count,
+    or without any those of `reporter` on a computer. `ancestors` are commits, the nearest first. `against` is the id of
+    a run, `main`, `last` (of `reporter`) or `ci`.
     """
 
     run_id: str
@@ -53,9 +55,12 @@ def candidates(runs: Sequence[Run], summary: Summary, query: BaselineQuery) -> I
     """The best first. `runs` are the newest first."""
     fitting = [run for run in runs if run.id != query.run_id and _is_open(run, query)]
     if query.against is not None:
-        yield from (Candidate(run, "asked") for run in fitting if _is_named(run, query))
+        main = _main_branches(fitting)
+        yield from (Candidate(run, "asked") for run in fitting if _is_named(run, query, main))
         return
     trusted = [run for run in fitting if run.trusted or not query.trusted_only]
+    if not trusted:
+        trusted = [run for run in fitting if _is_of_a_computer(run, query)]
     names = {(task.package, task.task) for task in summary.tasks.values()}
     hashes = {task.hash for task in summary.tasks.values()}
     commits = [*([query.sha] if query.sha else []), *query.ancestors]
@@ -125,10 +130,21 @@ def _is_open(run: Run, query: BaselineQuery) -> bool:
     return is_recent and run.has_inputs and run.scope in (None, query.own_scope)
 
 
-def _is_named(run: Run, query: BaselineQuery) -> bool:
+def _is_of_a_computer(run: Run, query: BaselineQuery) -> bool:
+    is_of_ci = run.ci is not None or run.only_reads
+    return not is_of_ci and run.reporter.holder_id == query.reporter.holder_id
+
+
+def _main_branches(runs: Iterable[Run]) -> Set[str]:
+    """`main` and `master`, or without them the branch that most trusted runs are of."""
+    count = Counter(run.branch for run in runs if run.trusted and run.branch)
+    return count.keys() & _MAIN_BRANCHES or {name for name, _ in count.most_common(1)}
+
+
+def _is_named(run: Run, query: BaselineQuery, main: Set[str]) -> bool:
     match query.against:
         case "main":
-            return run.trusted and run.branch in MAIN_BRANCHES
+            return run.trusted and run.branch in main
         case "last":
             return query.reporter.holder_id == run.reporter.holder_id
         case "ci":

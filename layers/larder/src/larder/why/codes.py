@@ -13,15 +13,23 @@ from larder.teams.models import RunInputs
 SET = "set"
 """In place of a code if only names are kept: the variable has a value."""
 
+SOME_VALUE = "0" * 64
+"""In place of turbo's digest of a value, from clients that send only names: the variable has a value."""
+
 _CODE = 12
 """The characters of a code."""
 
 
 def coded(report: Mapping[str, Any], *, key: str, kept: RunInputs) -> dict[str, Any]:
-    """The report as it is stored: with codes in place of the digests of values, commands, arguments and engines."""
-    codes = _Codes(key, kept)
+    """The report as it is stored: with codes in place of the digests of values, commands, arguments and engines.
+
+    If the client sent only names, only those are kept.
+    """
     inputs = report["inputs"]
     shared = inputs["global"]
+    if any(SOME_VALUE in one["env"].values() for one in (shared, *inputs["tasks"])):
+        kept = RunInputs.NAMES
+    codes = _Codes(key, kept)
     return {
         **report,
         "kept": kept.value,

@@ -42,9 +42,22 @@ const findingsOf = (figures, scope) =>
     .sort((one, other) => other.ms - one.ms)
     .slice(0, MOST_FINDINGS);
 
+/** The switch of a team that was made before it was on by default. */
+function ExplainMisses({ scope }) {
+  const [isOn, setOn] = useState(scope.team?.runInputs !== "off");
+  const turnOn = async () => {
+    const { problem } = await call("PATCH", `/v2/teams/${scope.team.id}`, { runInputs: "names" });
+    announce(problem ?? "Misses are explained from the next run on.");
+    setOn(!problem);
+  };
+  if (isOn || !scope.manages) return null;
+  return html`<p>Larder can say which file, variable or package makes tasks miss. It then keeps names and digests of files, which members see. <${Button} kind="second small" onClick=${turnOn}>Explain misses<//></p>`;
+}
+
 const Findings = ({ figures, scope }) => {
   const found = findingsOf(figures, scope);
   return html`<${Card} title="What to fix">
+    <${ExplainMisses} scope=${scope} />
     ${found.length === 0
       ? html`<p class="soft">Nothing stands out in ${countText(figures.runs, "reported run", "reported runs")}.</p>`
       : html`<ol class="plain findings">${found.map(({ ms, text, advice }, index) => html`<li key=${index}>
@@ -70,7 +83,7 @@ const CostlyTasks = ({ figures, scope }) => {
 function RunsOverview({ scope, days, isFirstDay }) {
   const loaded = useLoad(`/v1/runs?${scope.query}&from=${dayBefore(days - 1)}&limit=${isFirstDay ? 100 : 1}`);
   if (loaded.data?.figures.runs === 0)
-    return html`<${Card} title="What to fix"><p class="soft">CI can <a href=${`${scope.path}/runs`}>report its runs</a>. Then you see here which tasks lose the most time.</p><//>`;
+    return html`<${Card} title="What to fix"><p class="soft">Builds in <code>larder run</code> report their runs, and CI can <a href=${`${scope.path}/runs`}>report them</a>, too. Then you see here which tasks lose the most time, and why.</p><//>`;
   return html`<${Loaded} of=${loaded} show=${({ figures, runs }) => html`<div class="pair">
     ${isFirstDay && html`<${DaysCard} title="Tasks per hour, of reported runs" days=${hoursOf(runs)} chart=${TasksChart} table=${TasksTable} />`}
     <${Findings} figures=${figures} scope=${scope} /><${CostlyTasks} figures=${figures} scope=${scope} />

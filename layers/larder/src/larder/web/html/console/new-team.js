@@ -28,6 +28,7 @@ function NewTeam({ user, reload }) {
             setSlug(target.value);
           }} hint="Builds name the team by its slug. Lower-case letters, digits and hyphens." />
       <//>
+      <p class="soft">Larder explains why tasks miss. For that, it keeps names of files and variables of reported runs, no values. The settings of the team turn this off.</p>
       ${needsProof && html`<p><${Button} onClick=${prove}>Send a link to verify your address<//></p>`}
     <//>`;
 }

@@ -68,12 +68,12 @@ function Caching({ scope, status, reload }) {
 }
 
 const RUN_INPUTS = [
-  ["off", "Nothing", "Runs are not compared."],
-  ["names", "Names", "Of files and variables, with digests of files. A variable that changes is not seen."],
-  ["values", "Names, and a code of each value", "Shows which variable changed. No one can compute a value from its code, and Larder never gets the values."],
+  ["off", "Off", "Larder keeps no names, and compares no runs."],
+  ["names", "On", "Shows which files and packages changed, and which variables were added or removed. Larder keeps names, and digests of files."],
+  ["values", "On, with a code of each value", "Also shows which variable changed, if CI sends turbo's digests (inputs: values). No one can compute a value from its code."],
 ];
 
-/** What Larder keeps of the inputs of reported runs, to explain misses. CI chooses what it sends. */
+/** Whether Larder explains misses, and what it keeps of the inputs of runs for that. */
 function RunInputs({ team, reload }) {
   const act = async ({ runInputs }) => {
     const { problem } = await call("PATCH", `/v2/teams/${team.id}`, { runInputs });
@@ -81,10 +81,10 @@ function RunInputs({ team, reload }) {
     announce("Saved. The change applies to the next report.");
     reload();
   };
-  return html`<${Card} title="Why tasks miss">
-    <p>Larder can compare reported runs, and say which file, variable or package made their hashes differ.</p>
+  return html`<${Card} title="Explain misses">
+    <p>Larder compares runs that <code>larder run</code> and CI report, and says which file, variable or package made tasks miss. Members see the names.</p>
     <${Form} action="Save" busy="Saving …" act=${act}>
-      <${Choices} legend="Larder keeps of the inputs of a run" name="runInputs" chosen=${team.runInputs} choices=${RUN_INPUTS} />
+      <${Choices} legend="Explain misses" name="runInputs" chosen=${team.runInputs} choices=${RUN_INPUTS} />
     <//>
   <//>`;
 }

@@ -18,9 +18,9 @@ const BASELINES = [
   ["last", "The last run of this key or job"],
 ];
 const MISSING_WORDS = {
-  inputs_off: "The team keeps no inputs of runs. Owners and admins can change this in the settings.",
-  no_inputs: "The report of this run has no inputs, or you may not see them. Owners and admins choose in the settings what Larder keeps, and CI what it sends.",
-  no_baseline: "There is no run to compare with that has inputs.",
+  inputs_off: "Explain misses is off. Owners and admins can turn it on in the settings.",
+  no_inputs: "The report of this run has no inputs: Explain misses was off, CI sends none (inputs: off), or you may not see them.",
+  no_baseline: "There was no earlier run to compare with. The next one has this one.",
   no_time: "The comparison took too long.",
   too_many: "The team has reported too many inputs in this hour.",
   failed: "The comparison failed.",

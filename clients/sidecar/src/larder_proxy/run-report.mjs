@@ -1,0 +1,1 @@
+../../../ci/run-report.mjs
