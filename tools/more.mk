@@ -91,7 +91,7 @@ record-release: $(READY) $(SAM) ## record the data of this version for the upgra
 	@.venv/bin/python -m tools.release.record_types
 
 .PHONY: package
-package: check-template build ## build a release in dist/larder-<version>: plain template, archives, checksums, bill of materials
+package: unchecked-build $(SERVE_READY) ## build a release in dist/larder-<version>: plain template, archives, checksums, bill of materials (needs python3.13, because Lambda's byte code is its)
 	@.venv/bin/python -m tools.release.package
 
 .PHONY: wheel

@@ -29,6 +29,17 @@ description = "Deploy and operate Larder, a remote build cache in your own AWS a
 readme = "README.md"
 license = "MIT"
 license-files = ["LICENSE"]
+authors = [{{ name = "Larder contributors" }}]
+keywords = ["turborepo", "remote-cache", "build-cache", "monorepo", "serverless", "aws"]
+classifiers = [
+    "Environment :: Console",
+    "Intended Audience :: Developers",
+    "Intended Audience :: System Administrators",
+    "Operating System :: MacOS",
+    "Operating System :: POSIX :: Linux",
+    "Programming Language :: Python :: 3",
+    "Topic :: Software Development :: Build Tools",
+]
 requires-python = "{python}"
 dependencies = {dependencies}
 
