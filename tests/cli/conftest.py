@@ -54,10 +54,14 @@ class Larder:
 
 
 @pytest.fixture
-def own_environment(environment: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+def own_environment(
+    environment: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[pytest.MonkeyPatch]:
     """Restore the environment after each test, because the command changes that of its process."""
-    for variable in ("LARDER_STACK", "LARDER_LOCAL"):
+    for variable in ("LARDER_STACK", "LARDER_LOCAL", "XDG_CONFIG_HOME"):
         environment.delenv(variable, raising=False)
+    # What this machine's user has chosen by `larder use` is not there.
+    environment.setenv("HOME", str(tmp_path_factory.mktemp("home")))
     before = dict(os.environ)
     yield environment
     os.environ.clear()

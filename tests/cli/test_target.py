@@ -66,6 +66,40 @@ def test_the_environment_names_the_target(
     assert Larder().json("teams", "list") == []
 
 
+def test_what_larder_use_chooses_is_the_target_until_something_else_is_named(
+    aws_in_memory: None, data_folder: Path, own_environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    home = Path(os.environ["HOME"])
+    assert "larder use NAME" in Larder()("use").stdout
+    assert (
+        Larder()("use", "--local", str(data_folder)).stdout == f"Commands work on the local cloud on {data_folder}.\n"
+    )
+    (file,) = home.rglob("use.json")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+    listed = Larder()("teams", "list", "--json")
+    assert listed.stderr == f"Working on the local cloud on {data_folder} (larder use).\n"
+    assert json.loads(listed.stdout) == []
+    assert "no local cloud is running" in Larder(("--local", str(tmp_path / "x"))).refusal("teams", "list")
+    Larder()("use", "--none")
+    assert "choose a deployment" in Larder().refusal("teams", "list", status=2)
+
+
+def test_larder_use_stores_no_deployment_that_is_not_there(own_environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "no local cloud is running" in Larder().refusal("use", "--local", str(tmp_path))
+    assert Larder().json("use") is None
+
+
+def test_the_chosen_stack_has_a_region_and_is_not_deployed(
+    aws_in_memory: None, stack: FakeAws, own_environment: pytest.MonkeyPatch
+) -> None:
+    own_environment.setenv("AWS_REGION", "us-east-1")
+    Larder()("use", "larder", "--region", "eu-central-1")
+    assert "Working on the stack larder in eu-central-1" in Larder()("teams", "list").stderr
+    assert Larder().json("use") == {"stack": "larder", "local": None, "region": "eu-central-1", "profile": None}
+    assert "Working on" not in Larder()("options", "--help").output
+
+
 def test_local_option_overrides_the_stack_variable(larder: Larder, own_environment: pytest.MonkeyPatch) -> None:
     own_environment.setenv("LARDER_STACK", "larder")
     assert larder.json("teams", "list") == []

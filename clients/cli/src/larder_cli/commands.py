@@ -7,7 +7,7 @@ import click
 
 from larder.settings import SettingsError
 from larder_cli.failures import explanation
-from larder_cli.output import WIDE, printable
+from larder_cli.output import WIDE, echo, printable
 from larder_cli.target import Target, enter
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -41,6 +41,8 @@ class TargetCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> object:
         target = ctx.find_object(Target) or Target()
+        if target.is_chosen:
+            echo(f"Working on {target} (larder use).", err=True)
         enter(target)
         try:
             return super().invoke(ctx)
@@ -60,9 +62,33 @@ class CommandGroup(click.Group):
 
 
 class OperatorGroup(CommandGroup):
-    """The root command. An expected error ends it with a message on standard error and status 1."""
+    """The root command. An expected error ends it with a message on standard error and status 1.
+
+    Its help lists the commands by their section.
+    """
 
     group_class = CommandGroup
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._sections: dict[str, list[str]] = {}
+
+    def add_section(self, title: str, *commands: click.Command) -> None:
+        for command in commands:
+            self.add_command(command)
+        self._sections[title] = [str(command.name) for command in commands]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        width = max(map(len, self.commands))
+        limit = formatter.width - 6 - width
+        for title, names in self._sections.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (name.ljust(width), self.commands[name].get_short_help_str(limit))
+                        for name in names
+                    ]
+                )
 
     def invoke(self, ctx: click.Context) -> object:
         try:

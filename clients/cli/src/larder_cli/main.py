@@ -1,5 +1,6 @@
 """`larder`: the operator's command. docs/operator-cli.md is its reference."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -25,8 +26,12 @@ from larder_cli.target import Target
 from larder_cli.teams import teams
 from larder_cli.trust import trust
 from larder_cli.usage import usage
+from larder_cli.use import chosen, use
 from larder_cli.users import users
 from larder_cli.why.command import why
+
+_NAME_THEIR_STACK = ("install", "plan", "upgrade", "uninstall", "options", "release", "use")
+"""Commands that do not work on a chosen stack, because they create, change or delete it."""
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
@@ -101,13 +106,10 @@ def cli(
     region: str | None,
     profile: str | None,
 ) -> None:
-    """Deploy and operate a Larder remote cache: users, company sign-in, teams, keys, rules for CI jobs, artifacts,
-    mail, the signing secret, the index, usage and the edge. Check deployments with status and smoke, and repositories
-    that use the cache with doctor. Find out with why what makes tasks miss. Serve Nx, Gradle, sccache,
-    ccache and others with run and proxy.
+    """Deploy and operate Larder, a remote build cache in your own AWS account, and build with it.
 
-    Choose the deployment with --stack or --local. An option on the command line overrides the environment variable of
-    the other one.
+    Choose the deployment with --stack or --local, or once with `larder use`. An option on the command line overrides
+    the environment variable of the other one.
     """
     if stack is not None and local is not None:
         typed = [name for name in ("stack", "local") if _is_typed(ctx, name)]
@@ -115,40 +117,40 @@ def cli(
             local = None
         elif typed == ["local"]:
             stack = None
-    ctx.obj = Target(stack=stack, local=local, region=region, profile=profile)
+    found = None if stack or local or ctx.invoked_subcommand in _NAME_THEIR_STACK else chosen()
+    if found is None:
+        ctx.obj = Target(stack=stack, local=local, region=region, profile=profile)
+    else:
+        # A variable names the region of all programs, and the choice that of this stack.
+        place = region if found.region is None or _is_typed(ctx, "region") else found.region
+        ctx.obj = replace(found, region=place, profile=profile or found.profile)
 
 
 def _is_typed(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-for command in (
+cli.add_section("Build with the cache", run, doctor, why, accept, proxy)
+cli.add_section(
+    "Deploy",
     deployment.install,
     deployment.plan,
     deployment.upgrade,
     deployment.uninstall,
     deployment.options,
     deployment.release,
-    users,
-    teams,
-    keys,
-    trust,
-    issuers,
-    sso,
-    artifacts,
-    outbox,
-    rotate_signing_secret,
-    rebuild_index,
-    sweep,
-    usage,
-    restore_table,
+)
+cli.add_section("People, teams and keys", users, teams, keys, trust, issuers, sso)
+cli.add_section("Artifacts and usage", artifacts, usage)
+cli.add_section(
+    "Operate",
+    use,
     status,
     smoke,
-    doctor,
-    why,
-    run,
-    accept,
-    proxy,
     edge,
-):
-    cli.add_command(command)
+    outbox,
+    sweep,
+    rebuild_index,
+    restore_table,
+    rotate_signing_secret,
+)

@@ -4,8 +4,8 @@ import sys
 
 
 def main() -> None:
-    """Run the command of the command line. Builds wait for `larder run`, which needs no package."""
-    if sys.argv[1:2] == ["run"]:
+    """Run the command of the command line. Builds wait for `larder run`, which needs no package but for its help."""
+    if sys.argv[1:2] == ["run"] and not {"-h", "--help"} & {*sys.argv[2:3]}:
         from larder_proxy.command import program
 
         program()

@@ -27,12 +27,26 @@ _KEYS_OF_THE_ENVIRONMENT = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The global options. A command needs exactly one of `stack` and `local`; `--help` needs neither."""
+    """The global options. A command needs exactly one of `stack` and `local`; `--help` needs neither.
+
+    `is_chosen` says that they come from `larder use`.
+    """
 
     stack: str | None = None
     local: Path | None = None
     region: str | None = None
     profile: str | None = None
+    is_chosen: bool = False
+
+    def __str__(self) -> str:
+        """For people: what it is, and where."""
+        if self.stack is None:
+            return f"the local cloud on {self.local}"
+        where = [f"in {self.region}"] if self.region else []
+        return ", ".join(
+            [" ".join(["the stack", self.stack, *where])]
+            + ([f"by the profile {self.profile}"] if self.profile else [])
+        )
 
 
 def enter(target: Target) -> None:
@@ -53,7 +67,8 @@ def enter(target: Target) -> None:
     else:
         raise click.UsageError(
             "choose a deployment: give the name of a stack with --stack NAME (or LARDER_STACK), or"
-            " the data folder of a running local cloud with --local DATA (or LARDER_LOCAL)"
+            " the data folder of a running local cloud with --local DATA (or LARDER_LOCAL)."
+            " `larder use` chooses one for all commands"
         )
 
 

@@ -1,7 +1,7 @@
 """The runs that Nx, moon and turbo describe in files of their own, as `POST /v1/runs` takes them.
 
-Those of turbo are read by the script that CI runs, too (clients/ci/run-report.mjs), because turbo comes with node. It adds
-the inputs of the tasks, by which Larder explains misses. Without node, and with LARDER_INPUTS=off, they have none.
+Those of turbo are read by the script that CI runs, too (clients/ci/run-report.mjs), because turbo comes with node. It
+adds the inputs of the tasks, by which Larder explains misses. Without node, and with LARDER_INPUTS=off, they have none.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _with_inputs(file: str, run: dict[str, Any], environment: Mapping[str, str])
     try:
         done = subprocess.run(
             # The script is on standard input, because it may be in an archive.
-            ["node", "--input-type=module", "-", "report", file],
+            ["node", "--input-type=module", "-", "report", file],  # noqa: S607
             cwd=os.path.dirname(os.path.dirname(os.path.dirname(file))),
             env=known,
             input=pkgutil.get_data("larder_proxy", "run-report.mjs") or b"",

@@ -25,8 +25,8 @@ _MAX_PAGES = 10
 _TO_REPORT = "A build reports itself: larder run -- npx turbo run build"
 _MISSING = {
     "inputs_off": (
-        "the team does not explain misses: an owner or admin turns it on in the settings of the console, or the operator "
-        "with `larder teams run-inputs {team} names`"
+        "the team does not explain misses: an owner or admin turns it on in the settings of the console, or the "
+        "operator with `larder teams run-inputs {team} names`"
     ),
     "no_baseline": f"no baseline: no run has been reported yet, of CI or of you here. {_TO_REPORT}",
     "no_time": "the deployment found no baseline within five seconds: name a run with --against ID",
