@@ -87,7 +87,7 @@ def test_what_larder_use_chooses_is_the_target_until_something_else_is_named(
 
 def test_larder_use_stores_no_deployment_that_is_not_there(own_environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "no local cloud is running" in Larder().refusal("use", "--local", str(tmp_path))
-    assert Larder().json("use") is None
+    assert Larder().json("use") == {}
 
 
 def test_the_chosen_stack_has_a_region_and_is_not_deployed(

@@ -381,12 +381,6 @@ def test_a_name_of_25_characters_is_refused_for_a_new_stack(account: Account) ->
     assert account.deploy(*named(account, "s" * 24)).status == 0
 
 
-def test_with_the_edge_a_stack_name_of_41_characters_is_refused(account: Account) -> None:
-    account.configure(Edge="true")
-    refused = account.deploy(*named(account, "s" * 41))
-    assert (refused.status, "more than 40 characters" in refused.text) == (2, True)
-
-
 # Limits of routes -------------------------------------------------------------------------------
 
 LIMITED = """

@@ -81,7 +81,7 @@ def use(
         _file().unlink(missing_ok=True)
     found = chosen()
     if as_json:
-        print_json(None if found is None else _record(found))
+        print_json({} if found is None else _record(found))
     else:
         echo(_NONE if found is None else f"Commands work on {found}.")
 

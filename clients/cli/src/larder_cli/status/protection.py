@@ -9,8 +9,10 @@ from larder_cli.output import human_duration
 from larder_cli.status.deployed import Deployed
 from larder_cli.status.rows import Level, Row
 
-PROTECTED = ("IdentityTable", "ApiKeysTable", "TeamsTable", "AuditTable")
-"""The tables that `ProtectData` protects, by logical id."""
+RECOVERABLE = ("IdentityTable", "ApiKeysTable", "TeamsTable", "AuditTable")
+"""The tables with point-in-time recovery if `ProtectData` is true, by logical id."""
+PROTECTED = (*RECOVERABLE, "UsageTable")
+"""The tables that nobody can delete then."""
 
 _MEANINGS = {
     State.NEW: "it has no resources yet",
@@ -96,6 +98,8 @@ def data(deployed: Deployed) -> Iterator[Row]:
                     f"dynamodb update-table --table-name {table} --deletion-protection-enabled"
                 ),
             )
+        if name not in RECOVERABLE:
+            continue
         backups = dynamodb.describe_continuous_backups(TableName=table)
         recovery = backups["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
         if recovery.get("PointInTimeRecoveryStatus") != "ENABLED":
@@ -110,4 +114,5 @@ def data(deployed: Deployed) -> Iterator[Row]:
                 ),
             )
     if whole:
-        yield Row("data", Level.OK, f"{len(tables)} tables protected and recoverable")
+        found = f"{len(tables)} tables protected, {len(RECOVERABLE)} of them recoverable"
+        yield Row("data", Level.OK, found)
