@@ -59,6 +59,10 @@ compatibility: $(READY) $(COMPILERS) ## update docs/compatibility.md from a run 
 screenshots: $(READY) ## take the pictures of the console in docs/console/ from a seeded local cloud (needs chromium and chromium-driver)
 	@.venv/bin/python -m tests.e2e.screenshots
 
+.PHONY: recording
+recording: $(SERVE_READY) ## record `make demo` as docs/demo.svg, the README's picture (needs node and npm)
+	@.venv/bin/python -m tools.recording
+
 # Changes of the template and of what is installed.
 
 .PHONY: template-diff
