@@ -76,6 +76,7 @@ def test_the_page_says_which_goals_are_met_and_who_did_not_restore_all() -> None
         morning=[Morning(DIRECT, 2.0, 3.0, 40)],
     )
     met = page(results, {}, rounds=(1, 0), seconds=60)
+    assert " goals are missed. turbo" in met
     assert "| 300 small, direct, CI | peer, container | 0.50 | 0.65 | yes |" in met
     assert "`WarmInstances=10` | direct, warm | 1.40 | 1.3 | no |" in met
     assert "`WarmInstances=10` | peer, container | 0.70 | 1.5 | yes |" in met
