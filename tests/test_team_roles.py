@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from larder.teams.models import Role
+from larder.teams.models import ROLE_WORDS, Role
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "teams.md"
 
@@ -55,3 +55,9 @@ def test_a_role_has_the_permissions_of_the_table(right: str) -> None:
 @pytest.mark.parametrize("right", EVERYBODYS)
 def test_every_member_has_the_other_permissions(right: str) -> None:
     assert all(answer.startswith("yes") for answer in table()[right].values())
+
+
+def test_people_choose_from_roles_that_differ() -> None:
+    rights = {role: tuple(getattr(role, right) for right in RIGHTS.values()) for role in Role}
+    assert len({rights[role] for role in ROLE_WORDS}) == len(ROLE_WORDS)
+    assert {rights[role] for role in ROLE_WORDS} == {*rights.values()}

@@ -404,6 +404,7 @@ def _starts_with(_: str) -> None:
         ("AllowedEmailDomains", _signs_up_under, "https://example.com", False),
         ("DefaultKeyPrefix", _makes_keys_with, "", True),
         ("DefaultKeyPrefix", _makes_keys_with, "acme-ci_", True),
+        ("DefaultKeyPrefix", _makes_keys_with, "larder_", True),
         ("DefaultKeyPrefix", _makes_keys_with, "x" * 32, True),
         ("DefaultKeyPrefix", _makes_keys_with, "x" * 33, False),
         ("DefaultKeyPrefix", _makes_keys_with, "vca_", False),
@@ -1661,6 +1662,15 @@ def test_every_environment_is_linted_built_fresh_and_sets_known_parameters(envir
     assert configuration["build"]["parameters"]["cached"] is False
     overrides = configuration["deploy"]["parameters"]["parameter_overrides"].split()
     assert {override.partition("=")[0] for override in overrides} <= PARAMETERS.keys()
+
+
+def test_keys_of_production_have_a_prefix_for_secret_scanners() -> None:
+    """Also with the larder.toml that docs/install.md shows. The default has none, as keys of the hosted service."""
+    configuration = tomllib.loads((ROOT / "samconfig.toml").read_text())["prod"]
+    assert "DefaultKeyPrefix=larder_" in configuration["deploy"]["parameters"]["parameter_overrides"].split()
+    shown = (ROOT / "docs" / "install.md").read_text().partition("```toml\n")[2].partition("```")[0]
+    assert tomllib.loads(shown)["prod"]["options"]["DefaultKeyPrefix"] == "larder_"
+    assert PARAMETERS["DefaultKeyPrefix"]["Default"] == ""
 
 
 def test_production_data_is_protected() -> None:

@@ -10,6 +10,7 @@ from larder.accounts.email_links import follow_verification_token
 from larder.accounts.link_tokens import issue_verification_token
 from larder.accounts.service import create_user, delete_user
 from larder.teams.members import leave_teams, role_of
+from larder.teams.models import ROLE_WORDS
 from larder.teams.teams import deleted_teams
 from larder_cli.mail_context import operator_mail_context
 from tests.conftest import SetOption
@@ -207,6 +208,13 @@ def test_set_rejects_contradictory_and_invalid_options(
 def test_set_rejects_a_zero_quota_and_an_unknown_team(larder: Larder, cloud: Cloud) -> None:
     assert larder.refusal("teams", "set", "acme", "--quota", "0").startswith("quota: ")
     assert "there is no team nobody" in larder.refusal("teams", "set", "nobody", "--unblock")
+
+
+@pytest.mark.parametrize("command", [("teams", "add-member"), ("teams", "invite"), ("sso", "map")], ids=" ".join)
+def test_the_help_explains_the_roles_to_choose_from(command: tuple[str, str]) -> None:
+    shown = " ".join(Larder()(*command, "--help").stdout.split())
+    assert all(f"{role}: {words}" in shown for role, words in ROLE_WORDS.items())
+    assert "DEVELOPER" not in shown
 
 
 def test_a_member_can_be_added_promoted_and_removed(larder: Larder, cloud: Cloud) -> None:

@@ -16,6 +16,7 @@ import httpx
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from larder.teams.models import ROLE_WORDS
 from tools import vendor_console
 
 from . import browser, console, seed
@@ -766,6 +767,68 @@ def test_a_year_of_data_is_drawn_within_a_second(server: LocalCloud, page: Brows
         before = json.dumps(page.run("return document.querySelector('td').textContent"))
         page.press("More")
         page.wait_until(f"return (document.querySelector('td')?.textContent ?? {before}) !== {before}")
+
+
+SHIFTS = """
+const real = window.fetch;
+let sent = 0;
+window.fetch = async (...asked) => {
+    const late = 60 * ++sent;
+    const reply = await real(...asked);
+    await new Promise((done) => setTimeout(done, late));
+    return reply;
+};
+window.shifts = [];
+new PerformanceObserver((list) => {
+    for (const one of list.getEntries())
+        if (!one.hadRecentInput)
+            window.shifts.push([one.value, one.sources.map(({node}) => node?.outerHTML?.slice(0, 80))]);
+}).observe({type: "layout-shift", buffered: true});
+"""
+"""Counts what moves while a page loads. Each reply comes later than the one before, so that every step is drawn."""
+MOST_SHIFT = 0.05
+INVITED_AS = "document.querySelector('select[name=role]')"
+
+
+@pytest.fixture(scope="module")
+def seeded_team(server: LocalCloud, page: Browser) -> str:
+    """A team with runs that have causes, rules, several keys and artifacts that runs name."""
+    slug = f"seeded-{secrets.token_hex(4)}"
+    seed.team(server, json.loads(page.fetch("/api/auth/console").text)["user"]["email"], slug)
+    return slug
+
+
+def test_nothing_jumps_while_a_view_loads(server: LocalCloud, page: Browser, seeded_team: str) -> None:
+    """The cumulative layout shift. Browsers call a page with up to 0.1 good."""
+    jumping = {}
+    with page.before_each_page(SHIFTS):
+        for width, path in itertools.product((1280, 390), VIEWS):
+            page.look(width=width)
+            page.open(f"{server.url}/console/t/{seeded_team}{path}")
+            page.wait_for_heading(VIEWS[path])
+            page.wait_until("return document.querySelector('.loading') === null")
+            # What moves late is counted, too.
+            time.sleep(0.5)
+            shifts = page.run("return window.shifts")
+            if sum(value for value, _ in shifts) >= MOST_SHIFT:
+                jumping[width, path] = shifts
+    assert jumping == {}
+
+
+def test_roles_are_explained_where_people_choose_them(server: LocalCloud, page: Browser, seeded_team: str) -> None:
+    page.look(width=1280)
+    page.open(f"{server.url}/console/t/{seeded_team}/members")
+    page.wait_for_text("Invite a member")
+    for role, words in ROLE_WORDS.items():
+        page.run(f"{INVITED_AS}.value = '{role}'; {INVITED_AS}.dispatchEvent(new Event('change', {{bubbles: true}}))")
+        page.wait_until(f"return {INVITED_AS}.parentElement.textContent.includes({json.dumps(words)})")
+        assert words in page.text().partition("Joined")[2]
+    choices = (
+        "return [...document.querySelectorAll('select[aria-label=\"Role of %s\"] option')].map((one) => one.value)"
+    )
+    assert page.run(choices % "Grace Hopper") == [*ROLE_WORDS]
+    # One who has the other name of a role keeps it.
+    assert page.run(choices % "Alan Turing") == ["OWNER", "ADMIN", "MEMBER", "DEVELOPER", "VIEWER"]
 
 
 @pytest.mark.parametrize("order", ["hash", "uploaded"])

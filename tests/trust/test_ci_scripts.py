@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -20,6 +21,7 @@ from larder_proxy import sidecar
 
 from .ci_scripts import CI, TOKEN, check_log, run, step
 
+CONSOLE = CI.parents[1] / "layers" / "larder" / "src" / "larder" / "web" / "html" / "console"
 GIVEN = json.dumps({"access_token": TOKEN, "token_type": "Bearer"})
 HOSTILE = [
     f'{{"access_token": "x"}}\n{{"access_token": "{TOKEN}"}}',
@@ -178,6 +180,22 @@ def test_the_action_writes_no_other_variable(endpoint: Endpoint, tmp_path: Path,
 
 
 SUMMARY = {"summary": "true"}
+
+
+CLAIMS_LINE = re.compile(r"cut -d\. -f2[^`]+base64 -d(?=`)")
+
+
+@pytest.mark.parametrize("length", [2, 3, 4])
+def test_the_line_of_the_page_and_the_console_prints_the_claims_of_a_token(length: int) -> None:
+    """Base64 has three lengths without padding. Each token has both characters that base64url replaces."""
+    pages = (CI.parents[1] / "docs" / "trust.md", CONSOLE / "rules.js")
+    (line,) = {CLAIMS_LINE.search(page.read_text())[0] for page in pages}  # type: ignore[index]
+    claims = json.dumps({"sub": "???>>>" + "x" * length}).encode()
+    part = base64.urlsafe_b64encode(claims).decode().rstrip("=")
+    assert {"-", "_"} <= {*part}
+    token = f"{TOKEN}.{part}.{TOKEN}\n"
+    printed = subprocess.run(["sh", "-c", line], input=token.encode(), capture_output=True, timeout=30)
+    assert (printed.returncode, printed.stderr, printed.stdout) == (0, b"", claims)
 
 
 # The summary of a job of GitHub ------------------------------------------------------------------

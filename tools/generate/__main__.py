@@ -13,7 +13,7 @@ from tools.openapi import Undocumented, files
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROLOGUE = (
     "from tools.generate import access, commands, edge, endpoints, faults, functions, limits, "
-    "options, versions, why"
+    "options, roles, versions, why"
 )
 MARKERS = "<<<cog >>> <<<end>>>"
 """Not cog's defaults, because some lines of the template end with `]]]`."""

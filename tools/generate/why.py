@@ -12,12 +12,13 @@ from larder_cli.why.report import HINTS, TITLES
 
 def words() -> None:
     """Print the titles of kinds, the words of hints, and the advice, as constants of a script."""
-    _constant("CAUSE_TITLES", {kind: TITLES.get(kind, kind.value) for kind in Kind})
-    _constant("HINT_WORDS", HINTS)
-    _constant("ADVICE", ADVICE)
+    constant("CAUSE_TITLES", {kind: TITLES.get(kind, kind.value) for kind in Kind})
+    constant("HINT_WORDS", HINTS)
+    constant("ADVICE", ADVICE)
 
 
-def _constant(name: str, texts: Mapping[Any, str]) -> None:
+def constant(name: str, texts: Mapping[Any, str]) -> None:
+    """Print texts as a constant of a script."""
     print(f"const {name} = {{")
     for key, text in texts.items():
         print(f"  {json.dumps(str(key))}: {json.dumps(text)},")

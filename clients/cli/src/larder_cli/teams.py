@@ -1,14 +1,14 @@
 """`larder teams`: teams, their members and invitations, and their settings."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from larder import clock
 from larder.errors import LastOwner, MemberNotFound
-from larder.teams.models import People, Role, RunInputs
+from larder.teams.models import ROLE_WORDS, People, Role, RunInputs
 from larder.teams.teams import TeamChange
 from larder_cli.commands import CommandGroup, examples, json_option, table_options
 from larder_cli.mail_context import notify, operator_mail_context
@@ -31,13 +31,22 @@ if TYPE_CHECKING:
     from larder.teams.models import Team
     from larder.teams.protection import FirstTrust, ProtectionChange
 
-_role_option = click.option(
-    "--role",
-    type=click.Choice([role.value for role in Role], case_sensitive=False),
-    default=Role.MEMBER.value,
-    show_default=True,
-    help="The role in the team. Every role reads the cache; VIEWER does not write it.",
-)
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def role_option(words: str, **settings: Any) -> Callable[[Command], Command]:
+    """The option `--role`. Its help text offers and explains the roles to choose from."""
+    explained = " ".join(f"{role}: {can}" for role, can in ROLE_WORDS.items())
+    return click.option(
+        "--role",
+        type=click.Choice([role.value for role in Role], case_sensitive=False),
+        metavar="ROLE",
+        help=f"{words} {explained}",
+        **settings,
+    )
+
+
+_role_option = role_option("The role in the team.", default=Role.MEMBER.value, show_default=True)
 
 
 def require_team(id_or_slug: str) -> "Team":
@@ -130,7 +139,7 @@ def _print_team(team: "Team", *, as_json: bool) -> None:
     cls=CommandGroup,
     epilog=examples(
         "larder teams create --name Acme --slug acme --owner ada@acme.example",
-        "larder teams add-member acme bob@acme.example --role DEVELOPER",
+        "larder teams add-member acme bob@acme.example --role MEMBER",
         "larder teams invite acme eve@acme.example --role MEMBER",
         "larder teams set acme --quota 50GB",
         "larder teams protect acme",
@@ -315,7 +324,7 @@ def members(team: str, as_json: bool) -> None:
 
 @teams.command(
     "add-member",
-    epilog=examples("larder teams add-member acme bob@acme.example --role DEVELOPER"),
+    epilog=examples("larder teams add-member acme bob@acme.example --role MEMBER"),
 )
 @click.argument("team", metavar="TEAM")
 @click.argument("email", metavar="EMAIL")
@@ -348,9 +357,7 @@ def add_member(team: str, email: str, role: str, unverified: bool, as_json: bool
         print_record(record, as_json=False)
 
 
-@teams.command(
-    "invite", epilog=examples("larder teams invite acme eve@acme.example --role DEVELOPER")
-)
+@teams.command("invite", epilog=examples("larder teams invite acme eve@acme.example --role MEMBER"))
 @click.argument("team", metavar="TEAM")
 @click.argument("email", metavar="EMAIL")
 @_role_option

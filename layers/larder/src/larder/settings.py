@@ -266,7 +266,7 @@ class Settings:
     default_key_prefix: str = _option(
         "",
         "The prefix of a new key if the request names none: letters, digits and `. _ : ~ -`, not beginning with "
-        "`vca_`.",
+        "`vca_`. `[prod]` of `samconfig.toml` sets `larder_`, which secret scanners can know.",
         group="keys",
         longest=32,
         pattern="^((?!vca_)[A-Za-z0-9_.:~-]{1,32})?$",

@@ -7,6 +7,7 @@ import click
 from larder.teams.models import Role
 from larder_cli.commands import TargetCommand, examples, json_option
 from larder_cli.output import echo, print_record
+from larder_cli.teams import require_team, role_option
 
 if TYPE_CHECKING:
     from larder.sso.models import TeamMapping
@@ -33,7 +34,7 @@ _team_option = click.option("--team", required=True, metavar="TEAM", help="The s
     "map",
     cls=TargetCommand,
     epilog=examples(
-        "larder sso map acme --group eng --team web --role DEVELOPER",
+        "larder sso map acme --group eng --team web --role MEMBER",
         "larder sso map acme --everyone --team docs --role VIEWER",
     ),
 )
@@ -41,11 +42,8 @@ _team_option = click.option("--team", required=True, metavar="TEAM", help="The s
 @_group_option
 @_everyone_option
 @_team_option
-@click.option(
-    "--role",
-    required=True,
-    type=click.Choice([role.value for role in Role], case_sensitive=False),
-    help="The role in the team. Of several that a person gets, the highest counts.",
+@role_option(
+    "The role in the team. Of several that a person gets, the highest counts.", required=True
 )
 @json_option
 def map_group(
@@ -57,7 +55,6 @@ def map_group(
     Memberships that people made stay as they are. A provider gives roles in at most 20 teams.
     """
     from larder.sso import memberships, service
-    from larder_cli.teams import require_team
 
     _check_one(group, everyone)
     provider, found = service.require_provider(id), require_team(team)
@@ -90,7 +87,6 @@ def map_group(
 def unmap_group(id: str, group: str | None, everyone: bool, team: str, as_json: bool) -> None:
     """Undo `map`. The memberships that it gave end when their people sign in again."""
     from larder.sso import memberships, service
-    from larder_cli.teams import require_team
 
     _check_one(group, everyone)
     service.require_provider(id)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
 from larder.actor import RULE_ID_PREFIX
@@ -90,6 +91,17 @@ class Role(StrEnum):
     def manages(self, other: "Role") -> bool:
         """Whether this role can add, change and remove members with the other role."""
         return self.manages_owners if other is Role.OWNER else self.manages_members
+
+
+ROLE_WORDS: Mapping[Role, str] = MappingProxyType(
+    {
+        Role.OWNER: "Everything, also the team's protection, its owners and its deletion.",
+        Role.ADMIN: "Manages members, keys, CI rules and artifacts.",
+        Role.MEMBER: "Reads and writes the cache.",
+        Role.VIEWER: "Only reads the cache.",
+    }
+)
+"""The roles that people choose from, and what each can do. DEVELOPER, which is the same as MEMBER, is for clients."""
 
 
 class CachingStatus(StrEnum):

@@ -52,6 +52,9 @@ addEventListener("visibilitychange", () => {
   if (document.visibilityState === "hidden") hiddenAt = Date.now();
 });
 
+/** How many loads of the view have not ended. */
+let loading = 0;
+
 /** The data of `load`, by default of the path `key`: `{ data, problem, status, code, reload }`. Both are null while it
  * loads. It loads again for another key, and when the page was hidden for a minute. */
 function useLoad(key, load = () => call("GET", key)) {
@@ -60,7 +63,8 @@ function useLoad(key, load = () => call("GET", key)) {
   const reload = () => setRound((before) => before + 1);
   useEffect(() => {
     let isCurrent = true;
-    load().then(({ data, problem, status, code }) => {
+    loading += 1;
+    load().finally(() => (loading -= 1)).then(({ data, problem, status, code }) => {
       // A failed repetition keeps what is shown.
       if (isCurrent)
         setState((before) => ({ key, problem, status, code, data: problem ? (before.key === key ? before.data : null) : data }));

@@ -39,6 +39,9 @@ function scopeOf(team, user) {
 /** Whether this page has all scripts. Otherwise, links to the views of the others load the page that has them. */
 const hasAll = typeof Account === "function";
 
+const QUIET_FRAMES = 3;
+const LONGEST_WAIT = 4 * SECOND;
+
 let showPath = () => {};
 
 /** Show another view. Its address goes into the browser's history. */
@@ -126,11 +129,32 @@ function Frame({ path, teams, until, ...shared }) {
   if (place === "") return html`<main class="wide page"><${Loading} /></main>`;
   return html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <${Bar} scope=${around} place=${place} teams=${teams} user=${user} tab=${shown && (shown.tab ?? view)} />
-    <main id="main" class="wide page">
+    <${Appearing} key=${`${place} ${team?.id} ${view} ${path.split("?")[1]}`}>
       <${KeysEnd} user=${user} until=${until} />
-      <${View} key=${`${place} ${team?.id} ${view} ${path.split("?")[1]}`} view=${view} scope=${scope} ...${shared} />
-    </main>
+      <${View} view=${view} scope=${scope} ...${shared} />
+    <//>
     <p id="announced" class="announced" role="status"></p>`;
+}
+
+/** A view below its title. All of it appears together, once what it loads first is there, so that nothing moves. */
+function Appearing({ children }) {
+  const [isThere, setThere] = useState(false);
+  useEffect(() => {
+    const begun = Date.now();
+    let frames = 0;
+    // What has loaded is drawn in one frame, and can load more after the next one.
+    const look = () => {
+      frames = loading > 0 ? 0 : frames + 1;
+      if (frames > QUIET_FRAMES || Date.now() - begun > LONGEST_WAIT) setThere(true);
+      else frame = requestAnimationFrame(look);
+    };
+    let frame = requestAnimationFrame(look);
+    return () => cancelAnimationFrame(frame);
+  }, []);
+  return html`<main id="main" class=${`wide page ${isThere ? "" : "appearing"}`}>
+    ${!isThere && html`<div class="over"><${Loading} lines=${8} /></div>`}
+    ${children}
+  </main>`;
 }
 
 function Bar({ scope, place, teams, user, tab }) {

@@ -92,3 +92,13 @@ const toolOf = (hash) => (hash.includes("-") ? hash.slice(0, hash.indexOf("-")) 
 
 const ROLES = { OWNER: "Owner", ADMIN: "Admin", MEMBER: "Member", DEVELOPER: "Developer", VIEWER: "Viewer" };
 
+/** The roles to choose from. A developer is a member by another name, which only clients give. */
+// <<<cog roles.words() >>>
+const ROLE_WORDS = {
+  "OWNER": "Everything, also the team's protection, its owners and its deletion.",
+  "ADMIN": "Manages members, keys, CI rules and artifacts.",
+  "MEMBER": "Reads and writes the cache.",
+  "VIEWER": "Only reads the cache.",
+};
+// <<<end>>>
+

@@ -11,7 +11,10 @@ function Members({ scope, user }) {
   return html`<${Head} title="Members" />
     <${Loaded} of=${members} show=${({ people, invitations, groupRoles }) => html`
       ${scope.manages && html`<${Invite} scope=${scope} done=${members.reload} />`}
-      <${Card}><${MembersTable} people=${people} scope=${scope} user=${user} open=${setOpen} reload=${members.reload} /><//>
+      <${Card}>
+        <${MembersTable} people=${people} scope=${scope} user=${user} open=${setOpen} reload=${members.reload} />
+        ${scope.manages && html`<${Facts} rows=${Object.entries(ROLE_WORDS).map(([role, words]) => [ROLES[role], words])} />`}
+      <//>
       ${invitations.length > 0 && html`<${Card} title="Open invitations">
         <${InvitationsTable} rows=${invitations} scope=${scope} reload=${members.reload} />
       <//>`}
@@ -43,8 +46,8 @@ async function loadMembersPage(team) {
 
 const groupName = (company, group) => (group ? `${company}: ${group}` : `Everyone at ${company}`);
 
-/** The roles that a member with the role of the scope can give. */
-const rolesFor = (scope) => Object.keys(ROLES).filter((role) => scope.owns || role !== "OWNER");
+/** The roles that a member with the role of the scope can give, and the one that a member has. */
+const rolesFor = (scope, current) => Object.keys(ROLES).filter((role) => role === current || (role in ROLE_WORDS && (scope.owns || role !== "OWNER")));
 
 function MembersTable({ people, scope, user, open, reload }) {
   const owners = people.filter(({ role }) => role === "OWNER").length;
@@ -63,7 +66,7 @@ function MembersTable({ people, scope, user, open, reload }) {
         isFixed(member)
           ? ROLES[member.role]
           : html`<select aria-label=${`Role of ${visible(member.name)}`} value=${member.role} onChange=${({ target }) => change(member, target.value)}>
-              ${rolesFor(scope).map((role) => html`<option value=${role}>${ROLES[role]}</option>`)}
+              ${rolesFor(scope, member.role).map((role) => html`<option value=${role}>${ROLES[role]}</option>`)}
             </select>`,
     },
     { title: "Joined", cell: (member) => html`<${Time} at=${member.createdAt} />` },
@@ -84,6 +87,7 @@ function MembersTable({ people, scope, user, open, reload }) {
 
 function Invite({ scope, done }) {
   const [round, setRound] = useState(0);
+  const [chosen, setChosen] = useState("MEMBER");
   const act = async ({ email, role }) => {
     const { problem } = await call("POST", `/v2/teams/${scope.team.id}/members`, { email, role });
     if (problem) return problem;
@@ -95,8 +99,8 @@ function Invite({ scope, done }) {
   return html`<${Card} title="Invite a member">
     <${Form} key=${round} class="in-a-row" action="Send the invitation" busy="Sending …" act=${act}>
       <${Field} label="Email address" name="email" type="text" inputmode="email" required autocomplete="off" autocapitalize="none" spellcheck="false" data-example="Enter an email address, such as ada@example.com." />
-      <${Field} label="Role" name="role">
-        ${rolesFor(scope).map((role) => html`<option value=${role} selected=${role === "DEVELOPER"}>${ROLES[role]}</option>`)}
+      <${Field} label="Role" name="role" value=${chosen} hint=${ROLE_WORDS[chosen]} onChange=${({ target }) => setChosen(target.value)}>
+        ${rolesFor(scope).map((role) => html`<option value=${role}>${ROLES[role]}</option>`)}
       <//>
     <//>
   <//>`;
