@@ -85,6 +85,18 @@ def test_show_prints_the_details(larder: Larder, stored: Cloud) -> None:
     assert "1.2 s" in larder("artifacts", "show", "acme", "a1").stdout
 
 
+def test_the_first_characters_of_a_hash_are_enough(larder: Larder, cloud: Cloud) -> None:
+    for hash in ("abcdef0123456789", "abcdef01", "abcdef99"):
+        assert put(cloud.send, hash, b"content") is None
+    refusal = larder.refusal("artifacts", "delete", "acme", "abcdef")
+    listed = "abcdef01, abcdef0123456789, abcdef99"
+    assert refusal == f"abcdef begins the ids of several artifacts: {listed}. Type more of it"
+    assert larder.json("artifacts", "show", "acme", "abcdef012")["hash"] == "abcdef0123456789"
+    for typed in ("abcdef01", "abcdef9"):
+        (deleted,) = larder.json("artifacts", "delete", "acme", typed)
+        assert deleted == {"hash": typed.ljust(8, "9"), "deleted": True}
+
+
 @pytest.mark.parametrize(
     ("hash", "expected"), [("other", "acme stores no artifact other"), ("a.b", "hash: must be"), ("#totals", "hash:")]
 )

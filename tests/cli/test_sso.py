@@ -468,6 +468,7 @@ def test_suspend_and_resume(larder: Larder, bob: User) -> None:
     _, token = start_session(bob, now=now)
     suspended = larder.json("users", "suspend", "BOB@acme.example")
     assert suspended["suspended_at"] is not None
+    assert (suspended["sessions_ended"], len(suspended["keys_ended"])) == (1, 0)
     assert find_session(token, now=now) is None
     listed = {one["email"]: one for one in larder.json("users", "list")}
     assert listed["bob@acme.example"]["suspended_at"] == suspended["suspended_at"]

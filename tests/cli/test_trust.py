@@ -40,7 +40,7 @@ def test_add_list_show_set_and_remove(larder: Larder, cloud: Cloud) -> None:
     changed = larder.json("trust", "set", "acme", made["id"], *change)
     assert (changed["refs"], changed["others"]) == (["refs/heads/x", "refs/heads/y"], "read")
     assert (changed["state"], changed["replace_events"]) == ("disabled", ["push"])
-    removed = larder.json("trust", "remove", "acme", made["id"])
+    removed = larder.json("trust", "remove", "acme", made["id"][:12])
     assert removed == {"id": made["id"], "name": "web", "deleted": True}
     assert list_rules(cloud.team.id) == []
     assert "larder trust add acme" in larder("trust", "list", "acme").output

@@ -10,6 +10,7 @@ import click
 from larder import clock
 from larder.teams.models import SHARED_SCOPE
 from larder_cli.commands import CommandGroup, examples, json_option, table_options
+from larder_cli.ids import the_only
 from larder_cli.output import Record, echo, fields, human_number, print_record, print_table
 from larder_cli.owners import OWNER, Owner, require_owner
 from larder_cli.quantities import moment
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from larder.audit.models import Action
 
 _PAGE = 100
+_MOST_ALIKE = 11
 
 
 def _record(artifact: "Artifact") -> Record:
@@ -196,16 +198,19 @@ def _none_of(owner: Owner, selection: "Selection") -> str:
 )
 @json_option
 def show(owner: str, hash: str, scope: str | None, as_json: bool) -> None:
-    """Show the artifact HASH of TEAM or EMAIL, and who uploaded it."""
-    from larder.artifacts.models import parse_hash, parse_scope
+    """Show the artifact HASH of TEAM or EMAIL, and who uploaded it.
+
+    HASH can be the first characters of the hash.
+    """
+    from larder.artifacts.models import parse_scope
     from larder.artifacts.selection import ALL_SCOPES
 
-    parsed = parse_hash(hash)
-    if scope == ALL_SCOPES:
-        _show_scopes_of(require_owner(owner), parsed, as_json=as_json)
-        return
-    own_scope = parse_scope(scope or SHARED_SCOPE)
+    own_scope = None if scope == ALL_SCOPES else parse_scope(scope or SHARED_SCOPE)
     found = require_owner(owner)
+    parsed = _hash(found, hash, scope)
+    if scope == ALL_SCOPES:
+        _show_scopes_of(found, parsed, as_json=as_json)
+        return
     artifact = _inspect(found, parsed, own_scope)
     named = {} if scope is None else {"scope": artifact.upload.scope_name}
     print_record({**_record(artifact), **named}, as_json=as_json)
@@ -345,6 +350,7 @@ def delete(
 
     Deletes each HASH, everything from a writer, of a scope or of a time, or everything.
 
+    HASH can be the first characters of the hash.
     TIME is a day or a time, such as 2026-11-21T14:00, in UTC if it names no zone.
     Downloads in progress complete. Later uploads are not affected.
     """
@@ -417,6 +423,19 @@ def audit(owner: str, limit: int, named: Sequence[str], as_json: bool) -> None:
     )
 
 
+def _hash(owner: Owner, typed: str, scope: str | None) -> "ArtifactHash":
+    """A whole hash, of which the first characters are enough. Raises ClickException."""
+    from larder.artifacts.models import parse_hash, view_of
+    from larder.artifacts.selection import Selection
+
+    parsed = parse_hash(typed)
+    # The whole hash sorts first.
+    selection = Selection(prefix=parsed, scope=scope or SHARED_SCOPE, hidden=True)
+    found = _first(owner.id, _MOST_ALIKE, selection, view_of(owner.state, None))
+    known = the_only(parsed, (one.upload.hash for one in found), "artifacts")
+    return parse_hash(known or typed)
+
+
 def _inspect(owner: Owner, hash: "ArtifactHash", scope: str | None) -> "Artifact":
     """Raises ClickException."""
     from larder.artifacts import management
@@ -477,11 +496,11 @@ def _first(owner: str, limit: int, selection: "Selection", view: "View") -> list
 
 def _delete(owner: Owner, hashes: Sequence[str], scope: str | None) -> list[Record]:
     from larder.artifacts.management import delete_artifact
-    from larder.artifacts.models import parse_hash, view_of
+    from larder.artifacts.models import view_of
     from larder.artifacts.repository import index
 
     records: list[Record] = []
-    for hash in [parse_hash(text) for text in hashes]:
+    for hash in [_hash(owner, text, scope) for text in hashes]:
         entry = delete_artifact(
             owner.id,
             hash,

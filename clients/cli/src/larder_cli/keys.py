@@ -1,7 +1,7 @@
 """`larder keys`: API keys."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +11,7 @@ from larder.api_keys.models import CACHE_ACTIONS, OWN_ACTIONS, TRUST, ApiKey, Ra
 from larder.api_keys.properties import NewKey
 from larder.errors import InvalidValue
 from larder_cli.commands import CommandGroup, examples, json_option, table_options
+from larder_cli.ids import the_only
 from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import Record, echo, fields, print_json, print_record, print_table
 from larder_cli.quantities import (
@@ -132,6 +133,20 @@ def _warn_of_former_members(key: ApiKey, knowers: "Iterable[Knower]") -> None:
             )
 
 
+def _users(keys: Iterable[ApiKey]) -> dict[str, str]:
+    """The email addresses of the users of keys, by id."""
+    from larder.accounts.service import find_users
+
+    found = find_users(sorted({key.user_id for key in keys if key.has_user}))
+    return {user_id: user.email for user_id, user in found.items()}
+
+
+def _owner(key: ApiKey, users: Mapping[str, str]) -> str:
+    if key.has_user:
+        return users.get(key.user_id, f"a deleted user ({key.user_id})")
+    return "the team" if key.owned_by_team else "a rule"
+
+
 def _team_slugs(keys: Iterable[ApiKey]) -> dict[str, str]:
     from larder.teams.teams import find_team
 
@@ -169,6 +184,19 @@ def _check_may_trust(team: "Team", email: str, user_id: str) -> None:
         raise click.ClickException(
             f"{email} is not an owner or admin of {team.slug}, so the team would refuse the key"
         )
+
+
+def _require_key(id: str) -> ApiKey:
+    """The key with this id, of which the first characters are enough. Raises ClickException.
+
+    Only if no key has the id, those of all keys are read.
+    """
+    from larder.api_keys.keys import find_key, key_ids_from
+
+    key = find_key(id) or find_key(the_only(id, key_ids_from(id), "keys") or id)
+    if key is None:
+        raise _no_such_key(id)
+    return key
 
 
 def _no_such_key(key_id: str) -> click.ClickException:
@@ -452,37 +480,43 @@ def create(
     epilog=examples("larder keys list --user ada@acme.example", "larder keys list --team acme"),
 )
 @click.option("--user", metavar="EMAIL", help="The user who owns the keys.")
-@click.option("--team", metavar="TEAM", help="The team that owns the keys, in place of a user.")
+@click.option(
+    "--team", metavar="TEAM", help="The team that the keys are bound to, in place of a user."
+)
 @table_options
 def list_(user: str | None, team: str | None, as_json: bool) -> None:
     """List the keys of a user or of a team.
 
-    `start` shows how each key begins; Larder does not show complete keys. The list of a team says which former members
-    still know a key.
+    `start` shows how each key begins; Larder does not show complete keys. The list of a team has its own keys and those
+    that users have bound to it, and says which former members still know a key. Keys of members that are bound to no
+    team open it, too.
     """
-    from larder.api_keys.keys import list_keys
+    from larder.api_keys.keys import list_keys, list_keys_of_team
 
     if (user is None) == (team is None):
-        raise click.UsageError("give either --user or --team, the owner of the keys")
+        raise click.UsageError("give either --user or --team")
     if user is not None:
         owner = require_user(user)
         found = list_keys(owner.id)
         empty = f"{owner.email} has no keys: `larder keys create --user {owner.email}` makes one"
     else:
         owning = require_team(team or "")
-        found = list_keys(owning.id)
+        found = list_keys_of_team(owning.id)
         empty = (
-            f"{owning.slug} owns no keys: `larder keys create --team {owning.slug} --owned-by-team`"
+            f"{owning.slug} has no keys: `larder keys create --team {owning.slug} --owned-by-team`"
             " makes one"
         )
-    slugs, known = _team_slugs(found), _knowers(found)
+    slugs, known, users = _team_slugs(found), _knowers(found), _users(found)
     print_table(
         [
-            _shown(key, slugs.get(key.team_id or ""), known[key.id], as_json=as_json)
+            {
+                **_shown(key, slugs.get(key.team_id or ""), known[key.id], as_json=as_json),
+                **({} if as_json else {"owner": _owner(key, users)}),
+            }
             for key in found
         ],
         (
-            *("id", "name", "start", "team", "permissions", "enabled"),
+            *("id", "name", "start", "team" if team is None else "owner", "permissions", "enabled"),
             *("remaining", "rate_limit", "expires_at", "last_request_at"),
             *(() if team is None else ("known_to",)),
         ),
@@ -492,6 +526,11 @@ def list_(user: str | None, team: str | None, as_json: bool) -> None:
     if not as_json:
         for key in found:
             _warn_of_former_members(key, known[key.id])
+        if team is not None:
+            echo(
+                "Keys of members that are bound to no team open this one, too: `larder keys list --user EMAIL`",
+                err=True,
+            )
 
 
 @keys.command("show", epilog=examples("larder keys show 3QbT..."))
@@ -499,11 +538,7 @@ def list_(user: str | None, team: str | None, as_json: bool) -> None:
 @json_option
 def show(key_id: str, as_json: bool) -> None:
     """Show the key with the id KEY_ID, with all its limits. Larder does not show the key itself."""
-    from larder.api_keys.keys import find_key
-
-    key = find_key(key_id)
-    if key is None:
-        raise _no_such_key(key_id)
+    key = _require_key(key_id)
     known = _knowers([key])[key.id]
     print_record(_shown(key, _team_slug(key), known, as_json=as_json), as_json=as_json)
     if not as_json:
@@ -546,7 +581,7 @@ def rotate(key_id: str, overlap: int, to_team: bool, as_json: bool) -> None:
     from larder.api_keys.keys import find_key, rotate_key
     from larder.api_keys.ownership import rotate_to_team
 
-    now = clock.now()
+    now, key_id = clock.now(), _require_key(key_id).id
     change = rotate_to_team if to_team else rotate_key
     made = change(key_id, overlap_s=overlap, now=now)
     if made is None:
@@ -572,7 +607,7 @@ def adopt(key_id: str, as_json: bool) -> None:
     """
     from larder.api_keys.ownership import adopt_key
 
-    key = adopt_key(key_id, now=clock.now())
+    key = adopt_key(_require_key(key_id).id, now=clock.now())
     if key is None:
         raise _no_such_key(key_id)
     shown = _shown(key, _team_slug(key), _knowers([key])[key.id], as_json=as_json)
@@ -596,9 +631,11 @@ def delete_expired(as_json: bool) -> None:
 @json_option
 def revoke(key_id: str, as_json: bool) -> None:
     """Delete the key with the id KEY_ID. Larder rejects it from the next request on."""
-    from larder.api_keys.keys import find_key, revoke_key
+    from larder.api_keys.keys import revoke_key
 
-    key = find_key(key_id)
-    if key is None or not revoke_key(key):
+    key = _require_key(key_id)
+    owner = _owner(key, _users([key]))
+    if not revoke_key(key):
         raise _no_such_key(key_id)
-    print_record({"id": key_id, "revoked": True}, as_json=as_json)
+    record = fields(key, "id", "name", "start", "team_id", "permissions")
+    print_record({**record, "owner": owner, "revoked": True}, as_json=as_json)

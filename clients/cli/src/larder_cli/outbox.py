@@ -6,6 +6,7 @@ import click
 
 from larder import clock
 from larder_cli.commands import CommandGroup, examples, json_option, table_options
+from larder_cli.ids import the_only
 from larder_cli.output import Record, echo, print_json, print_record, print_table
 
 if TYPE_CHECKING:
@@ -64,10 +65,14 @@ def list_(limit: int, as_json: bool) -> None:
 @click.argument("message_id", metavar="MESSAGE_ID")
 @json_option
 def show(message_id: str, as_json: bool) -> None:
-    """Show the message MESSAGE_ID with its link. The JSON also contains the HTML."""
+    """Show the message MESSAGE_ID with its link. The JSON also contains the HTML.
+
+    MESSAGE_ID can be the first characters of the id.
+    """
     from larder.mail import service
 
-    stored = service.find_message(message_id, now=clock.now())
+    known = the_only(message_id, service.message_ids_from(message_id), "messages")
+    stored = service.find_message(known or message_id, now=clock.now())
     if stored is None:
         raise click.ClickException(
             f"there is no message {message_id}, or it has expired: `larder outbox list` lists the messages"

@@ -425,11 +425,12 @@ def remove_member(team: str, email: str, rotate_known: bool, as_json: bool) -> N
 
     Lists the keys of the team that the user knows and the rules that they added, and mails them to the owners.
     """
-    from larder.api_keys.keys import delete_keys_of_member
+    from larder.api_keys.keys import delete_keys_of_member, list_keys
     from larder.teams import members
     from larder.trust.makers import notify_of_member, traces_in
 
     found, user = require_team(team), require_user(email)
+    bound = [key.id for key in list_keys(user.id) if key.team_id == found.id]
     context = operator_mail_context("larder teams remove-member")
     try:
         with _explain_last_owner(found, user.email):
@@ -439,7 +440,7 @@ def remove_member(team: str, email: str, rotate_known: bool, as_json: bool) -> N
     except MemberNotFound:
         raise click.ClickException(f"{user.email} is not a member of {found.slug}") from None
     traces = [traces_in(found.id, user, now=clock.now())]
-    record = {"team": found.slug, "email": user.email, "removed": True}
+    record = {"team": found.slug, "email": user.email, "removed": True, "keys_ended": bound}
     print_with_receipt(record, user.email, traces, rotates=rotate_known, as_json=as_json)
 
 

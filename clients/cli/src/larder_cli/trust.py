@@ -8,6 +8,7 @@ import click
 from larder import clock
 from larder.settings import settings
 from larder_cli.commands import CommandGroup, examples, json_option, table_options
+from larder_cli.ids import the_only
 from larder_cli.mail_context import notify, operator_mail_context
 from larder_cli.output import (
     Record,
@@ -169,7 +170,7 @@ def _record(rule: "Rule", maker: "Maker | None", now: "datetime") -> Record:
 def trust() -> None:
     """Manage the rules by which CI jobs get tokens. Jobs then need no stored secret.
 
-    TEAM is a slug or an id.
+    TEAM is a slug or an id. RULE is an id, or the first characters of one.
     """
 
 
@@ -304,10 +305,10 @@ def list_(team: str, as_json: bool) -> None:
 @click.argument("rule", metavar="RULE")
 @json_option
 def show(team: str, rule: str, as_json: bool) -> None:
-    """Show the rule RULE of TEAM. RULE is an id."""
+    """Show the rule RULE of TEAM."""
     from larder.trust.rules import find_rule
 
-    found = find_rule(require_team(team).id, rule)
+    found = find_rule(*_named(team, rule))
     print_record(_records([found], clock.now())[0], as_json=as_json)
 
 
@@ -341,7 +342,7 @@ def set_(
     if change == RuleChange():
         raise click.UsageError("nothing to change: give an option")
     now = clock.now()
-    changed = change_rule(require_team(team).id, rule, change, by=None, now=now)
+    changed = change_rule(*_named(team, rule), change, by=None, now=now)
     print_record(_records([changed], now)[0], as_json=as_json)
     _warn_of_same_jobs(changed, now)
 
@@ -365,7 +366,7 @@ def remove(team: str, rule: str, as_json: bool) -> None:
     """Delete the rule RULE of TEAM. Its tokens end at once."""
     from larder.trust.rules import delete_rule
 
-    deleted = delete_rule(require_team(team).id, rule, by=None)
+    deleted = delete_rule(*_named(team, rule), by=None)
     print_record({"id": deleted.id, "name": deleted.name, "deleted": True}, as_json=as_json)
 
 
@@ -421,6 +422,14 @@ def _explanation_record(one: "Explanation") -> Record:
         "scope": match.scope if match is not None and match.actions else None,
         "why": "; ".join(_reasons(one)),
     }
+
+
+def _named(team: str, rule: str) -> tuple[str, str]:
+    """The ids of the team and of its rule, of which the first characters are enough. Raises ClickException."""
+    from larder.trust.rules import list_rules
+
+    team_id = require_team(team).id
+    return team_id, the_only(rule, (one.id for one in list_rules(team_id)), "rules") or rule
 
 
 def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -287,17 +287,23 @@ def suspend(email: str, rotate_known: bool, as_json: bool) -> None:
     that the user has made ends 14 days later, unless an owner or admin rotates it.
     """
     from larder.accounts.access import suspend_user
+    from larder.accounts.sessions import list_sessions
+    from larder.api_keys.keys import list_keys
     from larder.teams.members import note_access_changed
     from larder.trust.makers import notify_of_user, traces_of
 
     user, now = require_user(email), clock.now()
+    ended = {
+        "sessions_ended": len(list_sessions(user, now=now)),
+        "keys_ended": [key.id for key in list_keys(user.id)],
+    }
     with _explain_deleted_user(user):
         suspended = suspend_user(user.id, now=now)
     note_access_changed(user.id)
     traces = traces_of(user, now=now)
     context = operator_mail_context("larder users suspend")
     notify("the teams", lambda: notify_of_user(user, context))
-    record = _access_record(suspended)
+    record = {**_access_record(suspended), **ended}
     print_with_receipt(record, user.email, traces, rotates=rotate_known, as_json=as_json)
 
 

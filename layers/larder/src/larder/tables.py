@@ -182,10 +182,13 @@ class Table:
         items = [self.plain(item) for item in reply["Items"]]
         return items, None if last is None else deserialize(last)
 
-    def scan(self, where: Condition) -> Iterator[Item]:
-        """Yield every item that meets a condition. Reads the whole table: for the operator, never on a request."""
+    def scan(self, where: Condition, *, index: str | None = None) -> Iterator[Item]:
+        """Yield every item that meets a condition. Reads the whole table or index: for the operator, never on a
+        request."""
         use = Placeholders(self._renamed())
         arguments: dict[str, Any] = {"FilterExpression": where.render(use), **_placeholders(use)}
+        if index is not None:
+            arguments["IndexName"] = index
         while True:
             reply = dynamodb().scan(TableName=self.name(), **arguments)
             yield from (self.plain(item) for item in reply["Items"])

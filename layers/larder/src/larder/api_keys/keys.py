@@ -1,7 +1,7 @@
 """Create, list, rotate and delete API keys. `verification` verifies them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -234,6 +234,11 @@ def list_keys(holder_id: str) -> list[ApiKey]:
     return repository.all_with_metadata(repository.list_by_holder(holder_id))
 
 
+def list_keys_of_team(team_id: str) -> list[ApiKey]:
+    """Every key that is bound to one team, its own and those of users, oldest first. For the operator."""
+    return repository.all_with_metadata(repository.list_by_team(team_id))
+
+
 def trusted_keys_of(user_id: str) -> list[ApiKey]:
     """The keys of one user that have `artifacts: trust`. Does not read their metadata."""
     return [key for key in repository.list_by_holder(user_id) if key.may_trust]
@@ -260,6 +265,11 @@ def delete_team_key(team_id: str, key_id: str, *, actor: Actor | None = None) ->
 def find_key(key_id: str) -> ApiKey | None:
     key = repository.find_by_id(key_id)
     return None if key is None else repository.with_metadata(key)
+
+
+def key_ids_from(beginning: str) -> Iterator[str]:
+    """The ids that begin with this. For the operator: the cost grows with the number of all keys."""
+    return repository.ids_from(beginning)
 
 
 def revoke_key(key: ApiKey, *, actor: Actor | None = None) -> bool:

@@ -36,6 +36,7 @@ from larder.conditions import (
     above,
     at_least,
     at_most,
+    begins_with,
     below,
     contains,
     equals,
@@ -580,6 +581,11 @@ def find_by_id(key_id: str) -> ApiKey | None:
     return None
 
 
+def ids_from(beginning: str) -> Iterator[str]:
+    """The ids that begin with this. Reads the ids of all keys, because an index is found by whole ids only."""
+    yield from (item["id"] for item in API_KEYS.scan(begins_with(id=beginning), index="by_id"))
+
+
 def list_by_holder(holder_id: str) -> list[ApiKey]:
     """Every key of one user, or that one team owns, oldest first."""
     keys = _oldest_first(_hashes("by_user", equals(user_id=holder_id)))
@@ -607,6 +613,11 @@ def _page(index: str, where: Condition, limit: int, offset: int) -> KeyPage:
 def _oldest_first(hashes: Iterable[str]) -> list[ApiKey]:
     found = API_KEYS.get_many([(key_hash,) for key_hash in hashes])
     return sorted((_from_item(item) for item in found), key=lambda key: key.created_at)
+
+
+def list_by_team(team_id: str) -> list[ApiKey]:
+    """Every key that is bound to the team, oldest first."""
+    return _oldest_first(bound_to(team_id))
 
 
 def bound_to(team_id: str) -> Iterator[str]:

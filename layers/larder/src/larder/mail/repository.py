@@ -5,10 +5,11 @@ Text and HTML are encrypted, because their links sign users in: a copy of the ta
 """
 
 import json
+from collections.abc import Iterator
 from datetime import datetime
 
 from larder.clock import from_ms, to_epoch_seconds, to_ms
-from larder.conditions import below, equals
+from larder.conditions import begins_with, below, equals
 from larder.mail.models import Message, StoredMessage
 from larder.signing import InvalidToken, seal, unseal
 from larder.tables import OUTBOX, Item, commit
@@ -39,6 +40,12 @@ def add(stored: StoredMessage, *, expires_at: datetime) -> None:
 def get(message_id: str, *, now: datetime) -> StoredMessage | None:
     item = OUTBOX.get(_OUTBOX, message_id)
     return None if item is None or _is_expired(item, now) else _stored(item)
+
+
+def ids_from(beginning: str) -> Iterator[str]:
+    """The ids that begin with this, also of expired messages."""
+    for item in OUTBOX.query(equals(box=_OUTBOX) & begins_with(id=beginning), only=["id"]):
+        yield str(item["id"])
 
 
 def newest(

@@ -1,5 +1,6 @@
 """Send email, and read the outbox."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from larder.hashing import time_ordered_id
@@ -32,6 +33,11 @@ def read_outbox(*, limit: int = 50, before: str | None = None, now: datetime) ->
     """
     messages, more = repository.newest(min(limit, MOST_ON_A_PAGE), before=before, now=now)
     return OutboxPage(messages=tuple(messages), next_before=more)
+
+
+def message_ids_from(beginning: str) -> Iterator[str]:
+    """The ids that begin with this."""
+    return repository.ids_from(beginning)
 
 
 def find_message(message_id: str, *, now: datetime) -> StoredMessage | None:
