@@ -62,7 +62,7 @@ def test_the_status_is_that_of_the_build(larder: Path, deployment: Deployment, t
     for status in (0, 3):
         found, _, errors = run(larder, env, "run", "--", "sh", "-c", f"exit {status}")
         assert found == status
-        assert errors == "Larder: 0 hits, 0 misses, 0 stored (0.0 MB): no tool asked\n"
+        assert errors == "Larder: 0 hits, 0 misses, 0 stored: no tool asked\n"
     assert run(larder, env, "run", "--", "sh", "-c", "kill -9 $$")[0] == 137
     found, _, errors = run(larder, env, "run", "--", "not-a-program")
     assert (found, errors.splitlines()[0]) == (127, "larder run: not-a-program: No such file or directory")
@@ -267,7 +267,7 @@ def test_uploads_are_waited_for(larder: Path, deployment: Deployment, tmp_path: 
     status, _, errors = run(larder, env, "run", "--", "sh", "-c", put)
     assert status == 0
     assert deployment.artifacts == {"nx-1": b"x"}
-    assert errors == "Larder: 0 hits, 0 misses, 1 stored (0.0 MB)\n"
+    assert errors == "Larder: 0 hits, 0 misses, 1 stored (1 byte)\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -440,7 +440,7 @@ def test_a_refused_key_is_the_last_line_and_the_status(larder: Path, deployment:
     _, _, errors = run(larder, env, "run", "--", "sh", "-c", f"{get}1; {put}; {get}2")
     off = "no cache: Larder refuses the token (401)"
     assert errors.splitlines()[-1] == (
-        f"Larder: {off}. 0 hits, 2 misses, 0 stored (0.0 MB), 1 not stored (1 {off[10:]})"
+        f"Larder: {off}. 0 hits, 2 misses, 0 stored, 1 not stored (1 {off[10:]})"
     )
     run(larder, env, "proxy", "start", "--port", "0")
     try:

@@ -166,7 +166,14 @@ def end(sidecar: Sidecar, seconds: float) -> None:
     print_line(
         (f"no cache: {reason}. " if reason else "")
         + f"{counts.hits} hits{f' ({seconds} s saved)' if seconds else ''}, {counts.misses} misses, "
-        f"{counts.stored} stored ({counts.stored_bytes / 1_000_000:.1f} MB)"
+        f"{counts.stored} stored{f' ({_size(counts.stored_bytes)})' if counts.stored else ''}"
         + (f", {sum(lost.values())} not stored ({reasons})" if lost else "")
         + ("" if counts.hits + counts.misses + counts.stored or lost else ": no tool asked")
     )
+
+
+def _size(count: int) -> str:
+    for unit, size in (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} byte{'s' if count != 1 else ''}"
