@@ -69,16 +69,16 @@ larder: $(SERVE_READY) ## run the operator's command on the local cloud: ARGS="-
 test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WORKERS=auto; AWS_CLIENT=boto3 runs them with boto3 for all calls
 	@LARDER_AWS_CLIENT="$(AWS_CLIENT)" .venv/bin/python -m pytest -n $(WORKERS) --quick $(or $(ARGS),--unused-permissions)
 
+# What .ci/run runs: one of each kind of client, and what must stay exact.
+SHORT_E2E := $(patsubst %,tests/e2e/test_%.py,account_client api_key_client browser build_tools client_matrix cross_origin \
+	killed_processes login newest_turbo pages) $(patsubst %,tests/proofs/test_%.py,exact_counters published_bytes round_trips)
+
 # Only the folders that have such tests, because collecting all others takes each worker longer than most tests.
 .PHONY: e2e
 e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/local tests/owasp tests/proofs
-# What .ci/run runs: one of each kind of client, and what must stay exact.
-ifdef SHORT
-e2e: FOLDERS := $(patsubst %,tests/e2e/test_%.py,account_client api_key_client browser build_tools client_matrix cross_origin \
-	killed_processes login newest_turbo pages) $(patsubst %,tests/proofs/test_%.py,exact_counters published_bytes round_trips)
-endif
 e2e: $(READY) $(OIDC) $(COMPILERS) ## run the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver); SHORT=1 a part of them
-	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o testpaths="$(FOLDERS)" -m "(slow or e2e) and not thorough" $(ARGS)
+	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o testpaths="$(if $(SHORT),$(SHORT_E2E),$(FOLDERS))" \
+		-m "(slow or e2e) and not thorough" $(ARGS)
 
 .PHONY: proofs
 proofs: build $(READY) $(OIDC) $(COMPILERS) ## run the crash and load tests and generated requests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 50 minutes; needs Java 17)
