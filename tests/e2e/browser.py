@@ -36,6 +36,7 @@ _ARGUMENTS = (
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
 )
 _MOST_STOPS = 100
+_IS_SHOWN = "return document.querySelector('.appearing') === null"
 _FOCUSED = """
 const at = document.activeElement;
 return (at.getAttribute("aria-label") ?? at.labels?.[0]?.textContent ?? at.textContent).trim();
@@ -204,8 +205,9 @@ class Browser:
         return next(filter(None, shown), "")
 
     def wait_for_heading(self, heading: str) -> None:
+        """Wait until the page has this heading, and the console shows what is below it."""
         self._wait(
-            lambda: self.heading() == heading,
+            lambda: self.heading() == heading and self.run(_IS_SHOWN),
             lambda: f"the page shows {self.heading()!r}, not {heading!r}: {self.text()}",
         )
 

@@ -778,6 +778,9 @@ window.fetch = async (...asked) => {
     await new Promise((done) => setTimeout(done, late));
     return reply;
 };
+// The console shows a view after some seconds, whatever has not loaded by then. Here, it never does that.
+const now = Date.now();
+Date.now = () => now;
 window.shifts = [];
 new PerformanceObserver((list) => {
     for (const one of list.getEntries())
@@ -813,6 +816,20 @@ def test_nothing_jumps_while_a_view_loads(server: LocalCloud, page: Browser, see
             if sum(value for value, _ in shifts) >= MOST_SHIFT:
                 jumping[width, path] = shifts
     assert jumping == {}
+
+
+NO_STORAGE = """
+const real = window.fetch;
+window.fetch = (path, init) => (String(path).startsWith("/v1/storage") ? new Promise(() => {}) : real(path, init));
+"""
+
+
+def test_a_slow_reply_does_not_hide_the_others(server: LocalCloud, page: Browser, seeded_team: str) -> None:
+    with page.before_each_page(NO_STORAGE):
+        page.open(f"{server.url}/console/t/{seeded_team}")
+        page.wait_for_heading("Overview")
+        page.wait_for_text("Time saved")
+        assert page.run("return document.querySelector('main > .card .loading') !== null")
 
 
 def test_roles_are_explained_where_people_choose_them(server: LocalCloud, page: Browser, seeded_team: str) -> None:

@@ -40,7 +40,7 @@ function scopeOf(team, user) {
 const hasAll = typeof Account === "function";
 
 const QUIET_FRAMES = 3;
-const LONGEST_WAIT = 4 * SECOND;
+const LONGEST_WAIT = 2 * SECOND;
 
 let showPath = () => {};
 
@@ -136,7 +136,8 @@ function Frame({ path, teams, until, ...shared }) {
     <p id="announced" class="announced" role="status"></p>`;
 }
 
-/** A view below its title. All of it appears together, once what it loads first is there, so that nothing moves. */
+/** A view, of which only the title shows until what it loads first is there, so that nothing moves. A slow reply does not
+ * hide the others. */
 function Appearing({ children }) {
   const [isThere, setThere] = useState(false);
   useEffect(() => {
