@@ -439,9 +439,7 @@ def test_a_refused_key_is_the_last_line_and_the_status(larder: Path, deployment:
     put = f"{get}1 -X PUT --data-binary x"
     _, _, errors = run(larder, env, "run", "--", "sh", "-c", f"{get}1; {put}; {get}2")
     off = "no cache: Larder refuses the token (401)"
-    assert errors.splitlines()[-1] == (
-        f"Larder: {off}. 0 hits, 2 misses, 0 stored, 1 not stored (1 {off[10:]})"
-    )
+    assert errors.splitlines()[-1] == (f"Larder: {off}. 0 hits, 2 misses, 0 stored, 1 not stored (1 {off[10:]})")
     run(larder, env, "proxy", "start", "--port", "0")
     try:
         lines = run(larder, env, "proxy", "env", "nx")[1]

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from botocore.exceptions import ClientError
 
+from larder.settings import listed
 from larder_cli.deploy.options import NETWORKS
 
 PREFIX = "artifacts/"
@@ -116,7 +117,7 @@ def _problems(bucket: Bucket, options: Mapping[str, str]) -> Iterator[Problem]:
     yield from _versions(bucket)
     yield from _events(bucket)
     yield from _encryption(bucket, options["KmsKeyArn"])
-    yield from _policy(bucket, list(filter(None, options.get(NETWORKS, "").split(","))))
+    yield from _policy(bucket, listed(options.get(NETWORKS, "")))
     yield from _lifecycle(bucket, int(options["RetentionDays"]), int(options["RunRetentionDays"]))
     if options["Alarms"] == "true" and options["AlarmTrafficGigabytes"] != "0":
         yield from _metrics(bucket)

@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from larder.settings import listed
+
 PROTECT = "ProtectData"
 EDGE = "Edge"
 BUCKET = "ExistingBucket"
@@ -147,7 +149,7 @@ def check_together(rules: Mapping[str, Any], values: Mapping[str, str]) -> None:
         for assertion in rule["Assertions"]:
             if not _holds(assertion["Assert"], values):
                 raise click.ClickException(assertion["AssertDescription"])
-    for text in filter(None, values.get(NETWORKS, "").split(",")):
+    for text in listed(values.get(NETWORKS, "")):
         network = ip_network(text, strict=False)
         if ip_interface(text).ip != network.network_address:
             raise click.ClickException(f"{NETWORKS}={text}: must begin a network. Write {network}")
