@@ -10,6 +10,7 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
+import { homedir } from "node:os";
 import { gzipSync } from "node:zlib";
 
 const MOST_FILES = 200_000;
@@ -172,6 +173,24 @@ function bytes({ hash }) {
   return file && statSync(file).size;
 }
 
+/** Whether a file names a team for turbo. */
+function namesTeam(file) {
+  try {
+    return /"team_?(id|slug)"/i.test(readFileSync(file, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+/** Whether turbo can have asked the remote cache. It does not without a team, or if TURBO_CACHE leaves it out. `larder run` knows. */
+function canAskCache() {
+  const { TURBO_TEAM, TURBO_TEAMID, TURBO_CACHE, XDG_CONFIG_HOME } = process.env;
+  if (TURBO_CACHE && !/(^|,) *remote: *[rw]/.test(TURBO_CACHE)) return false;
+  const folders = [XDG_CONFIG_HOME ?? `${homedir()}/.config`, `${homedir()}/Library/Application Support`];
+  const files = ["turbo.json", "turbo.jsonc", ".turbo/config.json", ...folders.map((folder) => `${folder}/turborepo/config.json`)];
+  return Boolean(TURBO_TEAM || TURBO_TEAMID) || files.some(namesTeam);
+}
+
 function report(summary) {
   const { id, turboVersion, execution, scm, tasks } = summary;
   const asked = process.env.LARDER_INPUTS || "names";
@@ -179,6 +198,7 @@ function report(summary) {
   const body = {
     id,
     turboVersion,
+    usedCache: canAskCache() || tasks.every((one) => one.cache.status === "HIT" || !one.execution),
     execution: times(execution),
     scm: scm && { branch: scm.branch, sha: scm.sha },
     tasks: tasks.map((one) => ({

@@ -649,6 +649,24 @@ def test_a_hit_reports_how_long_its_task_took_if_that_is_known(deployment: Deplo
     assert [task["cache"] for task in run["tasks"]] == [{"status": "HIT", "timeSaved": 1_500}, {"status": "HIT"}]
 
 
+@pytest.mark.parametrize(
+    ("was_asked", "status", "is_used"), [(True, "MISS", True), (False, "MISS", False), (False, "HIT", True)]
+)
+def test_a_build_that_asked_for_nothing_did_not_use_the_cache(
+    deployment: Deployment, tmp_path: Path, was_asked: bool, status: str, is_used: bool
+) -> None:
+    """Such as `turbo run build --cache=local:rw`. With hits of its own cache alone, turbo may have nothing to ask."""
+    task = {"hash": "1" * 16, "cache": {"status": status}, "execution": {"startTime": 1}}
+    with sidecar(deployment, tmp_path) as one:
+        if was_asked:
+            headers = {"Authorization": f"Bearer {one.sidecar.listener.token}"}
+            httpx.get(f"{one.sidecar.listener.url}/v8/artifacts/status", headers=headers, trust_env=False)
+        # The script that CI runs knows no more than variables.
+        one.sidecar.report([{"turboVersion": "2.11.11", "usedCache": False, "tasks": [task]}])
+    (sent,) = deployment.sent("POST", "/v1/runs")
+    assert json.loads(gzip.decompress(sent.body))["usedCache"] is is_used
+
+
 def test_files_that_a_result_names_count_as_no_lookups(deployment: Deployment, tmp_path: Path) -> None:
     """A task of moon is one lookup, however many files it has."""
     with sidecar(deployment, tmp_path) as one:

@@ -106,9 +106,34 @@ def test_larder_run_reports_the_same_inputs_and_gives_the_script_no_token(tmp_pa
     assert report == body_of(secretive(), tmp_path, "names")
 
 
+@pytest.mark.parametrize(
+    ("variables", "config", "is_used"),
+    [
+        ({}, None, False),
+        ({"TURBO_TEAM": "acme"}, None, True),
+        ({"TURBO_TEAMID": "team_1", "TURBO_CACHE": "local:rw,remote:r"}, None, True),
+        ({"TURBO_TEAM": "acme", "TURBO_CACHE": "local:rw"}, None, False),
+        ({"TURBO_TEAM": "acme", "TURBO_CACHE": "local:rw,remote:"}, None, False),
+        ({}, "turbo.json", True),
+        ({}, ".turbo/config.json", True),
+        ({}, ".config/turborepo/config.json", True),
+    ],
+)
+def test_turbo_without_a_team_or_a_remote_cache_used_none(
+    variables: dict[str, str], config: str | None, is_used: bool, tmp_path: Path
+) -> None:
+    if config:
+        (tmp_path / config).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / config).write_text('{"teamSlug": "acme"} // jsonc')
+    file = write(tmp_path, document(task_record("lib#build", "1" * 16)))
+    command = ["node", str(CI / "run-report.mjs"), "report", str(file)]
+    done = run(command, {"HOME": str(tmp_path), **variables}, tmp_path)
+    assert json.loads(gzip.decompress(done.stdout))["usedCache"] is is_used
+
+
 def test_inputs_can_be_left_out(tmp_path: Path) -> None:
     body = body_of(secretive(), tmp_path, "off")
-    assert body.keys() == {"id", "turboVersion", "execution", "scm", "tasks"}
+    assert body.keys() == {"id", "turboVersion", "usedCache", "execution", "scm", "tasks"}
     assert DIGEST not in json.dumps(body)
 
 

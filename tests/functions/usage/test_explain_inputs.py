@@ -292,6 +292,21 @@ def test_nothing_is_kept_if_inputs_are_off(cloud: Cloud) -> None:
     assert "API_TOKEN" not in stored_text(cloud)
 
 
+def test_a_run_that_did_not_use_the_cache_has_no_misses(cloud: Cloud) -> None:
+    """It can be a baseline, and its builds are no reason why a later run should have had a hit."""
+    keep(cloud)
+    unused = send(cloud.send, report(LIB, usedCache=False))
+    assert (unused.json["causes"], unused.json["missing"]) == (None, "cache_unused")
+    (run,) = cloud.send("GET", "/v1/runs").json["runs"]
+    path = f"/v1/runs/{run['id']}?startedAt={run['startedAt']}"
+    assert cloud.send("GET", path).json["missing"] == "cache_unused"
+    with later():
+        assert send(cloud.send, report(LIB)).json["causes"]["sameHash"] == []
+        assert causes(send(cloud.send, report(LIB_2))) == [("file", "packages/lib/src/a.js")]
+    plain = {**report(LIB, usedCache=False), "inputs": None}
+    assert send(cloud.send, plain).json["missing"] == "cache_unused"
+
+
 def test_values_are_compared_with_names_only_if_both_runs_have_codes(cloud: Cloud) -> None:
     keep(cloud, RunInputs.NAMES)
     send(cloud.send, report(secret_task()))

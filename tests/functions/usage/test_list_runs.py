@@ -337,3 +337,18 @@ def test_the_figures_tell_repeated_builds_and_other_hashes_of_a_commit(cloud: Cl
         "drift": 2,
         "driftMs": 2_000,
     }
+
+
+def test_a_run_that_did_not_use_the_cache_is_in_no_figures(cloud: Cloud) -> None:
+    """What it built is no miss, and what it built first is not built again by the next run."""
+    built = ("web", "build", Outcome.BUILT, 60_000)
+    runs = [run(number, built, hashes=[HASH], used_cache=number == 0) for number in range(3)]
+    store(cloud, *runs)
+    reply = ask(cloud)
+    assert [one["usedCache"] for one in reply["runs"]] == [True, False, False]
+    figures = reply["figures"]
+    assert (figures["runs"], figures["totals"]["built"], figures["again"]) == (1, 1, [])
+    assert figures["unused"] == {"runs": 2, "builtMs": 120_000}
+    assert [(one["built"], one["repeated"]) for one in figures["tasks"]] == [(1, 0)]
+    (of_hash,) = Sender(cloud.token, query=f"slug=acme&hashes={HASH}")("GET", "/v1/tasks/history").json["hashes"]
+    assert of_hash["built"] == 1

@@ -57,6 +57,8 @@ class Server:
         self._open, self._most = 0, min(most, MOST_CONNECTIONS)
         self._waiting: dict[socket.socket, float] = {}
         self._is_stopped = False
+        self.was_asked = False
+        """Whether a tool has asked for anything."""
 
     def serve(self) -> None:
         while not self._is_stopped:
@@ -371,6 +373,7 @@ class Handler:
         elif not self.is_known:
             status, text = 401, "The token of larder proxy is wrong. `larder proxy env` shows it.\n"
         else:
+            self.server.was_asked = True
             return True
         self._drain()
         self._answer(status, text.encode(), _PLAIN)

@@ -107,6 +107,7 @@ class Sidecar:
             most = self._upstream.places.most
             self._last_run.write([*self.cache.asked, *hashes], most)
         for run in runs:
+            run["usedCache"] = self._server.was_asked or not any(map(_is_built, run["tasks"]))
             for task in run["tasks"]:
                 # moon reports how long a restore took, not the task.
                 if task["hash"] in self.cache.saved_ms:
@@ -121,6 +122,10 @@ class Sidecar:
         self._pool.close()
         self._spool.close()
         return is_done
+
+
+def _is_built(task: dict[str, Any]) -> bool:
+    return task["cache"].get("status") == "MISS" and bool(task.get("execution"))
 
 
 def _packed(run: dict[str, Any]) -> bytes:

@@ -36,6 +36,10 @@ _NO_SUCH_BASELINE = (
     + _TO_REPORT
 )
 _MISSING_OF_RUN = {
+    "cache_unused": (
+        "run {id} did not use the cache, so nothing of it is a miss: turbo had no team, or its remote cache was off. "
+        "`larder doctor` shows what keeps turbo from using it"
+    ),
     "no_inputs": (
         "run {id} has no inputs: its report had none, or it is of a scope that you do not read. "
         + _TO_REPORT

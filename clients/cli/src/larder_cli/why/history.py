@@ -12,8 +12,8 @@ def lines_of(hash: str, history: Mapping[str, Any]) -> Iterator[str]:
     found = history["hashes"]
     if not found:
         yield (
-            f"No reported run has {hash}. Larder reads the newest 1,000 runs, and keeps the hashes of about 250 tasks "
-            "of each."
+            f"No reported run has {hash}. Larder reads the newest 1,000 runs that used the cache, and keeps the hashes "
+            "of about 250 tasks of each."
         )
     for one in found:
         task = f"{one['package']}#{one['task']}" if one["package"] else one["task"]

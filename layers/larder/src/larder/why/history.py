@@ -61,9 +61,11 @@ class History:
 def history_of(
     runs: Iterable[Run], wanted: WantedHashes, reader: Reader, *, complete: bool
 ) -> History:
-    """`runs` are the newest first."""
+    """`runs` are the newest first. Those that asked the cache for nothing are left out."""
     found: dict[tuple[str, str, str], HashHistory] = {}
     for run in runs:
+        if not run.used_cache:
+            continue
         known = _Known(reader.explanation_of(run))
         for (package, task, outcome, ms), hash in zip(run.tasks, run.hashes, strict=False):
             if hash is None or not _is_wanted(wanted, package, task, hash):

@@ -79,7 +79,8 @@ class Run:
     """A run, without what turbo's file says beyond that: no command, variables, inputs or user.
 
     `id` is that of the `client`, the build tool that ran the tasks. `ci` and the names of the branch and the commit are
-    None if the client does not say them. `names` are those of its tasks, such as `build`, and `totals` their figures.
+    None if the client does not say them. `used_cache` is false if its tool asked this cache for nothing: what it built
+    are no misses. `names` are those of its tasks, such as `build`, and `totals` their figures.
     `tasks` are some of them (`kept`), and `hashes` those of their artifacts, in the same order. It can have fewer, or
     none.
 
@@ -98,6 +99,7 @@ class Run:
     branch: str | None
     sha: str | None
     ci: str | None
+    used_cache: bool = True
     reporter: Actor
     names: Sequence[str]
     totals: Totals
@@ -232,6 +234,8 @@ class RunsPage:
 class RunFigures:
     """The figures of the tasks of `runs` runs, with the most build time first. `totals` are of all of their tasks.
 
+    `unused` further runs asked the cache for nothing, and built for `unused_ms`. Nothing else counts them.
+
     `repeats` are by package and task, of those whose hashes are kept. `causes` and `again` have the most build time
     first. Not `complete` if the period has more runs; then they are those from `since` on.
     """
@@ -239,6 +243,8 @@ class RunFigures:
     runs: int
     since: datetime | None
     complete: bool
+    unused: int
+    unused_ms: int
     totals: Totals
     tasks: Sequence[TaskFigures]
     repeats: Mapping[tuple[str, str], Repeats]
@@ -333,6 +339,8 @@ class NoCauses(StrEnum):
     """The team keeps no inputs of runs."""
     NO_INPUTS = "no_inputs"
     """The report has none."""
+    CACHE_UNUSED = "cache_unused"
+    """The run asked the cache for nothing."""
     NO_BASELINE = "no_baseline"
     """There is no run to compare with."""
     NO_TIME = "no_time"

@@ -98,15 +98,19 @@ def read_first_runs(
     """The first page, and the figures of the newest runs of these days, as many as the limits above allow."""
     newest = _read_newest(owner, first, last, branch=branch, now=now)
     runs = newest.runs
-    hashes = hash_figures(runs)
-    explained = [(run, found) for run in runs if (found := reader.explanation_of(run))]
+    # What did not ask the cache has not missed it.
+    used = [run for run in runs if run.used_cache]
+    hashes = hash_figures(used)
+    explained = [(run, found) for run in used if (found := reader.explanation_of(run))]
     has_more = len(runs) > limit or newest.before is not None
     figures = RunFigures(
-        runs=len(runs),
+        runs=len(used),
         since=runs[-1].started_at if runs else None,
         complete=newest.before is None,
-        totals=sum_of(run.totals for run in runs),
-        tasks=add_up(run.tasks for run in runs),
+        unused=len(runs) - len(used),
+        unused_ms=sum(run.totals.built_ms for run in runs if not run.used_cache),
+        totals=sum_of(run.totals for run in used),
+        tasks=add_up(run.tasks for run in used),
         repeats=hashes.repeats,
         causes=causes_of(explained),
         again=built_again(explained, hashes.unexplained),

@@ -85,7 +85,7 @@ def built_again(run: Run, report: Report, listed: Sequence[Run]) -> list[Built]:
     having: dict[str, dict[str, Run]] = {task["hash"]: {} for task in built}
     offered: set[str] = set()
     for earlier in listed:
-        if earlier.id == run.id:
+        if earlier.id == run.id or not earlier.used_cache:
             continue
         for task, hash in zip(earlier.tasks, earlier.hashes, strict=False):
             if hash in having and task[2] != Outcome.FAILED:

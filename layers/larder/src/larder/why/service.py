@@ -81,6 +81,7 @@ def record_run(
     item = _admit(caller.sender, run, now=now)
     if kept is None or summary is None:
         missing = NoCauses.NO_INPUTS if report is None else NoCauses.INPUTS_OFF
+        missing = missing if run.used_cache else NoCauses.CACHE_UNUSED
         return repository.add(item), Explained(missing=missing)
     content = storage.packed(kept)
     try:
@@ -94,6 +95,8 @@ def record_run(
         # If this fails, the lifecycle deletes the object.
         with suppress(TryAgain):
             _delete_unused_inputs(caller.owner, run)
+    if not run.used_cache:
+        return is_new, Explained(missing=NoCauses.CACHE_UNUSED)
     query = _baseline_query(caller, kept, started_at=run.started_at, ci=run.ci)
     explained = _safely(lambda: _with_reasons(caller, run, kept, summary, query, now=now))
     if explained.explanation is not None:
@@ -148,6 +151,8 @@ def explained_run(
         return explain_stored(caller, run, against=against, now=now)
     if run.explanation is not None:
         return Explained(run.explanation)
+    if not run.used_cache:
+        return Explained(missing=NoCauses.CACHE_UNUSED)
     return Explained(missing=NoCauses.NO_BASELINE if run.has_inputs else NoCauses.NO_INPUTS)
 
 

@@ -78,6 +78,7 @@ class _Scm(BodyModel):
 class _Report(BodyModel):
     client: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")] = TURBO
     turboVersion: _Text | None = None  # noqa: N815
+    usedCache: bool = True  # noqa: N815
     scm: _Scm | None = None
     tasks: Annotated[list[_Task], Field(max_length=MAX_TASKS)]
     ancestors: Ancestors = Field(default_factory=list)
@@ -151,6 +152,7 @@ def reported_run(
         client=summary.client,
         branch=(scm.branch or None) if scm else None,
         sha=(scm.sha or None) if scm else None,
+        used_cache=summary.usedCache,
         ci=client.ci,
         reporter=principal.actor,
         names=names_of(tasks),

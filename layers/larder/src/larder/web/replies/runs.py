@@ -96,7 +96,8 @@ class RunJson(TypedDict):
     `built` has the failed ones, too. `timeSavedMs` is what turbo reports for its hits. `ran` is there if the request
     names the run: the tasks that are stored of it, those with the most time first. `topCauses` has the first three
     causes of its misses, and `sameHash` counts tasks that were built although their hash was known. Both are empty if
-    the run was not compared, or the caller may not see it.
+    the run was not compared, or the caller may not see it. A run that asked the cache for nothing has `usedCache`
+    false, and is in no figures.
     """
 
     id: str
@@ -115,6 +116,7 @@ class RunJson(TypedDict):
     ci: str | None
     client: str
     turboVersion: str | None
+    usedCache: bool
     reporter: WriterJson
     topCauses: list[RunCauseJson]
     sameHash: int
@@ -199,6 +201,13 @@ class BuiltAgainJson(TypedDict):
     taskCount: int
 
 
+class UnusedJson(TypedDict):
+    """The runs that asked the cache for nothing, and how long they built. No other figure counts them."""
+
+    runs: int
+    builtMs: int
+
+
 class TaskFiguresJson(TypedDict):
     """The figures of the tasks, those with the most build time first, at most 500 of `count`.
 
@@ -210,6 +219,7 @@ class TaskFiguresJson(TypedDict):
     runs: int
     since: Milliseconds | None
     complete: bool
+    unused: UnusedJson
     totals: RunTotalsJson
     count: int
     tasks: list[TaskJson]
@@ -332,6 +342,7 @@ def runs_json(
             "runs": figures.runs,
             "since": _ms(figures.since),
             "complete": figures.complete,
+            "unused": {"runs": figures.unused, "builtMs": figures.unused_ms},
             "totals": _totals_json(figures.totals),
             "count": len(figures.tasks),
             "tasks": [
@@ -363,6 +374,7 @@ def _run_json(run: Run, reader: Reader) -> RunJson:
         "ci": run.ci,
         "client": run.client,
         "turboVersion": run.turbo_version,
+        "usedCache": run.used_cache,
         "reporter": {"id": run.reporter.credential_id, "userId": run.reporter.holder_id},
         "topCauses": [
             {

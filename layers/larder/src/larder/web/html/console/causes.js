@@ -85,6 +85,8 @@ const REASONS = {
   unknown: ["not known why"],
 };
 
+const UNUSED_ADVICE = "Check that turbo has TURBO_TEAM and TURBO_TOKEN, and that its remote cache is on.";
+
 /** What a cause is about, such as `src/a.js and 3 more`. `name` shows a name. */
 function causeSubject({ kind, subject, task, more, advice }, name) {
   const others = more ? ` and ${formats.number.format(more)} more` : "";

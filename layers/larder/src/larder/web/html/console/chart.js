@@ -115,7 +115,7 @@ function hoursOf(runs) {
     sums.localHits += run.localHits;
     sums.remoteHits += run.remoteHits;
     sums.hits += run.localHits + run.remoteHits;
-    sums.remoteMisses += run.built;
+    if (run.usedCache) sums.remoteMisses += run.built;
     sums.timeSavedMs += run.timeSavedMs;
     hours.set(hour, sums);
   }

@@ -10,11 +10,12 @@ const isOfComputers = ({ runs, atSameCommit, outsideCi }) => outsideCi === runs 
 
 /** What the figures find: `{ ms, text, advice }`. */
 const FINDINGS = [
+  ({ unused }) => (unused.runs === 0 ? [] : [{ ms: unused.builtMs, text: `${countText(unused.runs, "run", "runs")} did not use the cache`, advice: UNUSED_ADVICE }]),
   // A hash that was built before, by the reason why it was not restored.
   ({ again }, scope) => again.map(({ reason, builds, buildMs, tasks, taskCount }) => ({
     ms: buildMs,
     text: html`${tasks.map((id, at) => html`${at > 0 && ", "}<${TaskOfId} id=${id} scope=${scope} />`)}${taskCount > tasks.length && ` and ${formats.number.format(taskCount - tasks.length)} more`}: built ${countText(builds, "time", "times")} although the hash was known${reason && `: ${REASONS[reason][0]}`}`,
-    advice: reason ? REASONS[reason][1] : "The cache should have had it. The page of the task shows which hashes are not stored any more.",
+    advice: reason ? REASONS[reason][1] : "These runs were not compared, so the reason is not known. The page of the task shows which hashes are not stored any more.",
   })),
   // A change of the source is what a build is for, unless CI has it without a commit.
   ({ causes }) => causes.filter(({ advice, atSameCommit, outsideCi }) => advice !== "source-file" || atSameCommit > outsideCi).map((cause) => ({
@@ -38,7 +39,7 @@ const FINDINGS = [
 /** The findings with the most build time first. Those below a hundredth of all build time are left out. */
 const findingsOf = (figures, scope) =>
   FINDINGS.flatMap((find) => find(figures, scope))
-    .filter(({ ms }) => ms > 0 && ms >= LEAST_SHARE * figures.totals.builtMs)
+    .filter(({ ms }) => ms > 0 && ms >= LEAST_SHARE * (figures.totals.builtMs + figures.unused.builtMs))
     .sort((one, other) => other.ms - one.ms)
     .slice(0, MOST_FINDINGS);
 
@@ -82,7 +83,7 @@ const CostlyTasks = ({ figures, scope }) => {
 /** What the reported runs of a period say, or how to report them. On the first day of a team, its hours say more. */
 function RunsOverview({ scope, days, isFirstDay }) {
   const loaded = useLoad(`/v1/runs?${scope.query}&from=${dayBefore(days - 1)}&limit=${isFirstDay ? 100 : 1}`);
-  if (loaded.data?.figures.runs === 0)
+  if (loaded.data?.figures.runs === 0 && loaded.data.figures.unused.runs === 0)
     return html`<${Card} title="What to fix"><p class="soft">Builds in <code>larder run</code> report their runs, and CI can <a href=${`${scope.path}/runs`}>report them</a>, too. Then you see here which tasks lose the most time, and why.</p><//>`;
   return html`<${Loaded} of=${loaded} show=${({ figures, runs }) => html`<div class="pair">
     ${isFirstDay && html`<${DaysCard} title="Tasks per hour, of reported runs" days=${hoursOf(runs)} chart=${TasksChart} table=${TasksTable} />`}

@@ -29,7 +29,7 @@ function RunFacts({ run, scope, names }) {
   return html`<dl class="figures">
       <${Figure} name="Started" value=${relativeText(run.startedAt)}>${formats.moment.format(run.startedAt)}<//>
       <${Figure} name="Took" value=${durationText(run.durationMs)}>${run.exitCode ? html`<${Tag} kind="bad">failed<//>` : "without an error"}<//>
-      <${Figure} name="From a cache" value=${rateText(hitShare({ ...run, runs: run.tasks }))}>${countText(run.localHits + run.remoteHits, "task", "tasks")} of ${formats.number.format(run.tasks)}<//>
+      <${Figure} name="From a cache" value=${run.usedCache ? rateText(hitShare({ ...run, runs: run.tasks })) : "–"}>${!run.usedCache && html`<${Tag} kind="warn">did not use the cache<//> `}${countText(run.localHits + run.remoteHits, "task", "tasks")} of ${formats.number.format(run.tasks)}<//>
       <${Figure} name="Time saved" value=${durationText(run.timeSavedMs)}>as turbo reports it<//>
     </dl>
     <${Card}><${Facts} rows=${facts} /><//>`;

@@ -33,7 +33,7 @@ function RunsView({ scope }) {
       <//>
     <//>
     <${Loaded} of=${runs} lines=${8} show=${(data) =>
-      data.figures.runs === 0
+      data.figures.runs + data.figures.unused.runs === 0
         ? branch
           ? html`<${Card}><${Empty} title="No runs of this branch"><p>Nothing was reported of <strong><${Name} of=${branch} /></strong> in this period.</p><//><//>`
           : html`<${Card}><${Empty} title="No runs in this period"><p>Let CI report its runs after turbo. Only reported runs appear here.</p><//><${Lines} text=${runLines(scope)} wraps /><//>`
@@ -115,7 +115,7 @@ const RunsTable = ({ rows, scope, remove }) => html`<${Table} label="Runs" rows=
   rows.some(({ client }) => client !== "turbo") && { title: "Tool", cell: ({ client }) => client },
   { title: "CI", cell: ({ ci }) => (ci === null ? "–" : html`<${Name} of=${ciText(ci.toUpperCase())} />`) },
   { title: "Ran", number: true, cell: ({ tasks }) => formats.number.format(tasks) },
-  { title: "From a cache", number: true, cell: (row) => rateText(hitShare({ ...row, runs: row.tasks })) },
+  { title: "From a cache", number: true, cell: (row) => (row.usedCache ? rateText(hitShare({ ...row, runs: row.tasks })) : html`<span class="soft">Did not use the cache</span>`) },
   rows.some(({ topCauses, sameHash }) => topCauses.length + sameHash > 0) && { title: "Missed because of", isWide: true, cell: (row) => html`<${MissedBecause} of=${row} />` },
   { title: "Took", number: true, cell: ({ durationMs }) => durationText(durationMs) },
   remove,

@@ -20,6 +20,7 @@ const BASELINES = [
 const MISSING_WORDS = {
   inputs_off: "Explain misses is off. Owners and admins can turn it on in the settings.",
   no_inputs: "The report of this run has no inputs: Explain misses was off, CI sends none (inputs: off), or you may not see them.",
+  cache_unused: `The run did not use the cache, so nothing of it is a miss. ${UNUSED_ADVICE}`,
   no_baseline: "There was no earlier run to compare with. The next one has this one.",
   no_time: "The comparison took too long.",
   too_many: "The team has reported too many inputs in this hour.",
