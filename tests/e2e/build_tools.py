@@ -16,7 +16,7 @@ from .cloud import LocalCloud
 
 LINE = re.compile(
     r"^Larder: (?:no cache: .+\. )?(\d+) hits(?: \(\d+ s saved\))?, (\d+) misses, "
-    r"(\d+) stored \([\d.]+ MB\)(?:, (\d+) not stored \(.+\))?$",
+    r"(\d+) stored(?: \([\d.]+ (?:[kMG]B|bytes?)\))?(?:, (\d+) not stored \(.+\))?$",
     re.MULTILINE,
 )
 SECONDS = 120
