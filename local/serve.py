@@ -52,6 +52,7 @@ from local.stores import describe_stores, listen_again
 from local.template import Function, Template, load_template, unknown_options
 from local.turbo_env import TurboEnv, read_turbo_env, write_turbo_env
 from local.workers.pool import WorkerPool
+from tools import documentation
 
 _LOOPBACK = "127.0.0.1"
 _GATEWAY_TIMEOUT_S = 1.5
@@ -217,7 +218,11 @@ class _LocalCloud:
             stores.append(running)
         workers = self._worker_pool(cloud)
         parts.push_async_callback(workers.stop)
-        await asyncio.gather(workers.start(), *(store.wait_until_ready() for store in stores))
+        await asyncio.gather(
+            workers.start(),
+            asyncio.to_thread(documentation.renew),
+            *(store.wait_until_ready() for store in stores),
+        )
 
         had_key = self._folder.turbo_env.exists()
         turbo = issuer = None

@@ -259,6 +259,8 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
         "GET /": public(),
         "GET /console": public(),
         "GET /console/{proxy+}": public(),
+        "GET /docs": public(),
+        "GET /docs/{proxy+}": public(),
         "GET /api/auth/sso": public(query=f"teamId={n.team}&mode=login&next={callback}&state={state}"),
         "GET /api/auth/turbo-login": by_session(query=f"redirect_uri={callback}"),
         "POST /api/auth/turbo-login": by_session(

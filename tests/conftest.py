@@ -43,6 +43,7 @@ from tests.mailbox import Mailbox, handed_over
 from tests.moto_stores import Stores, answering_boto3
 from tests.requests import Cloud, Sender
 from tests.unused_permissions import UnusedPermissions
+from tools import documentation
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,6 +58,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        documentation.renew()
     if config.getoption("--quick"):
         config.option.markexpr = QUICK
     if config.getoption("--unused-permissions"):

@@ -18,6 +18,7 @@ from larder.settings import settings
 from larder.sso.callback import MOST_GROUPS
 from larder.web.replies.errors import REPLIES
 from larder_cli.doctor.findings import PREFLIGHT_LINE
+from tools.documentation import anchor_of
 from tools.release.wheel import NAME
 
 ROOT = Path(__file__).parent.parent
@@ -115,11 +116,6 @@ def section(page: Path, anchor: str) -> str:
             following = re.search(rf"^#{{1,{len(match[1])}}} ", after, re.MULTILINE)
             return after[: following.start()] if following else after
     raise AssertionError(f"{page.name} has no heading #{anchor}")
-
-
-def anchor_of(heading: str) -> str:
-    """The anchor of a heading in GitHub's form."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def anchors(page: Path) -> set[str]:

@@ -504,7 +504,7 @@ def test_routes_belong_to_the_api_and_use_the_default_payload_format(logical_id:
 
 def test_pages_of_the_local_cloud_are_not_in_the_api() -> None:
     assert not [path for _, path in ROUTES if path.startswith("/_local")]
-    assert [path for _, path in ROUTES if "+}" in path] == [CORS_PATH, "/console/{proxy+}"]
+    assert [path for _, path in ROUTES if "+}" in path] == [CORS_PATH, "/console/{proxy+}", "/docs/{proxy+}"]
 
 
 def throttled_by(option: str) -> dict[str, Any]:
@@ -745,8 +745,8 @@ def test_no_function_can_scan_a_table(logical_id: str) -> None:
 FOR_ANYBODY = {
     "AnswerCorsPreflight", "AnswerUnknown", "ConfirmNewEmail", "ExchangeIdToken", "ExchangeLoginCode",
     "FollowResetLink", "GetOk", "ListSignInProviders", "PreviewInvitation", "RequestPasswordReset", "ResetPassword",
-    "RevokeCiToken", "ShowConsole", "ShowHome", "ShowInvitation", "ShowLogin", "ShowLoginSuccess", "ShowOpenapi",
-    "ShowPasswordReset", "ShowSignIn", "ShowVerified", "SignIn", "SignUp", "StartProviderSignIn", "StartSsoLogin",
+    "RevokeCiToken", "ShowConsole", "ShowDocs", "ShowHome", "ShowInvitation", "ShowLogin", "ShowLoginSuccess",
+    "ShowOpenapi", "ShowPasswordReset", "ShowSignIn", "ShowVerified", "SignIn", "SignUp", "StartProviderSignIn", "StartSsoLogin",
     "VerifyApiKey", "VerifyEmail",
 }  # fmt: skip
 """Functions without authentication."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.company_network import Network, company_network
-from tools.release.package import pack_sidecar
+from tools.release.sidecar import pack_sidecar
 
 from . import accessibility, browser, cloud, monorepo, neighbour, turbo
 from .browser import Browser

@@ -33,8 +33,8 @@ BY_BEARER, IN_PERSON = paths("bearer"), paths("sessionToken")
 FOR_ANYBODY = {
     "GET /", "GET /api/auth/console", "GET /api/auth/callback/{id}", "GET /api/auth/get-session",
     "GET /api/auth/ok", "GET /api/auth/reset-password/{token}", "GET /api/auth/sign-in/providers",
-    "GET /api/auth/sso", "GET /api/auth/turbo-login", "GET /api/auth/verify-email", "GET /console", "GET /join",
-    "GET /openapi.json", "GET /registration/verify", "GET /reset-password", "GET /sign-in",
+    "GET /api/auth/sso", "GET /api/auth/turbo-login", "GET /api/auth/verify-email", "GET /console", "GET /docs",
+    "GET /join", "GET /openapi.json", "GET /registration/verify", "GET /reset-password", "GET /sign-in",
     "GET /turborepo/success", "GET /turborepo/token", "GET /verified", "OPTIONS /v8/artifacts",
     "OPTIONS /v8/artifacts/events", "OPTIONS /v8/artifacts/status", "OPTIONS /v8/artifacts/{hash}",
     "POST /api/auth/api-key/verify", "POST /api/auth/confirm-email-change", "POST /api/auth/request-password-reset",

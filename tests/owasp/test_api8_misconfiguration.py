@@ -79,6 +79,7 @@ def test_every_reply_forbids_caching_sniffing_and_plain_http(ada: Person) -> Non
             kept = {
                 "/openapi.json": "public, max-age=300",
                 "/console": "no-cache",
+                "/docs": "public, max-age=300",
                 "/api/auth/sign-in/providers": "public, max-age=60",
             }
             cached = kept.get(path, "no-store")

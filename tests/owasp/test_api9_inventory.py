@@ -12,9 +12,9 @@ TEMPLATE = load_template(environ={})
 
 
 def test_unknown_routes_reach_a_function_without_read_permissions() -> None:
-    # CORS preflights get the same reply on all paths, and the console is one page for all its views.
+    # CORS preflights get the same reply on all paths, and the console and the documentation read no table.
     greedy = [(route.method, route.path) for route in TEMPLATE.routes if "+" in route.path]
-    assert greedy == [("OPTIONS", "/api/auth/{proxy+}"), ("GET", "/console/{proxy+}")]
+    assert greedy == [("OPTIONS", "/api/auth/{proxy+}"), ("GET", "/console/{proxy+}"), ("GET", "/docs/{proxy+}")]
     assert [route.path for route in TEMPLATE.routes if route.method == "ANY"] == ["$default"]
     (default,) = (route for route in TEMPLATE.routes if route.path == "$default")
     assert default.function.logical_id == "AnswerUnknown"

@@ -24,7 +24,7 @@ from larder_proxy.server import HEAD_SECONDS
 
 from tests.default_signals import with_default_signals
 from tests.web_server import slow
-from tools.release.package import pack_sidecar
+from tools.release.sidecar import pack_sidecar
 
 from .deployment import KEY, Deployment, variables
 from .interpreters import OLDEST, python

@@ -54,7 +54,7 @@ def test_every_route_is_in_it_and_nothing_else() -> None:
     operations = filter(is_operation, TEMPLATE.routes)
     assert OPERATIONS.keys() == {(route.method, route.path) for route in operations}
     others = {route.path for route in TEMPLATE.routes if not is_operation(route)}
-    assert others == {"/api/auth/{proxy+}", "/console/{proxy+}", "$default"}
+    assert others == {"/api/auth/{proxy+}", "/console/{proxy+}", "/docs/{proxy+}", "$default"}
 
 
 def test_operations_have_unique_names_and_a_summary() -> None:

@@ -15,8 +15,9 @@ from tools.release.assets import NOTES, write_assets
 from tools.release.changes_since import changes_since
 from tools.release.check import problems
 from tools.release.notes import NoUpgradeNotes, notes, published_notes, upgrade_steps
-from tools.release.package import SETTINGS, SIDECAR, TEMPLATE, Unbuilt, package, version
+from tools.release.package import SETTINGS, TEMPLATE, Unbuilt, package, version
 from tools.release.rehearse import differing, next_section
+from tools.release.sidecar import SIDECAR
 
 BUILT_TEMPLATE = """\
 Resources:

@@ -13,7 +13,7 @@ from tools.openapi import Undocumented, files
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROLOGUE = (
     "from tools.generate import access, commands, edge, endpoints, faults, functions, limits, "
-    "options, roles, versions, why"
+    "options, roles, versions, why\nfrom larder import project"
 )
 MARKERS = "<<<cog >>> <<<end>>>"
 """Not cog's defaults, because some lines of the template end with `]]]`."""
@@ -21,9 +21,10 @@ STALE = "stale: run `make generate` and commit the changes"
 
 
 def marked_files(root: Path) -> list[Path]:
-    """The template, and the pages of docs/ and scripts of the console that have generated parts."""
+    """The template, and the pages, scripts of the console and modules that have generated parts."""
     scripts = sorted((root / "layers/larder/src/larder/web/html/console").glob("*.js"))
-    pages = [root / "template.yaml", *sorted((root / "docs").glob("*.md")), *scripts]
+    others = [root / ".github/SECURITY.md", root / "layers/larder/src/larder/project.py"]
+    pages = [root / "template.yaml", *sorted((root / "docs").glob("*.md")), *scripts, *others]
     return [page for page in pages if "<<<cog " in page.read_text()]
 
 

@@ -22,6 +22,7 @@ TEMPLATE = ROOT / "template.yaml"
 
 EVENT_NAMES = {
     ("GET", "/console/{proxy+}"): "ShowConsoleView",
+    ("GET", "/docs/{proxy+}"): "ShowDocsPage",
     ("POST", "/api/auth/sign-in/sso"): "StartProviderSignInByAddress",
     ("POST", "/v1/teams/{idOrSlug}/members"): "InviteMembersFirst",
     ("POST", "/v1/teams/{idOrSlug}/members/teams/join"): "JoinTeamByCode",

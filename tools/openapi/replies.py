@@ -9,6 +9,7 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from larder.web.console import KeptPage, NotModified
+from larder.web.documentation import File, Missing
 from larder.web.pages import Page
 from larder.web.responses import DeclaredResponse, MayHave
 from tools.openapi import Undocumented
@@ -20,6 +21,7 @@ _DESCRIPTIONS = {
     204: "No content.",
     302: "Redirect to `Location`.",
     304: "Not modified: the copy with the `ETag` in `If-None-Match` is current.",
+    404: "There is no such page.",
 }
 
 _HEADERS = {
@@ -56,8 +58,8 @@ _SCHEMAS: dict[str | None, Schema] = {
     "application/octet-stream": {"type": "string", "format": "binary"}
 }
 
-# The replies of functions of larder.web.pages and larder.web.console. tests/documented.py compares every reply in the
-# tests with them and with the subclasses of DeclaredResponse.
+# The replies of functions of larder.web.pages, .console and .documentation. tests/documented.py compares every reply in
+# the tests with them and with the subclasses of DeclaredResponse.
 _OF_PAGES: dict[Any, _Reply] = {
     Page: _Reply(
         200,
@@ -72,6 +74,17 @@ _OF_PAGES: dict[Any, _Reply] = {
         schema={"type": "string"},
     ),
     NotModified: _Reply(304, frozenset({"ETag"})),
+    File: _Reply(
+        200,
+        media_type="application/octet-stream",
+        schema=_SCHEMAS["application/octet-stream"],
+    ),
+    Missing: _Reply(
+        404,
+        frozenset({"Referrer-Policy"}),
+        media_type="text/html; charset=utf-8",
+        schema={"type": "string"},
+    ),
     str: _Reply(
         200,
         media_type="application/json",

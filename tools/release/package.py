@@ -33,16 +33,13 @@ from tools.release.bill_of_materials import bill_of_materials
 from tools.release.changes_since import changes_since
 from tools.release.notes import upgrade_steps
 from tools.release.regional import BUDGETS, CLOUDFRONT, without_types
+from tools.release.sidecar import DATE, SIDECAR, pack_sidecar
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / ".aws-sam" / "build"
 SAM_PYTHON = ROOT / ".tools" / "sam" / "bin" / "python"
-DATE = (1980, 1, 1, 0, 0, 0)
-"""The earliest date that a zip archive can hold."""
 FUNCTIONS, LAYER = "functions", "layer"
 TEMPLATE, SETTINGS = "template.yaml", "samconfig.toml"
-SIDECAR = "larder.pyz"
-SIDECAR_SOURCE = ROOT / "clients" / "sidecar" / "src" / "larder_proxy"
 CODE_LAYER = "LarderLayer"
 """The layer with all code. Others only have packages for some functions."""
 
@@ -91,20 +88,6 @@ def package(built: Path, folder: Path) -> None:
     (folder / SETTINGS).write_text(_for_deploying((ROOT / SETTINGS).read_text()))
     shutil.copy(ROOT / "LICENSE", folder)
     pack_sidecar(folder / SIDECAR)
-
-
-def pack_sidecar(file: Path) -> None:
-    """Write `larder run` and `larder proxy` as one file for any Python. Not compressed, as the functions' archive."""
-    entries = {"__main__.py": b"import larder_proxy.__main__\n"}
-    for path in _files(SIDECAR_SOURCE):
-        if path.suffix in (".py", ".mjs"):
-            entries[f"{SIDECAR_SOURCE.name}/{path.name}"] = path.read_bytes()
-    with file.open("wb") as output:
-        output.write(b"#!/usr/bin/env python3\n")
-        with ZipFile(output, "w", ZIP_STORED) as zipped:
-            for name, content in entries.items():
-                zipped.writestr(ZipInfo(name, DATE), content)
-    file.chmod(0o755)
 
 
 def complete(folder: Path) -> None:

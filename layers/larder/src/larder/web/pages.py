@@ -12,7 +12,7 @@ import base64
 import hashlib
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -173,20 +173,24 @@ def assembled(
     body: str,
     parts: Mapping[str, str],
     styles: Iterable[str],
-    scripts: Iterable[str],
+    scripts: Sequence[str],
     values: Mapping[str, str],
 ) -> Page:
     """The page from files of `html/`: the frame `page.html` around `body`.
 
-    `parts` are markup for placeholders of the body. `values` are text for those of the body and the frame.
+    `parts` are markup for placeholders of the body. `values` are text for those of the body and the frame. Without
+    `scripts`, the page allows none.
     """
     # A function scope, so that names do not clash with the browser's global variables.
-    script = f"(() => {{\n{''.join(map(script_text, scripts))}}})();\n"
+    script = f"(() => {{\n{''.join(map(script_text, scripts))}}})();\n" if scripts else ""
     style = "".join(map(style_text, styles))
     texts = {name: escape(value) for name, value in values.items()}
     filled = _filled(_file(body), {**texts, **parts})
-    html = _filled(_file("page.html"), {**texts, "body": filled, "style": style, "script": script})
-    return Page(html, _POLICY.format(script=_hash(script), style=_hash(style)))
+    tag = f"<script>{script}</script>" if script else ""
+    html = _filled(_file("page.html"), {**texts, "body": filled, "style": style, "script": tag})
+    return Page(
+        html, _POLICY.format(script=_hash(script) if script else "none", style=_hash(style))
+    )
 
 
 def script_text(name: str) -> str:
