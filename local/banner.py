@@ -64,6 +64,7 @@ def banner(
         lines += [
             f"  Company sign-in has an example: Example Company, at {company_url} (PROVIDER=0 leaves it out)"
         ]
+    lines += [f"  The documentation of this version is at {api_url}/docs"]
     lines += [f"  {remark}" for remark in remarks]
     lines += [f"  Data: {_short(folder)}   logs: {_short(folder / 'logs')}   stop: Ctrl-C", ""]
     return "\n".join(lines)

@@ -13,9 +13,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from larder import project
 from tools.release.package import ROOT, version
 
-NAME = "larder-cache"
+NAME = project.PACKAGE
 SOURCES = (
     ROOT / "layers" / "larder" / "src" / "larder",
     ROOT / "clients" / "cli" / "src" / "larder_cli",
@@ -46,7 +47,7 @@ dependencies = {dependencies}
 [project.optional-dependencies]
 edge = {edge}
 
-[project.scripts]
+{urls}[project.scripts]
 larder = "larder_cli.start:main"
 larder-cache = "larder_cli.start:main"
 
@@ -98,7 +99,14 @@ def _pyproject() -> str:
         python=layer["requires-python"],
         dependencies=_listed(sorted(dependencies)),
         edge=_listed(cli["optional-dependencies"]["edge"]),
+        urls=_urls(),
     )
+
+
+def _urls() -> str:
+    known = {"Repository": project.REPOSITORY, "Documentation": project.DOCUMENTATION}
+    lines = [f'{name} = "{url}"' for name, url in known.items() if url]
+    return "\n".join(["[project.urls]", *lines, "", ""]) if lines else ""
 
 
 def _listed(values: list[Any]) -> str:

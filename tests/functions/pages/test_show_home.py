@@ -16,4 +16,4 @@ def test_the_page_shows_the_commands_to_paste(environment: pytest.MonkeyPatch) -
 
 def test_the_page_answers_links_from_mail(environment: pytest.MonkeyPatch) -> None:
     links = [link.attributes["href"] for link in opened("/").all("a")]
-    assert links == ["/console", "/console", "/reset-password"]
+    assert links == ["/console", "/docs/trust", "/console", "/docs", "/reset-password"]
