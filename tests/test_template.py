@@ -746,8 +746,8 @@ FOR_ANYBODY = {
     "AnswerCorsPreflight", "AnswerUnknown", "ConfirmNewEmail", "ExchangeIdToken", "ExchangeLoginCode",
     "FollowResetLink", "GetOk", "ListSignInProviders", "PreviewInvitation", "RequestPasswordReset", "ResetPassword",
     "RevokeCiToken", "ShowConsole", "ShowDocs", "ShowHome", "ShowInvitation", "ShowLogin", "ShowLoginSuccess",
-    "ShowOpenapi", "ShowPasswordReset", "ShowSignIn", "ShowVerified", "SignIn", "SignUp", "StartProviderSignIn", "StartSsoLogin",
-    "VerifyApiKey", "VerifyEmail",
+    "ShowOpenapi", "ShowPasswordReset", "ShowSignIn", "ShowVerified", "SignIn", "SignUp", "StartProviderSignIn",
+    "StartSsoLogin", "VerifyApiKey", "VerifyEmail",
 }  # fmt: skip
 """Functions without authentication."""
 
