@@ -4,6 +4,7 @@ import gzip
 
 import pytest
 
+from larder import project
 from tests.conftest import SetOption
 from tests.requests import Sender
 
@@ -52,3 +53,11 @@ def test_another_version_is_sent(environment: pytest.MonkeyPatch, option: SetOpt
     assert reply.status == 200
     assert reply.headers["etag"] != before
     assert b'data-retention-days="31"' in reply.body
+
+
+def test_it_links_to_the_documentation_and_says_its_version(
+    environment: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f'data-docs="/docs" data-version="Larder {project.VERSION}"' in Sender(None)("GET", PATH).body.decode()
+    monkeypatch.setattr(project, "DOCUMENTATION", "https://docs.example.com")
+    assert b'data-docs="https://docs.example.com"' in Sender(None)("GET", PATH).body

@@ -12,7 +12,6 @@ from larder import project
 from tests.requests import Sender
 from tools.documentation import ARCHIVE, ROOT, rendered
 
-MARKDOWN = ".md"
 PAGES = sorted(name.removesuffix(".html") for name in zipfile.ZipFile(ARCHIVE).namelist() if name.endswith(".html"))
 
 
@@ -69,9 +68,7 @@ def test_the_folder_for_ci_and_the_file_for_other_tools_are_those_of_this_versio
     assert "larder_proxy/__main__.py" in zipfile.ZipFile(io.BytesIO(sidecar.body)).namelist()
 
 
-@pytest.mark.parametrize(
-    "path", ["/docs/nothing", f"/docs/why{MARKDOWN}", "/docs/why.html", "/docs/../template.yaml", "/docs//etc"]
-)
+@pytest.mark.parametrize("path", ["/docs/nothing", "/docs/why.html", "/docs/../template.yaml", "/docs//etc"])
 def test_404_elsewhere(environment: pytest.MonkeyPatch, path: str) -> None:
     reply = Sender(None)("GET", path)
     assert reply.status == 404
@@ -79,11 +76,14 @@ def test_404_elsewhere(environment: pytest.MonkeyPatch, path: str) -> None:
 
 
 def test_links_to_other_files_lead_to_the_repository_once_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "# A\n\n[License](../LICENSE), [B](clients/turbo.md#x), [ci](../clients/ci/github) ![A picture](a.png)"
-    assert "<p>License, <a" in rendered(f"a{MARKDOWN}", text)
-    assert '<a href="/docs/clients/turbo#x">B</a>, <a href="/docs/ci.tar">ci</a> <em>A picture</em>' in rendered(
-        f"a{MARKDOWN}", text
+    text = (
+        "# A\n\n[License](../LICENSE), [B](clients/turbo.md#preflight), [ci](../clients/ci/github) ![A picture](a.png)"
+    )
+    assert "<p>License, <a" in rendered("teams.md", text)
+    assert (
+        '<a href="/docs/clients/turbo#preflight">B</a>, <a href="/docs/ci.tar">ci</a> <em>A picture</em>'
+        in rendered("teams.md", text)
     )
     monkeypatch.setattr(project, "REPOSITORY", "https://github.com/ada/larder")
     link = f'<a href="https://github.com/ada/larder/blob/v{project.VERSION}/LICENSE">License</a>'
-    assert link in rendered(f"a{MARKDOWN}", text)
+    assert link in rendered("teams.md", text)

@@ -13,6 +13,7 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
+from larder import project
 from larder.settings import settings
 from larder.web.pages import (
     Handler,
@@ -90,6 +91,8 @@ def console(path: str) -> KeptPage:
     options = settings()
     values = {
         **common_values("Console"),
+        "docs": project.DOCUMENTATION or "/docs",
+        "version": f"{project.NAME} {project.VERSION}",
         "retention_days": str(options.retention_days),
         "evicts": truth(options.over_quota == "evict"),
         "longest_key_name": str(options.maximum_key_name_length),

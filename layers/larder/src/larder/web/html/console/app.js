@@ -172,6 +172,12 @@ function Bar({ scope, place, teams, user, tab }) {
         <option value="/console/me">Your own cache</option>
         ${isTrue(own.createsTeams) && html`<option value="/console/new-team">Create a team …</option>`}
       </select>
+      <button type="button" class="help link" popovertarget="help">Help</button>
+      <div popover="auto" id="help" role="group" aria-label="Help">
+        <a href=${own.docs}>Documentation</a>
+        <a href=${`${own.docs}/troubleshooting`}>Troubleshooting</a>
+        <span class="soft">${own.version}</span>
+      </div>
       <a class="account" href="/console/account" aria-current=${place === "account" ? "page" : null}><${Name} of=${user.name} /></a>
     </div>
     ${scope && html`<nav class="tabs" aria-label="Views"><ul>

@@ -25,28 +25,27 @@ const RULE_STATES = {
 
 /** What to paste into the CI of a provider, line by line: the page is sent without the indentation of its script. */
 function tokenLines(provider, team) {
+  const variables = `{TURBO_API: "${home}", TURBO_TEAMID: ${team.id}}`;
+  const build = "python3 .github/larder.pyz run -- npx turbo run build";
   const lines = {
     github: [
       "permissions: {contents: read, id-token: write}",
+      `env: ${variables}`,
       "steps:",
       "  - uses: actions/checkout@de0fac2e4500dabe0009e67214ff5f5447ce83dd",
       "  - run: npm ci",
-      "  - uses: ./.github/larder/github",
-      `    with: {api: "${home}", team_id: ${team.id}}`,
-      "  - run: npx turbo run build",
+      `  - run: ${build}`,
     ],
     gitlab: [
-      `variables: {TURBO_API: "${home}", TURBO_TEAMID: "${team.id}"}`,
-      "include: {local: /ci/gitlab/larder.yml}",
       "build:",
-      "  extends: .larder",
-      "  script: [npm ci, npx turbo run build]",
+      `  variables: ${variables}`,
+      '  id_tokens: {LARDER_ID_TOKEN: {aud: "$TURBO_API"}}',
+      `  script: [npm ci, ${build}]`,
     ],
   }[provider] ?? [
     `export TURBO_API=${home} TURBO_TEAMID=${team.id}`,
     "# In place of print-id-token: the command of your CI, with the audience $TURBO_API",
-    "export TURBO_TOKEN=$(print-id-token | sh exchange.sh)",
-    "npx turbo run build",
+    `LARDER_ID_TOKEN=$(print-id-token) ${build}`,
   ];
   return lines.join("\n");
 }
@@ -290,11 +289,11 @@ function RuleLines({ scope, rule, isNew, close }) {
   return html`<${Dialog} title="Lines for your CI" close=${() => close()}>
     ${isNew && html`<p class="notice" role="status">The rule is added${rule.teamProtected ? ", and the team is protected. Its builds start from an empty cache once" : ""}.</p>`}
     ${!rule.teamProtected && !scope.isProtected && html`<p class="notice warning">The team is not protected, so every job writes what everyone reads.</p>`}
-    <p>${{
-      github: "Copy the folder ci of Larder to .github/larder in your repository. Then:",
-      gitlab: "Copy the folder ci of Larder into your repository. Then:",
-    }[rule.provider] ?? "Copy ci/exchange.sh of Larder into your repository. Then, before turbo runs:"}</p>
+    <p>Once, put <code>larder run</code> into your repository, and commit it. It gets a token for each job, and runs turbo.</p>
+    <${Lines} text=${`curl -fsSL --create-dirs -o .github/larder.pyz ${home}/docs/larder.pyz`} />
+    <p>Then, in the file of your CI:</p>
     <${Lines} text=${tokenLines(rule.provider, scope.team)} />
+    <p class="soft">Or use a <a href=${`${own.docs}/trust`}>step of its own</a>, which also reports why tasks missed on the pull request.</p>
     <div class="end"><${Button} kind="primary" onClick=${() => close()}>Close<//></div>
   <//>`;
 }

@@ -31,7 +31,8 @@ function Start({ scope }) {
       <${Lines} text=${`turbo login --api ${home} --login ${home}\nexport TURBO_API=${home}\n${link}`} />
     <//>
     ${scope.team && html`<${Card} title="2. In CI">
-      <p>Create a key, and set three variables. Store the key as a secret of your CI.</p>
+      <p>On GitHub, GitLab and others, jobs need no secret: <a href=${`${scope.path}/protection`}>add a rule</a>, and <code>larder run</code> signs them in by their id token (OIDC).</p>
+      <p>Or create a key, and set three variables. Store the key as a secret of your CI.</p>
       <${CiLines} scope=${scope} secret="<the key>" />
       ${!hasKey && html`<${Button} kind="second" onClick=${() => setCreating(true)}>Create a key<//>`}
     <//>`}
