@@ -299,7 +299,7 @@ function RuleLines({ scope, rule, isNew, close }) {
 }
 
 /** Prints the claims of a token, as docs/trust.md has it. */
-const CLAIMS_LINE = `cut -d. -f2 | tr _- /+ | awk '{while (length % 4) $0 = $0 "="; print}' | base64 -d`;
+const CLAIMS_LINE = "cut -d. -f2 | tr _- /+ | awk '{while (length % 4) $0=$0\"=\"; print}' | base64 -d";
 
 /** Show what each rule says to the claims of a job. */
 function ExplainRules({ scope, close }) {
@@ -318,8 +318,8 @@ function ExplainRules({ scope, close }) {
   };
   return html`<${Dialog} title="Test a job" close=${() => close()}>
     <${Form} kind="primary" action="Test" busy="Testing …" cancel=${() => close()} act=${act}>
-      <${Area} label="Claims of its id token, as JSON" name="claims" required rows="6"
-        hint=${html`Never paste a token. This prints its claims: <code>${CLAIMS_LINE}</code>`} />
+      <${Area} label="Claims of its id token, as JSON" name="claims" required rows="6" hint="Never paste a token. This prints its claims:" />
+      <${Lines} text=${CLAIMS_LINE} wraps />
     <//>
     <div role="status">${found?.map((one) => html`<${Explanation} key=${one.rule} one=${one} />`)}</div>
   <//>`;
