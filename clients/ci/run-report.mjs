@@ -198,7 +198,7 @@ function report(summary) {
   const body = {
     id,
     turboVersion,
-    usedCache: canAskCache() || tasks.every((one) => one.cache.status === "HIT" || !one.execution),
+    usedCache: canAskCache() || !tasks.some((one) => one.cache.status === "MISS" && one.execution && one.resolvedTaskDefinition?.cache !== false),
     execution: times(execution),
     scm: scm && { branch: scm.branch, sha: scm.sha },
     tasks: tasks.map((one) => ({

@@ -566,7 +566,14 @@ def test_the_line_to_paste_changes_the_setting_that_decides(
 
 
 @pytest.mark.parametrize(
-    ("sizes", "level"), [((), "warning"), ((100,) * 19, "warning"), ((100,) * 20, None), ((5_000_000,), "problem")]
+    ("sizes", "level"),
+    [
+        ((), "warning"),
+        ((999_999,), "note"),
+        ((100, 1_000_000), "warning"),
+        ((100,) * 20, None),
+        ((5_000_000,), "problem"),
+    ],
 )
 @pytest.mark.parametrize("id", ["preflight-off", "old-turbo"])
 def test_only_what_loses_hits_now_is_a_problem(
@@ -580,6 +587,51 @@ def test_only_what_loses_hits_now_is_a_problem(
     repository.stores(*sizes)
     found = repository.found(offline=True).get(id)
     assert (found and found["level"]) == level
+    if id == "preflight-off" and level == "note":
+        # To turn it on would only be slower.
+        assert (found["found"], found["paste"]) == (
+            "Preflight is off. The largest of 1 artifacts in .turbo/cache has 1.0 MB.",
+            "",
+        )
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "level"),
+    [
+        ("TURBO_FORCE", "1", "problem"),
+        ("TURBO_CACHE", "local:rw", "problem"),
+        ("TURBO_CACHE", "remote:w", "problem"),
+        ("TURBO_CACHE", "remote:r", "warning"),
+        ("TURBO_REMOTE_CACHE_READ_ONLY", "1", "warning"),
+    ],
+)
+def test_a_variable_that_leaves_hits_is_no_problem(
+    repository: Repository, variable: str, value: str, level: str
+) -> None:
+    repository.sets(**{variable: value})
+    assert repository.found(offline=True)["cache-flags"]["level"] == level
+
+
+@pytest.mark.parametrize(("code", "id"), [("unauthorized", "token-refused"), ("not_a_team_member", "other-team")])
+def test_what_keeps_all_hits_away_comes_first(repository: Repository, stub: Answering, code: str, id: str) -> None:
+    repository.write("turbo.json", {"remoteCache": {"preflight": False}})
+    repository.stores(5_000_000)
+    stub.says("GET /v8/artifacts/status", 401 if id == "token-refused" else 403, error(code))
+    assert list(repository.found()) == [id, "preflight-off"]
+
+
+def test_the_version_of_turbo_on_the_path(repository: Repository, tmp_path: Path) -> None:
+    """As after `npm install --global turbo`."""
+    repository.write("node_modules/turbo/package.json", {})
+    program = tmp_path / "bin" / "turbo"
+    program.parent.mkdir()
+    repository.sets(PATH=str(program.parent), TURBO_TOKEN=TOKEN)
+    for says, known in (("2.11.11", True), ("turbo 2", False)):
+        program.write_text(f'#!/bin/sh\n[ -z "$TURBO_TOKEN" ] && echo "{says}"\n')
+        program.chmod(0o755)
+        assert ("unknown-turbo" not in repository.found(offline=True)) is known
+    program.write_text("no program")
+    assert "unknown-turbo" in repository.found(offline=True)
 
 
 @pytest.mark.parametrize(
@@ -619,7 +671,7 @@ def test_a_token_that_only_reads(repository: Repository, stub: Answering, code: 
     assert (403, code) in {(reply.status, reply.code) for reply in REPLIES.values()}
     stub.says("OPTIONS /v8/artifacts", 403, error(code))
     (finding,) = repository.found().values()
-    assert (finding["id"], finding["where"]) == ("read-only", "TURBO_TOKEN")
+    assert (finding["id"], finding["where"], finding["level"]) == ("read-only", "TURBO_TOKEN", "warning")
 
 
 def test_a_token_that_expires_soon(repository: Repository, stub: Answering) -> None:

@@ -381,6 +381,7 @@ def test_an_owner_searches_deletes_and_sees_who_did_what(server: LocalCloud, pag
     page.wait_for_text("Stored per day (UTC)")
     page.wait_for_text("24 B, 4 artifacts")
     page.wait_for_text("What takes the space")
+    page.wait_for_text("make larder ARGS=sweep")
     report(server, keys[0]["key"], team)
     page.choose("Builds", "By key")
     page.wait_until("return [...document.querySelectorAll('td')].some((one) => one.innerText === 'nightly')")
@@ -566,8 +567,8 @@ def test_a_team_lets_its_runs_be_compared(server: LocalCloud, page: Browser) -> 
         new = {"name": "nightly", "teamId": made["id"]}
         key = console.sent(api, "/api/auth/api-key/create", new)["key"]
     page.open(f"{server.url}/console/t/{team}/settings")
-    page.wait_for_text("Larder keeps of the inputs of a run")
-    page.tick("Names, and a code of each value")
+    page.wait_for_text("Explain misses")
+    page.tick("On, with a code of each value")
     page.run("document.querySelector('[name=runInputs]').form.requestSubmit()")
     page.wait_for_text("The change applies to the next report.")
 
@@ -594,5 +595,16 @@ def test_a_team_lets_its_runs_be_compared(server: LocalCloud, page: Browser) -> 
     page.wait_for_text("the run that you chose")
     # The baseline leads to its own page, which was not compared.
     page.run("document.querySelector('.card p a time').click()")
-    page.wait_for_text("There is no run to compare with that has inputs.")
+    page.wait_for_text("There was no earlier run to compare with.")
+
+    with httpx.Client(base_url=server.url, headers=headers, params={"slug": team}, trust_env=False) as client:
+        body = reports.report(LIB, UI, sha=MAIN, usedCache=False)
+        assert client.post("/v1/runs", json=body).json()["missing"] == "cache_unused"
+    page.press("Overview")
+    page.wait_for_text("1 run did not use the cache")
+    page.press("Runs")
+    page.wait_for_heading("Runs")
+    page.wait_for_text("Did not use the cache")
+    page.run("document.querySelector('td a time').click()")
+    page.wait_for_text("nothing of it is a miss")
     assert page.errors() == []

@@ -650,19 +650,25 @@ def test_a_hit_reports_how_long_its_task_took_if_that_is_known(deployment: Deplo
 
 
 @pytest.mark.parametrize(
-    ("was_asked", "status", "is_used"), [(True, "MISS", True), (False, "MISS", False), (False, "HIT", True)]
+    ("asked", "status", "is_cached", "is_used"),
+    [
+        (f"/v8/artifacts/{'1' * 16}", "MISS", True, True),
+        ("/v8/artifacts/status", "MISS", True, False),
+        ("/v8/artifacts/status", "HIT", True, True),
+        ("/v8/artifacts/status", "MISS", False, True),
+    ],
 )
-def test_a_build_that_asked_for_nothing_did_not_use_the_cache(
-    deployment: Deployment, tmp_path: Path, was_asked: bool, status: str, is_used: bool
+def test_a_build_that_asked_for_no_artifact_did_not_use_the_cache(
+    deployment: Deployment, tmp_path: Path, asked: str, status: str, is_cached: bool, is_used: bool
 ) -> None:
-    """Such as `turbo run build --cache=local:rw`. With hits of its own cache alone, turbo may have nothing to ask."""
+    """Such as `turbo run build --cache=local:rw`, which asks for the status nevertheless."""
     task = {"hash": "1" * 16, "cache": {"status": status}, "execution": {"startTime": 1}}
+    inputs = {"definitions": [{"cache": is_cached}], "tasks": [{"definition": 0}]}
     with sidecar(deployment, tmp_path) as one:
-        if was_asked:
-            headers = {"Authorization": f"Bearer {one.sidecar.listener.token}"}
-            httpx.get(f"{one.sidecar.listener.url}/v8/artifacts/status", headers=headers, trust_env=False)
+        headers = {"Authorization": f"Bearer {one.sidecar.listener.token}"}
+        httpx.get(f"{one.sidecar.listener.url}{asked}", headers=headers, trust_env=False)
         # The script that CI runs knows no more than variables.
-        one.sidecar.report([{"turboVersion": "2.11.11", "usedCache": False, "tasks": [task]}])
+        one.sidecar.report([{"turboVersion": "2.11.11", "usedCache": False, "tasks": [task], "inputs": inputs}])
     (sent,) = deployment.sent("POST", "/v1/runs")
     assert json.loads(gzip.decompress(sent.body))["usedCache"] is is_used
 

@@ -58,7 +58,7 @@ class Server:
         self._waiting: dict[socket.socket, float] = {}
         self._is_stopped = False
         self.was_asked = False
-        """Whether a tool has asked for anything."""
+        """Whether a tool has asked for an entry, or stored one. Without a remote cache, turbo asks for the status."""
 
     def serve(self) -> None:
         while not self._is_stopped:
@@ -363,6 +363,8 @@ class Handler:
             if dropped is not None:
                 self.server.cache.counts.drop("unknown path")
             self._answer(dropped or 404)
+        else:
+            self.server.was_asked = True
         return entry
 
     def _is_allowed(self) -> bool:
@@ -373,7 +375,6 @@ class Handler:
         elif not self.is_known:
             status, text = 401, "The token of larder proxy is wrong. `larder proxy env` shows it.\n"
         else:
-            self.server.was_asked = True
             return True
         self._drain()
         self._answer(status, text.encode(), _PLAIN)

@@ -107,7 +107,7 @@ class Sidecar:
             most = self._upstream.places.most
             self._last_run.write([*self.cache.asked, *hashes], most)
         for run in runs:
-            run["usedCache"] = self._server.was_asked or not any(map(_is_built, run["tasks"]))
+            run["usedCache"] = self._server.was_asked or not _missed(run)
             for task in run["tasks"]:
                 # moon reports how long a restore took, not the task.
                 if task["hash"] in self.cache.saved_ms:
@@ -124,8 +124,16 @@ class Sidecar:
         return is_done
 
 
-def _is_built(task: dict[str, Any]) -> bool:
-    return task["cache"].get("status") == "MISS" and bool(task.get("execution"))
+def _missed(run: dict[str, Any]) -> bool:
+    """Whether a task was built that a cache could have had, as far as the report says which ones are cached."""
+    tasks, inputs = run["tasks"], run.get("inputs")
+    cached = [True] * len(tasks)
+    if inputs:
+        cached = [inputs["definitions"][one["definition"]]["cache"] for one in inputs["tasks"]]
+    return any(
+        is_cached and task["cache"].get("status") == "MISS" and task.get("execution")
+        for is_cached, task in zip(cached, tasks)
+    )
 
 
 def _packed(run: dict[str, Any]) -> bytes:

@@ -66,19 +66,19 @@ def doctor(ctx: click.Context, folder: Path, offline: bool, api: str | None, as_
     variables, asks the deployment what the token may do, and stores nothing there. The token is sent only to Larder,
     at the address of --api, TURBO_API or turbo login, and never printed.
 
-    The exit status is 0 without a problem, also if there are warnings, 1 with one, and 2 if FOLDER is in no repository
-    of turbo.
+    What keeps the next build from a hit comes first. The exit status is 1 if something loses hits now, 0 also with
+    warnings, and 2 if FOLDER is in no repository of turbo.
     """
     client = Settings(str(folder.resolve()), os.environ, api)
     if client.problem:
         # One line, whatever a folder is called.
         raise click.UsageError(printable(client.problem))
-    version, artifacts = turbo_version(Path(client.root)), local_artifacts(client)
+    version, artifacts = turbo_version(client), local_artifacts(client)
     deployment = None if offline else ask_deployment(client, version, artifacts)
     was_offered = deployment is not None and deployment.uploads is not None
     found = [*findings_here(client, version, artifacts, was_offered=was_offered)]
     found += deployment.findings if deployment else []
-    findings = sorted(found, key=lambda one: list(Level).index(one.level))
+    findings = sorted(found, key=lambda one: one.place)
     facts = _facts(client, version, artifacts, deployment)
     if as_json:
         print_json(_record(client, facts, findings))

@@ -9,7 +9,7 @@ from larder_proxy.address import Address
 from larder_proxy.proxies import proxy_for
 from larder_proxy.settings import DEFAULT, Settings
 
-from larder_cli.doctor.findings import MAX_BODY_BYTES, PREFLIGHT_LINE, Finding
+from larder_cli.doctor.findings import MAX_BODY_BYTES, PREFLIGHT_LINE, Finding, Level
 from larder_cli.doctor.repository import (
     Artifacts,
     Version,
@@ -27,6 +27,8 @@ DIRECT_UPLOADS_FROM = (2, 10, 13)
 """Older clients append the team to a presigned URL, which breaks its signature."""
 MANY_ARTIFACTS = 20
 """So many artifacts in turbo's own folder show how large those of the repository are."""
+SMALL_BYTES = 1_000_000
+"""If all known artifacts are smaller, others are hardly too large for a function."""
 TESTED = ((1, 13, 4), (2, 11, 11))
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -140,12 +142,12 @@ def _switches(client: Settings) -> Iterator[Finding]:
             found="remoteCache.enabled is false.",
             paste='"enabled": true',
         )
-    for variable, effect in (
-        ("TURBO_FORCE", "turbo restores nothing, and builds everything"),
-        ("TURBO_REMOTE_CACHE_READ_ONLY", "turbo uploads nothing"),
+    for variable, effect, restores in (
+        ("TURBO_FORCE", "turbo restores nothing, and builds everything", False),
+        ("TURBO_REMOTE_CACHE_READ_ONLY", "turbo uploads nothing", True),
     ):
         if client.environment.get(variable) in ("1", "true"):
-            yield _limiting(variable, client.environment[variable], effect)
+            yield _limiting(variable, client.environment[variable], effect, restores=restores)
     cache = client.environment.get("TURBO_CACHE")
     if cache is None:
         return
@@ -159,12 +161,13 @@ def _switches(client: Settings) -> Iterator[Finding]:
             else "nothing to the remote cache"
         )
         effect = "turbo uses no remote cache" if missing == "uses" else f"turbo {missing} {what}"
-        yield _limiting("TURBO_CACHE", cache, effect)
+        yield _limiting("TURBO_CACHE", cache, effect, restores="r" in actions)
 
 
-def _limiting(variable: str, value: str, effect: str) -> Finding:
-    found = f"{variable}={value}: {effect}."
-    return Finding(id="cache-flags", where=variable, found=found, paste=f"unset {variable}")
+def _limiting(variable: str, value: str, effect: str, *, restores: bool) -> Finding:
+    found, worst = f"{variable}={value}: {effect}.", Level.WARNING if restores else Level.PROBLEM
+    paste = f"unset {variable}"
+    return Finding(id="cache-flags", where=variable, found=found, paste=paste, worst=worst)
 
 
 def _precedence(client: Settings) -> Iterator[Finding]:
@@ -265,7 +268,20 @@ def _preflight(client: Settings, artifacts: Artifacts) -> Iterator[Finding]:
         found += f" {too_large} of {len(artifacts.sizes)} artifacts in {artifacts.where} {verb} over 4.5 MB."
     # Signed artifacts work with preflight only if the deployment has the edge.
     id = "signature-without-preflight" if client.is_on("signature") else "preflight-off"
-    yield Finding(id=id, where=where, found=found, paste=PREFLIGHT_LINE, is_shown=bool(too_large))
+    worst, paste = _worst(artifacts), PREFLIGHT_LINE
+    if worst is Level.NOTE:
+        paste, largest = "", human_size(artifacts.largest)
+        found += (
+            f" The largest of {len(artifacts.sizes)} artifacts in {artifacts.where} has {largest}."
+        )
+    yield Finding(id=id, where=where, found=found, paste=paste, worst=worst)
+
+
+def _worst(artifacts: Artifacts) -> Level:
+    """How bad it can be that nothing over 4.5 MB is stored, by the artifacts that are known."""
+    if artifacts.over(MAX_BODY_BYTES):
+        return Level.PROBLEM
+    return Level.NOTE if artifacts.sizes and artifacts.largest < SMALL_BYTES else Level.WARNING
 
 
 def _timeouts(client: Settings, artifacts: Artifacts) -> Iterator[Finding]:
@@ -317,7 +333,7 @@ def old_turbo(client: Settings, version: Version, artifacts: Artifacts) -> Itera
         where=version.where,
         found=f"turbo is {version.text}.",
         paste=f"{_ADD[package_manager(Path(client.root))]} turbo@latest",
-        is_shown=bool(too_large),
+        worst=_worst(artifacts),
     )
 
 

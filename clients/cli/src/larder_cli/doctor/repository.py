@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ _IN_LOCK_FILES = (
     ("bun.lock", re.compile(rf'"turbo": \["turbo@{_VERSION}"')),
 )
 _CACHES = (Path(".turbo", "cache"), Path("node_modules", ".cache", "turbo"))
+_SECONDS = 10
 _SKIPPED = frozenset({"node_modules", "dist", "build", "target", "vendor"})
 
 
@@ -47,8 +50,9 @@ class Artifacts:
         return sum(size > size_bytes for size in self.sizes)
 
 
-def turbo_version(root: Path) -> Version | None:
-    """The installed version, or the one that the lock file or package.json names."""
+def turbo_version(client: Settings) -> Version | None:
+    """The installed version, or the one that the lock file or package.json names, or that of turbo on PATH."""
+    root = Path(client.root)
     installed = _json(root / "node_modules" / "turbo" / "package.json").get("version")
     locked = _object(_json(root / "package-lock.json").get("packages"))
     npm = _object(locked.get("node_modules/turbo"))
@@ -66,7 +70,28 @@ def turbo_version(root: Path) -> Version | None:
         # A range such as ^2.5.0 in package.json does not name a version.
         if isinstance(text, str) and (match := re.match(rf"{_VERSION}(?![\d.])", text)):
             return Version(match[1], where)
-    return None
+    return _version_on_path(client)
+
+
+def _version_on_path(client: Settings) -> Version | None:
+    program = shutil.which("turbo", path=client.environment.get("PATH"))
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603  # as a build would
+            [program, "--version"],
+            cwd=client.root,
+            env={"PATH": client.environment["PATH"], "TURBO_NO_UPDATE_NOTIFIER": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(rf"^{_VERSION}\s*$", done.stdout, re.MULTILINE)
+    return Version(match[1], program) if match else None
 
 
 def package_manager(root: Path) -> str:

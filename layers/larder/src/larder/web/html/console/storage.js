@@ -36,6 +36,9 @@ const WAYS_TO_DIVIDE = [
   ["ci", "By CI", "CI", ({ ci }) => (ci === null ? "Not known" : ciText(ci))],
 ];
 
+/** Where the console is that of a local cloud. */
+const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
+
 /** What takes the space, as the last daily check found it. */
 function StorageParts({ scope }) {
   const loaded = useLoad(`/v1/storage?${scope.query}`);
@@ -49,7 +52,7 @@ function StorageParts({ scope }) {
   return html`<${Card} title="What takes the space" actions=${choice}>
     <${Loaded} of=${loaded} show=${({ storage }) =>
       storage === null
-        ? html`<p class="soft">The daily check has not run yet.</p>`
+        ? html`<p class="soft">The daily check has not run yet.${LOOPBACK.includes(location.hostname) && html` In the folder of Larder, <code>make larder ARGS=sweep</code> runs it now.`}</p>`
         : html`${way === "largest"
               ? html`<${LargestTable} rows=${storage.largest} scope=${scope} names=${names} />`
               : html`<${PartsTable} rows=${storage[key]} all=${storage} title=${title} nameOf=${(row) => nameOf(row, names)} />`}
