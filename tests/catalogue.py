@@ -116,6 +116,8 @@ def valid(operation: str, names: Names = NAMES, **changed: Any) -> Request:
     """The request for an operation such as `GET /v2/teams`. `changed` replaces some of `names`."""
     given = replace(names, **changed)
     method, path = operation.split()
+    # The other routes with a rest answer every path.
+    path = path.replace("/docs/{proxy+}", "/docs/clients/turbo")
     for parameter, value in path_parameters(given).items():
         path = path.replace(f"{{{parameter}}}", value)
     default: dict[str, Any] = {"json": {}} if method == "POST" else {}
@@ -139,8 +141,7 @@ def path_parameters(names: Names) -> dict[str, str]:
         "uid": names.member,
         "token": names.reset_token,
         "id": names.provider,
-        # A page of /docs. The others answer every path.
-        "proxy+": "clients/turbo",
+        "proxy+": "sign-in/email",
     }
 
 
