@@ -587,7 +587,7 @@ def test_only_what_loses_hits_now_is_a_problem(
     repository.stores(*sizes)
     found = repository.found(offline=True).get(id)
     assert (found and found["level"]) == level
-    if id == "preflight-off" and level == "note":
+    if found and id == "preflight-off" and level == "note":
         # To turn it on would only be slower.
         assert (found["found"], found["paste"]) == (
             "Preflight is off. The largest of 1 artifacts in .turbo/cache has 1.0 MB.",
