@@ -13,9 +13,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from larder import project
 from tools.release.package import ROOT, version
 
-NAME = "larder-cache"
+NAME = project.PACKAGE
 SOURCES = (
     ROOT / "layers" / "larder" / "src" / "larder",
     ROOT / "clients" / "cli" / "src" / "larder_cli",
@@ -50,7 +51,7 @@ edge = {edge}
 larder = "larder_cli.start:main"
 larder-cache = "larder_cli.start:main"
 
-[build-system]
+{urls}[build-system]
 requires = ["uv_build>=0.9"]
 build-backend = "uv_build"
 
@@ -69,17 +70,17 @@ The command `larder`, which deploys and operates Larder: a remote build cache fo
 def build_wheel(release: Path, folder: Path) -> Path:
     """Write the wheel of a release to `folder`. Returns its path."""
     with tempfile.TemporaryDirectory() as temporary:
-        project = Path(temporary)
+        built = Path(temporary)
         for source in SOURCES:
             ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(source, project / "src" / source.name, ignore=ignored)
-        shutil.copytree(release, project / "src" / "larder_cli" / "release")
-        shutil.copy(ROOT / "LICENSE", project)
-        (project / "README.md").write_text(_README)
-        (project / "pyproject.toml").write_text(_pyproject())
+            shutil.copytree(source, built / "src" / source.name, ignore=ignored)
+        shutil.copytree(release, built / "src" / "larder_cli" / "release")
+        shutil.copy(ROOT / "LICENSE", built)
+        (built / "README.md").write_text(_README)
+        (built / "pyproject.toml").write_text(_pyproject())
         uv = ROOT / ".tools" / "uv" / "bin" / "uv"
         subprocess.run(
-            [uv, "build", "--quiet", "--wheel", "--out-dir", folder, project],
+            [uv, "build", "--quiet", "--wheel", "--out-dir", folder, built],
             check=True,
             env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", temporary)},
         )
@@ -98,7 +99,15 @@ def _pyproject() -> str:
         python=layer["requires-python"],
         dependencies=_listed(sorted(dependencies)),
         edge=_listed(cli["optional-dependencies"]["edge"]),
+        urls=_urls(),
     )
+
+
+def _urls() -> str:
+    """The addresses that the owner has filled in, as a table of the project."""
+    known = {"Repository": project.REPOSITORY, "Documentation": project.DOCUMENTATION}
+    lines = [f'{name} = "{address}"\n' for name, address in known.items() if address]
+    return "".join(["[project.urls]\n", *lines, "\n"]) if lines else ""
 
 
 def _listed(values: list[Any]) -> str:
