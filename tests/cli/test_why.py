@@ -47,7 +47,7 @@ def about(cause: dict[str, Any]) -> tuple[str, list[str], str | None]:
     return cause["subject"], [hint["hint"] for hint in cause["hints"]], cause["class"]
 
 
-def test_two_files(repository: Repository) -> None:
+def test_two_files(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     base = repository.write("base.json", document(LIB, UI))
     lib = LIB | {"hash": "l2", "environmentVariables": variables((f"NODE_ENV={SECRET}",))}
     run = repository.write("run.json", document(lib, UI | {"hash": "u2"}))
@@ -59,6 +59,9 @@ def test_two_files(repository: Repository) -> None:
         "     lib#build; then 1 that depend on them",
         f"     {ADVICE['variable']} (docs/why.md#variable)",
     ]
+    monkeypatch.setenv("TURBO_API", "https://cache.example.com/")
+    there = Larder()("why", base, run).stdout
+    assert there == shown.replace("docs/why.md#", "https://cache.example.com/docs/why#")
     for options in ((), ("--json",), ("--markdown",), ("--redact",)):
         assert SECRET[:12] not in Larder()("why", base, run, *options).stdout
 

@@ -13,7 +13,7 @@ from tools.openapi import Undocumented, files
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROLOGUE = (
     "from tools.generate import access, commands, edge, endpoints, faults, functions, limits, "
-    "options, roles, versions, why\nfrom larder import project"
+    "options, roles, versions, why"
 )
 MARKERS = "<<<cog >>> <<<end>>>"
 """Not cog's defaults, because some lines of the template end with `]]]`."""
@@ -23,8 +23,12 @@ STALE = "stale: run `make generate` and commit the changes"
 def marked_files(root: Path) -> list[Path]:
     """The template, and the pages, scripts of the console and modules that have generated parts."""
     scripts = sorted((root / "layers/larder/src/larder/web/html/console").glob("*.js"))
-    others = [root / ".github/SECURITY.md", root / "layers/larder/src/larder/project.py"]
-    pages = [root / "template.yaml", *sorted((root / "docs").glob("*.md")), *scripts, *others]
+    pages = [
+        root / "template.yaml",
+        *sorted((root / "docs").glob("*.md")),
+        *scripts,
+        root / "layers/larder/src/larder/project.py",
+    ]
     return [page for page in pages if "<<<cog " in page.read_text()]
 
 

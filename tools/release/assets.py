@@ -12,6 +12,7 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from larder import project
 from larder_cli.deploy.release import Release, open_release
 from tools.release.notes import NoUpgradeNotes, notes, published_notes
 from tools.release.package import ROOT, version
@@ -21,7 +22,6 @@ MODULE = "terraform"
 FOLDER = ROOT / "deploy" / MODULE
 REPOSITORY = "GITHUB_REPOSITORY"
 """GitHub sets this variable to the owner and the name of the repository."""
-_UNKNOWN = "OWNER/larder"
 
 
 def write_assets(release: Release, folder: Path, section: str, repository: str) -> list[Path]:
@@ -65,7 +65,7 @@ def _archive(path: Path, prefix: str, files: Iterable[tuple[Path, str]]) -> None
 
 
 def repository() -> str:
-    return os.environ.get(REPOSITORY, _UNKNOWN)
+    return os.environ.get(REPOSITORY) or project.slug()
 
 
 def main() -> int:

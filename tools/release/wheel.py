@@ -51,7 +51,7 @@ edge = {edge}
 larder = "larder_cli.start:main"
 larder-cache = "larder_cli.start:main"
 
-[build-system]
+{urls}[build-system]
 requires = ["uv_build>=0.9"]
 build-backend = "uv_build"
 
@@ -70,17 +70,17 @@ The command `larder`, which deploys and operates Larder: a remote build cache fo
 def build_wheel(release: Path, folder: Path) -> Path:
     """Write the wheel of a release to `folder`. Returns its path."""
     with tempfile.TemporaryDirectory() as temporary:
-        project = Path(temporary)
+        built = Path(temporary)
         for source in SOURCES:
             ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(source, project / "src" / source.name, ignore=ignored)
-        shutil.copytree(release, project / "src" / "larder_cli" / "release")
-        shutil.copy(ROOT / "LICENSE", project)
-        (project / "README.md").write_text(_README)
-        (project / "pyproject.toml").write_text(_pyproject())
+            shutil.copytree(source, built / "src" / source.name, ignore=ignored)
+        shutil.copytree(release, built / "src" / "larder_cli" / "release")
+        shutil.copy(ROOT / "LICENSE", built)
+        (built / "README.md").write_text(_README)
+        (built / "pyproject.toml").write_text(_pyproject())
         uv = ROOT / ".tools" / "uv" / "bin" / "uv"
         subprocess.run(
-            [uv, "build", "--quiet", "--wheel", "--out-dir", folder, project],
+            [uv, "build", "--quiet", "--wheel", "--out-dir", folder, built],
             check=True,
             env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", temporary)},
         )
@@ -104,9 +104,10 @@ def _pyproject() -> str:
 
 
 def _urls() -> str:
+    """The addresses that the owner has filled in, as a table of the project."""
     known = {"Repository": project.REPOSITORY, "Documentation": project.DOCUMENTATION}
-    lines = [f'{name} = "{url}"' for name, url in known.items() if url]
-    return "\n".join(["[project.urls]", *lines, "", ""]) if lines else ""
+    lines = [f'{name} = "{address}"\n' for name, address in known.items() if address]
+    return "".join(["[project.urls]\n", *lines, "\n"]) if lines else ""
 
 
 def _listed(values: list[Any]) -> str:

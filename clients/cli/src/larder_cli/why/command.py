@@ -120,7 +120,7 @@ def why(
     if as_json:
         print_json(shown)
     else:
-        echo(*(markdown if as_markdown else text)(shown))
+        echo(*(markdown(shown) if as_markdown else text(shown, _address())))
     if fail_on and fail_on in classes:
         ctx.exit(_SETUP_FAILED)
 
@@ -198,6 +198,12 @@ def _client() -> Settings:
     if client.problem:
         raise click.UsageError(client.problem)
     return client
+
+
+def _address() -> str:
+    """The deployment that this repository uses. Empty if there is none."""
+    client = Settings(str(Path.cwd()), os.environ)
+    return "" if client.problem else client.api or ""
 
 
 def _root() -> Path | None:

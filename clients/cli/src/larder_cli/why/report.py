@@ -7,6 +7,7 @@ can have kinds, hints and notes that this command does not know: it shows their 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from larder.clock import from_ms
+from larder.project import page
 from larder.why.causes import ADVICE, Kind
 from larder.why.hints import Hint
 from larder.why.reasons import Evidence, Reason
@@ -90,14 +91,13 @@ NOTHING = "nothing changed: every hash is that of the baseline"
 _COMPARED = (
     "inputs, variables, external packages, settings in turbo.json, arguments and dependencies"
 )
-_PAGE = "docs/why.md"
 
 _Quote = Callable[[str], str]
 """How a name is shown: as it is, or as a code span of Markdown."""
 
 
-def text(shown: ComparisonJson) -> Iterator[str]:
-    """The lines for people."""
+def text(shown: ComparisonJson, deployment: str = "") -> Iterator[str]:
+    """The lines for people. They cite the documentation of the deployment at this address."""
     yield _headline(shown, printable)
     for number, cause in enumerate(shown["causes"][:_SHOWN_CAUSES], 1):
         yield ""
@@ -105,7 +105,8 @@ def text(shown: ComparisonJson) -> Iterator[str]:
         yield f"     {_reach(cause, printable)}"
         if cause["kind"] == Kind.UNKNOWN:
             yield f"     Compared: {_COMPARED}."
-        yield f"     {ADVICE.get(cause['advice'], 'Read')} ({_PAGE}#{cause['advice']})"
+        advice = ADVICE.get(cause["advice"], "Read")
+        yield f"     {advice} ({page('why#' + cause['advice'], deployment)})"
     others = [*_left_out(shown), *_others(shown, printable)]
     if others:
         yield ""
