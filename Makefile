@@ -63,7 +63,7 @@ demo: $(SERVE_READY) ## build a sample monorepo twice with turbo, the second tim
 
 .PHONY: larder
 larder: $(SERVE_READY) ## run the operator's command on the local cloud: ARGS="--help" DATA=.larder
-	@exec .venv/bin/larder --local "$(DATA)" $(ARGS)
+	@exec .venv/bin/larder --local "$(DATA)" $(or $(ARGS),--help)
 
 .PHONY: test
 test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WORKERS=auto; AWS_CLIENT=boto3 runs them with boto3 for all calls

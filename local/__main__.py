@@ -28,7 +28,9 @@ def main() -> int:
 
 
 def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("serve", help="run the local cloud until Ctrl-C")
+    parser = commands.add_parser(
+        "serve", usage="%(prog)s [OPTIONS]", help="run the local cloud until Ctrl-C"
+    )
     parser.set_defaults(run=_serve)
     parser.add_argument(
         "--port",
@@ -164,10 +166,9 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 65535:
+    if not (text.isdecimal() and int(text) <= 65535):
         raise argparse.ArgumentTypeError("must be a number from 0 to 65535")
-    return number
+    return int(text)
 
 
 def _rate_and_burst(text: str) -> tuple[int, int]:
@@ -184,10 +185,9 @@ def _limits(throttle: tuple[int, int] | None, concurrency: int | None) -> Limits
 
 def positive(text: str) -> int:
     """An argument that is a whole number of at least 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("must be a whole number of at least 1")
+    return int(text)
 
 
 if __name__ == "__main__":

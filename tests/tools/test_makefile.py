@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,30 @@ def test_an_unknown_environment_is_rejected_before_the_build(command: str, name:
 def test_the_environments_of_samconfig_are_accepted(name: str) -> None:
     done = make("known-environment", ENV=name)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_larder_without_arguments_shows_the_help() -> None:
+    assert '.venv/bin/larder --local ".larder" --help' in make("--dry-run", "larder").stdout
+    assert '.venv/bin/larder --local ".larder" teams list' in make("--dry-run", "larder", "ARGS=teams list").stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "rule"),
+    [
+        ("--port", "abc", "must be a number from 0 to 65535"),
+        ("--port", "65536", "must be a number from 0 to 65535"),
+        ("--workers", "0", "must be a whole number of at least 1"),
+        ("--workers", "two", "must be a whole number of at least 1"),
+    ],
+)
+def test_serve_refuses_a_wrong_number_in_two_lines(option: str, value: str, rule: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "local", "serve", option, value], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    usage, error = done.stderr.splitlines()
+    assert usage == "usage: python -m local serve [OPTIONS]"
+    assert error == f"python -m local serve: error: argument {option}: {rule}"
 
 
 def commands(help: str) -> list[str]:

@@ -47,7 +47,7 @@ dependencies = {dependencies}
 [project.optional-dependencies]
 edge = {edge}
 
-{urls}[project.scripts]
+[project.scripts]
 larder = "larder_cli.start:main"
 larder-cache = "larder_cli.start:main"
 
