@@ -92,7 +92,7 @@ QUESTIONS = {
     "deploy": ("install.md", "the-command", "larder install --env prod"),
     "a poisoned cache": ("protection.md", "recover-from-a-poisoning", "larder artifacts delete acme --writer ID"),
     "a key that is refused": ("errors.md", "the-codes", "| 401 `unauthorized` |"),
-    "Why 401": ("troubleshooting.md", "what-turbo-shows", "| `401 Unauthorized` for every upload |"),
+    "Why 401": ("troubleshooting.md", "what-turbo-shows", "| `401 Unauthorized` for every upload, "),
     "without a secret": ("trust.md", "connect-github", "id-token: write"),
     "when AWS fails": ("promises.md", "for-builds", "never fails a build"),
 }

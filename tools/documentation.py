@@ -110,6 +110,9 @@ def _served(tokens: list[Token], folder: PurePosixPath) -> Iterator[Token]:
             target = address(str(token.attrGet("href")), folder)
             is_link.append(target is not None)
             token.attrSet("href", target or "")
+        if token.type == "text" and is_link:
+            # The name of a page, which is no file there.
+            token.content = token.content.removesuffix(".md")
         if token.type not in ("link_open", "link_close") or is_link[-1]:
             yield token
         if token.type == "link_close":

@@ -77,11 +77,12 @@ def test_404_elsewhere(environment: pytest.MonkeyPatch, path: str) -> None:
 
 def test_links_to_other_files_lead_to_the_repository_once_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
-        "# A\n\n[License](../LICENSE), [B](clients/turbo.md#preflight), [ci](../clients/ci/github) ![A picture](a.png)"
+        "# A\n\n[License](../LICENSE), [turbo.md](clients/turbo.md#preflight), [ci](../clients/ci/github) "
+        "![A picture](a.png)"
     )
     assert "<p>License, <a" in rendered("teams.md", text)
     assert (
-        '<a href="/docs/clients/turbo#preflight">B</a>, <a href="/docs/ci.tar">ci</a> <em>A picture</em>'
+        '<a href="/docs/clients/turbo#preflight">turbo</a>, <a href="/docs/ci.tar">ci</a> <em>A picture</em>'
         in rendered("teams.md", text)
     )
     monkeypatch.setattr(project, "REPOSITORY", "https://github.com/ada/larder")
