@@ -17,7 +17,7 @@ from larder_proxy.settings import Settings
 from larder import clock
 from larder.artifacts.models import Upload, parse_object_key
 from larder.teams.models import is_team_id
-from larder_cli.doctor.findings import PREFLIGHT_LINE, Finding
+from larder_cli.doctor.findings import PREFLIGHT_LINE, Finding, Level
 from larder_cli.doctor.here import (
     DIRECT_UPLOADS_FROM,
     is_sendable,
@@ -279,7 +279,11 @@ def _refusal(deployment: Deployment, client: Settings, answer: Answer) -> Findin
     if id in _OF_TEAM:
         where = client.value("teamId" if "teamId" in client.team else "teamSlug").where
         paste = _team_paste(client, where)
-    return Finding(id=id, where=where or deployment.address, found=found, paste=paste)
+    # Many are made to only read. No one leaves an address unconfirmed on purpose.
+    is_meant = id == "read-only" and answer.code != "email_not_proven"
+    worst = Level.WARNING if is_meant else Level.PROBLEM
+    where = where or deployment.address
+    return Finding(id=id, where=where, found=found, paste=paste, worst=worst)
 
 
 def _team_paste(client: Settings, where: str) -> str:

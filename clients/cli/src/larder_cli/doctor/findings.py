@@ -148,7 +148,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
             _W, "Signed artifacts over 4.5 MB need preflight, and a deployment with the edge."
         ),
         "read-only": Rule(
-            _W,
+            _P,
             "The token can read, but not upload. It needs artifacts: write, and its user a confirmed address and "
             "another role than VIEWER.",
         ),

@@ -178,7 +178,11 @@ def _precedence(client: Settings) -> Iterator[Finding]:
         if first.value == "":
             found = f"{first.where} is empty. turbo ignores {name} of {others[0].where}."
             paste = f"unset {first.where}"
-            yield Finding(id="empty-variable", where=first.where, found=found, paste=paste)
+            # turbo needs no id if it has a slug.
+            worst = Level.WARNING if name == "teamId" and client.team else Level.PROBLEM
+            yield Finding(
+                id="empty-variable", where=first.where, found=found, paste=paste, worst=worst
+            )
         elif other := next((one for one in others if one.value != first.value), None):
             # A token of one's own in place of the one of `turbo login` is usual, and never shown.
             if name == "token":

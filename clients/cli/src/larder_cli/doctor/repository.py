@@ -81,7 +81,10 @@ def _version_on_path(client: Settings) -> Version | None:
         done = subprocess.run(  # noqa: S603  # as a build would
             [program, "--version"],
             cwd=client.root,
-            env={"PATH": client.environment["PATH"], "TURBO_NO_UPDATE_NOTIFIER": "1"},
+            env={
+                "PATH": client.environment.get("PATH", os.defpath),
+                "TURBO_NO_UPDATE_NOTIFIER": "1",
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
