@@ -67,6 +67,11 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "invalid-address": Rule(
             _P, "Write https:// and a host as the address, without a user or password."
         ),
+        "plain-http": Rule(
+            _P,
+            "Use https: a deployment answers nothing else. With http, everyone on the way can read the token. Doctor "
+            "does not send it.",
+        ),
         "not-larder": Rule(_P, "Set the address of Larder, without a path."),
         "unreachable": Rule(_P, "turbo must reach the address. Check it, and the network between."),
         "proxied-address": Rule(
@@ -170,10 +175,6 @@ RULES: Mapping[str, Rule] = MappingProxyType(
             "Allow a second for every 4 MB of the largest artifact. A download that takes longer is a miss.",
         ),
         # The cache works.
-        "plain-http": Rule(
-            _W,
-            "Use https. With http, everyone on the way can read the token. Doctor does not send it.",
-        ),
         "token-not-sent": Rule(
             _W,
             "Only the repository names this address, so doctor does not send your token there. "
