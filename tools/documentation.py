@@ -70,7 +70,7 @@ def _entries(folder: Path) -> Iterator[tuple[str, bytes]]:
 def rendered(name: str, text: str) -> str:
     """A page of docs/ as HTML. The first line is its title as text."""
     parser = MarkdownIt("commonmark").enable("table")
-    tokens = parser.parse(_COMMENT.sub("", text))
+    tokens = parser.parse(_COMMENT.sub("", text).replace(project.PLACEHOLDER, project.slug()))
     anchors: dict[str, int] = {}
     title = ""
     for token, content in pairwise(tokens):

@@ -88,3 +88,6 @@ def test_links_to_other_files_lead_to_the_repository_once_it_is_known(monkeypatc
     monkeypatch.setattr(project, "REPOSITORY", "https://github.com/ada/larder")
     link = f'<a href="https://github.com/ada/larder/blob/v{project.VERSION}/LICENSE">License</a>'
     assert link in rendered("teams.md", text)
+    assert "git clone https://github.com/ada/larder" in rendered(
+        "teams.md", "`git clone https://github.com/OWNER/larder`"
+    )
