@@ -40,6 +40,7 @@ def test_every_page_is_served_and_every_link_leads_to_a_page_and_a_heading(envir
     html = {f"/docs/{page}".removesuffix("/index"): text_of(f"/docs/{page}".removesuffix("/index")) for page in PAGES}
     assert len(html) == len(list((ROOT / "docs").rglob("*.md")))
     assert "<!--" not in "".join(html.values()).replace("<!doctype", "")
+    assert [page for page, text in html.items() if " style=" in text] == [], "the content security policy refuses them"
     broken = []
     for page, text in html.items():
         for link in links(text):
