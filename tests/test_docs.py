@@ -256,6 +256,7 @@ THEIRS = {"better-auth", "nx", "turbo", "uv"}
 TEXTS = [
     *PAGES,
     ROOT / "tools/release/notes.py",
+    ROOT / "tools/release/wheel.py",
     *(path for folder in ("clients/ci", "deploy") for path in (ROOT / folder).rglob("*.*")),
 ]
 

@@ -70,7 +70,7 @@ def _entries(folder: Path) -> Iterator[tuple[str, bytes]]:
 def rendered(name: str, text: str) -> str:
     """A page of docs/ as HTML. The first line is its title as text."""
     parser = MarkdownIt("commonmark").enable("table")
-    tokens = parser.parse(_COMMENT.sub("", text))
+    tokens = parser.parse(_COMMENT.sub("", text).replace(project.PLACEHOLDER, project.slug()))
     anchors: dict[str, int] = {}
     title = ""
     for token, content in pairwise(tokens):
@@ -79,6 +79,9 @@ def rendered(name: str, text: str) -> str:
             title = title or heading
             token.attrSet("id", _unused(anchor_of(heading), anchors))
     for token in tokens:
+        # A class, because the content security policy refuses styles of elements.
+        if style := token.attrs.pop("style", ""):
+            token.attrSet("class", str(style).removeprefix("text-align:"))
         if token.children:
             token.children = list(_served(token.children, PurePosixPath("docs", name).parent))
     return f"{title}\n{parser.renderer.render(tokens, parser.options, {})}"

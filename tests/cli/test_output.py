@@ -11,7 +11,7 @@ import click
 import pytest
 from rich.console import Console
 
-from larder_cli.output import WIDE, print_record, print_table
+from larder_cli.output import WIDE, linked, print_record, print_table
 from larder_cli.progress import counting
 
 
@@ -19,6 +19,21 @@ def shown(capsys: pytest.CaptureFixture[str], **record: object) -> dict[str, str
     print_record(record, as_json=False)
     lines = capsys.readouterr().out.splitlines()
     return {label.strip(): value.strip() for label, value in (line.split("  ", 1) for line in lines)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("docs/operations.md, ApiFailing", "{}/operations{}#apifailing"),
+        ("see docs/clients/turbo.md.", "see {}/clients/turbo{}."),
+        ("(docs/operator-cli.md, Permissions in AWS)", "({}/operator-cli{}#permissions-in-aws)"),
+        ("docs/operations.md, DeadLetters (the log)", "{}/operations{}#deadletters (the log)"),
+        ("aws lambda list-functions", "aws lambda list-functions"),
+    ],
+)
+def test_advice_links_to_the_documentation_of_the_deployment(text: str, expected: str) -> None:
+    assert linked(text, "https://cache.example.com/") == expected.format("https://cache.example.com/docs", "")
+    assert linked(text, "") == expected.format("docs", ".md")
 
 
 @pytest.mark.parametrize(

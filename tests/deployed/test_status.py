@@ -350,7 +350,7 @@ def test_active_alarms_are_problems_and_silent_ones_warnings(stack: Stack) -> No
     active, silent = stack.physical("HitsLost"), stack.physical("DeadLetters")
     client.set_alarm_state(AlarmName=active, StateValue="ALARM", StateReason="a test")
     client.disable_alarm_actions(AlarmNames=[silent])
-    looked = look(stack.emulator)
+    looked, lines = look(stack.emulator), look(stack.emulator, as_json=False)
     client.set_alarm_state(AlarmName=active, StateValue="OK", StateReason="a test")
     client.enable_alarm_actions(AlarmNames=[silent])
     assert looked.status == 1
@@ -359,6 +359,7 @@ def test_active_alarms_are_problems_and_silent_ones_warnings(stack: Stack) -> No
         ("warning", "DeadLetters notifies nobody: its actions are off"),
     }
     assert "docs/operations.md, HitsLost" in looked.advice("alarms")
+    assert re.search("do: https?://[^/ ]+/docs/operations#hitslost\n", lines.text)
     assert f"aws cloudwatch enable-alarm-actions --alarm-names {silent}" in looked.advice("alarms")
 
 

@@ -63,7 +63,7 @@ _README = """\
 
 The command `larder`, which deploys and operates Larder: a remote build cache for Turborepo in your own AWS account.
 
-    uvx larder-cache install --env prod
+    larder install --env prod
 """
 
 

@@ -40,6 +40,7 @@ def test_every_page_is_served_and_every_link_leads_to_a_page_and_a_heading(envir
     html = {f"/docs/{page}".removesuffix("/index"): text_of(f"/docs/{page}".removesuffix("/index")) for page in PAGES}
     assert len(html) == len(list((ROOT / "docs").rglob("*.md")))
     assert "<!--" not in "".join(html.values()).replace("<!doctype", "")
+    assert [page for page, text in html.items() if " style=" in text] == [], "the content security policy refuses them"
     broken = []
     for page, text in html.items():
         for link in links(text):
@@ -88,3 +89,6 @@ def test_links_to_other_files_lead_to_the_repository_once_it_is_known(monkeypatc
     monkeypatch.setattr(project, "REPOSITORY", "https://github.com/ada/larder")
     link = f'<a href="https://github.com/ada/larder/blob/v{project.VERSION}/LICENSE">License</a>'
     assert link in rendered("teams.md", text)
+    assert "git clone https://github.com/ada/larder" in rendered(
+        "teams.md", "`git clone https://github.com/OWNER/larder`"
+    )

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from larder.project import page
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -27,6 +29,8 @@ WIDE = "larder_cli.wide"
 """Where the context of a command keeps whether the user wants all columns."""
 _UNLIMITED = 10_000
 """Columns when the output is not a terminal: a program that reads the table needs unfolded lines."""
+
+_CITED = re.compile(r"\bdocs/([\w/-]+)\.md(?:, ([A-Z][\w ]*\w))?")
 
 _MARKS = (("\N{FULL BLOCK}", "green"), ("\N{MEDIUM SHADE}", "cyan"), ("\N{LIGHT SHADE}", "dim"))
 _ASCII_MARKS = (("#", "green"), ("+", "cyan"), (".", "dim"))
@@ -54,6 +58,16 @@ def echo(*lines: str, err: bool = False) -> None:
     """Print lines of text, with control characters replaced. With `err`, on standard error."""
     for line in lines:
         click.echo(printable(line), err=err)
+
+
+def linked(text: str, deployment: str) -> str:
+    """A text that cites pages, such as `docs/operations.md, ApiFailing`, with their addresses at a deployment."""
+
+    def address(cited: re.Match[str]) -> str:
+        name, heading = cited.groups(default="")
+        return page(f"{name}#{heading.lower().replace(' ', '-')}".rstrip("#"), deployment)
+
+    return _CITED.sub(address, text)
 
 
 def echo_progress(line: str, *, is_live: bool) -> None:

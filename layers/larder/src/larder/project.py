@@ -11,6 +11,8 @@ REPOSITORY = ""
 """The address of the repository on GitHub, without a slash at the end, such as https://github.com/OWNER/larder."""
 DOCUMENTATION = ""
 """The address of the documentation of the newest release, without a slash at the end."""
+PLACEHOLDER = "OWNER/larder"
+"""Stands for owner and name of the repository in docs/ and notes."""
 # <<<cog versions.constant() >>>
 VERSION = "0.2.0"
 # <<<end>>>
@@ -20,7 +22,7 @@ _HOST = "https://github.com/"
 
 def slug() -> str:
     """Owner and name of the repository, with a placeholder for an owner who is not known."""
-    return REPOSITORY.removeprefix(_HOST) or "OWNER/larder"
+    return REPOSITORY.removeprefix(_HOST) or PLACEHOLDER
 
 
 def page(name: str, deployment: str = "") -> str:

@@ -11,7 +11,7 @@ import click
 from larder_cli.commands import examples, json_option
 from larder_cli.deploy.command import release_folder
 from larder_cli.deploy.release import Release, open_release
-from larder_cli.output import echo, print_json
+from larder_cli.output import echo, linked, print_json
 from larder_cli.target import Target
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def status(
     for row in checked(_checks(found, with_drift=with_drift), deployed):
         rows.append(row)
         if not as_json:
-            _show(row)
+            _show(row, (found.outputs or {}).get("ApiUrl", ""))
     if as_json:
         print_json(
             [
@@ -135,9 +135,10 @@ def _checks(stack: "Stack", *, with_drift: bool) -> "list[Check]":
     ]
 
 
-def _show(row: "Row") -> None:
+def _show(row: "Row", deployment: str) -> None:
+    """Print a row. The advice cites the documentation of the deployment at this address, if it has one."""
     marked = click.style(f"{row.level:<7}", fg=_COLOURS[row.level])
     click.echo(f"{marked}  ", nl=False)
     echo(f"{row.check:<12} {row.found}")
     if row.advice:
-        echo(f"{'':22}do: {row.advice}")
+        echo(f"{'':22}do: {linked(row.advice, deployment)}")
