@@ -20,7 +20,7 @@ app = vercel_api(no_route=TeamNotFound)
 def update_team(
     change: Annotated[TeamChange, Depends(team_change)], principal: TeamEditor, id_or_slug: str
 ) -> JsonResponse[TeamJson]:
-    """Change the name, the slug, the caching status or `runInputs`."""
+    """Change the name, the slug, the caching status, `runInputs` or `buildHourCents`."""
     team = teams.change_team(
         principal.team.id, change, by=principal.member, actor=principal.actor, now=clock.now()
     )

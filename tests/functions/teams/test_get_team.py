@@ -36,6 +36,7 @@ def test_the_callers_team(cloud: Cloud, personal: Sender, named_by: str) -> None
             "formerSlugs": [],
             "remoteCaching": {"enabled": True},
             "runInputs": "names",
+            "buildHourCents": 0,
             "membership": {
                 "uid": cloud.user.id,
                 "teamId": cloud.team.id,

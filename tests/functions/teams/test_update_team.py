@@ -76,6 +76,14 @@ def test_remote_caching_sets_the_caching_status(
     assert cloud.send("GET", "/v8/artifacts/status").json == {"status": becomes}
 
 
+def test_the_price_of_an_hour_of_builds_is_for_owners_and_admins_to_set(cloud: Cloud, ada: Person) -> None:
+    member, admin = joined(cloud, Role.MEMBER), joined(cloud, Role.ADMIN, "eve")
+    assert outcome(change(member, "acme", buildHourCents=48)) == (403, "missing_role")
+    assert change(admin, "acme", buildHourCents=48).json["buildHourCents"] == 48
+    assert member.send("GET", "/v2/teams/acme").json["buildHourCents"] == 48
+    assert change(ada, "acme", buildHourCents=0).json["buildHourCents"] == 0
+
+
 def test_misses_are_explained_until_an_owner_or_admin_turns_that_off(cloud: Cloud, ada: Person) -> None:
     assert ada.send("GET", "/v2/teams/acme").json["runInputs"] == "names"
     viewer, admin = joined(cloud, Role.VIEWER), joined(cloud, Role.ADMIN, "eve")
@@ -106,6 +114,7 @@ BAD: dict[str, list[Any]] = {
     "slug": ["", "A", "a" * 49],
     "formerSlugs": [["never-had"]],
     "runInputs": ["all"],
+    "buildHourCents": [-1, 0.5, "48", 100_001],
 }
 
 

@@ -221,9 +221,10 @@ class UserState(NamedTuple):
 class Team:
     """A team. `former_slugs`, the latest last, still lead to it, and no other team can take them.
 
-    `version` increases when its name or slugs change. `created_by` is a user's id, None for old teams. `inputs_key` is
-    the random key of the codes of its run inputs, empty in teams made until 0.2.0 that never had them on. No reply has
-    it.
+    `version` increases when its name or slugs change. `created_by` is a user's id, None for old teams.
+    `build_hour_cents` is what an hour on a machine that builds costs the team, in US cents, and 0 if it does not say.
+    `inputs_key` is the random key of the codes of its run inputs, empty in teams made until 0.2.0 that never had them
+    on. No reply has it.
     """
 
     id: str
@@ -235,6 +236,7 @@ class Team:
     former_slugs: tuple[str, ...] = ()
     version: int = 0
     run_inputs: RunInputs = RunInputs.OFF
+    build_hour_cents: int = 0
     inputs_key: str = field(default="", repr=False)
     state: OwnerState
 

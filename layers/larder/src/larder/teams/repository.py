@@ -214,6 +214,7 @@ def change_team(
         "former_slugs": (list(old.former_slugs), list(new.former_slugs)),
         "caching": (old.state.caching.value, new.state.caching.value),
         "run_inputs": (old.run_inputs.value, new.run_inputs.value),
+        "build_hour_cents": (old.build_hour_cents, new.build_hour_cents),
         "inputs_key": (old.inputs_key, new.inputs_key),
     }
     changes = {name: after for name, (before, after) in states.items() if before != after}
@@ -594,6 +595,7 @@ def _team(item: Item) -> Team:
         former_slugs=tuple(item.get("former_slugs", ())),
         version=item.get("version", 0),
         run_inputs=RunInputs(item.get("run_inputs", RunInputs.OFF)),
+        build_hour_cents=item.get("build_hour_cents", 0),
         inputs_key=item.get("inputs_key", ""),
         state=_team_state(item),
     )

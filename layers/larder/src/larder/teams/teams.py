@@ -58,6 +58,7 @@ class TeamChange:
     former_slugs: tuple[str, ...] | None = None
     caching: CachingStatus | None = None
     run_inputs: RunInputs | None = None
+    build_hour_cents: int | None = None
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -68,6 +69,7 @@ class TeamChange:
             ("former_slugs", self.former_slugs),
             ("caching", self.caching),
             ("run_inputs", self.run_inputs),
+            ("build_hour_cents", self.build_hour_cents),
         )
         return tuple(name for name, value in changes if value is not None)
 
@@ -242,6 +244,7 @@ def _entries(old: Team, new: Team, actor: Actor | None) -> "list[Write]":
         "slug": old.slug != new.slug,
         "former_slugs": old.former_slugs != new.former_slugs,
         "run_inputs": old.run_inputs is not new.run_inputs,
+        "build_hour_cents": old.build_hour_cents != new.build_hour_cents,
     }
     entries = []
     if any(properties.values()):
@@ -262,6 +265,7 @@ def _changed(team: Team, change: TeamChange) -> Team:
             raise InvalidValue("former_slugs", f"{unknown[0]!r} is not a former slug of the team")
         former = [old for old in former if old in change.former_slugs]
     run_inputs = team.run_inputs if change.run_inputs is None else change.run_inputs
+    hour_cents = change.build_hour_cents
     needs_key = run_inputs is not RunInputs.OFF and not team.inputs_key
     return replace(
         team,
@@ -269,6 +273,7 @@ def _changed(team: Team, change: TeamChange) -> Team:
         slug=slug,
         former_slugs=tuple(former[-MAX_FORMER_SLUGS:]),
         run_inputs=run_inputs,
+        build_hour_cents=team.build_hour_cents if hour_cents is None else hour_cents,
         inputs_key=token_hex(32) if needs_key else team.inputs_key,
         state=replace(team.state, caching=caching),
     )

@@ -50,6 +50,7 @@ _SCRIPTS = (
     "console/members.js",
     "console/settings.js",
     "console/new-team.js",
+    "console/search.js",
 )
 
 _MORE_SCRIPTS = (

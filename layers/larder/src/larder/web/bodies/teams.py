@@ -31,6 +31,9 @@ MAX_INVITATIONS = 10
 DEFAULT_ROLE = Role.VIEWER
 """The default role of an invitation: the one with the fewest rights, as in the hosted service."""
 
+MAX_BUILD_HOUR_CENTS = 100_000
+"""The most that an hour of builds can cost, in US cents: 1,000 dollars."""
+
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
@@ -49,6 +52,7 @@ class _TeamChange(BodyModel):
     formerSlugs: list[str] | None = None  # noqa: N815  # the names on the wire
     remoteCaching: _RemoteCaching | None = None  # noqa: N815
     runInputs: str | None = None  # noqa: N815
+    buildHourCents: Annotated[int, Field(ge=0, le=MAX_BUILD_HOUR_CENTS)] | None = None  # noqa: N815
 
 
 class _Protection(BodyModel):
@@ -105,7 +109,7 @@ def new_team(_token: BearerToken, request: Request) -> NewTeam:
 
 
 def team_change(_token: BearerToken, request: Request) -> TeamChange:
-    """`{"name"?, "slug"?, "formerSlugs"?, "remoteCaching"?: {"enabled"}, "runInputs"?}`
+    """`{"name"?, "slug"?, "formerSlugs"?, "remoteCaching"?: {"enabled"}, "runInputs"?, "buildHourCents"?}`
 
     Raises NoValuesToUpdate without a field.
     """
@@ -118,6 +122,7 @@ def team_change(_token: BearerToken, request: Request) -> TeamChange:
         former_slugs=former,
         caching=None if enabled is None else _caching(enabled),
         run_inputs=_choice(RunInputs, body.runInputs, "runInputs"),
+        build_hour_cents=body.buildHourCents,
     )
     if change == TeamChange():
         raise NoValuesToUpdate

@@ -49,6 +49,7 @@ class TeamJson(TypedDict):
     formerSlugs: list[str]
     remoteCaching: RemoteCachingJson
     runInputs: RunInputs
+    buildHourCents: int
     membership: MembershipJson
 
 

@@ -1,6 +1,7 @@
 // Who did what to the team, its members, keys and artifacts, newest first.
 
-const ACTIVITY_LENGTH = 20;
+const ACTIVITY_LENGTH = 50;
+const MOST_EXPORTED = 10_000;
 
 const KINDS_OF_ACTIONS = [
   ["Members", ["member_invited", "invitation_withdrawn", "member_added", "member_removed", "role_changed"]],
@@ -16,7 +17,7 @@ const OWN_KINDS_OF_ACTIONS = [
 ];
 
 const CACHING_WORDS = { enabled: "Turned caching on", paused: "Paused caching", disabled: "Turned caching off" };
-const PROPERTY_WORDS = { name: "name", slug: "slug", former_slugs: "former slugs" };
+const PROPERTY_WORDS = { name: "name", slug: "slug", former_slugs: "former slugs", run_inputs: "explanation of misses", build_hour_cents: "price of builds" };
 
 const roleText = (role) => ROLES[role] ?? role;
 
@@ -46,7 +47,7 @@ const ACTION_WORDS = {
   block_set: () => "Blocked the cache",
   block_lifted: () => "Lifted the block",
   quota_set: (entry) => (entry.subject === "default" ? "Set the default quota" : `Set the quota to ${bytesText(Number(entry.subject))}`),
-  protection_set: (entry) => (entry.subject.includes("protected=true") ? "Set the protection: on" : "Set the protection: off"),
+  protection_set: (entry) => (entry.subject.includes("protected=true") ? "Protected the team" : "Turned the protection off"),
   member_invited: (entry, subject) => html`Invited ${subject} as ${roleText(entry.role)}`,
   invitation_withdrawn: (entry, subject) => html`Withdrew the invitation of ${subject} as ${roleText(entry.role)}`,
   member_added: (entry, subject) => html`${subject} joined as ${roleText(entry.role)}`,
@@ -63,10 +64,10 @@ const ACTION_WORDS = {
 };
 
 /** A name, or the beginning of an id that has none. Hashes are shown as they are. */
-function Subject({ entry, names, scope, tasks }) {
+function Subject({ entry, names, living, scope, tasks }) {
   if (entry.action.startsWith("removal_")) return html`<${RemovalTarget} of=${targetOfSubject(entry.subject)} names=${names} />`;
   if (entry.action.startsWith("artifact_")) return html`<${Hash} of=${visible(entry.subject)} scope=${scope} />${tasks.has(entry.subject) && html` of <${TaskName} of=${tasks.get(entry.subject)} scope=${scope} />`}`;
-  if (/^(key|rule)_/.test(entry.action) && !entry.subjectName && names.has(entry.subject)) return html`<${KeyName} id=${entry.subject} names=${names} scope=${scope} />`;
+  if (/^(key|rule)_/.test(entry.action) && living.has(entry.subject)) return html`<${KeyName} id=${entry.subject} names=${names} scope=${scope} />`;
   const name = entry.subjectName ?? names.get(entry.subject);
   return name ? html`<${Name} of=${name} />` : html`<span class="soft">${visible(entry.subject.slice(0, 8))}…</span>`;
 }
@@ -76,6 +77,36 @@ function ActionText({ entry, ...rest }) {
   return words ? words(entry, html`<${Subject} entry=${entry} ...${rest} />`) : visible(entry.action);
 }
 
+/** The day of an entry in the user's zone, as a heading. */
+function dayHeading({ at }) {
+  const [day, today] = [at, Date.now()].map((ms) => new Date(ms).toDateString());
+  return day === today ? "Today" : formats.date.format(at);
+}
+
+/** The view that has what an action changed. */
+const VIEW_OF_ACTIONS = { caching_set: "settings", team_changed: "settings", protection_set: "protection", member_added: "members", member_invited: "members", role_changed: "members" };
+
+/** What was done, which leads to what was changed. */
+function Done({ entry, scope, ...rest }) {
+  const view = scope.team && VIEW_OF_ACTIONS[entry.action];
+  const text = html`<${ActionText} entry=${entry} scope=${scope} ...${rest} />`;
+  return view ? html`<a href=${`${scope.path}/${view}`}>${text}</a>` : html`<span>${text}</span>`;
+}
+
+/** Load the newest entries, and let the browser store them as a file. */
+async function exportActivity(scope, query, names) {
+  const entries = [];
+  for (let before = ""; before !== null && entries.length < MOST_EXPORTED; ) {
+    const { data, problem } = await call("GET", `/v1/audit?${scope.query}&limit=100${query}${before && `&before=${before}`}`);
+    if (problem) return announce(problem);
+    entries.push(...data.entries);
+    before = data.pagination.next;
+  }
+  saveCsv(`${scope.team?.slug ?? "account"}-activity.csv`, ["time", "action", "subject", "subject_name", "role", "actor", "actor_id"], entries.map(({ at, action, subject, subjectName, role, actor }) => [
+    new Date(at).toISOString(), action, subject, subjectName ?? names.get(subject), role, actor === null ? "operator" : (actor.name ?? names.get(actor.userId)), actor?.userId,
+  ]));
+}
+
 function Activity({ scope }) {
   // Where the pages up to this one begin. The first page has no entry before it.
   const [starts, setStarts] = useState([""]);
@@ -83,10 +114,9 @@ function Activity({ scope }) {
   const kinds = scope.team ? KINDS_OF_ACTIONS : OWN_KINDS_OF_ACTIONS;
   const actions = kinds.find(([name]) => name === kind)?.[1];
   const before = starts.at(-1);
-  const loaded = useLoad(
-    `/v1/audit?${scope.query}&limit=${ACTIVITY_LENGTH}${before && `&before=${before}`}${actions ? `&action=${actions.join(",")}` : ""}`,
-  );
-  const living = useLoad(`names of the activity ${scope.path}`, () => loadNames(scope)).data ?? [];
+  const chosen = actions ? `&action=${actions.join(",")}` : "";
+  const loaded = useLoad(`/v1/audit?${scope.query}&limit=${ACTIVITY_LENGTH}${before && `&before=${before}`}${chosen}`);
+  const living = useLoad(`names of the activity ${scope.path}`, () => loadNames(scope)).data ?? new Map();
   // What was deleted is named by its entries.
   const named = (loaded.data?.entries ?? []).filter(({ subjectName }) => subjectName);
   const names = new Map([...named.map(({ subject, subjectName }) => [subject, subjectName]), ...living]);
@@ -101,14 +131,15 @@ function Activity({ scope }) {
         <option value="">Everything</option>
         ${kinds.map(([name]) => html`<option value=${name}>${name}</option>`)}
       <//>
+      <${Button} onClick=${() => exportActivity(scope, chosen, names)}>Export as CSV<//>
     <//>
     <${Card}>
       <${Loaded} of=${loaded} lines=${8} show=${({ entries, pagination: { next } }) => html`
         ${entries.length > 0
-          ? html`<${Table} label="Activity" rows=${entries} id=${({ id }) => id} columns=${[
-              { title: "What", cell: (entry) => html`<span><${ActionText} entry=${entry} names=${names} scope=${scope} tasks=${tasks} /></span>` },
+          ? html`<${Table} label="Activity" rows=${entries} id=${({ id }) => id} group=${dayHeading} columns=${[
+              { title: "When", cell: ({ at }) => html`<time datetime=${new Date(at).toISOString()}>${formats.time.format(at)}</time>` },
+              { title: "What", cell: (entry) => html`<${Done} entry=${entry} names=${names} living=${living} scope=${scope} tasks=${tasks} />` },
               { title: "Who", cell: (entry) => html`<span><${AuditActor} entry=${entry} names=${names} /></span>` },
-              { title: "When", cell: ({ at }) => html`<${Time} at=${at} />` },
             ]} />`
           : next === null
             ? html`<${Empty} title="Nothing here"><p>Changes to ${scope.team ? "the team" : "your account"}, its keys and deletions appear here.</p><//>`

@@ -1,15 +1,16 @@
 // The frame of the console: which view an address shows, and the navigation between them.
 
-/** `view` is null if only the page with all scripts has it. Views without a tab of their own are in another, `tab`. */
+/** `view` is null if only the page with all scripts has it. Views without a tab of their own are in another, `tab`. Tabs
+ * are in groups: builds, access, settings. Each group after the first begins with `isApart`. */
 const VIEWS = [
   { path: "", title: "Overview", view: Overview },
   { path: "artifacts", title: "Artifacts", view: typeof Artifacts === "function" ? Artifacts : null, isFor: ({ manages }) => manages },
   { path: "runs", title: "Runs", view: typeof RunsView === "function" ? RunsView : null },
-  { path: "keys", title: "Keys", view: Keys },
+  { path: "keys", title: "Keys", view: Keys, isApart: true },
   { path: "members", title: "Members", view: Members, isFor: ({ team }) => team !== null },
   { path: "protection", title: "Protection", view: typeof Protection === "function" ? Protection : null, isFor: ({ team }) => team !== null },
   { path: "activity", title: "Activity", view: typeof Activity === "function" ? Activity : null, isFor: ({ manages }) => manages },
-  { path: "settings", title: "Settings", view: Settings },
+  { path: "settings", title: "Settings", view: Settings, isApart: true },
   { path: "run", title: "Run", tab: "runs", view: typeof OneRun === "function" ? OneRun : null },
   { path: "task", title: "Task", tab: "runs", view: typeof OneTask === "function" ? OneTask : null },
   { path: "key", title: "Key", tab: "keys", view: typeof OneKey === "function" ? OneKey : null },
@@ -158,8 +159,25 @@ function Appearing({ children }) {
   </main>`;
 }
 
+/** Call `open` for the keys of the search. */
+function useSearchKeys(open) {
+  useEffect(() => {
+    const pressed = (event) => {
+      const isTyping = /^(input|textarea|select)$/i.test(event.target.tagName) || document.querySelector("dialog[open]");
+      const isSearch = event.key === "/" ? !isTyping && !event.ctrlKey && !event.metaKey : event.key === "k" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open]");
+      if (!isSearch) return;
+      event.preventDefault();
+      open();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+}
+
 function Bar({ scope, place, teams, user, tab }) {
   const choose = ({ target }) => go(target.value);
+  const [isSearching, setSearching] = useState(false);
+  useSearchKeys(() => setSearching(true));
   return html`<header class="bar"><div class="wide">
     <div class="top">
       <a class="brand" href="/console" aria-label=${own.product}>
@@ -172,20 +190,22 @@ function Bar({ scope, place, teams, user, tab }) {
         <option value="/console/me">Your own cache</option>
         ${isTrue(own.createsTeams) && html`<option value="/console/new-team">Create a team …</option>`}
       </select>
+      ${scope && html`<button type="button" class="search link" onClick=${() => setSearching(true)} aria-keyshortcuts="/ Control+K Meta+K"><svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false"><path d="M2 7a5 5 0 1 0 10 0a5 5 0 1 0 -10 0M11 11l4 4" /></svg><span>Search</span></button>`}
       <button type="button" class="help link" popovertarget="help">Help</button>
       <div popover="auto" id="help" role="group" aria-label="Help">
         <a href=${own.docs}>Documentation</a>
         <a href=${`${own.docs}/troubleshooting`}>Troubleshooting</a>
+        <span class="soft"><kbd>/</kbd> or <kbd>Ctrl K</kbd> searches</span>
         <span class="soft">${own.version}</span>
       </div>
       <a class="account" href="/console/account" aria-current=${place === "account" ? "page" : null}><${Name} of=${user.name} /></a>
     </div>
     ${scope && html`<nav class="tabs" aria-label="Views"><ul>
       ${viewsOf(scope).filter((one) => !one.tab).map((one) => html`<li key=${one.path}>
-        <a href=${one.path ? `${scope.path}/${one.path}` : scope.path} aria-current=${one.path === tab ? "page" : null}>${one.title}</a>
+        <a class=${one.isApart ? "apart" : ""} href=${one.path ? `${scope.path}/${one.path}` : scope.path} aria-current=${one.path === tab ? "page" : null}>${one.title}</a>
       </li>`)}
     </ul></nav>`}
-  </div></header>`;
+  </div>${isSearching && scope && html`<${Search} scope=${scope} close=${() => setSearching(false)} />`}</header>`;
 }
 
 function skip(event) {

@@ -59,8 +59,8 @@ function Artifacts({ scope, user }) {
   };
   const isFiltered = filter.replace(/&order=\w+/, "") !== "";
   return html`<${Head} title="Artifacts"><${Menu} label="all artifacts" items=${[
-      ["Delete by time", () => setOpen({ what: DeleteStoredThen })],
-      ["Delete all", () => setOpen({ what: DeleteEverything })],
+      ["Delete by time", () => setOpen({ what: DeleteStoredThen }), "loses"],
+      ["Delete all", () => setOpen({ what: DeleteEverything }), "loses"],
     ]} /><//>
     <${Removals} key=${removals} scope=${scope} names=${names} removed=${loaded.reload} />
     <${Card}><${ArtifactsFilter} team=${scope.team} first=${first} names=${new Map([...jobs, ...names])} scopes=${scopes} search=${search} /><//>
@@ -134,7 +134,7 @@ function ArtifactsTable({ rows, scope, names, scopes, tasks, open }) {
       title: "",
       cell: (row) => html`<${Menu} label=${row.hash} items=${[
         ["Details", () => open({ what: ArtifactDetails, row })],
-        ["Delete", () => open({ what: DeleteArtifact, row })],
+        ["Delete", () => open({ what: DeleteArtifact, row }), "loses"],
       ]} />`,
     },
   ].filter(Boolean)} />`;

@@ -39,8 +39,9 @@ function roundUp(most) {
   return [2, 4, 6, 10, 20].map((times) => times * power).find((limit) => limit >= most);
 }
 
-/** Bars of several `series`, `[property, title, class]`, one above the other. `readout` describes a day. */
-function DaysChart({ days, series, label, axisText, readout, left = 48 }) {
+/** Bars of several `series`, `[property, title, class]`, one above the other, or with `most`, the end of the axis, a line
+ * of one, which days without a value interrupt. `readout` describes a day. */
+function DaysChart({ days, series, label, axisText, readout, most, left = 48 }) {
   const sumOf = (day) => series.reduce((sum, [name]) => sum + (day[name] ?? 0), 0);
   const box = useRef(null);
   // The width in pixels. A scaled drawing would scale its text, too.
@@ -52,7 +53,7 @@ function DaysChart({ days, series, label, axisText, readout, left = 48 }) {
     return () => observer.disconnect();
   }, []);
   const [height, bottom] = [220, 24];
-  const limit = roundUp(Math.max(...days.map(sumOf)));
+  const limit = most ?? roundUp(Math.max(...days.map(sumOf)));
   // Few days are no wide bars.
   const step = Math.min(96, (width - left) / days.length);
   const gap = Math.min(3, step / 5);
@@ -70,7 +71,7 @@ function DaysChart({ days, series, label, axisText, readout, left = 48 }) {
     const x = left + index * step;
     let below = 0;
     return html`<g onMouseEnter=${() => setChosen(index)}>
-      ${series.map(([name, , kind]) => {
+      ${most === undefined && series.map(([name, , kind]) => {
         const from = y(below);
         below += one[name] ?? 0;
         const drawn = from - y(below) - (one[name] ? 1 : 0);
@@ -89,15 +90,25 @@ function DaysChart({ days, series, label, axisText, readout, left = 48 }) {
         ${[0, limit / 2, limit].map((sum) => html`
           <line x1=${left} x2=${width} y1=${y(sum)} y2=${y(sum)} />
           <text x=${left - 8} y=${y(sum) + 4} text-anchor="end">${axisText(sum)}</text>`)}
+        ${most !== undefined && html`<${Line} days=${days} series=${series[0]} x=${(index) => left + (index + 0.5) * step} y=${y} />`}
         ${days.map(bar)}
       </svg>`}
     </div>`;
 }
 
+/** The days of a series as a line with a dot for each. */
+function Line({ days, series: [name, , kind], x, y }) {
+  const at = (index) => `${x(index)} ${y(days[index][name])}`;
+  const isKnown = (index) => (days[index]?.[name] ?? null) !== null;
+  const known = [...days.keys()].filter(isKnown);
+  const path = known.map((index) => `${isKnown(index - 1) ? "L" : "M"}${at(index)}`).join("");
+  return html`<path d=${path} class=${`line ${kind}`} />${known.map((index) => html`<circle class=${kind} cx=${x(index)} cy=${y(days[index][name])} r="3" />`)}`;
+}
+
 const RATE = [["rate", "From a cache", "remote"]];
 
-/** The share of tasks from a cache on each day. Days without tasks have no bar. */
-const RateChart = ({ days }) => html`<${DaysChart} days=${days.map((day) => ({ ...day, rate: (hitRate(day) ?? 0) * 100 }))} series=${RATE}
+/** The share of tasks from a cache on each day. */
+const RateChart = ({ days }) => html`<${DaysChart} most=${100} days=${days.map((day) => ({ ...day, rate: hitRate(day) === null ? null : hitRate(day) * 100 }))} series=${RATE}
   label="Share of tasks from a cache per day" axisText=${(percent) => formats.percent.format(percent / 100)} readout=${taskText} />`;
 
 const taskText = (day) =>
@@ -105,6 +116,11 @@ const taskText = (day) =>
 
 const TasksChart = ({ days }) => html`<${Legend} />
   <${DaysChart} days=${days} series=${SERIES} label=${days[0].hour ? "Tasks per hour" : "Tasks per day"} axisText=${(tasks) => formats.tenths.format(tasks)} readout=${taskText} />`;
+
+const TASK_CHARTS = [
+  ["Share", RateChart],
+  ["Number", TasksChart],
+];
 
 /** The reported runs of a day as hours, from the first one to the last. */
 function hoursOf(runs) {
@@ -130,9 +146,13 @@ function usedDays(days) {
   return first < 0 ? days.slice(-1) : days.slice(first);
 }
 
-/** A card with figures of each day, as a chart or as a table. */
-function DaysCard({ title, days, chart: Chart, table: Rows }) {
+/** A card with figures of each day, as one of the `charts`, `[name, chart]`, or as a table. */
+function DaysCard({ title, days, charts, table: Rows }) {
   const [isTable, setTable] = useState(false);
-  const toggle = html`<${Button} kind="second small" aria-pressed=${isTable} aria-label=${`Show as table: ${title}`} onClick=${() => setTable(!isTable)}>Show as table<//>`;
+  const [chosen, setChosen] = useState(charts[0][0]);
+  const Chart = charts.find(([name]) => name === chosen)[1];
+  const toggle = html`${charts.length > 1 && !isTable && html`<${Field} label="Show" value=${chosen} onChange=${({ target }) => setChosen(target.value)}>
+    ${charts.map(([name]) => html`<option value=${name}>${name}</option>`)}
+  <//>`}<${Button} kind="second small" aria-pressed=${isTable} aria-label=${`Show as table: ${title}`} onClick=${() => setTable(!isTable)}>Show as table<//>`;
   return html`<${Card} title=${title} actions=${toggle}><${isTable ? Rows : Chart} days=${days} /><//>`;
 }

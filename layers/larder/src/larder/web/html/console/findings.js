@@ -57,7 +57,7 @@ function ExplainMisses({ scope }) {
 
 const Findings = ({ figures, scope }) => {
   const found = findingsOf(figures, scope);
-  return html`<${Card} title="What to fix">
+  return html`<${Card} id="fix" title="What to fix">
     <${ExplainMisses} scope=${scope} />
     ${found.length === 0
       ? html`<p class="soft">Nothing stands out in ${countText(figures.runs, "reported run", "reported runs")}.</p>`
@@ -81,12 +81,11 @@ const CostlyTasks = ({ figures, scope }) => {
 };
 
 /** What the reported runs of a period say, or how to report them. On the first day of a team, its hours say more. */
-function RunsOverview({ scope, days, isFirstDay }) {
-  const loaded = useLoad(`/v1/runs?${scope.query}&from=${dayBefore(days - 1)}&limit=${isFirstDay ? 100 : 1}`);
+function RunsOverview({ scope, loaded, isHourly }) {
   if (loaded.data?.figures.runs === 0 && loaded.data.figures.unused.runs === 0)
     return html`<${Card} title="What to fix"><p class="soft">Builds in <code>larder run</code> report their runs, and CI can <a href=${`${scope.path}/runs`}>report them</a>, too. Then you see here which tasks lose the most time, and why.</p><//>`;
   return html`<${Loaded} of=${loaded} show=${({ figures, runs }) => html`<div class="pair">
-    ${isFirstDay && html`<${DaysCard} title="Tasks per hour, of reported runs" days=${hoursOf(runs)} chart=${TasksChart} table=${TasksTable} />`}
+    ${isHourly && html`<${DaysCard} title="Tasks per hour, of reported runs" days=${hoursOf(runs)} charts=${TASK_CHARTS.slice(1)} table=${TasksTable} />`}
     <${Findings} figures=${figures} scope=${scope} /><${CostlyTasks} figures=${figures} scope=${scope} />
   </div>`} />`;
 }

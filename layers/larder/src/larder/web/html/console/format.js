@@ -3,11 +3,15 @@
 const formats = {
   number: new Intl.NumberFormat(locale()),
   tenths: new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 }),
+  dollars: new Intl.NumberFormat(locale(), { style: "currency", currency: "USD", maximumFractionDigits: 0 }),
+  cents: new Intl.NumberFormat(locale(), { style: "currency", currency: "USD" }),
+  wholePercent: new Intl.NumberFormat(locale(), { style: "percent", maximumFractionDigits: 0 }),
   percent: new Intl.NumberFormat(locale(), { style: "percent", maximumFractionDigits: 1 }),
   moment: new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" }),
   date: new Intl.DateTimeFormat(locale(), { dateStyle: "medium" }),
   // Usage is counted in days of UTC.
   usageDay: new Intl.DateTimeFormat(locale(), { month: "short", day: "numeric", timeZone: "UTC" }),
+  time: new Intl.DateTimeFormat(locale(), { timeStyle: "short" }),
   hour: new Intl.DateTimeFormat(locale(), { hour: "numeric" }),
   list: new Intl.ListFormat(locale()),
   relative: new Intl.RelativeTimeFormat(locale(), { numeric: "auto" }),

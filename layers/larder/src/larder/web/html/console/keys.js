@@ -1,6 +1,9 @@
 // API keys: those of a team, or the user's own. Owners and admins see the keys of all members.
 
 const SOON_DAYS = 14;
+const UNUSED_DAYS = 90;
+const USE_PERIOD = 30;
+const MANY_KEYS = 8;
 
 /** The keys of the user or, with a team, those that it owns. */
 async function loadOwnKeys(team) {
@@ -84,19 +87,23 @@ function permissionsText(permissions) {
 
 function Keys({ scope }) {
   const keys = useLoad(`keys ${scope.path}`, () => loadKeys(scope));
+  const usage = useLoad(`/v1/usage/by?${scope.query}&what=key&from=${dayBefore(USE_PERIOD - 1)}`);
   const [open, setOpen] = useState(null);
+  const [filter, setFilter] = useState("");
   const close = (hasChanged) => {
     setOpen(null);
     if (hasChanged) keys.reload();
   };
+  const isShown = (row) => [keyName(row), row.start, row.owner].some((text) => text?.toLowerCase().includes(filter.trim().toLowerCase()));
   const create = html`<${Button} kind="primary" onClick=${() => setOpen({ what: CreateKey })}>Create a key<//>`;
-  return html`<${Head} title="Keys">${create}<//>
+  return html`<${Head} title="Keys">
+      ${keys.data?.length > MANY_KEYS && html`<${Field} label="Find" type="search" value=${filter} autocomplete="off" onInput=${({ target }) => setFilter(target.value)} />`}${create}<//>
     ${!scope.team && html`<p class="soft">These keys act for you, in your own cache and in your teams. Create keys for CI in the team.</p>`}
     <${Card}>
       <${Loaded} of=${keys} show=${(rows) =>
         rows.length === 0
           ? html`<${Empty} title="No keys yet"><p>CI signs in with a key. People sign in with <code>turbo login</code>, which creates one for them.</p><//>`
-          : html`<${KeysTable} rows=${rows} scope=${scope} open=${setOpen} turn=${(key) => turnKey(key, keys.reload)} />`} />
+          : html`<${KeysTable} rows=${rows.filter(isShown)} usage=${usage.data?.keys} scope=${scope} open=${setOpen} turn=${(key) => turnKey(key, keys.reload)} />`} />
     <//>
     ${open && html`<${open.what} scope=${scope} row=${open.row} close=${close} />`}`;
 }
@@ -114,15 +121,24 @@ const keyActions = (row, scope, open, turn) => [
   row.record && !row.isReplaced && canRotate(row.record) && ["Rotate", () => open({ what: RotateKey, row })],
   canBeTeams(row, scope) && ["Make it the team's", () => open({ what: MakeTeams, row })],
   row.record && [row.enabled ? "Turn off" : "Turn on", () => turn(row)],
-  ["Delete", () => open({ what: DeleteKey, row })],
+  ["Delete", () => open({ what: DeleteKey, row }), "loses"],
 ];
 
-function KeysTable({ rows, scope, open, turn }) {
+/** The tasks of a key, and how many they are next to those of the key with the most. */
+function KeyUse({ tasks, most }) {
+  return html`${formats.number.format(tasks)}<span class="meter" aria-hidden="true"><i style=${{ width: `${most ? (100 * tasks) / most : 0}%` }}></i></span>`;
+}
+
+/** `usage` has what builds did with each key. Only owners and admins see it. */
+function KeysTable({ rows, usage, scope, open, turn }) {
+  const tasks = new Map((usage ?? []).map((row) => [row.id, tasksOf(row)]));
+  const most = Math.max(0, ...rows.map(({ id }) => tasks.get(id) ?? 0));
   const columns = [
     { title: "Name", cell: (row) => html`<strong><a href=${keyPath(scope, row.id)}><${Name} of=${keyName(row)} /></a></strong> <${KeyState} row=${row} />` },
     { title: "Begins with", cell: (row) => html`<code>${row.start ?? "–"}</code>` },
     { title: "Permissions", cell: (row) => html`<${Name} of=${permissionsText(row.permissions)} />` },
     scope.team && scope.manages && { title: "Owner", cell: (row) => html`<${KeyOwner} row=${row} />` },
+    usage && { title: `Tasks in ${USE_PERIOD} days`, number: true, cell: ({ id }) => html`<${KeyUse} tasks=${tasks.get(id) ?? 0} most=${most} />` },
     { title: "Last used", cell: (row) => html`<${Time} at=${row.lastUsedAt} />` },
     { title: "Expires", cell: (row) => html`<${Time} at=${row.expiresAt} />` },
     {
@@ -139,6 +155,7 @@ function KeyState({ row }) {
   if (remaining === 0) return html`<${Tag} kind="bad">used up<//>`;
   if (row.isReplaced) return html`<${Tag} kind="warn">replaced, ends ${relativeText(row.expiresAt)}<//>`;
   if (row.expiresAt && row.expiresAt < Date.now() + SOON_DAYS * DAY) return html`<${Tag} kind="warn">expires soon<//>`;
+  if (new Date(row.lastUsedAt ?? row.createdAt) < Date.now() - UNUSED_DAYS * DAY) return html`<${Tag} kind="warn">unused for ${UNUSED_DAYS} days<//>`;
   return Number.isInteger(remaining) ? html`<${Tag}>${countText(remaining, "use", "uses")} left<//>` : null;
 }
 
@@ -197,7 +214,7 @@ function NewKey({ scope, secret, protects, close }) {
   const [isAsked, setAsked] = useState(false);
   return html`<${Dialog} title="Your new key" stays close=${close}>
     <p>Copy it now. It is not shown again.</p>
-    <${Lines} text=${secret} label="Copy the key" wraps />
+    <${Lines} text=${secret} label="Copy the key" />
     ${protects && html`<p class="notice">The team is now protected: only trusted keys and jobs write what everyone reads. Its builds start from an empty cache once.</p>`}
     ${scope.team && html`<details><summary>What to set in CI</summary><${CiLines} scope=${scope} secret=${secret} /></details>`}
     <${Check} label="I have stored the key" checked=${isStored} onChange=${({ target }) => setStored(target.checked)} />

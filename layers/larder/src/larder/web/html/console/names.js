@@ -1,18 +1,22 @@
 // Names in place of ids, and the links that lead from a run to its tasks, their artifacts and their writers.
 
 /** The names of keys, members and rules by their ids. */
-async function loadNames({ team }) {
+async function loadNames(scope) {
+  return { data: new Map((await loadNamed(scope)).map(({ id, text }) => [id, text])), problem: null };
+}
+
+/** Members, keys and rules as `{ kind, id, text }`. What the user does not see is left out. */
+async function loadNamed({ team }) {
   const [keys, members, rules] = await Promise.all([
     team ? loadAll(`/v1/teams/${team.id}/keys`, "keys", "offset") : loadOwnKeys(),
     team ? loadMembers(team) : { data: [] },
     team ? call("GET", `/v1/teams/${team.id}/rules`) : { data: null },
   ]);
-  const named = [
-    ...(members.data ?? []).map(({ uid, name }) => [uid, name]),
-    ...(keys.data ?? []).map(({ id, name, start }) => [id, name ?? start]),
-    ...(rules.data?.rules ?? []).map(({ id, name }) => [id, name]),
+  return [
+    ...(members.data ?? []).map(({ uid, name }) => ({ kind: "Member", id: uid, text: name })),
+    ...(keys.data ?? []).map(({ id, name, start }) => ({ kind: "Key", id, text: name ?? start })),
+    ...(rules.data?.rules ?? []).map(({ id, name }) => ({ kind: "Rule", id, text: name })),
   ];
-  return { data: new Map(named), problem: null };
 }
 
 /** The address of the artifacts that a filter finds, in all caches of a team. */

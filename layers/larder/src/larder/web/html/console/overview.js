@@ -48,15 +48,50 @@ function Overview({ scope }) {
       ${scope.team && html`<${ProtectionLine} scope=${scope} />`}
       ${isUnused
         ? html`<${Start} scope=${scope} />`
-        : html`<${Figures} scope=${scope} usage=${data} before=${before.data} period=${period} />
-            <${RunsOverview} scope=${scope} days=${Math.min(period, MOST_DAYS_OF_RUNS)} isFirstDay=${usedDays(data.days).length === 1} />
-            <div class="pair">
-              <${DaysCard} title="From a cache per day (UTC)" days=${usedDays(data.days)} chart=${RateChart} table=${TasksTable} />
-              <${DaysCard} title="Tasks per day (UTC)" days=${usedDays(data.days)} chart=${TasksChart} table=${TasksTable} />
-              <${Builds} scope=${scope} usage=${data} period=${period} />
-              <${StoredDays} days=${usedDays(data.days)} />
-            </div>
-            ${scope.manages && html`<${StorageParts} scope=${scope} />`}`}`} />`;
+        : html`<${Period} scope=${scope} usage=${data} before=${before.data} period=${period} />`}`} />`;
+}
+
+/** What a period was like: in one sentence, then what to fix, then in figures. */
+function Period({ scope, usage, before, period }) {
+  const days = usedDays(usage.days);
+  const isFirstDay = days.length === 1;
+  const runs = useLoad(`/v1/runs?${scope.query}&from=${dayBefore(Math.min(period, MOST_DAYS_OF_RUNS) - 1)}&limit=${isFirstDay ? 100 : 1}`);
+  const isHourly = isFirstDay && runs.data?.runs.length > 0;
+  return html`<${Answer} scope=${scope} usage=${usage} period=${period} runs=${runs.data} />
+    <${RunsOverview} scope=${scope} loaded=${runs} isHourly=${isHourly} />
+    <${Figures} scope=${scope} usage=${usage} before=${before} period=${period} />
+    <div class="pair">
+      ${!isHourly && html`<${DaysCard} title="Tasks per day (UTC)" days=${days} charts=${TASK_CHARTS} table=${TasksTable} />`}
+      <${Builds} scope=${scope} usage=${usage} period=${period} />
+      <${StoredDays} days=${days} />
+      ${scope.manages && html`<${StorageParts} scope=${scope} />`}
+    </div>`;
+}
+
+/** How much was built, what the cache saved, and what there is to fix. */
+function Answer({ scope, usage: { total }, period, runs }) {
+  const [tasks, built] = [tasksOf(total), total.remoteMisses];
+  const found = runs ? findingsOf(runs.figures, scope) : [];
+  const money = moneySaved(scope, total.timeSavedMs);
+  if (tasks === 0) return html`<p class="answer">No tasks in the last ${period} days.</p>`;
+  return html`<p class="answer">
+    <strong>${rateText(hitRate(total))}</strong> of ${countText(tasks, "task", "tasks")} came from a cache, and ${formats.number.format(built)} ${built === 1 ? "was" : "were"} built.
+    ${" "}That saved <strong>${durationText(total.timeSavedMs)}</strong> of building${money && html`, or <strong>${money}</strong>`}.
+    ${" "}${found.length > 0 && html`<a href="#fix" onClick=${showFindings}>${countText(found.length, "thing", "things")} to fix</a> cost ${durationText(found.reduce((sum, { ms }) => sum + ms, 0))}.`}
+    ${!money && scope.team && scope.manages && html` <a class="soft" href=${`${scope.path}/settings`}>Show it as money</a>`}
+  </p>`;
+}
+
+function showFindings(event) {
+  event.preventDefault();
+  document.getElementById("fix").scrollIntoView({ block: "start" });
+}
+
+/** What the time would have cost at the price of the team, or null if it has none. */
+function moneySaved({ team }, ms) {
+  if (!team?.buildHourCents) return null;
+  const dollars = (ms / HOUR) * (team.buildHourCents / 100);
+  return (dollars < 100 ? formats.cents : formats.dollars).format(dollars);
 }
 
 /** What keeps builds from using the cache, if anything does. */
@@ -92,7 +127,7 @@ function Figures({ scope, usage, before, period }) {
   const share = quotaBytes ? Math.min(1, storedBytes / quotaBytes) : null;
   return html`<dl class="figures">
     <${Figure} name="Tasks from a cache" value=${rateText(rate)}>${before && html`<${Change} rate=${rate} before=${hitRate(before.total)} period=${period} />`}<//>
-    <${Figure} name="Time saved" value=${durationText(total.timeSavedMs)}>${savedText(total)}<//>
+    <${Figure} name="Time saved" value=${durationText(total.timeSavedMs)}>${before && html`<${Growth} now=${total.timeSavedMs} before=${before.total.timeSavedMs} period=${period} />`} ${savedText(total)}<//>
     <${Figure} name="Stored now" value=${bytesText(storedBytes)}>
       ${countText(artifacts, "artifact", "artifacts")}${share === null ? ", no quota" : `, ${formats.percent.format(share)} of ${bytesText(quotaBytes)}`}
       ${usage.scopedBytes > 0 && html`, ${bytesText(usage.scopedBytes)} of it in own scopes`}${usage.countsHidden && html`, with what is <a href=${scope.manages ? artifactsPath(scope, { scope: "hidden" }) : `${scope.path}/protection`}>hidden since protection</a>`}
@@ -105,7 +140,7 @@ function Figures({ scope, usage, before, period }) {
 const Figure = ({ name, value, children }) => html`<div class="card"><dt>${name}</dt><dd><strong>${value}</strong><span class="soft">${children}</span></dd></div>`;
 
 function savedText({ hits, untimedHits }) {
-  if (untimedHits === 0) return "The time that the tasks took when they were built";
+  if (untimedHits === 0) return "";
   return `At least: ${formats.percent.format(untimedHits / hits)} of hits report no duration, such as those of direct uploads`;
 }
 
@@ -117,6 +152,14 @@ function Change({ rate, before, period }) {
   if (points < 0.05) return `As in the ${period} days before`;
   const isMore = rate > before;
   return html`<b class=${isMore ? "better" : "worse"}>${isMore ? "▲" : "▼"} ${formats.tenths.format(points)} points ${isMore ? "more" : "less"}</b> than in the ${period} days before`;
+}
+
+/** How much more or less something is than in the period before, in percent. */
+function Growth({ now, before, period }) {
+  if (before === 0) return null;
+  const share = now / before - 1;
+  if (Math.abs(share) < 0.005) return `As in the ${period} days before`;
+  return html`<b class=${share > 0 ? "better" : "worse"}>${share > 0 ? "▲" : "▼"} ${formats.wholePercent.format(Math.abs(share))} ${share > 0 ? "more" : "less"}</b> than in the ${period} days before`;
 }
 
 const PARTS_OF_BUILDS = {

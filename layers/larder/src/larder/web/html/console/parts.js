@@ -24,14 +24,25 @@ function Time({ at, none = "never" }) {
   return html`<time datetime=${moment.toISOString()} title=${formats.moment.format(moment)}>${relativeText(moment)}</time>`;
 }
 
-function Lines({ text, label = "Copy", wraps = false }) {
+function Lines({ text, label = "Copy" }) {
   const copy = () =>
     navigator.clipboard.writeText(text).then(
       () => announce("Copied."),
       () => announce("Your browser did not copy it. Select the text instead."),
     );
-  return html`<pre tabindex="0" class=${wraps ? "wraps" : ""}>${text}</pre>
-    ${navigator.clipboard && html`<button type="button" class="copy" onClick=${copy}>${label}</button>`}`;
+  return html`<div class="lines"><pre tabindex="0">${text}</pre>
+    ${navigator.clipboard && html`<button type="button" class="copy" onClick=${copy}>${label}</button>`}</div>`;
+}
+
+/** Let the browser store rows as a file. Text that a spreadsheet takes for a formula gets an apostrophe before it. */
+function saveCsv(name, titles, rows) {
+  const cell = (value) => `"${String(value ?? "").replace(/^(?=[=+\-@\t\r])/, "'").replaceAll('"', '""')}"`;
+  const text = [titles, ...rows].map((row) => row.map(cell).join(",")).join("\r\n");
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([`${text}\r\n`], { type: "text/csv" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), MINUTE);
 }
 
 const Problem = ({ text, again }) => html`<div class="problem" role="alert">
@@ -63,15 +74,15 @@ const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2>
 
 /** A table. `columns` are `{ title, cell, number, isWide, isMinor }`: `cell` makes the content from a row, and minor
  * ones are not shown on a phone. There each row is a block of lines, so the roles of tables are written out: browsers drop them with
- * the display of tables. */
-const Table = ({ label, columns, rows, id }) => html`<table role="table" aria-label=${label}>
+ * the display of tables. `group` names the part of the table that a row is in, and each part has its name above it. */
+const Table = ({ label, columns, rows, id, group = () => null }) => html`<table role="table" aria-label=${label}>
   <thead role="rowgroup"><tr role="row">
     ${columns.map(({ title, number }) => html`<th role="columnheader" scope="col" class=${number ? "number" : ""}>
       ${title || html`<span class="hidden-text">Actions</span>`}
     </th>`)}
   </tr></thead>
   <tbody role="rowgroup">
-    ${rows.map((row) => html`<tr role="row" key=${id(row)}>
+    ${rows.map((row, index) => html`${group(row) !== (index > 0 ? group(rows[index - 1]) : null) && html`<tr role="row" key=${group(row)} class="group"><th role="rowheader" colspan=${columns.length}>${group(row)}</th></tr>`}<tr role="row" key=${id(row)}>
       ${columns.map(({ title, cell, number, isWide, isMinor }) => {
         const content = cell(row);
         return html`<td role="cell" data-title=${title} class=${[number && "number", isWide && "spread", isMinor && "minor", !title && "acts"].filter(Boolean).join(" ")}>${content && html`<div>${content}</div>`}</td>`;
@@ -151,6 +162,28 @@ function Check({ label, ...input }) {
   return html`<div class="check"><input type="checkbox" id=${id} ...${input} /><label for=${id}>${label}</label></div>`;
 }
 
+/** A setting that is saved when it is changed. `save` gets the new value, and returns a problem to show. */
+function Choice({ legend, chosen, choices, save, saved }) {
+  const id = useId();
+  const [isWrong, setWrong] = useState(null);
+  const [value, setValue] = useState(chosen);
+  const choose = async (wanted) => {
+    setValue(wanted);
+    const problem = await save(wanted);
+    setWrong(problem);
+    if (problem) setValue(value);
+    else announce(saved);
+  };
+  return html`<fieldset class="field">
+    <legend class="hidden-text">${legend}</legend>
+    ${isWrong && html`<p class="problem" role="alert">${isWrong}</p>`}
+    ${choices.map(([one, label, hint]) => html`<div class="check">
+      <input type="radio" id=${`${id}-${one}`} name=${id} checked=${one === value} onChange=${() => choose(one)} aria-describedby=${`${id}-${one}-hint`} />
+      <div><label for=${`${id}-${one}`}>${label}</label><span class="soft" id=${`${id}-${one}-hint`}>${hint}</span></div>
+    </div>`)}
+  </fieldset>`;
+}
+
 /** A dialog over the page. The browser gives the focus back to the button that opened it. `stays` prevents that Escape
  * closes it. */
 function Dialog({ title, close, stays, children }) {
@@ -184,13 +217,13 @@ const Confirm = ({ title, word, wordLabel, more, action, busy, act, close, child
     if (word !== undefined && fields.word.trim() !== word) return { problem: `Type ${word} to confirm.`, field: "word" };
     return act(fields);
   }}>
+    ${more}
     ${word !== undefined && html`<${Field} label=${wordLabel ?? `Type ${word} to confirm`} name="word" required
       autocomplete="off" autocapitalize="none" spellcheck="false" />`}
-    ${more}
   <//>
 <//>`;
 
-const Card = ({ title, children, actions }) => html`<section class="card">
+const Card = ({ id, title, children, actions }) => html`<section class="card" id=${id}>
   ${title && html`<div class="head"><h2>${title}</h2>${actions}</div>`}
   ${children}
 </section>`;
@@ -203,7 +236,8 @@ const Button = ({ kind = "second", children, ...rest }) => html`<button type="bu
 /** Pairs `[name, value]` that describe one thing. Those without a value are left out. */
 const Facts = ({ rows }) => html`<dl class="facts in-columns">${rows.filter(([, value]) => value).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
-/** A button that opens what can be done with a row, or null if there is nothing. `items` are `[text, act]`. */
+/** A button that opens what can be done with a row, or null if there is nothing. `items` are `[text, act]`, with "loses" as a third if
+ * it deletes something. */
 function Menu({ label, items }) {
   const id = useId();
   const button = useRef(null);
@@ -229,7 +263,7 @@ function Menu({ label, items }) {
   if (shown.length === 0) return null;
   return html`<button type="button" ref=${button} class="second small menu" popovertarget=${id} aria-label=${`Actions: ${visible(label)}`}>⋯</button>
     <div popover="auto" id=${id} ref=${list} role="group" aria-label=${`Actions: ${visible(label)}`} onBeforeToggle=${place}>
-      ${shown.map(([text, act], index) => html`<button type="button" autofocus=${index === 0} onClick=${() => choose(act)}>${text}</button>`)}
+      ${shown.map(([text, act, effect], index) => html`<button type="button" class=${effect} autofocus=${index === 0} onClick=${() => choose(act)}>${text}</button>`)}
     </div>`;
 }
 

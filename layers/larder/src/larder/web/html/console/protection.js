@@ -93,7 +93,7 @@ function Unprotect({ scope, close }) {
 function ProtectionSettings({ scope, protection, reload }) {
   const isOn = protection.protected;
   if (!scope.owns)
-    return html`<${Card} title="Settings">
+    return html`<${Card} title="Writes and signatures">
       <dl class="facts">${[
         isOn && ["Builds on members' computers", PEOPLE, protection.people],
         isOn && ["Two uploads of one hash", OVERWRITES, protection.overwrites],
@@ -107,7 +107,7 @@ function ProtectionSettings({ scope, protection, reload }) {
     announce("Saved. The change applies to the next request.");
     reload();
   };
-  return html`<${Card} title="Settings">
+  return html`<${Card} title="Writes and signatures">
     <${Form} action="Save" busy="Saving …" act=${act}>
       ${isOn && html`<${Choices} legend="Builds on members' computers" name="people" chosen=${protection.people} choices=${PEOPLE} />
         <${Choices} legend="Two uploads of one hash" name="overwrites" chosen=${protection.overwrites} choices=${OVERWRITES} />`}

@@ -59,7 +59,7 @@ const RuleJobs = ({ rule }) => html`${PROVIDERS[rule.provider]?.name ?? rule.pro
 const ruleActions = (rule, open) => [
   ["Lines for CI", () => open({ what: RuleLines, rule })],
   ["Change", () => open({ what: ChangeRule, rule })],
-  ["Delete", () => open({ what: DeleteRule, rule })],
+  ["Delete", () => open({ what: DeleteRule, rule }), "loses"],
 ];
 
 function Rules({ scope, rules, open }) {
@@ -319,7 +319,7 @@ function ExplainRules({ scope, close }) {
   return html`<${Dialog} title="Test a job" close=${() => close()}>
     <${Form} kind="primary" action="Test" busy="Testing …" cancel=${() => close()} act=${act}>
       <${Area} label="Claims of its id token, as JSON" name="claims" required rows="6" hint="Never paste a token. This prints its claims:" />
-      <${Lines} text=${CLAIMS_LINE} wraps />
+      <${Lines} text=${CLAIMS_LINE} />
     <//>
     <div role="status">${found?.map((one) => html`<${Explanation} key=${one.rule} one=${one} />`)}</div>
   <//>`;

@@ -36,7 +36,7 @@ function RunsView({ scope }) {
       data.figures.runs + data.figures.unused.runs === 0
         ? branch
           ? html`<${Card}><${Empty} title="No runs of this branch"><p>Nothing was reported of <strong><${Name} of=${branch} /></strong> in this period.</p><//><//>`
-          : html`<${Card}><${Empty} title="No runs in this period"><p>Let CI report its runs after turbo. Only reported runs appear here.</p><//><${Lines} text=${runLines(scope)} wraps /><//>`
+          : html`<${Card}><${Empty} title="No runs in this period"><p>Let CI report its runs after turbo. Only reported runs appear here.</p><//><${Lines} text=${runLines(scope)} /><//>`
         : html`<${RunFigures} figures=${data.figures} />
             <${Findings} figures=${data.figures} scope=${scope} />
             <${Tasks} key=${path} figures=${data.figures} scope=${scope} />
@@ -87,7 +87,7 @@ function RunsList({ path, first, scope, reload }) {
   const [places, setPlaces] = useState([""]);
   const [deleting, setDeleting] = useState(null);
   const place = places.at(-1);
-  const remove = scope.manages && { title: "", cell: (row) => html`<${Menu} label=${`the run ${row.id}`} items=${[["Delete", () => setDeleting(row)]]} />` };
+  const remove = scope.manages && { title: "", cell: (row) => html`<${Menu} label=${`the run ${row.id}`} items=${[["Delete", () => setDeleting(row), "loses"]]} />` };
   const page = useLoad(place ? `${path}&before=${encodeURIComponent(place)}` : `first ${path}`, place ? undefined : async () => ({ data: first, problem: null }));
   return html`<${Card} title="Runs"><${Loaded} of=${page} lines=${8} show=${({ runs, pagination }) => html`
     <${RunsTable} rows=${runs} scope=${scope} remove=${remove} />

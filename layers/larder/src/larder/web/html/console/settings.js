@@ -10,10 +10,10 @@ function Settings({ scope, reload }) {
   const usage = useLoad(usagePath(scope, 1));
   const [open, setOpen] = useState(null);
   const { team } = scope;
-  return html`<${Head} title="Settings" />
+  return html`<${Head} title="Settings" /><div class="sides">
     ${team && scope.manages && html`<${TeamName} scope=${scope} reload=${reload} />`}
     ${scope.owns && html`<${Loaded} of=${usage} show=${(data) => html`<${Caching} scope=${scope} status=${data.status} reload=${usage.reload} />`} />`}
-    ${team && scope.manages && html`<${RunInputs} team=${team} reload=${reload} />`}
+    ${team && scope.manages && html`<${RunInputs} team=${team} reload=${reload} /><${BuildHour} team=${team} reload=${reload} />`}
     <${Card} title="Storage">
       <p>Artifacts are kept for ${own.retentionDays} days after their last use. ${isTrue(own.evicts)
         ? "If the quota is full, the artifacts that were used longest ago are deleted."
@@ -23,8 +23,8 @@ function Settings({ scope, reload }) {
     ${team && html`<${Card} title="Leave or delete">
       <p>To leave the team, open <a href=${`${scope.path}/members`}>Members</a>.</p>
       ${scope.owns && html`<p>Deleting the team deletes its artifacts, keys, members and usage figures.</p>
-        <${Button} kind="danger" onClick=${() => setOpen("delete")}>Delete the team<//>`}
-    <//>`}
+        <div><${Button} kind="danger" onClick=${() => setOpen("delete")}>Delete the team<//></div>`}
+    <//>`}</div>
     ${open && html`<${DeleteTeam} team=${team} close=${() => setOpen(null)} />`}`;
 }
 
@@ -43,7 +43,7 @@ function TeamName({ scope, reload }) {
     reload();
   };
   return html`<${Card} title="Team">
-    <${Form} action="Save" busy="Saving …" act=${act}>
+    <${Form} action="Save" busy="Saving …" kind="second" act=${act}>
       <${Field} label="Name" name="name" required maxlength="100" autocomplete="off" defaultValue=${team.name} />
       <${Field} label="Slug" name="slug" required maxlength="48" autocomplete="off" autocapitalize="none" spellcheck="false" defaultValue=${team.slug} hint="Builds name the team by its slug: TURBO_TEAM. Its former slugs keep working." />
     <//>
@@ -54,16 +54,13 @@ function TeamName({ scope, reload }) {
 }
 
 function Caching({ scope, status, reload }) {
-  const act = async (fields) => {
-    const { problem } = await call("PUT", `/v1/artifacts/status?${scope.query}`, { status: fields.status });
-    if (problem) return problem;
-    announce("Saved. The change applies to the next request.");
-    reload();
+  const save = async (wanted) => {
+    const { problem } = await call("PUT", `/v1/artifacts/status?${scope.query}`, { status: wanted });
+    if (!problem) reload();
+    return problem;
   };
   return html`<${Card} title="Caching">
-    <${Form} action="Save" busy="Saving …" act=${act}>
-      <${Choices} legend="Caching is" name="status" chosen=${status === "over_limit" ? "enabled" : status} choices=${CACHING} />
-    <//>
+    <${Choice} legend="Caching is" chosen=${status === "over_limit" ? "enabled" : status} choices=${CACHING} save=${save} saved="Saved. The change applies to the next request." />
   <//>`;
 }
 
@@ -75,16 +72,30 @@ const RUN_INPUTS = [
 
 /** Whether Larder explains misses, and what it keeps of the inputs of runs for that. */
 function RunInputs({ team, reload }) {
-  const act = async ({ runInputs }) => {
+  const save = async (runInputs) => {
     const { problem } = await call("PATCH", `/v2/teams/${team.id}`, { runInputs });
-    if (problem) return problem;
-    announce("Saved. The change applies to the next report.");
-    reload();
+    if (!problem) reload();
+    return problem;
   };
   return html`<${Card} title="Explain misses">
     <p>Larder compares runs that <code>larder run</code> and CI report, and says which file, variable or package made tasks miss. Members see the names.</p>
-    <${Form} action="Save" busy="Saving …" act=${act}>
-      <${Choices} legend="Explain misses" name="runInputs" chosen=${team.runInputs} choices=${RUN_INPUTS} />
+    <${Choice} legend="Explain misses" chosen=${team.runInputs} choices=${RUN_INPUTS} save=${save} saved="Saved. The change applies to the next report." />
+  <//>`;
+}
+
+/** The price of an hour of builds, with which the overview shows the saved time as money. */
+function BuildHour({ team, reload }) {
+  const act = async ({ dollars }) => {
+    const buildHourCents = Math.round(Number(dollars) * 100);
+    const { problem } = await call("PATCH", `/v2/teams/${team.id}`, { buildHourCents });
+    if (problem) return { problem, field: "dollars" };
+    announce("Saved.");
+    reload();
+  };
+  return html`<${Card} title="Price of builds">
+    <${Form} action="Save" busy="Saving …" kind="second" act=${act}>
+      <${Field} label="An hour of a machine that builds, in US dollars" name="dollars" type="number" required min="0" max="1000" step="0.01" defaultValue=${(team.buildHourCents / 100).toFixed(2)}
+        hint="The overview shows the saved time as money. $0.008 a minute is $0.48. 0 shows no money." />
     <//>
   <//>`;
 }

@@ -26,7 +26,7 @@ const StoredTable = ({ days }) => html`<${Table} label="Stored per day" rows=${[
   { title: "Artifacts", number: true, cell: ({ artifacts }) => (artifacts === null ? "–" : formats.number.format(artifacts)) },
 ].filter(Boolean)} />`;
 
-const StoredDays = ({ days }) => html`<${DaysCard} title="Stored per day (UTC)" days=${days} chart=${StoredChart} table=${StoredTable} />`;
+const StoredDays = ({ days }) => html`<${DaysCard} title="Stored per day (UTC)" days=${days} charts=${[["Stored", StoredChart]]} table=${StoredTable} />`;
 
 const AGE_WORDS = { 1: "Under a day", 7: "1 to 7 days", 30: "7 to 30 days", null: "Over 30 days" };
 
