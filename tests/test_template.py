@@ -1647,7 +1647,14 @@ def test_the_outputs_have_everything_the_command_line_needs() -> None:
     named = {camel_case(option.name) for option in fields(Settings)} - PARAMETERS.keys()
     of_edge = {name for name, output in outputs.items() if output.get("Condition", "")[:7] == "HasEdge"}
     assert of_edge == {"EdgeDistribution", "EdgeDomainTarget", "EdgeKeys", "EdgeUrl"}
-    assert outputs.keys() == named | of_edge | {"ApiUrl", "DomainTarget", "ReadableSince", "Region", "Version"}
+    assert outputs.keys() == named | of_edge | {
+        "ApiUrl",
+        "DomainTarget",
+        "ReadableSince",
+        "Region",
+        "SetupUrl",
+        "Version",
+    }
     functions = {camel_case(option): invoked for invoked, option in INVOKED_FUNCTIONS.items()}
     references = {name: name for name in named} | functions
     assert {name: outputs[name]["Value"] for name in named} == {

@@ -11,17 +11,19 @@ import pytest
 from larder import aws, clock
 from larder.accounts.email_jobs import VerifyEmail
 from larder.accounts.models import User
-from larder.accounts.service import check_credentials, find_user_by_email, read_account
+from larder.accounts.repository import ending_setup
+from larder.accounts.service import check_credentials, delete_user, find_user_by_email, read_account
 from larder.addresses import canonical
 from larder.invitations import repository
 from larder.invitations.models import LIFETIME, Invitation, Invitee
 from larder.invitations.service import accept, create_invitations, withdraw
 from larder.settings import settings
+from larder.tables import commit
 from larder.teams.models import Role
 from larder.teams.teams import create_team, delete_team
 from tests.conftest import SetOption
 from tests.default_template import template
-from tests.faults import answering, error, unreachable
+from tests.faults import answering, error, just_before, unreachable
 from tests.functions.accounts.conftest import PASSWORD
 from tests.mailbox import Mailbox, link_in
 from tests.proofs.aws_calls import counted
@@ -277,6 +279,63 @@ def test_the_checks_of_the_domain_and_for_an_invitation_are_a_read_each(cloud: C
 def link_sent(option: SetOption, mailbox: Mailbox) -> Mailbox:
     option("send_verification_on_sign_up", "true")
     return mailbox
+
+
+FUNCTION = "larder-prod-SignUp-7hQ2kLm9XyZ1"
+
+
+@pytest.fixture
+def new_deployment(aws_in_memory: None, option: SetOption, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One without users, which lets nobody sign up, and whose stack's link has FUNCTION as its code."""
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", FUNCTION)
+    option("LARDER_SIGN_UP_POLICY", "closed")
+    option("LARDER_REQUIRE_EMAIL_VERIFICATION", "true")
+
+
+def test_the_link_of_a_new_stack_makes_the_first_user_without_an_email(new_deployment: None, mailbox: Mailbox) -> None:
+    browser = Browser()
+    reply = sign_up(browser, setupCode=FUNCTION)
+    assert reply.status == 200
+    assert reply.json["token"]
+    user = find_user_by_email(EVE["email"])
+    assert user is not None
+    assert (user.email_verified, user.proven) == (True, True)
+    assert not mailbox.payloads
+    again = sign_up(email="mallory@example.com", setupCode=FUNCTION)
+    assert again.refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
+    assert "works once" in again.json["message"]
+
+
+@pytest.mark.parametrize("code", ["", "SignUp", FUNCTION[:-1], FUNCTION.lower(), "\ud800", "a" * 65])
+def test_another_code_makes_no_user(new_deployment: None, code: str) -> None:
+    assert sign_up(setupCode=code).status == 400
+    assert find_user_by_email(EVE["email"]) is None
+
+
+@pytest.mark.parametrize("name", ["SignUp", "larder", ""])
+def test_the_name_of_a_function_that_cloudformation_did_not_choose_is_no_code(
+    new_deployment: None, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", name)
+    assert sign_up(setupCode=name).refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
+
+
+def test_of_two_first_users_at_once_there_is_one(new_deployment: None) -> None:
+    with just_before("dynamodb", "TransactWriteItems", lambda: commit(ending_setup())):
+        assert sign_up(setupCode=FUNCTION).refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
+    assert find_user_by_email(EVE["email"]) is None
+
+
+def test_no_setup_where_there_are_users(new_deployment: None, ada: User) -> None:
+    assert sign_up(setupCode=FUNCTION).refusal == (400, "EMAIL_PASSWORD_SIGN_UP_DISABLED")
+
+
+def test_the_setup_stays_closed_when_its_user_is_deleted(new_deployment: None) -> None:
+    sign_up(setupCode=FUNCTION)
+    user = find_user_by_email(EVE["email"])
+    assert user is not None
+    delete_user(user.id, now=clock.now())
+    assert sign_up(setupCode=FUNCTION).status == 400
 
 
 def test_a_link_is_sent_by_default() -> None:

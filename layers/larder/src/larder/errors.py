@@ -155,6 +155,12 @@ class InvitationRequired(SignUpDisabled):
     message = "This address has no invitation. Ask an owner of a team to invite you, or sign in if you have an account."
 
 
+class SetupRefused(SignUpDisabled):
+    """The code of a setup is wrong, or there is a user already."""
+
+    message = "The link works once, in a new deployment. Sign in, or ask the operator to add you."
+
+
 class EmailDomainNotAllowed(SignUpDisabled):
     """The message does not list the allowed domains: strangers could use them to guess addresses."""
 

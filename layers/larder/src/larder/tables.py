@@ -196,6 +196,10 @@ class Table:
                 return
             arguments["ExclusiveStartKey"] = reply["LastEvaluatedKey"]
 
+    def was_empty(self) -> bool:
+        """Whether there was no item when DynamoDB last counted, in the last six hours."""
+        return int(dynamodb().describe_table(TableName=self.name())["Table"]["ItemCount"]) == 0
+
     def put(self, item: Mapping[str, Any], *, when: Condition | None = None) -> Write:
         """Store an item, and replace the one with the same key. Attributes that are None are left out."""
         renamed = self._renamed()

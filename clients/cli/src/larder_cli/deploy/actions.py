@@ -425,7 +425,8 @@ def _show_next(account: Account, stack: Stack, *, is_new: bool) -> None:
         larder = f"AWS_REGION={account.region} {larder}"
     echo("", f"Larder is at {url}", "")
     if is_new:
-        echo("Next:", "")
+        echo("Next, in a browser:", "", f"  {(stack.outputs or {}).get('SetupUrl', url)}", "")
+        echo("Or here:", "")
         echo(f'  {larder} users create --email you@example.com --name "Your Name"')
         echo(f"  {larder} teams create --name Acme --slug acme --owner you@example.com")
         echo(f"  {larder} keys create --user you@example.com --team acme --name ci")

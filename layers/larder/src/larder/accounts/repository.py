@@ -75,6 +75,16 @@ def adding(account: Account) -> list[Write]:
     return [*user, *_put_credential(account), *_note_access(None, account.user)]
 
 
+def was_empty() -> bool:
+    """Whether there was no user when DynamoDB last counted."""
+    return IDENTITY.was_empty()
+
+
+def ending_setup() -> Write:
+    """The write that ends the setup of the deployment. It fails if it has ended already."""
+    return IDENTITY.put({"pk": "setup", "sk": "setup"}, when=missing("pk"))
+
+
 def get(user_id: str) -> User | None:
     item = IDENTITY.get(user_id, _USER)
     return None if item is None else _user(item)

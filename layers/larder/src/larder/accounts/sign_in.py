@@ -23,6 +23,7 @@ from larder.accounts.service import (
     with_password,
 )
 from larder.accounts.sessions import is_fresh, start_session
+from larder.accounts.setup import check_code
 from larder.actor import PASSWORD, Actor
 from larder.addresses import canonical, parse_address
 from larder.audit.models import Action
@@ -41,6 +42,7 @@ from larder.errors import (
     ProviderRequired,
     SessionExpired,
     SessionNotFresh,
+    SetupRefused,
     SignUpDisabled,
     SoleTeamOwner,
     TooManyWrongPasswords,
@@ -60,7 +62,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignUp:
-    """A request to sign up. `callback_url` is the page that the verification link finally leads to; empty for none."""
+    """A request to sign up. `callback_url` is the page that the verification link finally leads to; empty for none.
+
+    `setup_code` is for the first user of a deployment.
+    """
 
     name: str
     email: str
@@ -68,6 +73,7 @@ class SignUp:
     image: str | None = None
     callback_url: str = ""
     remembered: bool = True
+    setup_code: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +106,14 @@ def sign_up(
     user and says that they have an account. It has no verification link, because a stranger may have created that
     account with the address.
 
-    Raises ProviderRequired, SignUpDisabled, InvitationRequired, EmailDomainNotAllowed, InvalidEmail, InvalidValue,
-    PasswordTooShort, PasswordTooLong, UserAlreadyExists.
+    With a setup code, whatever the deployment allows and requires, the user is as one that the operator adds.
+
+    Raises ProviderRequired, SignUpDisabled, InvitationRequired, EmailDomainNotAllowed, SetupRefused, InvalidEmail,
+    InvalidValue, PasswordTooShort, PasswordTooLong, UserAlreadyExists.
     """
+    if request.setup_code is not None:
+        user = _set_up(request, request.setup_code, now=now)
+        return user, _start_session(user, request.remembered, mail_context, now)
     check_accepts_password(request.email)
     _check_can_sign_up(request.email, now=now)
     account = new_account(
@@ -131,6 +142,26 @@ def sign_up(
         started = _start_session(user, request.remembered, mail_context, now)
     sending.result()
     return user, started
+
+
+def _set_up(request: SignUp, code: str, *, now: datetime) -> User:
+    """Add the first user. Raises SignUpDisabled without passwords, SetupRefused, and what new_account raises."""
+    if not settings().enable_email_and_password:
+        raise SignUpDisabled
+    check_code(code)
+    account = new_account(
+        request.email,
+        request.name,
+        password=request.password,
+        image=request.image,
+        email_verified=True,
+        now=now,
+    )
+    user_id = account.user.id
+    entry = audited(user_id, Action.SIGNED_UP, user_id, Actor(PASSWORD, user_id))
+    if not repository.add(account, entry, repository.ending_setup()):
+        raise SetupRefused
+    return account.user
 
 
 def _send_if_possible(job: VerifyEmail | SignUpAgain) -> None:

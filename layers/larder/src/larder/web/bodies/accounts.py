@@ -12,6 +12,7 @@ from larder.accounts.linking import UnlinkRequest
 from larder.accounts.models import ProfileChange
 from larder.accounts.provider_start import ProviderStart
 from larder.accounts.service import parse_image
+from larder.accounts.setup import MAX_SETUP_CODE
 from larder.accounts.sign_in import SignIn, SignUp
 from larder.addresses import MAX_ADDRESS_LENGTH
 from larder.names import parse_name
@@ -35,6 +36,7 @@ class _SignUp(BodyModel):
     image: str | None = None
     callback_url: str | None = Field(default=None, alias="callbackURL")
     remember_me: bool | None = Field(default=None, alias="rememberMe")
+    setup_code: str | None = Field(default=None, alias="setupCode", max_length=MAX_SETUP_CODE)
 
 
 class _SignIn(BodyModel):
@@ -91,7 +93,7 @@ class _UpdateUser(BodyModel):
 
 
 def sign_up_body(request: Request) -> SignUp:
-    """`{"name", "email", "password", "image"?, "callbackURL"?, "rememberMe"?}`"""
+    """`{"name", "email", "password", "image"?, "callbackURL"?, "rememberMe"?, "setupCode"?}`"""
     body = parsed(request, _SignUp)
     return SignUp(
         name=parse_name(body.name),
@@ -100,6 +102,7 @@ def sign_up_body(request: Request) -> SignUp:
         image=parse_image(body.image or None),
         callback_url=body.callback_url or "",
         remembered=body.remember_me is not False,
+        setup_code=body.setup_code,
     )
 
 

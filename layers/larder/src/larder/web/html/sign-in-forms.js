@@ -12,6 +12,8 @@ const offered = request("GET", "/api/auth/sign-in/providers");
 // Links in emails lead back with `account`, because a user who gets one has an account.
 let hasAccount = query.has("account");
 let firstForm = "sign-in";
+/** The code of a new stack's link, for its first user. */
+let setupCode = null;
 let landing = here;
 
 /** Show the form for signing in. `isNew` begins with the one for signing up, unless the user has an account. `to` is
@@ -22,7 +24,7 @@ async function showSignIn(reason, { moves, isNew = false, to = here, company = n
   const { providers: listed, passwords, asksAddress: mustAsk } = await ways();
   const providers = company ? [company, ...listed.filter(({ id }) => id !== company.id)] : listed;
   const asksAddress = mustAsk || providers.length > MOST_BUTTONS;
-  const signsUp = options.signsUp === "true" && passwords !== "none" && !company?.required;
+  const signsUp = (options.signsUp === "true" || (setupCode && options.signsIn === "true")) && passwords !== "none" && !company?.required;
   for (const place of document.querySelectorAll("[data-reason]")) place.textContent = reason;
   showError();
   for (const place of document.querySelectorAll("[data-providers]")) showButtons(place, providers, asksAddress || passwords !== "none");
@@ -141,7 +143,7 @@ onSubmit("sign-in-form", async ({ email, password, remember }) => {
 });
 
 onSubmit("sign-up-form", async ({ name, email, password }) => {
-  const body = { name, email, password, rememberMe: false, callbackURL: here() };
+  const body = { name, email, password, rememberMe: false, callbackURL: here(), ...(setupCode && { setupCode }) };
   const { status, data, code, problem } = await request("POST", "/api/auth/sign-up/email", body);
   if (code === "SSO_REQUIRED") return continueWith("sso", { email });
   element("sign-up-taken").hidden = status !== 422;

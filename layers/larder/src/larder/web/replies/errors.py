@@ -81,6 +81,7 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.EmailPasswordDisabled: ErrorReply(400, "email_password_disabled"),
     errors.SignUpDisabled: ErrorReply(400, "email_password_sign_up_disabled"),
     errors.InvitationRequired: ErrorReply(400, "email_password_sign_up_disabled"),
+    errors.SetupRefused: ErrorReply(400, "email_password_sign_up_disabled"),
     errors.EmailDomainNotAllowed: ErrorReply(400, "email_password_sign_up_disabled"),
     errors.UserAlreadyExists: ErrorReply(422, "user_already_exists_use_another_email"),
     web_errors.EmailCannotBeUpdated: ErrorReply(400, "email_can_not_be_updated"),
