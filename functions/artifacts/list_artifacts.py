@@ -18,14 +18,18 @@ def list_artifacts(
     query: Annotated[ArtifactsQuery, Depends(artifacts_query)], principal: CacheManager
 ) -> JsonResponse[ArtifactsJson]:
     """List the artifacts of the team or the user, a page at a time. Filters find some of them."""
-    page = search.list_artifacts(
-        principal.owner,
-        query.selection,
-        view=principal.view,
-        after=query.after,
-        limit=query.limit,
-        now=clock.now(),
-    )
+    owner, now = principal.owner, clock.now()
+    if query.hashes:
+        page = search.artifacts_of(owner, query.hashes, query.selection, now=now)
+    else:
+        page = search.list_artifacts(
+            owner,
+            query.selection,
+            view=principal.view,
+            after=query.after,
+            limit=query.limit,
+            now=now,
+        )
     jobs = jobs_of(principal.owner, writers_of(page.artifacts))
     return json_response(
         artifacts_json(page, with_scope=query.names_scope, view=principal.view, jobs=jobs)

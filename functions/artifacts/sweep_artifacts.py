@@ -11,14 +11,15 @@ from larder.artifacts.sweep_jobs import CheckJob, Job, hand_over, parse_job
 from larder.metrics import measured
 from larder.web.log import logged, logger
 from larder.web.powertools.context import LambdaContext
+from larder.why.origins import origins_of
 
 
 def sweep_artifacts(job: Job | None, context: LambdaContext) -> SweepReport:
     """Delete expired artifacts, replaced objects and uploads that never arrived."""
     has_time = partial(deadline.has_time, context)
     if isinstance(job, CheckJob):
-        return sweep.check_totals(job, has_time=has_time)
-    return sweep.sweep(now=clock.now(), has_time=has_time, job=job)
+        return sweep.check_totals(job, has_time=has_time, origins=origins_of)
+    return sweep.sweep(now=clock.now(), has_time=has_time, job=job, origins=origins_of)
 
 
 @logged

@@ -78,7 +78,7 @@ def _figures(tasks: int, chance: random.Random, *, quality: float) -> dict[str, 
 def job(server: LocalCloud, owner: str, rule: str, token: str, ref: str) -> None:
     """The entry of the audit that a CI job got a token with this id."""
     now = datetime.now(UTC).timestamp()
-    details = {"team": owner, "ref": ref, "url": f"https://ci.acme.example/{ref}"}
+    details = {"team": owner, "repository": "acme/web", "ref": ref, "url": f"https://ci.acme.example/{ref}"}
     server.table("LARDER_AUDIT_TABLE").put_item(
         Item={
             "owner": f"token#{token}",
@@ -132,8 +132,9 @@ def artifacts(
             batch.put_item(Item={key: value for key, value in item.items() if value is not None})
     table.update_item(
         Key={"owner": owner, "hash": "#totals"},
-        UpdateExpression="ADD size_bytes :bytes, artifacts :count",
-        ExpressionAttributeValues={":bytes": stored, ":count": count},
+        # They are due for the daily check.
+        UpdateExpression="ADD size_bytes :bytes, artifacts :count SET sweep_shard = :shard, sweep_at = :zero",
+        ExpressionAttributeValues={":bytes": stored, ":count": count, ":shard": "artifacts#0", ":zero": 0},
     )
 
 
@@ -326,4 +327,5 @@ def team(server: LocalCloud, owner_email: str, slug: str) -> str:
     artifacts(server, owner, 2_000, writers, hashes_of(reported))
     runs(server, keys[0]["key"], slug, reported)
     explanations(server, owner, reported)
+    server.larder("sweep")
     return owner

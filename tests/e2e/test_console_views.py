@@ -470,7 +470,7 @@ def test_a_team_is_run_by_keyboard_alone(server: LocalCloud, page: Browser, api:
         stored = api.put(f"/v8/artifacts/{hash}", params={"slug": slug}, content=b"x")
         assert stored.status_code == 202, stored.text
     show("Artifacts")
-    enter("Hash begins with", "aa")
+    enter("Hash, task, commit or writer", "aa")
     page.wait_until("return document.querySelectorAll('tbody tr').length === 1")
     enter("Actions: aa11")
     # The first action has the focus.

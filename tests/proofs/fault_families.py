@@ -130,13 +130,13 @@ FAMILIES = {
     "skipped": Family(
         "+-",
         r"artifacts \S+/(#refused#|#storage|x45347b63f)|identity sso-providers/|"
-        r"usage \S+/run#|bucket inputs/|api-keys [^#<]",
+        r"usage \S+/(run|point)#|bucket inputs/|api-keys [^#<]",
         "Left out is what the reply does not need: the time of a last use or sign-in, the note of a refused "
-        "upload, the inputs of a run.",
+        "upload, the inputs of a run, its place in trends.",
         "PUT /v8/artifacts/{hash} (refused); GET /api/auth/callback/{id} (that signs in); GET "
         "/api/auth/callback/{id} (of an account that a stranger made); CommitUpload (over the quota); POST "
-        "/v1/runs (with inputs); GET /v8/artifacts/{hash} (with a known key); HEAD /v8/artifacts/{hash} (with "
-        "a known key); GET /v8/artifacts/status (with a known key); GET /v8/artifacts/{hash} (that records a "
+        "/v1/runs; POST /v1/runs (with inputs); GET /v8/artifacts/{hash} (with a known key); HEAD "
+        "/v8/artifacts/{hash} (with a known key); GET /v8/artifacts/status (with a known key); GET /v8/artifacts/{hash} (that records a "
         "use)",
     ),
     "evicted": Family(

@@ -44,6 +44,24 @@ def publish(owner: str, *numbers: int) -> None:
         assert index.publish(artifact, replaces=None, now=now)
 
 
+def test_named_hashes_come_by_size(cloud: Cloud, manage: Sender) -> None:
+    for number, body in enumerate((b"22", b"1", b"333")):
+        cloud.send("PUT", f"/v8/artifacts/a{number}", body=body)
+    reply = manage.asking(hashes="a1,gone,a2,a2")("GET", "/v1/artifacts")
+    assert [(one["hash"], one["size"]) for one in reply.json["artifacts"]] == [("a2", 3), ("a1", 1)]
+    assert reply.json["pagination"]["next"] is None
+    own = manage.asking(hashes="a1", scope=f"k{'0' * 32}")("GET", "/v1/artifacts")
+    assert own.json["artifacts"] == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [{"hashes": ""}, {"hashes": "a,b/c"}, {"hashes": ",".join(map(str, range(101)))}, {"hashes": "a", "limit": "1"}],
+)
+def test_400_for_other_hashes(manage: Sender, query: dict[str, str]) -> None:
+    assert manage.asking(**query)("GET", "/v1/artifacts").status == 400
+
+
 def test_every_property_of_each_artifact(cloud: Cloud, manage: Sender) -> None:
     headers = {
         "x-artifact-duration": "1234",

@@ -9,13 +9,18 @@ from larder import clock
 from larder.accounts.sessions import start_session
 from larder.actor import Actor
 from larder.artifacts import sweep
-from larder.artifacts.breakdown import Collector
+from larder.artifacts.breakdown import MOST_NAMES, OTHERS, Collector
 from larder.artifacts.models import UNPROTECTED, ArtifactMetadata, View
-from larder.artifacts.records import MOST_PARTS
+from larder.artifacts.records import MOST_PARTS, Origin
 from larder.artifacts.repository.checks import read_breakdown
+from larder.audit.service import issued
 from larder.clock import to_ms
 from larder.hashing import random_id
+from larder.tables import commit
 from larder.teams.teams import delete_team
+from larder.why import repository as runs
+from larder.why.models import Outcome
+from tests.functions.usage.test_list_runs import run
 from tests.requests import Cloud, Sender, invoke
 
 DAY = timedelta(days=1)
@@ -73,6 +78,45 @@ def test_it_adds_up_by_age_writer_and_ci(cloud: Cloud, manage: Sender) -> None:
     assert [one["hash"] for one in found["largest"]] == ["d", "c", "b", "a"]
     assert found["largest"][1]["writer"]["userId"] == rule
     assert found["neverRead"] is None
+
+
+def test_it_adds_up_by_repository_branch_package_and_task(cloud: Cloud, manage: Sender) -> None:
+    token, key = Actor(random_id(), rule_id="rule_" + "a" * 27), cloud.writer
+    details = {"team": cloud.team.id, "repository": "acme/web", "ref": "refs/heads/main"}
+    assert commit(issued(token.credential_id, token.rule_id or "", token, details))
+    built, restored, unreported = (digit * 16 for digit in "123")
+    ran = [("web", "build", Outcome.BUILT, 9, built), ("ui", "build", Outcome.REMOTE_HIT, 5, restored)]
+    # What a branch built, main restores later.
+    for number, branch, outcome in ((0, "main", Outcome.REMOTE_HIT), (9, "fix", Outcome.BUILT)):
+        tasks = [(package, task, outcome, ms) for package, task, _, ms, _ in ran]
+        one = run(number, *tasks, branch=branch, hashes=[hash for *_, hash in ran])
+        assert runs.add(runs.item_of(cloud.team.id, one, expires_at=clock.now() + DAY))
+    store(cloud, built, 100, writer=token)
+    store(cloud, restored, 10, writer=key)
+    store(cloud, unreported, 1, writer=token)
+    invoke("artifacts.sweep_artifacts.handler", {})
+    found = storage(manage)
+
+    def parts(kind: str) -> dict[str | None, int]:
+        return {part["name"]: part["storedBytes"] for part in found[kind]}
+
+    assert parts("repositories") == {"acme/web": 101, None: 10}
+    assert parts("branches") == {"fix": 110, "main": 1}
+    assert parts("packages") == {"web": 100, "ui": 10, None: 1}
+    assert parts("tasks") == {"build": 110, None: 1}
+
+
+def test_many_names_are_added_up_as_others() -> None:
+    now = clock.now()
+    collector = Collector(now, lambda seen: [Origin(branch=f"b{one.size_bytes}") for one in seen])
+    collector.add(
+        {"hash": f"a{size}", "size_bytes": size, "created_at": to_ms(now)} for size in range(1, MOST_NAMES + 11)
+    )
+    rest = Collector(now)
+    rest.unpack(collector.packed())
+    first, second, *_ = rest.breakdown().origins["branch"]
+    assert (first.name, first.stored.artifacts) == (OTHERS, 10)
+    assert (second.name, second.stored.artifacts) == (f"b{MOST_NAMES}", 1)
 
 
 def test_own_scopes_are_named(cloud: Cloud, manage: Sender) -> None:

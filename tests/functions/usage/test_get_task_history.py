@@ -46,6 +46,7 @@ def test_each_hash_of_a_task_with_what_became_of_it(cloud: Cloud) -> None:
     newest, oldest = reply["hashes"]
     assert (newest["hash"], newest["built"], newest["hits"], newest["stored"]) == (SECOND, 1, 0, False)
     assert newest["branches"] == ["fix"]
+    assert (oldest.pop("builtIn")["id"], oldest.pop("hitIn")["id"], newest["hitIn"]) == ("run2", "run1", None)
     assert oldest.pop("lastAt") - oldest.pop("firstAt") == 60_000
     assert oldest == {
         "package": "web",

@@ -25,7 +25,8 @@ def explained(*causes: tuple[str, str, int]) -> Any:
     """An explanation, of which points have only causes that no commit made."""
     return {
         "causes": [
-            {"kind": "env", "subject": subject, "task": None, "buildMs": ms, "class": of} for of, subject, ms in causes
+            {"kind": "env", "subject": subject, "task": None, "buildMs": ms, "class": of, "advice": "variable"}
+            for of, subject, ms in causes
         ]
     }
 

@@ -77,5 +77,6 @@ def sweep(as_json: bool) -> None:
     It deletes expired artifacts, replaced objects, and uploads that were announced but never arrived.
     """
     from larder.artifacts import sweep
+    from larder.why.origins import origins_of
 
-    print_record(_sweep_record(sweep.sweep(now=clock.now())), as_json=as_json)
+    print_record(_sweep_record(sweep.sweep(now=clock.now(), origins=origins_of)), as_json=as_json)

@@ -1,4 +1,4 @@
-"""What takes the space of an owner: bytes and artifacts by age, writer and CI, and the largest artifacts.
+"""What takes the space of an owner: bytes and artifacts by age, writer, CI and origin, and the largest artifacts.
 
 The daily check of the totals reads every artifact, and adds each to a `Collector`.
 """
@@ -7,18 +7,26 @@ import json
 import zlib
 from base64 import b64decode, b64encode
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from heapq import heappush, heappushpop
 from typing import Any
 
 from larder.actor import Actor
 from larder.artifacts.models import Totals
-from larder.artifacts.records import AGES, MOST_PARTS, Breakdown, Part, Seen
+from larder.artifacts.records import AGES, MOST_PARTS, Breakdown, Origin, Part, Seen
 from larder.artifacts.repository import checks
 from larder.clock import EPOCH
 from larder.usage.uploads import Stored
 from larder.usage.vendors import ci_vendor
+
+Origins = Callable[[Iterable[Seen]], Iterable[Origin]]
+"""The origin of each of some artifacts, in their order."""
+
+MOST_NAMES = 500
+"""The most repositories, branches, packages and tasks that are added up by name. Later ones are `OTHERS`."""
+
+OTHERS = "…"
 
 _Entry = tuple[int, int, dict[str, Any]]
 """A size, a number, and the item of an artifact."""
@@ -43,8 +51,9 @@ class Collector:
     `unlisted` is how many of them are not in the index of last uses, `undated` how many are not in that of uploads.
     """
 
-    def __init__(self, now: datetime) -> None:
+    def __init__(self, now: datetime, origins: Origins | None = None) -> None:
         self._now = now
+        self._origins = origins or (lambda artifacts: (Origin() for _ in artifacts))
         self._limits = [now - timedelta(days=days) for days in AGES]
         self._all = _Sum()
         self._unread = _Sum()
@@ -52,18 +61,22 @@ class Collector:
         self._writers: dict[str | None, _Sum] = defaultdict(_Sum)
         self._vendors: dict[str | None, _Sum] = defaultdict(_Sum)
         self._scopes: dict[str | None, _Sum] = defaultdict(_Sum)
+        self._named: list[dict[str | None, _Sum]] = [defaultdict(_Sum) for _ in Origin._fields]
         self._largest: list[_Entry] = []
         self.unlisted = self.undated = 0
 
     def add(self, items: Iterable[dict[str, Any]]) -> None:
         """Add what `checks.index_pages` read."""
-        for item in items:
-            artifact = checks.seen(item)
+        items = list(items)
+        seen = [checks.seen(item) for item in items]
+        for item, artifact, origin in zip(items, seen, self._origins(seen), strict=True):
             age = sum(artifact.created_at <= limit for limit in self._limits)
             sums = [self._all, self._ages[age], self._writers[_writer(artifact.writer)]]
             sums += [self._vendors[ci_vendor(artifact.ci)], self._scopes[artifact.scope]]
             if artifact.is_read is False:
                 sums.append(self._unread)
+            for parts, name in zip(self._named, origin, strict=True):
+                sums.append(parts[name if name in parts or len(parts) < MOST_NAMES else OTHERS])
             for each in sums:
                 each.add(artifact)
             self.unlisted += artifact.is_read is None
@@ -102,6 +115,10 @@ class Collector:
             ages=[age.stored for age in self._ages],
             writers=_largest_parts(self._writers),
             vendors=_largest_parts(self._vendors),
+            origins={
+                field: _largest_parts(parts)
+                for field, parts in zip(Origin._fields, self._named, strict=True)
+            },
             never_read=self._unread.stored if records_uses else None,
             largest=[checks.seen(item) for *_, item in largest],
         )
@@ -109,7 +126,7 @@ class Collector:
     def packed(self) -> str:
         """What it has added up, to continue in another call (`unpack`): text that takes part of an invocation."""
         sums = [self._all, self._unread, *self._ages]
-        named = [self._writers, self._vendors, self._scopes]
+        named = [self._writers, self._vendors, self._scopes, *self._named]
         state = [
             [each.figures for each in sums],
             [[(name, total.figures) for name, total in parts.items()] for parts in named],
@@ -121,7 +138,9 @@ class Collector:
     def unpack(self, packed: str) -> None:
         figures, named, largest, counts = json.loads(zlib.decompress(b64decode(packed)))
         self._all, self._unread, *self._ages = (_Sum(*each) for each in figures)
-        for parts, pairs in zip((self._writers, self._vendors, self._scopes), named, strict=True):
+        sums = (self._writers, self._vendors, self._scopes, *self._named)
+        # A job of the version before, during an upgrade, has none of the last ones.
+        for parts, pairs in zip(sums, named, strict=False):
             parts.update({name: _Sum(*each) for name, each in pairs})
         self._largest = [(size, number, item) for size, number, item in largest]
         self.unlisted, self.undated = counts

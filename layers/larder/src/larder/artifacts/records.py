@@ -1,6 +1,6 @@
 """Types of what builds do not need: removals, evictions, own scopes, and what the daily check of the totals finds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -11,7 +11,7 @@ from larder.artifacts.models import ArtifactHash, Refusal, Upload
 from larder.usage.uploads import Stored
 
 MOST_PARTS = 50
-"""The most writers and CI vendors, and the most of the largest artifacts."""
+"""The most writers, CI vendors and other parts of each kind, and the most of the largest artifacts."""
 
 AGES = (1, 7, 30)
 """The limits between ages, in days."""
@@ -121,9 +121,18 @@ class Seen:
     is_read: bool | None
 
 
+class Origin(NamedTuple):
+    """What an artifact is the output of, as far as id tokens and reported runs say it. None where they do not."""
+
+    repository: str | None = None
+    branch: str | None = None
+    package: str | None = None
+    task: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of what is stored, by the name of a writer or a CI vendor. None for artifacts without one.
+    """A part of what is stored, by the name of a writer, a CI vendor or an origin. None for artifacts without one.
 
     The writer of artifacts that tokens of a rule uploaded is the rule.
     """
@@ -136,7 +145,8 @@ class Part:
 class Breakdown:
     """What is stored at `at`. `ages` has a part for each of AGES, and one for older artifacts.
 
-    `writers` and `vendors` are the largest ones, at most MOST_PARTS. `never_read` is None if uses are not recorded.
+    `writers` and `vendors` are the largest ones, at most MOST_PARTS, and so is each field of `origins`. `never_read` is
+    None if uses are not recorded.
     """
 
     at: datetime
@@ -144,5 +154,6 @@ class Breakdown:
     ages: Sequence[Stored]
     writers: Sequence[Part]
     vendors: Sequence[Part]
+    origins: Mapping[str, Sequence[Part]]
     never_read: Stored | None
     largest: Sequence[Seen]

@@ -71,6 +71,19 @@ def list_artifacts(
     return ArtifactPage(artifacts=tuple(found), following=following, read=read)
 
 
+def artifacts_of(
+    owner: str, hashes: Sequence[str], selection: Selection, *, now: datetime
+) -> ArtifactPage:
+    """The artifacts with these hashes, the largest first, hidden ones too: of the shared scope, or the selection's own."""
+    scope = None if selection.scope in (SHARED_SCOPE, ALL_SCOPES) else selection.scope
+    keys = [index_key(ArtifactHash(hash), scope) for hash in hashes]
+    entries, _ = index.read_entries(owner, keys)
+    artifacts = (entry.artifact for entry in entries.values())
+    found = [one for one in artifacts if one is not None and expiry.visible(one, now)]
+    found.sort(key=lambda one: -one.size_bytes)
+    return ArtifactPage(artifacts=tuple(found), following=None, read=len(found))
+
+
 def _searches(selection: Selection) -> bool:
     """Whether only the items, not their keys, show which artifacts are in the selection."""
     if selection.writer is not None or selection.ci is not None:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from larder.artifacts import storage
-from larder.artifacts.breakdown import Collector
+from larder.artifacts.breakdown import Collector, Origins
 from larder.artifacts.eviction import list_all
 from larder.artifacts.expiry import expires_at, needs_renewal, visible
 from larder.artifacts.models import Artifact, PendingUpload, Totals, Upload
@@ -91,11 +91,16 @@ class SweepReport:
             setattr(self, counter.name, both)
 
 
+OriginsOf = Callable[[str], Origins]
+"""The origins of an owner's artifacts. Larder's layers below do not know reported runs."""
+
+
 def sweep(
     *,
     now: datetime,
     has_time: Callable[[], bool] = lambda: True,
     job: SweepJob | None = None,
+    origins: OriginsOf | None = None,
 ) -> SweepReport:
     """Delete expired artifacts, discarded objects, and offers of uploads that never arrived.
 
@@ -110,7 +115,10 @@ def sweep(
     # A separate pool: sweeping an item can itself use the shared threads for background calls.
     with ThreadPoolExecutor(max_workers=_SWEEP_THREADS) as pool:
         for shard in shards:
-            if not _sweep_shard(shard, report, pool, now, has_time) and calls < MOST_SWEEPS:
+            if (
+                not _sweep_shard(shard, report, pool, now, has_time, origins)
+                and calls < MOST_SWEEPS
+            ):
                 report.rest.append(SweepJob(shard=shard, calls=calls + 1))
     return report
 
@@ -121,6 +129,7 @@ def _sweep_shard(
     pool: ThreadPoolExecutor,
     now: datetime,
     has_time: Callable[[], bool],
+    origins: OriginsOf | None,
 ) -> bool:
     """False if there was no time for all of it."""
     for batch in due_batches(shard, now=now):
@@ -131,7 +140,7 @@ def _sweep_shard(
         except TryAgain:
             report.failed += 1
             continue
-        for swept in pool.map(lambda item: _sweep_item(item, now, has_time), others):
+        for swept in pool.map(lambda item: _sweep_item(item, now, has_time, origins), others):
             report.add(swept)
     return True
 
@@ -221,16 +230,24 @@ def _subtract(artifacts: Sequence[Artifact]) -> None:
         add_to_totals(owner, -sum(each), -len(each), scoped=scoped)
 
 
-def _sweep_item(item: Due, now: datetime, has_time: Callable[[], bool]) -> SweepReport:
+def _sweep_item(
+    item: Due, now: datetime, has_time: Callable[[], bool], origins: OriginsOf | None
+) -> SweepReport:
     report = SweepReport()
     try:
-        _process(item, report, now, has_time)
+        _process(item, report, now, has_time, origins)
     except TryAgain:
         report.failed += 1
     return report
 
 
-def _process(item: Due, report: SweepReport, now: datetime, has_time: Callable[[], bool]) -> None:
+def _process(
+    item: Due,
+    report: SweepReport,
+    now: datetime,
+    has_time: Callable[[], bool],
+    origins: OriginsOf | None,
+) -> None:
     match item:
         case Artifact() as artifact if visible(artifact, now):
             _sweep_used(artifact, report, now)
@@ -268,7 +285,7 @@ def _process(item: Due, report: SweepReport, now: datetime, has_time: Callable[[
                 totals=replace(due_totals.totals, uploads={}),
                 drift_before=due_totals.drift_before,
             )
-            report.add(check_totals(check, has_time=has_time))
+            report.add(check_totals(check, has_time=has_time, origins=origins))
 
 
 def _sweep_used(artifact: Artifact, report: SweepReport, now: datetime) -> None:
@@ -309,14 +326,20 @@ def _move_uploads_to_usage(due: DueTotals, now: datetime) -> None:
             delete_uploads(due.owner, day)
 
 
-def check_totals(job: CheckJob, *, has_time: Callable[[], bool] = lambda: True) -> SweepReport:
+def check_totals(
+    job: CheckJob,
+    *,
+    has_time: Callable[[], bool] = lambda: True,
+    origins: OriginsOf | None = None,
+) -> SweepReport:
     """Compare the totals with the index. Correct a drift that two checks, an hour apart, both found.
 
     A drift seen once can be an upload that is counted but not published yet. One that a crash left does not go away.
     A sum that takes longer than this call goes on in the next one.
     """
     now = from_ms(job.now_ms)
-    report, collector = SweepReport(), Collector(now)
+    of_owner = None if origins is None else origins(job.owner)
+    report, collector = SweepReport(), Collector(now, of_owner)
     if job.packed:
         collector.unpack(job.packed)
     for items, after in checks.index_pages(job.owner, after=job.after):

@@ -32,7 +32,7 @@ class HashHistory:
 
     The branches, commits and CIs are those of its newest runs. A CI of None is a computer. `cause` is the first cause
     that names the task in the newest run that was compared, and `reason` is why it was built although its hash was
-    known.
+    known. `built_in` and `hit_in` are the newest runs that built it and that had it from a cache.
     """
 
     package: str
@@ -48,6 +48,8 @@ class HashHistory:
     cis: list[str | None] = field(default_factory=list)
     cause: CauseJson | None = None
     reason: Reason | None = None
+    built_in: Run | None = None
+    hit_in: Run | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,10 @@ def history_of(
             figures.first_at = run.started_at
             if _is_hit(outcome):
                 figures.hits += 1
+                figures.hit_in = figures.hit_in or run
             else:
                 figures.built += 1
+                figures.built_in = figures.built_in or run
                 figures.built_ms += ms
             id = task_id(package, task)
             figures.cause = figures.cause or known.causes.get(id)

@@ -11,7 +11,7 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from larder.actor import Actor
@@ -116,7 +116,7 @@ def add_point(owner: str, run: Run, explanation: ComparisonJson | None, *, expir
         causes = [
             [cause["kind"], cause["subject"], cause["task"], cause["buildMs"]]
             for cause in explanation["causes"]
-            if cause["class"] != "code"
+            if cause["class"] != "code" and cause["advice"] != "source-file"
         ][:_MAX_POINT_CAUSES]
     item = {
         "owner": owner,
@@ -194,6 +194,27 @@ def read_shared(
         if len(found) >= most or after is None:
             break
     return found[:most]
+
+
+def named_hashes(owner: str) -> Iterator[tuple[str, str, str | None, str, str]]:
+    """Package, task, branch, outcome and hash of what runs keep, those of the newest run first."""
+    after = None
+    while True:
+        items, after = USAGE.page(
+            equals(owner=owner) & begins_with(day=_PREFIX),
+            consistent=False,
+            backwards=True,
+            only=("owner", "day", "branch", "kept", "hashes"),
+            after=after,
+        )
+        for item in items:
+            hashes = _unpacked_hashes(item.get("hashes") or "")
+            tasks = _unpacked(item["kept"]) if hashes else []
+            for (package, task, outcome, _), hash in zip(tasks, hashes, strict=False):
+                if hash is not None:
+                    yield package, task, item.get("branch"), outcome, hash
+        if after is None:
+            return
 
 
 def find(owner: str, place: str, *, now: datetime) -> Run | None:

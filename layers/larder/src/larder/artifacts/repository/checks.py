@@ -108,6 +108,9 @@ def set_breakdown(owner: str, breakdown: Breakdown) -> None:
         "ages": [_stored_item(age) for age in breakdown.ages],
         "writers": [_part_item(part) for part in breakdown.writers],
         "vendors": [_part_item(part) for part in breakdown.vendors],
+        "origins": {
+            name: [_part_item(part) for part in parts] for name, parts in breakdown.origins.items()
+        },
         "never_read": breakdown.never_read and _stored_item(breakdown.never_read),
         "largest": [
             {
@@ -182,6 +185,9 @@ def _breakdown(item: Item) -> Breakdown:
         ages=[_stored(age) for age in item["ages"]],
         writers=[_part(part) for part in item["writers"]],
         vendors=[_part(part) for part in item["vendors"]],
+        origins={
+            name: [_part(part) for part in parts] for name, parts in item.get("origins", {}).items()
+        },
         never_read=_stored(item["never_read"]) if "never_read" in item else None,
         largest=[_largest(artifact) for artifact in item["largest"]],
     )

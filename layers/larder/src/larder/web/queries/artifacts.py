@@ -10,6 +10,7 @@ from larder.artifacts.models import (
     MAX_CI_LENGTH,
     SCOPE_PATTERN,
     is_ci,
+    is_hash,
     parse_scope,
     parse_writer_id,
 )
@@ -58,6 +59,11 @@ ORDER = text(
     "By hash, or the newest first.",
     {"type": "string", "enum": [order.value for order in Order], "default": Order.HASH.value},
 )
+HASHES = text(
+    "hashes",
+    f"Only artifacts with these hashes, up to {MAX_ARTIFACTS}, separated by commas. They are on one page, by size.",
+    {"type": "string", "pattern": rf"{HASH_PATTERN}(?:,{HASH_PATTERN})*"},
+)
 HIDDEN = text(
     "hidden",
     "Also those that readers do not see, because the team hides them.",
@@ -88,12 +94,16 @@ _PLACES = {
 
 
 class ArtifactsQuery(NamedTuple):
-    """At most `limit` artifacts of the selection, after the place `after`. It is empty for the first page."""
+    """At most `limit` artifacts of the selection, after the place `after`. It is empty for the first page.
+
+    With `hashes`, only those, without pages.
+    """
 
     limit: int
     after: str
     selection: Selection
     names_scope: bool
+    hashes: tuple[str, ...] = ()
 
 
 class RemovalQuery(NamedTuple):
@@ -112,8 +122,20 @@ class RemovalsQuery(NamedTuple):
 
 def artifacts_query(_token: BearerToken, request: Request) -> ArtifactsQuery:
     """Raises InvalidRequest."""
-    check_parameters(request, LIMIT, CURSOR, SCOPES, PREFIX, WRITER, CI, FROM, UNTIL, ORDER, HIDDEN)
-    return _asked(request)
+    others = (LIMIT, CURSOR, PREFIX, WRITER, CI, FROM, UNTIL, ORDER, HIDDEN)
+    check_parameters(request, SCOPES, HASHES, *others)
+    sent = HASHES(request)
+    if sent is None:
+        return _asked(request)
+    hashes = tuple(dict.fromkeys(sent.split(",")))
+    if len(hashes) > MAX_ARTIFACTS or not all(map(is_hash, hashes)):
+        raise InvalidRequest(
+            "hashes", f"must be at most {MAX_ARTIFACTS} hashes, separated by commas"
+        )
+    for parameter in others:
+        if parameter.sent(request) is not None:
+            raise InvalidRequest(parameter.name, "must not come with hashes")
+    return _asked(request)._replace(hashes=hashes)
 
 
 def _asked(request: Request) -> ArtifactsQuery:

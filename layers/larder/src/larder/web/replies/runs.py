@@ -157,6 +157,16 @@ class TaskJson(TypedDict):
     driftMs: int
 
 
+class RunPlaceJson(TypedDict):
+    """What names a run in requests, with its duration and its commit."""
+
+    id: str
+    startedAt: Milliseconds
+    durationMs: int
+    branch: str | None
+    sha: str | None
+
+
 class RunTotalsJson(TypedDict):
     """What became of all tasks of the runs. `built` has the failed ones, too, and `builtMs` their time."""
 
@@ -240,16 +250,6 @@ class NextRunsJson(TypedDict):
     next: str | None
 
 
-class RunPlaceJson(TypedDict):
-    """What names a run in requests, with its duration and its commit."""
-
-    id: str
-    startedAt: Milliseconds
-    durationMs: int
-    branch: str | None
-    sha: str | None
-
-
 class RunDayJson(RunTotalsJson):
     """The runs that started on a day of UTC, with the durations of whole runs: null without runs.
 
@@ -315,6 +315,7 @@ class TaskHashJson(TypedDict):
     `built` has the failed builds, too, and `builtMs` their time. The branches, commits and CIs are those of its newest
     runs, ten at most. A CI of null is a computer. `stored` is whether the caller can restore it now. `cause` is why the
     task got this hash, and `reason` why it was built although the hash was known. Both are null if no run says it.
+    `builtIn` and `hitIn` are the newest runs that built it, and that had it from a cache.
     """
 
     package: str
@@ -331,6 +332,8 @@ class TaskHashJson(TypedDict):
     stored: bool
     cause: CauseJson | None
     reason: Reason | None
+    builtIn: RunPlaceJson | None
+    hitIn: RunPlaceJson | None
 
 
 class TaskHistoryJson(TypedDict):
@@ -345,7 +348,14 @@ def history_json(history: History, stored: Container[str]) -> TaskHistoryJson:
     return {
         "complete": history.complete,
         "hashes": [
-            shaped(TaskHashJson, one, ci=one.cis, stored=one.hash in stored)
+            shaped(
+                TaskHashJson,
+                one,
+                ci=one.cis,
+                stored=one.hash in stored,
+                builtIn=one.built_in and _place_json(one.built_in),
+                hitIn=one.hit_in and _place_json(one.hit_in),
+            )
             for one in history.hashes
         ],
     }
@@ -467,7 +477,7 @@ def trend_json(period: Period, trend: Trend) -> RunsJson:
     }
 
 
-def _place_json(point: Point) -> RunPlaceJson:
+def _place_json(point: Point | Run) -> RunPlaceJson:
     return shaped(RunPlaceJson, point)
 
 

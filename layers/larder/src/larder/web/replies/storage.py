@@ -35,6 +35,12 @@ class CiPartJson(StoredJson):
     ci: str | None
 
 
+class NamedPartJson(StoredJson):
+    """`name` is null for artifacts without one, and "…" for those of further names, after the first 500."""
+
+    name: str | None
+
+
 class LargeArtifactJson(TypedDict):
     hash: str
     scope: str
@@ -45,13 +51,21 @@ class LargeArtifactJson(TypedDict):
 
 
 class BreakdownJson(StoredJson):
-    """`neverRead` is null unless the deployment records uses, to evict artifacts."""
+    """`neverRead` is null unless the deployment records uses, to evict artifacts.
+
+    Repositories are those of the id tokens of jobs, and tasks and packages those of reported runs. A branch is that of
+    the run that built the artifact, or of the token.
+    """
 
     checkedAt: Milliseconds
     neverRead: StoredJson | None
     ages: list[AgeJson]
     writers: list[WriterPartJson]
     ci: list[CiPartJson]
+    repositories: list[NamedPartJson]
+    branches: list[NamedPartJson]
+    packages: list[NamedPartJson]
+    tasks: list[NamedPartJson]
     largest: list[LargeArtifactJson]
 
 
@@ -78,6 +92,10 @@ def _breakdown_json(breakdown: Breakdown) -> BreakdownJson:
         ],
         "writers": [_writer_part_json(part) for part in breakdown.writers],
         "ci": [_ci_part_json(part) for part in breakdown.vendors],
+        "repositories": _named_json(breakdown, "repository"),
+        "branches": _named_json(breakdown, "branch"),
+        "packages": _named_json(breakdown, "package"),
+        "tasks": _named_json(breakdown, "task"),
         "largest": [_large_json(artifact) for artifact in breakdown.largest],
     }
 
@@ -96,6 +114,12 @@ def _writer_part_json(part: Part) -> WriterPartJson:
 
 def _ci_part_json(part: Part) -> CiPartJson:
     return {"ci": part.name, **_stored_json(part.stored)}
+
+
+def _named_json(breakdown: Breakdown, field: str) -> list[NamedPartJson]:
+    """The parts of a field of the origin. None are known of a check by an older version."""
+    parts = breakdown.origins.get(field, ())
+    return [{"name": part.name, **_stored_json(part.stored)} for part in parts]
 
 
 def _large_json(artifact: Seen) -> LargeArtifactJson:

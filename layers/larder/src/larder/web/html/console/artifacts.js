@@ -6,6 +6,9 @@ const PAGE_LENGTH = 20;
 const loadScopes = ({ team }) => loadAll(`/v1/teams/${team.id}/scopes`, "scopes", "cursor");
 
 const NO_FILTER = { scope: "", tool: "", prefix: "", writer: "", ci: "", hours: "", order: "uploaded" };
+const MOST_RUNS_OF_A_COMMIT = 5;
+const COMMIT = /^[0-9a-f]{7,40}$/;
+const NOTHING = "nothing-has-this-name";
 const PERIODS_STORED = [
   ["", "Any time"],
   ["1", "Last hour"],
@@ -13,10 +16,33 @@ const PERIODS_STORED = [
   ["168", "Last 7 days"],
 ];
 
+/** What a text stands for: a writer, a task, a commit of a reported run, or the beginning of a hash. */
+async function askedBy(text, scope) {
+  const isHash = /^[\w-]+$/.test(text);
+  const named = text && !/^[0-9a-f]{16,}$/.test(text) ? await loadNamed(scope) : [];
+  const writer = named.find((one) => one.text.toLowerCase() === text.toLowerCase());
+  if (writer) return { writer: writer.id };
+  if (COMMIT.test(text)) {
+    const { data } = await call("GET", `/v1/runs?${scope.query}&from=${dayBefore(MOST_DAYS_OF_RUNS - 1)}&limit=100`);
+    const runs = (data?.runs ?? []).filter(({ sha }) => sha?.startsWith(text)).slice(0, MOST_RUNS_OF_A_COMMIT);
+    const shown = await Promise.all(runs.map(({ id, startedAt }) => call("GET", `/v1/runs/${id}?${scope.query}&startedAt=${startedAt}`)));
+    if (runs.length > 0) return { hashes: shown.flatMap(({ data }) => data?.ran ?? []).map(({ hash }) => hash) };
+  }
+  // Hashes of turbo are hexadecimal, and those of other tools begin with the name of the tool.
+  if (text && (!isHash || !(/^[0-9a-f]+$/.test(text) || TOOLS.some((tool) => text.startsWith(`${tool}-`))))) {
+    const at = text.lastIndexOf("#");
+    const { data } = await call("GET", `/v1/tasks/history?${scope.query}&${new URLSearchParams({ package: text.slice(0, Math.max(0, at)), task: text.slice(at + 1) })}`);
+    if (!isHash || data?.hashes.length > 0) return { hashes: (data?.hashes ?? []).map(({ hash }) => hash) };
+  }
+  return { prefix: text };
+}
+
 /** The query of the filter. */
-function filterQuery({ scope, tool, prefix, writer, ci, hours, order }) {
-  const named = {
-    scope: scope === "hidden" ? "" : scope,
+function filterQuery({ scope, tool, prefix = "", writer, ci, hours, order, hashes }, team) {
+  const of = { scope: team ? (["", "hidden"].includes(scope) ? "shared" : scope) : "" };
+  const asked = [...new Set(hashes ?? [])].filter(Boolean).slice(0, MOST_HASHES);
+  const named = hashes ? { ...of, hashes: asked.join(",") || NOTHING } : {
+    ...of,
     hidden: scope === "hidden" ? "true" : "",
     prefix: tool && !prefix.startsWith(`${tool}-`) ? `${tool}-${prefix}` : prefix,
     writer,
@@ -35,9 +61,13 @@ function Artifacts({ scope, user }) {
   const [cursors, setCursors] = useState([""]);
   // A link to this view can name a filter.
   const first = useRef({ ...NO_FILTER, ...Object.fromEntries(new URLSearchParams(location.search)) }).current;
-  const [filter, setFilter] = useState(filterQuery(first));
+  const [fields, setFields] = useState(first);
+  const asked = useLoad(`asked ${fields.prefix}`, async () => ({ data: await askedBy(fields.prefix, scope), problem: null })).data;
+  const isBySize = fields.order === "size";
+  const filter = asked && filterQuery({ ...fields, prefix: "", ...asked }, scope.team);
   const cursor = cursors.at(-1);
-  const loaded = useLoad(`/v1/artifacts?${scope.query}&limit=${PAGE_LENGTH}${filter}${cursor && `&cursor=${cursor}`}`);
+  const path = filter === null || isBySize ? "" : `/v1/artifacts?${scope.query}${filter}${filter.includes("&hashes=") ? "" : `&limit=${PAGE_LENGTH}`}${cursor && `&cursor=${cursor}`}`;
+  const loaded = useLoad(path || "no artifacts yet", path ? undefined : () => Promise.resolve({ data: null, problem: null }));
   const names = useLoad(`names ${scope.path}`, () => loadNames(scope)).data ?? new Map();
   // The CI jobs that were on a page until now, to choose from.
   const jobs = useRef(new Map(first.writer && [[first.writer, `${first.writer.slice(0, 8)}…`]])).current;
@@ -53,18 +83,23 @@ function Artifacts({ scope, user }) {
     loaded.reload();
     setRemovals(removals + 1);
   };
-  const search = (fields) => {
+  const search = (sent) => {
+    const next = { ...NO_FILTER, ...sent, prefix: sent.prefix.trim() };
     setCursors([""]);
-    setFilter(filterQuery({ ...NO_FILTER, ...fields, prefix: fields.prefix.trim() }));
+    setFields(next);
+    // The address keeps the filter, without another page in the history.
+    const kept = Object.entries(next).filter(([name, value]) => value !== NO_FILTER[name]);
+    history.replaceState(null, "", `${location.pathname}${kept.length ? `?${new URLSearchParams(kept)}` : ""}`);
   };
-  const isFiltered = filter.replace(/&order=\w+/, "") !== "";
+  const isFiltered = Object.entries(NO_FILTER).some(([name, value]) => name !== "order" && fields[name] !== value);
   return html`<${Head} title="Artifacts"><${Menu} label="all artifacts" items=${[
       ["Delete by time", () => setOpen({ what: DeleteStoredThen }), "loses"],
       ["Delete all", () => setOpen({ what: DeleteEverything }), "loses"],
     ]} /><//>
     <${Removals} key=${removals} scope=${scope} names=${names} removed=${loaded.reload} />
     <${Card}><${ArtifactsFilter} team=${scope.team} first=${first} names=${new Map([...jobs, ...names])} scopes=${scopes} search=${search} /><//>
-    <${Card}>
+    ${isBySize && html`<${BySize} scope=${scope} names=${names} />`}
+    ${!isBySize && html`<${Card}>
       <${Loaded} of=${loaded} lines=${8} show=${({ artifacts, pagination: { next, read } }) => html`
         ${artifacts.length > 0
           ? html`<${ArtifactsTable} rows=${artifacts} scope=${scope} names=${names} scopes=${scopes} tasks=${tasks} open=${setOpen} />`
@@ -77,13 +112,22 @@ function Artifacts({ scope, user }) {
           ${cursors.length > 1 && html`<${Button} onClick=${() => setCursors(cursors.slice(0, -1))}>Back<//>`}
           ${next !== null && html`<${Button} onClick=${() => setCursors([...cursors, next])}>More<//>`}
         </div>`} />
-    <//>
+    <//>`}
     ${open && html`<${open.what} scope=${scope} user=${user} row=${open.row} names=${names} tasks=${tasks} close=${close} />`}`;
 }
 
+/** The largest artifacts, which only the daily check knows. */
+function BySize({ scope, names }) {
+  const loaded = useLoad(`/v1/storage?${scope.query}`);
+  return html`<${Card}><${Loaded} of=${loaded} lines=${8} show=${({ storage }) =>
+    storage === null
+      ? html`<p class="soft">The daily check has not run yet.</p>`
+      : html`<${LargestTable} rows=${storage.largest} scope=${scope} names=${names} /><p class="soft">The largest of all artifacts, as checked <${Time} at=${storage.checkedAt} />.</p>`} /><//>`;
+}
+
 function ArtifactsFilter({ team, first, names, scopes, search }) {
-  return html`<${Form} class="in-a-row" role="search" kind="second" action="Search" busy="Searching …" act=${search}>
-    <${Field} label="Hash begins with" name="prefix" defaultValue=${first.prefix} type="search" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="128" />
+  return html`<${Form} class="in-a-row" role="search" kind="second" action="Search" busy="Searching …" act=${search} onChange=${({ target }) => target.matches("select") && target.form.requestSubmit()}>
+    <${Field} label="Hash, task, commit or writer" name="prefix" defaultValue=${first.prefix} type="search" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="128" />
     <${Field} label="Tool" name="tool">
       <option value="">Any</option>
       ${TOOLS.map((tool) => html`<option value=${tool} selected=${tool === first.tool}>${tool}</option>`)}
@@ -107,7 +151,8 @@ function ArtifactsFilter({ team, first, names, scopes, search }) {
     <//>`}
     <${Field} label="Order" name="order">
       <option value="uploaded">Newest</option>
-      <option value="hash">By hash</option>
+      <option value="hash" selected=${first.order === "hash"}>By hash</option>
+      <option value="size" selected=${first.order === "size"}>Largest</option>
     <//>
   <//>`;
 }
@@ -146,13 +191,22 @@ const keyOf = ({ id, userId }) => (userId?.startsWith("rule_") ? userId : id);
 function ArtifactDetails({ scope, row, names, tasks, close }) {
   const [isPurge, setPurge] = useState(false);
   if (isPurge) return html`<${DeleteWritten} scope=${scope} row=${row} names=${names} close=${close} />`;
+  const of = tasks.get(row.hash);
+  const inRun = (run) => run && html`<a href=${runPath(scope, run)}><${Time} at=${run.startedAt} /></a>${run.branch && html` on <${Name} of=${run.branch} />`}`;
+  const commit = row.sha ?? of?.builtIn?.sha;
   const facts = [
     ["Hash", html`<code>${row.hash}</code>`],
+    ["Size", bytesText(row.size)],
+    ["Task took", row.taskDurationMs !== null ? durationText(row.taskDurationMs) : of?.built > 0 && durationText(of.builtMs / of.built)],
+    row.sha256 !== undefined && ["Checksum (SHA-256)", row.sha256 && html`<code>${row.sha256}</code>`],
+    row.sha256 !== undefined && ["Poisoned?", row.contested ? html`<${Tag} kind="bad">contested<//> Another upload had other bytes, <${Time} at=${row.contested.at} />.` : row.sha256 && "No later upload of this hash had other bytes."],
     ["Written by", html`<${Writer} row=${row} scope=${scope} names=${names} />`],
     row.writer && ["Key or rule", names.has(keyOf(row.writer)) && html`<${KeyName} id=${keyOf(row.writer)} names=${names} scope=${scope} />`],
     ["Task", tasks.has(row.hash) && html`<${TaskName} of=${tasks.get(row.hash)} scope=${scope} />`],
-    row.writer?.job && ["Run", /^https:/.test(row.writer.job.url) && html`<a href=${row.writer.job.url} rel="noreferrer">${visible(row.writer.job.url)}</a>`],
-    ["Commit", row.sha && html`<code>${visible(row.sha)}</code>`],
+    row.writer?.job && ["CI job", /^https:/.test(row.writer.job.url) && html`<a href=${row.writer.job.url} rel="noreferrer">${visible(row.writer.job.url)}</a>`],
+    ["Built in the run", inRun(of?.builtIn)],
+    ["Restored last in the run", of?.hits > 0 && html`${inRun(of.hitIn)}, ${countText(of.hits, "hit", "hits")} in reported runs`],
+    ["Commit", commit && html`<code>${visible(commit)}</code>`],
     ["Uncommitted changes", row.dirtyHash && html`<code>${visible(row.dirtyHash)}</code>`],
     ["Signature", row.tag && html`<code>${visible(row.tag)}</code>`],
     ["Stored", formats.moment.format(row.createdAt)],

@@ -57,18 +57,50 @@ function inputMoment(ms) {
   return new Date(ms - at.getTimezoneOffset() * MINUTE).toISOString().slice(0, 16);
 }
 
+const MOST_COUNTED = 2_000;
+
+/** What was stored in a time, in every scope: `{ artifacts, sizeBytes, isAll }`. */
+async function countStored(scope, from, until) {
+  const found = { artifacts: 0, sizeBytes: 0, isAll: true };
+  for (let cursor = ""; cursor !== null; ) {
+    if (found.artifacts >= MOST_COUNTED) return { data: { ...found, isAll: false }, problem: null };
+    const { data, problem } = await call("GET", `/v1/artifacts?${scope.query}&from=${from}&until=${until}&order=uploaded&limit=100${scope.team ? "&scope=all&hidden=true" : ""}${cursor && `&cursor=${cursor}`}`);
+    if (problem) return { data: null, problem };
+    found.artifacts += data.artifacts.length;
+    for (const { size } of data.artifacts) found.sizeBytes += size;
+    cursor = data.pagination.next;
+  }
+  return { data: found, problem: null };
+}
+
+/** First the time, then what it holds, and then the word. */
 function DeleteStoredThen({ scope, close }) {
-  const act = async ({ from, until }) => {
-    if (!(momentOf(from) < momentOf(until))) return { problem: "The end must be after the beginning.", field: "until" };
-    const { problem } = await call("DELETE", `/v1/artifacts?${scope.query}&from=${momentOf(from)}&until=${momentOf(until)}`);
+  const [counted, setCounted] = useState(null);
+  const count = async ({ from, until }) => {
+    const asked = [momentOf(from), momentOf(until)];
+    if (!(asked[0] < asked[1])) return { problem: "The end must be after the beginning.", field: "until" };
+    const { data, problem } = await countStored(scope, ...asked);
+    if (problem) return problem;
+    setCounted({ ...data, asked });
+  };
+  const act = async () => {
+    const [from, until] = counted.asked;
+    const { problem } = await call("DELETE", `/v1/artifacts?${scope.query}&from=${from}&until=${until}`);
     if (problem) return problem;
     announce("The artifacts are being deleted. This can take some minutes.");
     close(true);
   };
-  const fields = html`<${Field} label="Stored from" name="from" type="datetime-local" required defaultValue=${inputMoment(Date.now() - HOUR)} />
-    <${Field} label="Until" name="until" type="datetime-local" required defaultValue=${inputMoment(Date.now() + MINUTE)} />`;
-  return html`<${Confirm} title="Delete the artifacts of a time?" word=${scope.word} more=${fields} action="Delete the artifacts" busy="Deleting …" act=${act} close=${() => close()}>
-    <p>This deletes every artifact that was stored in this time, in every scope. Builds run these tasks again. What is stored after your request stays.</p>
+  if (counted === null)
+    return html`<${Dialog} title="Delete the artifacts of a time?" close=${() => close()}>
+      <p>First choose the time. Nothing is deleted yet.</p>
+      <${Form} kind="second" action="Count the artifacts" busy="Counting …" act=${count} cancel=${() => close()}>
+        <${Field} label="Stored from" name="from" type="datetime-local" required defaultValue=${inputMoment(Date.now() - HOUR)} />
+        <${Field} label="Until" name="until" type="datetime-local" required defaultValue=${inputMoment(Date.now() + MINUTE)} />
+      <//>
+    <//>`;
+  const [from, until] = counted.asked.map((moment) => formats.moment.format(moment));
+  return html`<${Confirm} title="Delete these artifacts?" word=${scope.word} action="Delete the artifacts" busy="Deleting …" act=${act} close=${() => close()}>
+    <p><strong>${counted.isAll ? "" : "At least "}${partText(counted)}</strong>, stored from ${from} to ${until}, in every scope. Builds run these tasks again. What is stored after your request stays.</p>
   <//>`;
 }
 

@@ -30,7 +30,13 @@ const StoredDays = ({ days }) => html`<${DaysCard} title="Stored per day (UTC)" 
 
 const AGE_WORDS = { 1: "Under a day", 7: "1 to 7 days", 30: "7 to 30 days", null: "Over 30 days" };
 
+const namedPart = ({ name }) => (name === null ? "Not known" : name === "…" ? "Others" : name);
+
 const WAYS_TO_DIVIDE = [
+  ["repositories", "By repository", "Repository", namedPart],
+  ["packages", "By package", "Package", (part) => (part.name === "" ? "The root" : namedPart(part))],
+  ["tasks", "By task", "Task", namedPart],
+  ["branches", "By branch", "Branch", namedPart],
   ["ages", "By age", "Age", ({ days }) => AGE_WORDS[days]],
   ["writers", "By writer", "Writer", ({ writer }, names) => (writer === null ? "Not known" : (names.get(writer) ?? `${writer.slice(0, 8)}…`))],
   ["ci", "By CI", "CI", ({ ci }) => (ci === null ? "Not known" : ciText(ci))],
@@ -43,7 +49,9 @@ const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
 function StorageParts({ scope }) {
   const loaded = useLoad(`/v1/storage?${scope.query}`);
   const names = useLoad(`names of the storage ${scope.path}`, () => loadNames(scope)).data ?? new Map();
-  const [way, setWay] = useState("ages");
+  const [chosen, setWay] = useState(null);
+  // Without jobs that have id tokens, the repositories say nothing.
+  const way = chosen ?? (loaded.data?.storage?.repositories.some(({ name }) => name) ? "repositories" : "ages");
   const [key, , title, nameOf] = WAYS_TO_DIVIDE.find(([name]) => name === way) ?? [];
   const choice = html`<${Field} label="Storage" value=${way} onChange=${({ target }) => setWay(target.value)}>
     ${WAYS_TO_DIVIDE.map(([name, text]) => html`<option value=${name}>${text}</option>`)}
@@ -57,7 +65,8 @@ function StorageParts({ scope }) {
               ? html`<${LargestTable} rows=${storage.largest} scope=${scope} names=${names} />`
               : html`<${PartsTable} rows=${storage[key]} all=${storage} title=${title} nameOf=${(row) => nameOf(row, names)} />`}
             <p class="soft">Checked <${Time} at=${storage.checkedAt} />.${storage.scopedBytes > 0 && ` ${bytesText(storage.scopedBytes)} of it is in own scopes.`}${
-              storage.neverRead && ` ${partText({ artifacts: storage.neverRead.artifacts, sizeBytes: storage.neverRead.storedBytes })} were never read.`}</p>`} />
+              storage.neverRead && ` ${partText({ artifacts: storage.neverRead.artifacts, sizeBytes: storage.neverRead.storedBytes })} were never read.`}</p>
+            ${["packages", "tasks", "branches"].includes(way) && html`<p class="soft">As the reported <a href=${`${scope.path}/runs`}>runs</a> of the last ${own.runDays} days name them.</p>`}`} />
   <//>`;
 }
 
