@@ -29,6 +29,7 @@ TITLES: Mapping[str, str] = {
     Kind.ENV: "variable",
     Kind.DEFINITION: "turbo.json",
     Kind.EDGE: "task graph",
+    Kind.VALUE: "variable",
 }
 """Where the name of the kind is not what people say."""
 
@@ -191,6 +192,8 @@ def _subject(cause: CauseJson, quoted: _Quote) -> str:
             return f"the folder of {name}"
         case Kind.EDGE:
             return "dependencies between tasks"
+        case Kind.VALUE:
+            return f"perhaps the value of {name}{f' or {more} more' if more else ''}"
         case Kind.UNKNOWN:
             return "something that turbo hashes and does not report"
     return f"{name} and {more} more" if more else name
