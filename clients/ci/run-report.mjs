@@ -16,6 +16,7 @@ import { gzipSync } from "node:zlib";
 const MOST_FILES = 200_000;
 const MOST_COMMITS = 100;
 const MOST_HINTS = 50;
+const MOST_TEXT = 200;
 const DIGEST = 12;
 /** In place of turbo's digest of a value: the variable has one. */
 const SOME_VALUE = "0".repeat(64);
@@ -191,6 +192,22 @@ function canAskCache() {
   return Boolean(TURBO_TEAM || TURBO_TEAMID) || files.some(namesTeam);
 }
 
+/** The number of the pull request that the job builds, by the variables of the CIs. Undefined without one. */
+function pullRequest() {
+  const { env } = process;
+  const named = [env.GITHUB_REF?.match(/^refs\/pull\/(\d+)\//)?.[1], env.CIRCLE_PULL_REQUEST?.match(/\d+$/)?.[0]];
+  const numbers = ["CI_MERGE_REQUEST_IID", "BUILDKITE_PULL_REQUEST", "BITBUCKET_PR_ID", "SYSTEM_PULLREQUEST_PULLREQUESTNUMBER", "CHANGE_ID"];
+  const number = Number([...named, ...numbers.map((name) => env[name])].find((one) => /^\d{1,9}$/.test(one ?? "")));
+  return number || undefined;
+}
+
+/** The subject and the author of the commit. A merge that the CI made for a pull request says nothing by its own. */
+function commit() {
+  const [parents = "", subject = "", author = ""] = git("log", "-1", "--format=%P%x00%s%x00%an").trim().split("\0");
+  const isMade = parents.includes(" ") && /^Merge [0-9a-f]{40} into [0-9a-f]{40}$/.test(subject);
+  return isMade ? {} : { subject: subject.slice(0, MOST_TEXT), author: author.slice(0, MOST_TEXT) };
+}
+
 function report(summary) {
   const { id, turboVersion, execution, scm, tasks } = summary;
   const asked = process.env.LARDER_INPUTS || "names";
@@ -200,7 +217,7 @@ function report(summary) {
     turboVersion,
     usedCache: canAskCache() || !tasks.some((one) => one.cache.status === "MISS" && one.execution && one.resolvedTaskDefinition?.cache !== false),
     execution: times(execution),
-    scm: scm && { branch: scm.branch, sha: scm.sha },
+    scm: scm && { branch: scm.branch, sha: scm.sha, ...(hasInputs && { ...commit(), pullRequest: pullRequest() }) },
     tasks: tasks.map((one) => ({
       package: one.package,
       task: one.task,

@@ -469,7 +469,7 @@ def test_a_run_leads_to_its_tasks_their_artifacts_and_what_else_their_writer_sto
     page.open(f"{server.url}/console/t/{team}/runs")
     page.wait_for_heading("Runs")
     page.wait_for_text("web#build")
-    page.run("document.querySelector('td a time').click()")
+    page.run("document.querySelector('[aria-label=Runs] td a').click()")
     page.wait_for_heading("Run")
     page.wait_for_text("web#lint")
     assert "Local hit" in page.text()
@@ -497,8 +497,8 @@ def test_a_run_leads_to_its_tasks_their_artifacts_and_what_else_their_writer_sto
 
 QUESTIONS = {
     "Which change made yesterday's build slow?": (
-        ["Runs", "yesterday"],
-        ["Why tasks missed", "file: packages/web/src/index.ts changed"],
+        ["Runs", "Update dependencies"],
+        ["Why tasks missed", "variable: NEXT_PUBLIC_BUILD_TIME changed"],
     ),
     "Who wrote this artifact?": (["Artifacts"], ["Written by", "nightly"]),
     "Which task misses most?": (["docs#build"], ["of 20 runs in 30 days", "variable: NEXT_PUBLIC_BUILD_TIME changed"]),
@@ -585,7 +585,7 @@ def test_a_team_lets_its_runs_be_compared(server: LocalCloud, page: Browser) -> 
     page.press("Runs")
     page.wait_for_heading("Runs")
     page.wait_for_text("packages/lib/src/a.js (2)")
-    page.run("document.querySelector('td a time').click()")
+    page.run("document.querySelector('[aria-label=Runs] td a').click()")
     page.wait_for_heading("Run")
     page.wait_for_text("the nearest commit: 2 tasks have another hash, of 2.")
     page.wait_for_text("file: packages/lib/src/a.js changed")
@@ -603,6 +603,6 @@ def test_a_team_lets_its_runs_be_compared(server: LocalCloud, page: Browser) -> 
     page.press("Runs")
     page.wait_for_heading("Runs")
     page.wait_for_text("Did not use the cache")
-    page.run("document.querySelector('td a time').click()")
+    page.run("document.querySelector('[aria-label=Runs] td a').click()")
     page.wait_for_text("nothing of it is a miss")
     assert page.errors() == []

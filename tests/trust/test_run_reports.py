@@ -179,6 +179,37 @@ def repository(folder: Path) -> list[str]:
 INPUTS = dict.fromkeys(("src/a.js", "src/new.js", "src/a.log"), "1" * 40)
 
 
+def title(folder: Path, variables: dict[str, str]) -> dict[str, Any]:
+    """What a report says of the commit, beyond turbo's file."""
+    file = write(folder, VARIOUS["engines"] | {"scm": {"branch": "main", "sha": "1" * 40}})
+    done = run(["node", str(CI / "run-report.mjs"), "report", str(file)], variables, folder)
+    scm: dict[str, Any] = json.loads(gzip.decompress(done.stdout))["scm"]
+    return {name: scm[name] for name in scm.keys() - {"branch", "sha"}}
+
+
+def test_a_report_names_the_commit_and_the_pull_request(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "Fix the login\n\nMore.")
+    author = git(tmp_path, "log", "-1", "--format=%an").strip()
+    commit = {"subject": "Fix the login", "author": author}
+    assert title(tmp_path, {}) == commit
+    assert title(tmp_path, {"LARDER_INPUTS": "off"}) == {}
+    for of_the_ci in (
+        {"GITHUB_REF": "refs/pull/7/merge"},
+        {"CI_MERGE_REQUEST_IID": "7"},
+        {"CIRCLE_PULL_REQUEST": "https://github.com/acme/web/pull/7"},
+        {"BUILDKITE_PULL_REQUEST": "false", "CHANGE_ID": "7"},
+    ):
+        assert title(tmp_path, of_the_ci) == {**commit, "pullRequest": 7}
+    # GitHub checks a merge out that nobody has written.
+    base, head = (git(tmp_path, "rev-parse", "HEAD").strip(), "2" * 40)
+    git(tmp_path, "checkout", "--quiet", "-b", "other")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "Other")
+    git(tmp_path, "checkout", "--quiet", "-")
+    git(tmp_path, "merge", "--quiet", "--no-ff", "other", "--message", f"Merge {head} into {base}")
+    assert title(tmp_path, {"GITHUB_REF": "refs/pull/7/merge"}) == {"pullRequest": 7}
+
+
 def test_git_says_what_came_before_and_what_it_does_not_have(tmp_path: Path) -> None:
     _, *before = repository(tmp_path)
     summary = document(task_record("lib#build", "1" * 16, inputs=INPUTS))

@@ -10,7 +10,7 @@ import time_machine
 
 from larder import aws, clock
 from larder.clock import to_ms
-from larder.conditions import equals
+from larder.conditions import begins_with, equals
 from larder.settings import settings
 from larder.tables import USAGE
 from larder.teams.models import RunInputs
@@ -91,6 +91,6 @@ def objects() -> dict[str, bytes]:
 
 def lose_inputs(cloud: Cloud, sha: str) -> None:
     """Delete the object with the inputs of the run of a commit."""
-    (item,) = USAGE.scan(equals(owner=cloud.team.id, sha=sha))
+    (item,) = USAGE.scan(equals(owner=cloud.team.id, sha=sha) & begins_with(day="run#"))
     run = StoredRun(item["day"].removeprefix("run#"), None, None, item["inputs"])  # type: ignore[arg-type]
     storage.delete(cloud.team.id, run)

@@ -22,7 +22,10 @@ class Reader(NamedTuple):
     scope: str | None = None
 
     def sees(self, run: Run) -> bool:
-        return self.sees_all or run.scope in (None, self.scope)
+        return self.sees_scope(run.scope)
+
+    def sees_scope(self, scope: str | None) -> bool:
+        return self.sees_all or scope in (None, self.scope)
 
     def explanation_of(self, run: Run) -> ComparisonJson | None:
         return run.explanation if self.sees(run) else None

@@ -33,6 +33,9 @@ MAX_NAME = 100
 """The most characters of a package's or a task's name. Longer ones are cut."""
 
 
+MAX_TITLE = 100
+"""The most characters of the subject of a commit that are kept."""
+
 TURBO = "turbo"
 """The client of a run that names none."""
 
@@ -78,11 +81,11 @@ class Totals(NamedTuple):
 class Run:
     """A run, without what turbo's file says beyond that: no command, variables, inputs or user.
 
-    `id` is that of the `client`, the build tool that ran the tasks. `ci` and the names of the branch and the commit are
-    None if the client does not say them. `used_cache` is false if its tool asked this cache for nothing: what it built
-    are no misses. `names` are those of its tasks, such as `build`, and `totals` their figures.
-    `tasks` are some of them (`kept`), and `hashes` those of their artifacts, in the same order. It can have fewer, or
-    none.
+    `id` is that of the `client`, the build tool that ran the tasks. `ci` and what git and the CI say of the commit are
+    None if the client does not say them: `title` is its subject, `pull` the number of its pull request. `used_cache` is
+    false if its tool asked this cache for nothing: what it built are no misses. `names` are those of its tasks, such as
+    `build`, and `totals` their figures. `tasks` are some of them (`kept`), and `hashes` those of their artifacts, in
+    the same order. It can have fewer, or none.
 
     `scope` is the scope of its reporter as for artifacts, None for the shared one. It is `trusted` if its reporter is,
     and in a team without protection if a CI reported it. `inputs` is the end of the name of its object, None without
@@ -98,6 +101,9 @@ class Run:
     client: str = TURBO
     branch: str | None
     sha: str | None
+    title: str | None = None
+    author: str | None = None
+    pull: int | None = None
     ci: str | None
     used_cache: bool = True
     reporter: Actor
@@ -116,6 +122,10 @@ class Run:
         return self.inputs is not None
 
     @property
+    def duration_ms(self) -> int:
+        return round(self.duration / timedelta(milliseconds=1))
+
+    @property
     def ended_at(self) -> datetime:
         return self.started_at + self.duration
 
@@ -123,6 +133,28 @@ class Run:
     def place(self) -> str:
         """Sorts by the time of the start."""
         return f"{to_ms(self.started_at):012x}#{self.id}"
+
+
+PointCause = tuple[Kind, str, str | None, int]
+"""Kind, subject and task of a cause, and the build time in milliseconds that it cost."""
+
+
+class Point(NamedTuple):
+    """A run as a point of a chart: what trends of thousands of runs are made of.
+
+    `causes` are those that no commit made, the three with the most build time. It is None if the run was not compared.
+    """
+
+    id: str
+    started_at: datetime
+    duration_ms: int
+    branch: str | None
+    sha: str | None
+    pull: int | None
+    used_cache: bool
+    totals: Totals
+    scope: str | None
+    causes: Sequence[PointCause] | None
 
 
 class WithInputs(Protocol):

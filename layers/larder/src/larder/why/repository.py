@@ -2,6 +2,9 @@
 
 A run that is reported twice has one item. Its tasks are one compressed attribute: 500 tasks take 4 kB. The hashes of
 their artifacts are another one, which takes what space is left.
+
+A second item, `point#...`, has what trends need, in some 250 bytes: DynamoDB bills and pages by the size of items, so a
+month of 2,000 runs is one page.
 """
 
 import base64
@@ -18,6 +21,7 @@ from larder.tables import USAGE, Item, commit
 from larder.why.models import (
     MAX_NAME,
     TURBO,
+    Point,
     Run,
     RunsPage,
     RunTask,
@@ -31,6 +35,7 @@ from larder.why.models import (
 from larder.why.records import ComparisonJson
 
 _PREFIX = "run#"
+_POINT = "point#"
 
 MAX_PACKED = 8_000
 """The most characters of the compressed tasks of a run, with their hashes. A hundred runs fit into a page of 1 MB."""
@@ -38,6 +43,8 @@ MAX_PACKED = 8_000
 MAX_EXPLANATION = 4_000
 """The most characters of a compressed explanation. Usually it has half of them."""
 
+
+_MAX_POINT_CAUSES = 3
 
 _HASH = re.compile(r"(?!0{16})[0-9a-f]{16}")
 """A hash of turbo, which takes eight bytes. Others are not kept."""
@@ -56,12 +63,15 @@ def item_of(owner: str, run: Run, *, expires_at: datetime) -> Packed:
         "day": f"{_PREFIX}{run.place}",
         "expires_at": to_epoch_seconds(expires_at),
         "started_at": to_ms(run.started_at),
-        "duration_ms": round(run.duration / timedelta(milliseconds=1)),
+        "duration_ms": run.duration_ms,
         "exit_code": run.exit_code,
         "turbo_version": run.turbo_version,
         "client": None if run.client == TURBO else run.client,
         "branch": run.branch,
         "sha": run.sha,
+        "title": run.title,
+        "author": run.author,
+        "pull": run.pull,
         "ci": run.ci,
         "cache_unused": None if run.used_cache else True,
         "key_id": run.reporter.credential_id,
@@ -96,6 +106,49 @@ def explain(owner: str, run: Run, explanation: ComparisonJson) -> bool:
     own = equals(key_id=run.reporter.credential_id) & missing("explanation")
     day = f"{_PREFIX}{run.place}"
     return commit(USAGE.update(owner, day, set={"explanation": packed}, when=own))
+
+
+def add_point(owner: str, run: Run, explanation: ComparisonJson | None, *, expires_at: int) -> bool:
+    """Store what trends need of a run. False if it is there."""
+    causes = None
+    if explanation is not None:
+        # The first causes cost the most.
+        causes = [
+            [cause["kind"], cause["subject"], cause["task"], cause["buildMs"]]
+            for cause in explanation["causes"]
+            if cause["class"] != "code"
+        ][:_MAX_POINT_CAUSES]
+    item = {
+        "owner": owner,
+        "day": f"{_POINT}{run.place}",
+        "expires_at": expires_at,
+        "duration_ms": run.duration_ms,
+        "branch": run.branch,
+        "sha": run.sha,
+        "pull": run.pull,
+        "cache_unused": None if run.used_cache else True,
+        "totals": list(run.totals),
+        "scope": run.scope,
+        "causes": causes,
+    }
+    return commit(USAGE.put(item, when=missing("owner")))
+
+
+def read_points(
+    owner: str, first: datetime, end: datetime, *, pages: int, now: datetime
+) -> tuple[list[Point], bool]:
+    """The runs that started from `first` on, but before `end`, newest first, and whether these are all."""
+    found: list[Point] = []
+    within = between("day", _place(first, _POINT), _place(end, _POINT))
+    after = None
+    for _ in range(pages):
+        items, after = USAGE.page(
+            equals(owner=owner) & within, consistent=False, backwards=True, after=after
+        )
+        found += [_point(item) for item in items if item["expires_at"] > to_epoch_seconds(now)]
+        if after is None:
+            break
+    return found, after is None
 
 
 def read_page(
@@ -177,11 +230,29 @@ def runs_of(owner: str, reporter: str, *, most: int, pages: int) -> tuple[list[S
 
 def delete(owner: str, place: str) -> bool:
     """False if there is no such run any more."""
+    commit(USAGE.delete(owner, f"{_POINT}{place}"))
     return commit(USAGE.delete(owner, f"{_PREFIX}{place}", when=exists("owner")))
 
 
-def _place(moment: datetime) -> str:
-    return f"{_PREFIX}{to_ms(moment):012x}"
+def _place(moment: datetime, prefix: str = _PREFIX) -> str:
+    return f"{prefix}{to_ms(moment):012x}"
+
+
+def _point(item: Item) -> Point:
+    started_at, _, id = str(item["day"]).removeprefix(_POINT).partition("#")
+    causes = item.get("causes")
+    return Point(
+        id=id,
+        started_at=from_ms(int(started_at, 16)),
+        duration_ms=item["duration_ms"],
+        branch=item.get("branch"),
+        sha=item.get("sha"),
+        pull=item.get("pull"),
+        used_cache=not item.get("cache_unused", False),
+        totals=Totals(*item["totals"]),
+        scope=item.get("scope"),
+        causes=None if causes is None else [tuple(cause) for cause in causes],
+    )
 
 
 def _packed(tasks: Sequence[TaskRow]) -> str:
@@ -298,6 +369,9 @@ def _run(item: Item) -> Run:
         client=item.get("client", TURBO),
         branch=item.get("branch"),
         sha=item.get("sha"),
+        title=item.get("title"),
+        author=item.get("author"),
+        pull=item.get("pull"),
         ci=item.get("ci"),
         used_cache=not item.get("cache_unused", False),
         reporter=Actor.of(item["key_id"], item.get("user_id")),

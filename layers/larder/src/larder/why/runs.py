@@ -10,6 +10,7 @@ from larder.concurrency import map_concurrently
 from larder.errors import MissingRole, RunNotFound
 from larder.settings import settings
 from larder.why import repository, storage
+from larder.why.days import Trend, trend_of
 from larder.why.figures import Reader, built_again, causes_of
 from larder.why.history import History, WantedHashes, hash_figures, history_of
 from larder.why.models import DeletedRuns, Run, RunFigures, RunsPage, StoredRun, add_up, sum_of
@@ -22,6 +23,9 @@ MAX_FIGURE_TASKS = 60_000
 
 MAX_FIGURE_PAGES = 10
 """The most pages that figures are made of. DynamoDB ends a page at 1 MB."""
+
+MAX_POINT_PAGES = 5
+"""The most pages of points that a trend is made of."""
 
 MAX_DELETED = 200
 """The most runs that one request deletes."""
@@ -118,6 +122,22 @@ def read_first_runs(
     shown = runs[:limit]
     before = shown[-1].place if shown else newest.before
     return RunsPage(runs=shown, before=before if has_more else None), figures
+
+
+def read_trend(
+    owner: str,
+    first: date,
+    last: date,
+    *,
+    branch: str | None = None,
+    reader: Reader,
+    now: datetime,
+) -> Trend:
+    """What each of these days of UTC had of runs, for up to MAX_POINT_PAGES pages of 4,000 runs."""
+    points, complete = repository.read_points(
+        owner, *_moments(first, last), pages=MAX_POINT_PAGES, now=now
+    )
+    return trend_of(points, first, last, branch=branch, reader=reader, complete=complete)
 
 
 def read_history(owner: str, wanted: WantedHashes, *, reader: Reader, now: datetime) -> History:

@@ -82,7 +82,27 @@ def record_run(
     if kept is None or summary is None:
         missing = NoCauses.NO_INPUTS if report is None else NoCauses.INPUTS_OFF
         missing = missing if run.used_cache else NoCauses.CACHE_UNUSED
-        return repository.add(item), Explained(missing=missing)
+        is_new, explained = repository.add(item), Explained(missing=missing)
+    else:
+        is_new, explained = _record_explained(caller, run, item, kept, summary, now=now)
+    # Last, because it has the causes. Also for a run that is stored already: its report was repeated after a failure.
+    with suppress(TryAgain):
+        repository.add_point(
+            caller.owner, run, explained.explanation, expires_at=item["expires_at"]
+        )
+    return is_new, explained
+
+
+def _record_explained(
+    caller: Caller,
+    run: Run,
+    item: repository.Packed,
+    kept: Report,
+    summary: Summary,
+    *,
+    now: datetime,
+) -> tuple[bool, Explained]:
+    """Store a run with its inputs, and explain it."""
     content = storage.packed(kept)
     try:
         take_stored(Sort.INPUTS, caller.sender, max(len(content), LEAST_COUNTED), now=now)

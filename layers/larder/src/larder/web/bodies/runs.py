@@ -24,6 +24,7 @@ from larder.web.principals.authorize import CausesReader, RunReporter
 from larder.why.models import (
     MAX_NAME,
     MAX_TASKS,
+    MAX_TITLE,
     TURBO,
     Outcome,
     Run,
@@ -69,10 +70,16 @@ class _Task(BodyModel):
 
 
 class _Scm(BodyModel):
-    """turbo's names of what it does not know are empty, such as the branch of a commit that is checked out alone."""
+    """turbo's names of what it does not know are empty, such as the branch of a commit that is checked out alone.
+
+    `subject` is that of the commit. turbo's file has neither it, nor what follows.
+    """
 
     branch: Annotated[str, Field(max_length=_MAX_TEXT)] | None = None
     sha: Annotated[str, Field(max_length=_MAX_TEXT)] | None = None
+    subject: Annotated[str, Field(max_length=_MAX_TEXT)] | None = None
+    author: Annotated[str, Field(max_length=_MAX_TEXT)] | None = None
+    pullRequest: Annotated[int, Field(ge=1, le=_MAX_CODE)] | None = None  # noqa: N815
 
 
 class _Report(BodyModel):
@@ -152,6 +159,9 @@ def reported_run(
         client=summary.client,
         branch=(scm.branch or None) if scm else None,
         sha=(scm.sha or None) if scm else None,
+        title=((scm.subject or "")[:MAX_TITLE] or None) if scm else None,
+        author=((scm.author or "")[:MAX_NAME] or None) if scm else None,
+        pull=scm.pullRequest if scm else None,
         used_cache=summary.usedCache,
         ci=client.ci,
         reporter=principal.actor,

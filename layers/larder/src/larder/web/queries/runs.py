@@ -29,6 +29,11 @@ BRANCH = text(
     "Only runs of this branch. The figures are then of these runs.",
     {"type": "string", "maxLength": MAX_BRANCH},
 )
+BY = text(
+    "by",
+    "In place of runs: what each day of the period had of them (`trend`).",
+    {"type": "string", "enum": ["day"]},
+)
 SHOWN = text("id", "The id of one run to get with its tasks. Needs `startedAt`.")
 AGAINST = matching(
     "against",
@@ -49,7 +54,8 @@ REPORTER = text(
 class RunsQuery:
     """The runs of a period, of all branches if `branch` is None.
 
-    `before` is where the page begins, None for the first one. `place` is that of one run.
+    `before` is where the page begins, None for the first one. `place` is that of one run. With `by_day`, the trend of
+    the days is asked for.
     """
 
     period: Period
@@ -57,11 +63,15 @@ class RunsQuery:
     limit: int
     before: str | None
     place: str | None
+    by_day: bool
 
 
 def runs_query(_token: BearerToken, request: Request) -> RunsQuery:
-    """`from`, `to`, `branch`, `limit` and `before`, or `id` and `startedAt` of a run. Raises InvalidRequest."""
-    check_parameters(request, FROM, TO, BRANCH, LIMIT, BEFORE, SHOWN, STARTED_AT)
+    """`from`, `to`, `branch` and `by`, or `limit` and `before`, or `id` and `startedAt`. Raises InvalidRequest."""
+    check_parameters(request, FROM, TO, BRANCH, BY, LIMIT, BEFORE, SHOWN, STARTED_AT)
+    by = BY(request)
+    if by not in (None, "day"):
+        raise InvalidRequest("by", "must be day, or not be there")
     limit, before, id = LIMIT(request), BEFORE(request), SHOWN(request)
     if before is not None and not _PLACE.fullmatch(before):
         raise InvalidRequest("before", NEXT)
@@ -70,7 +80,14 @@ def runs_query(_token: BearerToken, request: Request) -> RunsQuery:
     branch = BRANCH(request)
     if branch is not None and not 0 < len(branch) <= MAX_BRANCH:
         raise InvalidRequest("branch", f"must have 1 to {MAX_BRANCH} characters")
-    return RunsQuery(period=period, branch=branch, limit=limit, before=before, place=place)
+    return RunsQuery(
+        period=period,
+        branch=branch,
+        limit=limit,
+        before=before,
+        place=place,
+        by_day=by is not None,
+    )
 
 
 def asked_baseline(_token: BearerToken, request: Request) -> str | None:

@@ -1,7 +1,7 @@
 """Reported runs in replies: times in milliseconds, days in UTC."""
 
 from collections.abc import Container, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import zip_longest
 from typing import Literal, NotRequired, TypedDict
 
@@ -11,6 +11,7 @@ from larder.usage.models import Period
 from larder.web.replies.artifacts import WriterJson
 from larder.web.replies.usage import PeriodJson
 from larder.why.causes import Class, Kind
+from larder.why.days import Trend
 from larder.why.figures import Reader
 from larder.why.hints import Hint
 from larder.why.history import History
@@ -21,6 +22,7 @@ from larder.why.models import (
     Explained,
     NoCauses,
     Outcome,
+    Point,
     Repeats,
     Run,
     RunFigures,
@@ -91,13 +93,14 @@ class RunCauseJson(TypedDict):
 
 
 class RunJson(TypedDict):
-    """A run. `tasks` is the number of its tasks that ran, and `names` are their names, such as `build`, 20 at most.
+    """A run. `title` is the subject of its commit, and `pull` the number of its pull request.
 
-    `built` has the failed ones, too. `timeSavedMs` is what turbo reports for its hits. `ran` is there if the request
-    names the run: the tasks that are stored of it, those with the most time first. `topCauses` has the first three
-    causes of its misses, and `sameHash` counts tasks that were built although their hash was known. Both are empty if
-    the run was not compared, or the caller may not see it. A run that asked the cache for nothing has `usedCache`
-    false, and is in no figures.
+    `tasks` is the number of its tasks that ran, and `names` are their names, such as `build`, 20 at most. `built` has
+    the failed ones, too. `timeSavedMs` is what turbo reports for its hits. `ran` is there if the request names the run:
+    the tasks that are stored of it, those with the most time first. `topCauses` has the first three causes of its
+    misses, and `sameHash` counts tasks that were built although their hash was known. Both are empty if the run was not
+    compared, or the caller may not see it. A run that asked the cache for nothing has `usedCache` false, and is in no
+    figures.
     """
 
     id: str
@@ -113,6 +116,9 @@ class RunJson(TypedDict):
     timeSavedMs: int
     branch: str | None
     sha: str | None
+    title: str | None
+    author: str | None
+    pull: int | None
     ci: str | None
     client: str
     turboVersion: str | None
@@ -234,12 +240,73 @@ class NextRunsJson(TypedDict):
     next: str | None
 
 
+class RunPlaceJson(TypedDict):
+    """What names a run in requests, with its duration and its commit."""
+
+    id: str
+    startedAt: Milliseconds
+    durationMs: int
+    branch: str | None
+    sha: str | None
+
+
+class RunDayJson(RunTotalsJson):
+    """The runs that started on a day of UTC, with the durations of whole runs: null without runs.
+
+    `slowest` took the longest. `unused` counts further runs that asked the cache for nothing.
+    """
+
+    day: str
+    runs: int
+    unused: int
+    medianMs: int | None
+    p95Ms: int | None
+    slowest: RunPlaceJson | None
+
+
+class BranchJson(RunTotalsJson):
+    """The runs of a branch, null if they name none. `pull` is the number of its newest pull request."""
+
+    branch: str | None
+    pull: int | None
+    runs: int
+    last: RunPlaceJson
+
+
+class BegunJson(TypedDict):
+    """A cause that no commit made, and that earlier runs of the period did not have. `first` had it first."""
+
+    kind: Kind
+    subject: str
+    task: str | None
+    runs: int
+    buildMs: int
+    first: RunPlaceJson
+
+
+class TrendJson(TypedDict):
+    """Each day of the period, of one branch if the request names it.
+
+    `branches` has the 20 with the most build time, and `begun` five causes, of the runs whose causes the caller sees.
+    If not `complete`, the oldest days have more runs than were counted.
+    """
+
+    complete: bool
+    days: list[RunDayJson]
+    branches: list[BranchJson]
+    begun: list[BegunJson]
+
+
 class RunsJson(PeriodJson, TypedDict):
-    """The runs that started in the period, newest first. Only the first page has `figures`."""
+    """The runs that started in the period, newest first. Only the first page has `figures`.
+
+    With `by=day`, there is `trend`, and `runs` is empty.
+    """
 
     runs: list[RunJson]
     pagination: NextRunsJson
     figures: NotRequired[TaskFiguresJson]
+    trend: NotRequired[TrendJson]
 
 
 class TaskHashJson(TypedDict):
@@ -355,12 +422,61 @@ def runs_json(
     return body
 
 
+def trend_json(period: Period, trend: Trend) -> RunsJson:
+    return {
+        "from": to_iso_date(period.first),
+        "to": to_iso_date(period.last),
+        "runs": [],
+        "pagination": {"count": 0, "next": None},
+        "trend": {
+            "complete": trend.complete,
+            "days": [
+                {
+                    "day": to_iso_date(day.day),
+                    "runs": day.runs,
+                    "unused": day.unused,
+                    "medianMs": day.median_ms,
+                    "p95Ms": day.p95_ms,
+                    "slowest": None if day.slowest is None else _place_json(day.slowest),
+                    **_totals_json(day.totals),
+                }
+                for day in trend.days
+            ],
+            "branches": [
+                {
+                    "branch": one.branch,
+                    "pull": one.pull,
+                    "runs": one.runs,
+                    "last": _place_json(one.last),
+                    **_totals_json(one.totals),
+                }
+                for one in trend.branches
+            ],
+            "begun": [
+                {
+                    "kind": one.kind,
+                    "subject": one.subject,
+                    "task": one.task,
+                    "runs": one.runs,
+                    "buildMs": one.build_ms,
+                    "first": _place_json(one.first),
+                }
+                for one in trend.begun
+            ],
+        },
+    }
+
+
+def _place_json(point: Point) -> RunPlaceJson:
+    return shaped(RunPlaceJson, point)
+
+
 def _run_json(run: Run, reader: Reader) -> RunJson:
     totals, explanation = run.totals, reader.explanation_of(run)
     return {
         "id": run.id,
         "startedAt": to_ms(run.started_at),
-        "durationMs": round(run.duration / timedelta(milliseconds=1)),
+        "durationMs": run.duration_ms,
         "exitCode": run.exit_code,
         "names": list(run.names),
         "tasks": totals.tasks,
@@ -371,6 +487,9 @@ def _run_json(run: Run, reader: Reader) -> RunJson:
         "timeSavedMs": totals.saved_ms,
         "branch": run.branch,
         "sha": run.sha,
+        "title": run.title,
+        "author": run.author,
+        "pull": run.pull,
         "ci": run.ci,
         "client": run.client,
         "turboVersion": run.turbo_version,

@@ -39,9 +39,9 @@ function roundUp(most) {
   return [2, 4, 6, 10, 20].map((times) => times * power).find((limit) => limit >= most);
 }
 
-/** Bars of several `series`, `[property, title, class]`, one above the other, or with `most`, the end of the axis, a line
- * of one, which days without a value interrupt. `readout` describes a day. */
-function DaysChart({ days, series, label, axisText, readout, most, left = 48 }) {
+/** Bars of several `series`, `[property, title, class]`, one above the other, or with `most`, the end of the axis, lines,
+ * which days without a value interrupt. `readout` describes a day, `marks` has texts of days, and `open` shows a day. */
+function DaysChart({ days, series, label, axisText, readout, most, left = 48, marks, open }) {
   const sumOf = (day) => series.reduce((sum, [name]) => sum + (day[name] ?? 0), 0);
   const box = useRef(null);
   // The width in pixels. A scaled drawing would scale its text, too.
@@ -55,13 +55,14 @@ function DaysChart({ days, series, label, axisText, readout, most, left = 48 }) 
   const [height, bottom] = [220, 24];
   const limit = most ?? roundUp(Math.max(...days.map(sumOf)));
   // Few days are no wide bars.
-  const step = Math.min(96, (width - left) / days.length);
+  const step = Math.min(most ? width : 96, (width - left) / days.length);
   const gap = Math.min(3, step / 5);
   const y = (sum) => (height - bottom) * (1 - sum / limit) + 8;
   const labelEvery = Math.ceil(days.length / Math.max(2, Math.floor(width / 110)));
   const shown = Math.min(chosen, days.length - 1);
   const day = days[shown];
   const move = (event) => {
+    if (event.key === "Enter") open?.(day);
     const to = { ArrowLeft: shown - 1, ArrowRight: shown + 1, Home: 0, End: days.length - 1 }[event.key];
     if (to === undefined) return;
     event.preventDefault();
@@ -70,7 +71,7 @@ function DaysChart({ days, series, label, axisText, readout, most, left = 48 }) 
   const bar = (one, index) => {
     const x = left + index * step;
     let below = 0;
-    return html`<g onMouseEnter=${() => setChosen(index)}>
+    return html`<g onMouseEnter=${() => setChosen(index)} onClick=${() => open?.(one)}>
       ${most === undefined && series.map(([name, , kind]) => {
         const from = y(below);
         below += one[name] ?? 0;
@@ -82,15 +83,16 @@ function DaysChart({ days, series, label, axisText, readout, most, left = 48 }) 
     </g>`;
   };
   return html`<p class="readout" aria-live="polite">
-      ${dayText(day)}: ${readout(day)}
+      ${dayText(day)}: ${readout(day)}${marks?.has(day.day) && html`. <strong>${visible(marks.get(day.day))}</strong> began`}
     </p>
     <div ref=${box} class="chart">
-      ${width > 0 && html`<svg width=${width} height=${height + 8} role="group" tabindex="0" onKeyDown=${move}
-        aria-label=${`${label}. The left and right arrow keys choose a day.`}>
+      ${width > 0 && html`<svg width=${width} height=${height + 8} role="group" tabindex="0" class=${open ? "opens" : ""} onKeyDown=${move}
+        aria-label=${`${label}. The left and right arrow keys choose a day${open ? ", and Enter shows its runs" : ""}.`}>
         ${[0, limit / 2, limit].map((sum) => html`
           <line x1=${left} x2=${width} y1=${y(sum)} y2=${y(sum)} />
           <text x=${left - 8} y=${y(sum) + 4} text-anchor="end">${axisText(sum)}</text>`)}
-        ${most !== undefined && html`<${Line} days=${days} series=${series[0]} x=${(index) => left + (index + 0.5) * step} y=${y} />`}
+        ${days.map(({ day }, index) => marks?.has(day) && html`<line class="mark" x1=${left + (index + 0.5) * step} x2=${left + (index + 0.5) * step} y1="0" y2=${y(0)} />`)}
+        ${most !== undefined && series.map((one) => html`<${Line} days=${days} series=${one} x=${(index) => left + (index + 0.5) * step} y=${y} />`)}
         ${days.map(bar)}
       </svg>`}
     </div>`;
@@ -146,13 +148,13 @@ function usedDays(days) {
   return first < 0 ? days.slice(-1) : days.slice(first);
 }
 
-/** A card with figures of each day, as one of the `charts`, `[name, chart]`, or as a table. */
-function DaysCard({ title, days, charts, table: Rows }) {
+/** A card with figures of each day, as one of the `charts`, `[name, chart]`, or as a table. Both get the `rest`. */
+function DaysCard({ title, days, charts, table: Rows, children, ...rest }) {
   const [isTable, setTable] = useState(false);
   const [chosen, setChosen] = useState(charts[0][0]);
   const Chart = charts.find(([name]) => name === chosen)[1];
   const toggle = html`${charts.length > 1 && !isTable && html`<${Field} label="Show" value=${chosen} onChange=${({ target }) => setChosen(target.value)}>
     ${charts.map(([name]) => html`<option value=${name}>${name}</option>`)}
   <//>`}<${Button} kind="second small" aria-pressed=${isTable} aria-label=${`Show as table: ${title}`} onClick=${() => setTable(!isTable)}>Show as table<//>`;
-  return html`<${Card} title=${title} actions=${toggle}><${isTable ? Rows : Chart} days=${days} /><//>`;
+  return html`<${Card} title=${title} actions=${toggle}><${isTable ? Rows : Chart} days=${days} ...${rest} />${children}<//>`;
 }

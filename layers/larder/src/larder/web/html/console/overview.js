@@ -72,7 +72,7 @@ function Period({ scope, usage, before, period }) {
 function Answer({ scope, usage: { total }, period, runs }) {
   const [tasks, built] = [tasksOf(total), total.remoteMisses];
   const found = runs ? findingsOf(runs.figures, scope) : [];
-  const money = moneySaved(scope, total.timeSavedMs);
+  const money = moneyText(scope, total.timeSavedMs);
   if (tasks === 0) return html`<p class="answer">No tasks in the last ${period} days.</p>`;
   return html`<p class="answer">
     <strong>${rateText(hitRate(total))}</strong> of ${countText(tasks, "task", "tasks")} came from a cache, and ${formats.number.format(built)} ${built === 1 ? "was" : "were"} built.
@@ -88,7 +88,7 @@ function showFindings(event) {
 }
 
 /** What the time would have cost at the price of the team, or null if it has none. */
-function moneySaved({ team }, ms) {
+function moneyText({ team }, ms) {
   if (!team?.buildHourCents) return null;
   const dollars = (ms / HOUR) * (team.buildHourCents / 100);
   return (dollars < 100 ? formats.cents : formats.dollars).format(dollars);
@@ -154,12 +154,12 @@ function Change({ rate, before, period }) {
   return html`<b class=${isMore ? "better" : "worse"}>${isMore ? "▲" : "▼"} ${formats.tenths.format(points)} points ${isMore ? "more" : "less"}</b> than in the ${period} days before`;
 }
 
-/** How much more or less something is than in the period before, in percent. */
-function Growth({ now, before, period }) {
+/** How much more or less something is than in the period before, in percent, and whether more of it `isGood`. */
+function Growth({ now, before, period, isGood = true }) {
   if (before === 0) return null;
   const share = now / before - 1;
   if (Math.abs(share) < 0.005) return `As in the ${period} days before`;
-  return html`<b class=${share > 0 ? "better" : "worse"}>${share > 0 ? "▲" : "▼"} ${formats.wholePercent.format(Math.abs(share))} ${share > 0 ? "more" : "less"}</b> than in the ${period} days before`;
+  return html`<b class=${share > 0 === isGood ? "better" : "worse"}>${share > 0 ? "▲" : "▼"} ${formats.wholePercent.format(Math.abs(share))} ${share > 0 ? "more" : "less"}</b> than in the ${period} days before`;
 }
 
 const PARTS_OF_BUILDS = {

@@ -7,7 +7,7 @@ function OneRun({ scope }) {
   const path = `/v1/runs/${encodeURIComponent(id)}?${scope.query}&startedAt=${encodeURIComponent(startedAt)}`;
   const loaded = useLoad(path);
   const names = useLoad(`names ${scope.path}`, () => loadNames(scope)).data ?? new Map();
-  return html`<${Head} title="Run"><a href=${`${scope.path}/runs`}>All runs</a><//>
+  return html`<${Head} title=${loaded.data?.title ? html`<${Name} of=${loaded.data.title} />` : "Run"}><a href=${`${scope.path}/runs`}>All runs</a><//>
     ${loaded.status === 404
       ? html`<${Card}><${Empty} title="No such run"><p>It has expired or was deleted.</p><//><//>`
       : html`<${Loaded} of=${loaded} lines=${8} show=${(run) => html`<${RunFacts} run=${run} scope=${scope} names=${names} />
@@ -21,6 +21,8 @@ function RunFacts({ run, scope, names }) {
   const facts = [
     ["Tasks", run.names.join(", ")],
     ["Branch", run.branch && html`<a href=${branchPath(scope, run.branch)}><${Name} of=${run.branch} /></a>`],
+    ["Pull request", run.pull],
+    ["Author", run.author && html`<${Name} of=${run.author} />`],
     ["Commit", run.sha && html`<code title=${visible(run.sha)}>${visible(run.sha.slice(0, 12))}</code>`],
     ["Where", run.ci ? html`<${Name} of=${ciText(run.ci.toUpperCase())} />` : ciText(null)],
     ["Reported by", of && html`<${KeyName} id=${of} names=${names} scope=${scope} />`],

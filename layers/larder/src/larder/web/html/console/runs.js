@@ -20,38 +20,57 @@ printf 'Authorization: Bearer %s' "$TURBO_TOKEN" | curl -sS "${home}/v1/runs${te
 
 const branchPath = (scope, branch) => `${scope.path}/runs${branch ? `?${new URLSearchParams({ branch })}` : ""}`;
 
-/** The runs of a period, of all branches or of the one that the address names. */
+/** The runs of a period, of all branches or of the one that the address names, or those of the day that it names. */
 function RunsView({ scope }) {
   const [period, setPeriod] = useState(7);
-  const branch = new URLSearchParams(location.search).get("branch") ?? "";
-  const path = `/v1/runs?${scope.query}&from=${dayBefore(period - 1)}&limit=${RUNS_LENGTH}${branch && `&branch=${encodeURIComponent(branch)}`}`;
+  const { branch = "", day = "" } = Object.fromEntries(new URLSearchParams(location.search));
+  const days = day && day < dayBefore(period - 1) ? RUN_PERIODS.at(-1) : period;
+  const asked = `&from=${day || dayBefore(days - 1)}${day && `&to=${day}`}${branch && `&branch=${encodeURIComponent(branch)}`}`;
+  const path = `/v1/runs?${scope.query}${asked}&limit=${RUNS_LENGTH}`;
   const runs = useLoad(path);
+  // With the period before, if its runs are all kept.
+  const isCompared = 2 * days <= Number(own.runDays);
+  const trend = useLoad(`/v1/runs?${scope.query}&by=day&from=${dayBefore((isCompared ? 2 : 1) * days - 1)}${branch && `&branch=${encodeURIComponent(branch)}`}`).data?.trend;
+  const now = trend?.days.slice(-days);
+  const choose = ({ target }) => {
+    if (day) go(branchPath(scope, branch));
+    setPeriod(Number(target.value));
+  };
   return html`<${Head} title="Runs">
       <${Field} label="Branch" type="search" placeholder="All" value=${branch} autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="255" onChange=${({ target }) => go(branchPath(scope, target.value.trim()))} />
-      <${Field} label="Period" value=${period} onChange=${({ target }) => setPeriod(Number(target.value))}>
+      <${Field} label="Period" value=${day || period} onChange=${choose}>
+        ${day && html`<option value=${day}>${dayText({ day })} (UTC)</option>`}
         ${RUN_PERIODS.map((days) => html`<option value=${days}>${days === 1 ? "Today (UTC)" : `Last ${days} days`}</option>`)}
       <//>
+      <${Button} onClick=${() => exportRuns(scope, asked)}>Export as CSV<//>
     <//>
     <${Loaded} of=${runs} lines=${8} show=${(data) =>
       data.figures.runs + data.figures.unused.runs === 0
         ? branch
           ? html`<${Card}><${Empty} title="No runs of this branch"><p>Nothing was reported of <strong><${Name} of=${branch} /></strong> in this period.</p><//><//>`
           : html`<${Card}><${Empty} title="No runs in this period"><p>Let CI report its runs after turbo. Only reported runs appear here.</p><//><${Lines} text=${runLines(scope)} /><//>`
-        : html`<${RunFigures} figures=${data.figures} />
+        : html`<${RunFigures} figures=${data.figures} now=${trend && sumOfDays(day ? now.filter((one) => one.day === day) : now)} before=${trend && isCompared && !day ? { ...sumOfDays(trend.days.slice(0, days)), period: days } : null} scope=${scope} />
+            ${trend && days > 1 && html`<${Trend} trend=${trend} days=${now} scope=${scope} branch=${branch} />`}
             <${Findings} figures=${data.figures} scope=${scope} />
+            ${trend && !branch && trend.branches.length > 1 && html`<${Branches} rows=${trend.branches} scope=${scope} />`}
             <${Tasks} key=${path} figures=${data.figures} scope=${scope} />
             <${RunsList} key=${`runs ${path}`} path=${path} first=${data} scope=${scope} reload=${runs.reload} />`} />`;
 }
 
-function RunFigures({ figures }) {
-  const { totals } = figures;
-  const share = hitShare({ ...totals, runs: totals.tasks });
-  return html`${!figures.complete && html`<p class="notice warning" role="status">The period has more runs. The figures are of the newest ${formats.number.format(figures.runs)}, since ${formats.moment.format(figures.since)}.</p>`}
+/** The figures of the runs against those of the period before. `now` has all runs but those of an older version of
+ * Larder, and `figures` has the newest ones. */
+function RunFigures({ figures, now, before, scope }) {
+  const hasAll = now?.runs >= figures.runs;
+  const of = hasAll ? now : { ...figures.totals, runs: figures.runs };
+  const compared = hasAll && before?.runs > 0 ? before : null;
+  const growth = (name, isGood) => compared && html`<${Growth} now=${of[name]} before=${compared[name]} period=${compared.period} isGood=${isGood} />, `;
+  const money = moneyText(scope, of.builtMs);
+  return html`${!figures.complete && html`<p class="notice warning" role="status">The period has more runs. What to fix and the tasks are of the newest ${formats.number.format(figures.runs)}, since ${formats.moment.format(figures.since)}.</p>`}
     <dl class="figures">
-      <${Figure} name="Runs" value=${formats.number.format(figures.runs)}>reported to ${own.product}<//>
-      <${Figure} name="Tasks from a cache" value=${rateText(share)}>of ${countText(totals.tasks, "task", "tasks")}<//>
-      <${Figure} name="Build time" value=${durationText(totals.builtMs)}>of tasks that no cache had<//>
-      <${Figure} name="Time saved" value=${durationText(totals.timeSavedMs)}>as turbo reports it<//>
+      <${Figure} name="Runs" value=${formats.number.format(of.runs)}>reported to ${own.product}<//>
+      <${Figure} name="Tasks from a cache" value=${rateText(hitsOf(of))}>${compared ? html`<${Change} rate=${hitsOf(of)} before=${hitsOf(compared)} period=${compared.period} />` : `of ${countText(of.tasks, "task", "tasks")}`}<//>
+      <${Figure} name="Build time" value=${durationText(of.builtMs)}>${growth("builtMs", false)}${money && `${money}, `}of tasks that no cache had<//>
+      <${Figure} name="Time saved" value=${durationText(of.timeSavedMs)}>${growth("timeSavedMs", true)}as turbo reports it<//>
     </dl>`;
 }
 
@@ -100,6 +119,15 @@ function RunsList({ path, first, scope, reload }) {
 
 const runPath = (scope, { id, startedAt }) => `${scope.path}/run?id=${id}&startedAt=${startedAt}`;
 
+/** A run by the subject of its commit, the commit or the day. */
+function RunTitle({ of: { title, sha, startedAt } }) {
+  if (title) return html`<${Name} of=${title} />`;
+  return sha ? html`<code>${visible(sha.slice(0, 8))}</code>` : formats.moment.format(startedAt);
+}
+
+/** When a run was, who wrote its commit, and which one that is. */
+const RunMoment = ({ of: { title, sha, author, startedAt } }) => html`<${Time} at=${startedAt} />${(title || sha) && `, ${formats.moment.format(startedAt)}`}${author && html`, <${Name} of=${author} />`}${title && sha && html`, <code>${visible(sha.slice(0, 8))}</code>`}`;
+
 /** The causes of a run's misses with their numbers of tasks: NEXT_PUBLIC_SHA (31), known hash (1). */
 function MissedBecause({ of: { topCauses, sameHash } }) {
   const name = (text) => html`<${Name} of=${text ?? ""} />`;
@@ -109,9 +137,10 @@ function MissedBecause({ of: { topCauses, sameHash } }) {
 }
 
 const RunsTable = ({ rows, scope, remove }) => html`<${Table} label="Runs" rows=${rows} id=${({ id, startedAt }) => `${id} ${startedAt}`} columns=${[
-  { title: "Started", cell: (row) => html`<a href=${runPath(scope, row)}><${Time} at=${row.startedAt} /></a> ${(row.failed > 0 || row.exitCode > 0) && html`<${Tag} kind="bad">failed<//>`}` },
+  { title: "Run", cell: (row) => html`<a href=${runPath(scope, row)}><${RunTitle} of=${row} /></a> ${(row.failed > 0 || row.exitCode > 0) && html`<${Tag} kind="bad">failed<//>`}
+    <div class="soft"><${RunMoment} of=${row} /></div>` },
   { title: "Tasks", cell: ({ names }) => html`<${Name} of=${names.join(", ") || "–"} />` },
-  { title: "Branch", cell: ({ branch }) => (branch === null ? "–" : html`<a href=${branchPath(scope, branch)}><${Name} of=${branch} /></a>`) },
+  { title: "Branch", cell: ({ branch, pull }) => html`${branch === null ? "–" : html`<a href=${branchPath(scope, branch)}><${Name} of=${branch} /></a>`}${pull && html` <${Tag}>PR ${pull}<//>`}` },
   rows.some(({ client }) => client !== "turbo") && { title: "Tool", cell: ({ client }) => client },
   { title: "CI", cell: ({ ci }) => (ci === null ? "–" : html`<${Name} of=${ciText(ci.toUpperCase())} />`) },
   { title: "Ran", number: true, cell: ({ tasks }) => formats.number.format(tasks) },

@@ -24,8 +24,8 @@ async function loadPlaces(scope) {
   const tasks = (runs.data?.figures.tasks ?? []).map((task) => ({ kind: "Task", text: taskName(task), path: taskPath(scope, task) }));
   const reported = (runs.data?.runs ?? []).map((run) => ({
     kind: "Run",
-    text: [run.branch, run.commit?.slice(0, 8), relativeText(run.startedAt)].filter(Boolean).join(", "),
-    also: run.commit ?? "",
+    text: [run.title, run.branch, run.pull && `PR ${run.pull}`, run.sha?.slice(0, 8), relativeText(run.startedAt)].filter(Boolean).join(", "),
+    also: `${run.sha ?? ""} ${run.author ?? ""}`,
     path: `${at("run")}?id=${run.id}&startedAt=${run.startedAt}`,
   }));
   return { data: [...views, ...places, ...named.map((one) => ({ ...one, path: one.kind === "Member" ? at("members") : keyPath(scope, one.id) })), ...tasks, ...reported], problem: null };

@@ -8,6 +8,7 @@ const NOTE_WORDS = {
   passed_variable: "another value, which turbo does not hash",
 };
 const NAMES_SHOWN = 20;
+const MOST_OTHERS = 30;
 
 const tasksIn = ({ directCount, below }) => directCount + below;
 
@@ -27,20 +28,30 @@ const MISSING_WORDS = {
   failed: "The comparison failed.",
 };
 
-/** Why tasks of a run missed, as it was found when the run was reported, or against another run. */
+/** Why tasks of a run missed, as it was found when the run was reported, or against another run, next to its tasks. */
 function WhyMissed({ run, path, scope }) {
   const [against, setAgainst] = useState("");
+  const earlier = useLoad(`/v1/runs?${scope.query}&from=${dayBefore(MOST_DAYS_OF_RUNS - 1)}&limit=100&before=${encodeURIComponent(runPlace(run))}`);
+  const others = (earlier.data?.runs ?? []).filter(({ client }) => client === run.client).slice(0, MOST_OTHERS);
   const compared = useLoad(`${path}&against=${against}`, () => (against ? call("GET", `${path}&against=${against}`) : Promise.resolve({ data: run, problem: null })));
   const copy = () => navigator.clipboard.writeText(markdownOf(compared.data.causes)).then(() => announce("Copied."), () => announce("Your browser did not copy it."));
   const actions = html`<${Field} label="Compare with" value=${against} onChange=${({ target }) => setAgainst(target.value)}>
       ${BASELINES.map(([value, text]) => html`<option value=${value}>${text}</option>`)}
+      ${others.length > 0 && html`<optgroup label="An earlier run">${others.map((one) => html`<option value=${one.id}>${otherText(one)}</option>`)}</optgroup>`}
     <//>
     ${compared.data?.causes && navigator.clipboard && html`<${Button} kind="second small" onClick=${copy}>Copy as Markdown<//>`}`;
   return html`<${Card} title="Why tasks missed" actions=${actions}>
       <${Loaded} of=${compared} show=${({ causes, missing }) => (causes ? html`<${Causes} of=${causes} scope=${scope} />` : html`<p class="soft">${MISSING_WORDS[missing] ?? missing}</p>`)} />
     <//>
+    ${compared.data && html`<${SideBySide} run=${run} other=${others.find(({ id }) => id === against) ?? (against ? compared.data.causes?.baseline : null)} scope=${scope} />`}
     ${compared.data?.causes && html`<${SameHash} of=${compared.data.causes} scope=${scope} /><${NewAndNotes} of=${compared.data.causes} scope=${scope} />`}`;
 }
+
+/** A run in a list to choose from: 2 hours ago, main, Fix the login. */
+const otherText = ({ startedAt, branch, title, sha }) => [relativeText(startedAt), branch, title ?? sha?.slice(0, 8)].filter(Boolean).map(visible).join(", ");
+
+/** Where a page of the runs before this one begins. */
+const runPlace = ({ startedAt, id }) => `${startedAt.toString(16).padStart(12, "0")}#${id}`;
 
 /** The causes as bars of build time. Those that no commit made are striped. */
 function Causes({ of, scope }) {
