@@ -13,6 +13,7 @@ from larder.why.hints import Hint
 from larder.why.reasons import Evidence, Reason
 from larder.why.records import MAX_NAMES, BaselineJson, CauseJson, ComparisonJson, SameHashJson
 from larder_cli.output import human_duration, printable
+from larder_cli.why.fix import FixesJson
 
 _SHOWN_CAUSES = 8
 _SHOWN_NAMES = 4
@@ -135,6 +136,29 @@ def markdown(shown: ComparisonJson) -> Iterator[str]:
     for line in (*_left_out(shown), *_others(shown, code_span)):
         yield ""
         yield line
+
+
+def fix_lines(shown: ComparisonJson, fixes: FixesJson) -> Iterator[str]:
+    """The edits of --fix, and what a person can do about the other causes."""
+    for fix in fixes["fixes"]:
+        yield ""
+        line = f"Cause {fix['cause'] + 1}, {cause_line(shown['causes'][fix['cause']])}"
+        if fix["status"] != "proven":
+            yield f"{line}: {'no edit' if fix['status'] == 'none' else 'refused'}. {fix['text']}"
+            continue
+        yield f"{line}: {fix['text']}"
+        yield from (line.removesuffix("\r") for line in fix["diff"].split("\n")[:-1])
+        before, after = fix["keep"]
+        yield (
+            f"Proven: {after} of {_tasks(fixes['tasks'])} keep the hash when this differs; without the edit, {before}."
+        )
+    if fixes["hits"]:
+        before, after = fixes["hits"]
+        yield ""
+        yield (
+            f"With these edits, {after} of the {_tasks(fixes['tasks'])} of the last run hit if only this differs "
+            f"in the next one; without them, {before}. The first run after the edits builds what they change once."
+        )
 
 
 def cause_line(cause: CauseJson, quoted: _Quote = printable) -> str:
