@@ -6,37 +6,54 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-
-from larder_cli.main import cli
 
 from . import turbo, twelve_tasks
+from .test_why import (
+    Change,
+    all_of,
+    commands,
+    commit,
+    delete,
+    fresh,
+    larder,
+    lockfile,
+    manifest,
+    next_app,
+    nothing,
+    shared,
+    task,
+    use_turbo_of,
+    variable,
+    write,
+)
 from .twelve_tasks import Monorepo
 
+__all__ = ["commands", "fresh"]
 pytestmark = pytest.mark.e2e
 
 VERSIONS = ("2.3.4", turbo.NEWEST)
-TASKS = ("build", "test", "lint")
-TSC = {"build": "tsc", "test": "jest", "lint": "prettier --check ."}
-
-Change = Callable[[Monorepo], object]
 SOURCE = "packages/lib/src/a.js"
+README = str(Path("packages", "lib", "README.md"))
+LIB = "packages/lib/package.json"
 
 
 @dataclass(frozen=True)
 class Seed:
     """A cause: `before` is committed, and the run has `change` more than its baseline.
 
-    `edit` is the kind of edit, and `changed` the files that it changes, each with a text that it then has. If they are
-    empty, the edit is refused, or there is none: `text` says why. `keep` are the tasks with the same hash, without and
-    with the edit.
+    `edit` is the kind of edit, and `changed` the files that it changes, each with a text that it then has. `keep` are
+    the tasks with the same hash, without and with the edit. After the edit, `again` gives no hashes but those of
+    `keep`. If the edit is refused, or there is none, `text` says why.
     """
 
     before: Change
@@ -45,59 +62,14 @@ class Seed:
     text: str = ""
     keep: tuple[int, ...] = ()
     changed: Mapping[str, str] | None = None
+    again: Change = nothing
     builds: bool = False
 
 
-def both(*changes: Change) -> Change:
-    def change(monorepo: Monorepo) -> None:
-        for one in changes:
-            one(monorepo)
-
-    return change
-
-
-def write(name: str, text: str) -> Change:
-    return lambda monorepo: monorepo.write(name, text)
-
-
-def nothing(_: Monorepo) -> None:
-    """No preparation."""
-
-
 def commented(monorepo: Monorepo) -> None:
-    """turbo.json with a comment and lists in lines, which the edit has to keep."""
+    """turbo.json with comments and lists in lines, which the edit has to keep."""
     text = monorepo.path("turbo.json").read_text()
     monorepo.write("turbo.json", "// Ours, see docs.\n" + text.replace('"BUILD_TIME"', '"BUILD_TIME" // for the log'))
-
-
-def variable(name: str) -> Change:
-    def change(monorepo: Monorepo) -> None:
-        monorepo.variables[name] = monorepo.variables.get(name, "1") + "1"
-
-    return change
-
-
-def commit(monorepo: Monorepo) -> None:
-    monorepo.commit()
-
-
-def commands(**scripts: str) -> Change:
-    """The scripts of lib."""
-    return lambda monorepo: monorepo.change_json(
-        "packages/lib/package.json", lambda document: document["scripts"].update(scripts)
-    )
-
-
-def task(name: str, **settings: object) -> Change:
-    return lambda monorepo: monorepo.change_task(name, **settings)
-
-
-def shared(**settings: object) -> Change:
-    return lambda monorepo: monorepo.change_turbo_json(**settings)
-
-
-def lockfile(**versions: str) -> Change:
-    return write("package-lock.json", json.dumps(twelve_tasks.npm_lockfile(**versions)))
 
 
 def as_on_windows(monorepo: Monorepo) -> None:
@@ -106,94 +78,97 @@ def as_on_windows(monorepo: Monorepo) -> None:
         monorepo.write(SOURCE, monorepo.path(SOURCE).read_text().replace("\n", "\r\n"))
         return
     monorepo.git("config", "core.autocrlf", "true")
-    monorepo.path(SOURCE).unlink()
-    monorepo.git("checkout", "--quiet", "--", SOURCE)
+    written_by_git(monorepo)
     os.utime(monorepo.path(SOURCE), (1_000_000_000, 1_000_000_000))
     monorepo.git("update-index", "-q", "--refresh")
 
 
+def written_by_git(monorepo: Monorepo) -> None:
+    monorepo.path(SOURCE).unlink()
+    monorepo.git("checkout", "--quiet", "--", SOURCE)
+
+
 WRITES = "import {mkdirSync, writeFileSync} from 'node:fs'; mkdirSync('gen', {recursive: true}); "
 WRITES += "writeFileSync('gen/x.js', String(process.hrtime.bigint()));"
-BUILDS = both(commands(build="node build.mjs"), write("packages/lib/build.mjs", WRITES))
+BUILDS = all_of(manifest(LIB, "scripts", build="node build.mjs"), write("packages/lib/build.mjs", WRITES))
 BUILD_TIME = task("build", env=["API_URL", "BUILD_TIME"])
-README = "/".join(("packages", "lib", "README.md"))
+
+PACKAGE = '{"extends": ["//"], "tasks": {"build": {"env": ["API_URL", "GIT_SHA"]}}} // of ui'
 
 FIXED = {
-    "variable": Seed(both(BUILD_TIME, commented), variable("BUILD_TIME"), "variable", keep=(4, 12),
-        changed={"turbo.json": '"passThroughEnv": ["BUILD_TIME"]'}),
-    "global variable": Seed(shared(globalEnv=["CI_JOB_ID"]), variable("CI_JOB_ID"), "variable", keep=(0, 12),
-        changed={"turbo.json": '"globalPassThroughEnv": ["CI_JOB_ID"]'}),
-    "outputs": Seed(BUILDS, nothing, "outputs", keep=(0, 8), builds=True,
+    "variable": Seed(all_of(BUILD_TIME, commented), variable("BUILD_TIME", "2"), "variable", keep=(4, 12),
+        changed={"turbo.json": '"passThroughEnv": ["BUILD_TIME"]'}, again=variable("BUILD_TIME", "3")),
+    "global variable": Seed(shared(globalEnv=["CI_JOB_ID"]), variable("CI_JOB_ID", "2"), "variable", keep=(0, 12),
+        changed={"turbo.json": '"globalPassThroughEnv": ["CI_JOB_ID"]'}, again=variable("CI_JOB_ID", "3")),
+    "inferred variable": Seed(next_app, variable("NEXT_PUBLIC_SHA", "2"), "variable", keep=(9, 12),
+        changed={"turbo.json": '"!NEXT_PUBLIC_SHA"'}, again=variable("NEXT_PUBLIC_SHA", "3")),
+    "variable of a package": Seed(write("packages/ui/turbo.json", PACKAGE), variable("GIT_SHA", "2"), "variable",
+        keep=(8, 12), changed={"packages/ui/turbo.json": '"passThroughEnv": ["GIT_SHA"]}}} // of ui'},
+        again=variable("GIT_SHA", "3")),
+    "outputs": Seed(BUILDS, nothing, "outputs", keep=(0, 8), builds=True, again=write("packages/lib/gen/x.js", "other"),
         changed={"turbo.json": '"gen/**"', ".gitignore": "/packages/lib/gen/"}),
-    "inputs": Seed(both(commands(build="tsc -p .", test="jest", lint="tsc --noEmit"), write(README, "1\n")),
-        both(write(README, "2\n"), commit), "inputs", keep=(3, 12),
-        changed={"turbo.json": '"inputs": ["$TURBO_DEFAULT$", "!README.md"]'}),
-    "lockfile": Seed(shared(globalDependencies=["package-lock.json"]), both(lockfile(express="4.18.1"), commit),
-        "lockfile", keep=(0, 9), changed={"turbo.json": '"globalDependencies": []'}),
+    "inputs": Seed(all_of(manifest(LIB, "scripts", build="tsc -p .", test="jest", lint="tsc --noEmit"),
+        write(README, "1\n")), all_of(write(README, "2\n"), commit), "inputs", keep=(3, 12),
+        changed={"turbo.json": '"inputs": ["$TURBO_DEFAULT$", "!README.md"]'}, again=write(README, "3\n")),
+    "lockfile": Seed(shared(globalDependencies=["package-lock.json"]), all_of(lockfile(express="4.18.1"), commit),
+        "lockfile", keep=(0, 9), changed={"turbo.json": '"globalDependencies": []'}, again=lockfile(express="4.18.2")),
     "gitignore": Seed(nothing, write("packages/lib/.eslintcache", "[]"), "gitignore", keep=(3, 12),
-        changed={".gitignore": ".eslintcache"}),
-    "gitattributes": Seed(task("lint", inputs=["src/**"]), as_on_windows, "gitattributes",
+        changed={".gitignore": ".eslintcache"}, again=delete("packages/lib/.eslintcache")),
+    "gitattributes": Seed(task("lint", inputs=["src/**"]), as_on_windows, "gitattributes", again=written_by_git,
         changed={".gitattributes": "* text=auto eol=lf"}),
 }  # fmt: skip
 
 REFUSED = {
-    "a variable that a source reads": Seed(both(BUILD_TIME, write("packages/ui/src/b.js", "process.env.BUILD_TIME\n")),
-        variable("BUILD_TIME"), "variable", "packages/ui/src/b.js:1 names BUILD_TIME"),
-    "a variable of unknown use": Seed(nothing, variable("API_URL"), None, "Give it the same value everywhere."),
+    "a variable that a source reads": Seed(all_of(BUILD_TIME, write("packages/ui/src/b.js", "env.BUILD_TIME\n")),
+        variable("BUILD_TIME", "2"), "variable", "packages/ui/src/b.js:1 names BUILD_TIME"),
+    "a variable of unknown use": Seed(nothing, variable("API_URL", "2"), None, "Give it the same value everywhere."),
     "outputs with a file of git": Seed(task("build", outputs=["src/**"]), write(SOURCE, "2\n"), "outputs",
         f"`outputs` of lib#build has {SOURCE}, which is in git"),
-    "a document that prettier reads": Seed(both(commands(**TSC), write(README, "1\n")),
-        both(write(README, "2\n"), commit), "inputs", "nothing shows that `prettier --check .` of lib#lint"),
-    "a document that a script reads": Seed(both(commands(build="node b.js"), write(README, "1\n"),
-        write("packages/lib/b.js", "read('README')")), both(write(README, "2\n"), commit),
+    "a document that prettier reads": Seed(all_of(manifest(LIB, "scripts", build="tsc", test="jest",
+        lint="prettier --check ."), write(README, "1\n")),
+        all_of(write(README, "2\n"), commit), "inputs", "nothing shows that `prettier --check .` of lib#lint"),
+    "a document that a script reads": Seed(all_of(manifest(LIB, "scripts", build="node b.js"), write(README, "1\n"),
+        write("packages/lib/b.js", "read('README')")), all_of(write(README, "2\n"), commit),
         "inputs", "packages/lib/b.js:1 names documents"),
     "a lockfile whose change reaches no package": Seed(shared(globalDependencies=["package-lock.json"]),
         write("package-lock.json", json.dumps(twelve_tasks.npm_lockfile())), "lockfile",
         "the change reaches no package"),
     "a new source": Seed(nothing, write("packages/lib/src/new.js", "1\n"), "outputs",
         "nothing shows which task writes packages/lib/src/new.js"),
-    "line endings in git": Seed(write(SOURCE, "one;\ntwo;\n"), both(write(SOURCE, "one;\r\ntwo;\r\n"), commit),
+    "a folder that nothing names": Seed(
+        all_of(BUILDS, write("packages/lib/build.mjs", WRITES.replace("gen", "g'+'en"))), nothing,
+        "outputs", "packages/lib/gen/x.js can be a source", builds=True),
+    "line endings in git": Seed(write(SOURCE, "one;\ntwo;\n"), all_of(write(SOURCE, "one;\r\ntwo;\r\n"), commit),
         "gitattributes", f"git has {SOURCE} with CRLF"),
-    "a source": Seed(nothing, both(write(SOURCE, "2\n"), commit), None, "Expected if you changed it."),
+    "a source": Seed(nothing, all_of(write(SOURCE, "2\n"), commit), None, "Expected if you changed it."),
 }  # fmt: skip
 
 
 @pytest.fixture
-def fresh(
-    request: pytest.FixtureRequest, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str, Seed], tuple[Monorepo, list[str]]]:
+def seeded(fresh: Callable[[str], Monorepo], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Makes a repository with a cause, and works in it. Also the arguments of `larder why` that show the cause."""
-    for name in [name for name in os.environ if name.startswith(("TURBO_", "GIT_"))]:
-        monkeypatch.delenv(name)
 
     def make(version: str, seed: Seed) -> tuple[Monorepo, list[str]]:
-        command = turbo.installed(version, request.config.rootpath / ".tools" / "turbo")
-        (tmp_path / "monorepo").mkdir()
-        monorepo = twelve_tasks.made(tmp_path / "monorepo", command, version, home)
-        monorepo.variables["API_URL"] = "one"
+        monorepo = fresh(version)
         seed.before(monorepo)
         monorepo.commit()
-        arguments = [*TASKS, "--against", str(tmp_path / "base.json")]
+        base = monorepo.root.with_name("base.json")
+        base.write_bytes(monorepo.dry_run())
+        arguments = ["build", "test", "lint", "--against", str(base), "--fix"]
         if seed.builds:
             # Not at the same time as `lint`.
             monorepo.summarize("build", "test")
             monorepo.summarize("build", "test")
-            arguments = ["--last"]
-        (tmp_path / "base.json").write_bytes(monorepo.dry_run())
+            arguments = ["--last", "--fix"]
         seed.change(monorepo)
-        for name, value in monorepo.environment.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
-        monkeypatch.chdir(monorepo.root)
+        use_turbo_of(monorepo, monkeypatch)
         return monorepo, arguments
 
     return make
 
 
-def larder(*arguments: str, status: int = 0) -> Any:
-    result = CliRunner().invoke(cli, ["why", *arguments, "--json"], prog_name="larder")
-    assert result.exit_code == status, result.output
-    return json.loads(result.stdout)["fix"]
+def fixes(*arguments: str) -> Any:
+    return json.loads(larder(*arguments, "--json"))["fix"]
 
 
 def contents(monorepo: Monorepo) -> dict[str, bytes]:
@@ -205,17 +180,18 @@ def contents(monorepo: Monorepo) -> dict[str, bytes]:
     }
 
 
-def hashes(monorepo: Monorepo) -> dict[str, str]:
-    return {one["taskId"]: one["hash"] for one in json.loads(monorepo.dry_run())["tasks"]}
+def hashes(monorepo: Monorepo, ids: int) -> set[tuple[str, str]]:
+    tasks = ("build", "test", "lint") if ids == 12 else ("build", "test")
+    return {(one["taskId"], one["hash"]) for one in json.loads(monorepo.dry_run(tasks=tasks))["tasks"]}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", FIXED)
-def test_the_cause_is_fixed(fresh: Callable[..., tuple[Monorepo, list[str]]], version: str, name: str) -> None:
+def test_the_cause_is_fixed(seeded: Callable[..., Any], version: str, name: str) -> None:
     seed = FIXED[name]
-    monorepo, arguments = fresh(version, seed)
+    monorepo, arguments = seeded(version, seed)
     before = contents(monorepo)
-    shown = larder(*arguments, "--fix")
+    shown = fixes(*arguments)
     assert contents(monorepo) == before
     fix, *others = shown["fixes"]
     assert {other["status"] for other in others} <= {"none"}
@@ -224,29 +200,67 @@ def test_the_cause_is_fixed(fresh: Callable[..., tuple[Monorepo, list[str]]], ve
     assert (shown["hits"], shown["applied"]) == (keep, False)
     assert tuple(keep) == (seed.keep or (keep[0], total))
     assert keep[0] < keep[1]
-    applied = larder(*arguments, "--fix", "--yes")
-    assert applied == {**shown, "applied": True}
+    assert fixes(*arguments, "--yes") == {**shown, "applied": True}
     after = contents(monorepo)
     assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == {*fix["files"]}
     for path, text in (seed.changed or {}).items():
         assert text in after[path].decode()
-    undo(monorepo, fix["diff"])
+    subprocess.run(["git", "apply", "--reverse"], cwd=monorepo.root, input=fix["diff"].encode(), check=True)
     assert contents(monorepo) == before
-
-
-def undo(monorepo: Monorepo, diff: str) -> None:
-    subprocess.run(["git", "apply", "--reverse"], cwd=monorepo.root, input=diff.encode(), check=True)
+    subprocess.run(["git", "apply"], cwd=monorepo.root, input=fix["diff"].encode(), check=True)
+    found = []
+    # A file that has CRLF keeps it until git writes it again.
+    for change in (nothing, seed.again, seed.change)[seed.edit == "gitattributes" :]:
+        change(monorepo)
+        found.append(hashes(monorepo, total))
+    assert len(set.intersection(*found)) == keep[1]
 
 
 @pytest.mark.parametrize("version", VERSIONS if os.environ.get("WHY_VERSIONS") == "all" else VERSIONS[-1:])
 @pytest.mark.parametrize("name", REFUSED)
-def test_no_wrong_edit(fresh: Callable[..., tuple[Monorepo, list[str]]], version: str, name: str) -> None:
+def test_no_wrong_edit(seeded: Callable[..., Any], version: str, name: str) -> None:
     seed = REFUSED[name]
-    monorepo, arguments = fresh(version, seed)
+    monorepo, arguments = seeded(version, seed)
     before = contents(monorepo)
-    shown = larder(*arguments, "--fix", "--yes")
+    shown = fixes(*arguments, "--yes")
     fix = shown["fixes"][0]
     assert (fix["edit"], fix["status"]) == (seed.edit, "refused" if seed.edit else "none"), fix
     assert fix["text"].startswith(seed.text)
     assert (fix["files"], fix["diff"], shown["hits"], shown["applied"]) == ([], "", [], False)
     assert contents(monorepo) == before
+
+
+def test_other_hashes_in_the_checkout_undo_the_edits(
+    seeded: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monorepo, arguments = seeded(turbo.NEWEST, FIXED["gitignore"])
+    program = tmp_path / "bin" / "turbo"
+    program.parent.mkdir()
+    # As if something wrote an input meanwhile.
+    edited = "grep -q eslintcache .gitignore && [ \"$PWD\" = '{}' ] && export API_URL=other\n"
+    program.write_text(f'#!/bin/sh\n{edited.format(monorepo.root)}exec {monorepo.command} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    before = contents(monorepo)
+    output = larder(*arguments, "--yes", status=1)
+    assert "the edits were undone: turbo computes other hashes here than in the copy" in output
+    assert contents(monorepo) == before
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_a_terminal_is_asked(seeded: Callable[..., Any], answer: str) -> None:
+    monorepo, arguments = seeded(turbo.NEWEST, FIXED["gitignore"])
+    parent, child = pty.openpty()
+    command = [Path(sys.executable).with_name("larder"), "why", *arguments]
+    with subprocess.Popen(command, stdin=child, stdout=child, stderr=child) as process:
+        os.write(parent, f"{answer}\n".encode())
+        os.close(child)
+        shown = b""
+        # Linux ends the output of a terminal with an error.
+        with suppress(OSError):
+            while read := os.read(parent, 65_536):
+                shown += read
+    assert process.returncode == 0
+    assert b"Apply these edits? [y/N]" in shown
+    assert b"Proven: 12 of 12 tasks keep the hash when this differs; without the edit, 3." in shown
+    assert (b".eslintcache" in monorepo.path(".gitignore").read_bytes()) == (answer == "y")
