@@ -97,9 +97,11 @@ PACKAGE = '{"extends": ["//"], "tasks": {"build": {"env": ["API_URL", "GIT_SHA"]
 
 FIXED = {
     "variable": Seed(all_of(BUILD_TIME, commented), variable("BUILD_TIME", "2"), "variable", keep=(4, 12),
-        changed={"turbo.json": '"passThroughEnv": ["BUILD_TIME"]'}, again=variable("BUILD_TIME", "3")),
+        changed={"turbo.json": '"API_URL"\n      ],\n      "passThroughEnv": ["BUILD_TIME"]\n'},
+        again=variable("BUILD_TIME", "3")),
     "global variable": Seed(shared(globalEnv=["CI_JOB_ID"]), variable("CI_JOB_ID", "2"), "variable", keep=(0, 12),
-        changed={"turbo.json": '"globalPassThroughEnv": ["CI_JOB_ID"]'}, again=variable("CI_JOB_ID", "3")),
+        changed={"turbo.json": '"globalEnv": [],\n  "globalPassThroughEnv": ["CI_JOB_ID"]'},
+        again=variable("CI_JOB_ID", "3")),
     "inferred variable": Seed(next_app, variable("NEXT_PUBLIC_SHA", "2"), "variable", keep=(9, 12),
         changed={"turbo.json": '"!NEXT_PUBLIC_SHA"'}, again=variable("NEXT_PUBLIC_SHA", "3")),
     "variable of a package": Seed(write("packages/ui/turbo.json", PACKAGE), variable("GIT_SHA", "2"), "variable",
@@ -228,6 +230,20 @@ def test_no_wrong_edit(seeded: Callable[..., Any], version: str, name: str) -> N
     assert fix["text"].startswith(seed.text)
     assert (fix["files"], fix["diff"], shown["hits"], shown["applied"]) == ([], "", [], False)
     assert contents(monorepo) == before
+
+
+def test_several_causes(seeded: Callable[..., Any]) -> None:
+    """Each is proven alone, and then all of them. The lockfile's change still reaches three tasks."""
+    seeds = [FIXED[name] for name in ("lockfile", "variable", "gitignore")]
+    before, change = (all_of(*(getattr(seed, name) for seed in seeds)) for name in ("before", "change"))
+    monorepo, arguments = seeded(turbo.NEWEST, Seed(before, change, None))
+    shown = fixes(*arguments, "--yes")
+    found = [(fix["edit"], fix["status"], fix["keep"]) for fix in shown["fixes"] if fix["edit"]]
+    assert found == [("lockfile", "proven", [0, 9]), ("gitignore", "proven", [3, 12]), ("variable", "proven", [4, 12])]
+    assert (shown["hits"], shown["applied"]) == ([0, 9], True)
+    edited = hashes(monorepo, 12)
+    variable("BUILD_TIME", "3")(monorepo)
+    assert hashes(monorepo, 12) == edited
 
 
 def test_other_hashes_in_the_checkout_undo_the_edits(

@@ -226,7 +226,9 @@ def _variable(draft: Draft, cause: CauseJson, _: Sequence[str], own: Sequence[Ta
 
 
 def _move(draft: Draft, name: str, places: Sequence[Place], passed: Sequence[Place]) -> None:
-    named = [place for place in places if name in draft.items(place)]
+    # Another task can have the same lists, which are edited then.
+    original = Draft(draft.scene)
+    named = [place for place in places if name in original.items(place)]
     for place in named:
         draft.set(place, [one for one in draft.items(place) if one != name])
     if not named:

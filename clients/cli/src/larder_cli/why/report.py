@@ -140,24 +140,23 @@ def markdown(shown: ComparisonJson) -> Iterator[str]:
 
 def fix_lines(shown: ComparisonJson, fixes: FixesJson) -> Iterator[str]:
     """The edits of --fix, and what a person can do about the other causes."""
+    words = {"proven": "Edit", "refused": "Refused", "none": "No edit"}
+    tasks, proven = _tasks(fixes["tasks"]), 0
     for fix in fixes["fixes"]:
         yield ""
-        line = f"Cause {fix['cause'] + 1}, {cause_line(shown['causes'][fix['cause']])}"
-        if fix["status"] != "proven":
-            yield f"{line}: {'no edit' if fix['status'] == 'none' else 'refused'}. {fix['text']}"
-            continue
-        yield f"{line}: {fix['text']}"
-        yield from (line.removesuffix("\r") for line in fix["diff"].split("\n")[:-1])
-        before, after = fix["keep"]
-        yield (
-            f"Proven: {after} of {_tasks(fixes['tasks'])} keep the hash when this differs; without the edit, {before}."
-        )
+        yield f"Cause {fix['cause'] + 1}, {cause_line(shown['causes'][fix['cause']])}"
+        yield f"     {words[fix['status']]}: {fix['text']}"
+        if fix["status"] == "proven":
+            proven += 1
+            yield from (line.removesuffix("\r") for line in fix["diff"].split("\n")[:-1])
+            before, after = fix["keep"]
+            yield f"Proven: {after} of {tasks} keep the hash when this differs; without the edit, {before}."
     if fixes["hits"]:
         before, after = fixes["hits"]
         yield ""
         yield (
-            f"With these edits, {after} of the {_tasks(fixes['tasks'])} of the last run hit if only this differs "
-            f"in the next one; without them, {before}. The first run after the edits builds what they change once."
+            f"With the edit{'' if proven == 1 else 's'}, {after} of the {tasks} of the last run hit if nothing else "
+            f"differs in the next one; without, {before}. The first run afterwards builds once what changes."
         )
 
 
