@@ -84,6 +84,12 @@ class Scene:
     base: str
     now: Summary
 
+    @property
+    def inputs(self) -> set[str]:
+        """The inputs of all tasks."""
+        tasks = self.now.tasks.values()
+        return {path_of(task.directory, name) for task in tasks for name in task.files}
+
     def covering(self, path: str) -> str | None:
         """The task whose `outputs` has this file, if git tracks it."""
         for task in self.now.tasks.values():
@@ -260,7 +266,7 @@ def _outputs(draft: Draft, _: CauseJson, paths: Sequence[str], __: Sequence[Task
         pattern = f"{name}/**" if is_folder else name
         draft.add(draft.places(task, "outputs")[0], pattern)
         draft.add_line(".gitignore", f"/{whole}{is_folder}")
-        draft.names |= {path, pattern}
+        draft.names |= {path, pattern, *(one for one in scene.inputs if _is_in(whole, one))}
         folders[f"{whole}{is_folder}"] = None
     return f"{', '.join(folders)} into `outputs` and `.gitignore`: a task writes it, and hits restore it"
 
@@ -335,7 +341,8 @@ def _gitignore(draft: Draft, _: CauseJson, paths: Sequence[str], __: Sequence[Ta
     lines = sorted({re.sub(r".+(?=\.(tsbuildinfo|log|swp)$|~$)", "*", name) for name in names})
     for line in lines:
         draft.add_line(".gitignore", line)
-    draft.names |= {*paths}
+    inputs = draft.scene.inputs
+    draft.names |= {*paths, *(one for one in inputs if _DEBRIS.fullmatch(posixpath.basename(one)))}
     return f"{', '.join(lines)} into `.gitignore`: no task reads it"
 
 
