@@ -232,6 +232,15 @@ def test_no_wrong_edit(seeded: Callable[..., Any], version: str, name: str) -> N
     assert contents(monorepo) == before
 
 
+def test_turbo_1_gives_tasks_with_other_lists_fewer_variables(seeded: Callable[..., Any]) -> None:
+    _, arguments = seeded("1.13.4", Seed(BUILD_TIME, variable("BUILD_TIME", "2"), "variable"))
+    (fix,) = fixes(*arguments)["fixes"]
+    assert (fix["status"], fix["text"].partition(":")[0]) == (
+        "refused",
+        "the edit would also change the environment mode",
+    )
+
+
 def test_several_causes(seeded: Callable[..., Any]) -> None:
     """Each is proven alone, and then all of them. The lockfile's change still reaches three tasks."""
     seeds = [FIXED[name] for name in ("lockfile", "variable", "gitignore")]

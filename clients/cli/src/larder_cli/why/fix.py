@@ -206,6 +206,15 @@ def _check(pair: _Pair, edited: _Pair, names: set[str], *, is_of_packages: bool)
     """
     if edited.ids != pair.ids:
         raise Refused("with the edit, turbo finds other tasks")
+    modes = [
+        [run.env_mode, *(run.tasks[id].env_mode for id in pair.ids)]
+        for run in (pair.old, edited.old)
+    ]
+    if modes[0] != modes[1]:
+        # turbo 1 infers it from passThroughEnv.
+        raise Refused(
+            "the edit would also change the environment mode: tasks would get no variable that turbo.json does not list"
+        )
     for cause in compare(pair.old, edited.old).causes:
         if (other := _other_effect(cause, names)) is not None:
             raise Refused(f"the edit would also change {other}")
