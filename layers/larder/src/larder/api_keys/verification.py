@@ -34,7 +34,14 @@ from larder.api_keys.validity import ended_with_membership, ended_with_team, end
 from larder.clock import to_ms
 from larder.concurrency import attempts, in_parallel, submit
 from larder.deadline import at_end_of_request, one_try
-from larder.errors import MissingPermission, RateLimited, ReadOnly, TryAgain, Unauthenticated
+from larder.errors import (
+    MissingPermission,
+    PublicReadOnly,
+    RateLimited,
+    ReadOnly,
+    TryAgain,
+    Unauthenticated,
+)
 from larder.extensions import RequestContext, hook
 from larder.hashing import hash_key, random_letters
 from larder.settings import settings
@@ -361,7 +368,9 @@ def _accepted(verification: Verification, required: Permissions) -> ApiKey:
         case Refusal.LACKS_PERMISSION if verification.key is not None:
             held = verification.key.permissions.get("artifacts", ())
             reads_only = required == {"artifacts": ("write",)} and _allows(held, FETCH)
-            raise ReadOnly if reads_only else MissingPermission(_missing(required))
+            if reads_only:
+                raise ReadOnly if verification.key.daily is None else PublicReadOnly
+            raise MissingPermission(_missing(required))
     raise Unauthenticated
 
 

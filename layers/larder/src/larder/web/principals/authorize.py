@@ -32,17 +32,31 @@ from larder.errors import (
     CachingPaused,
     MissingPermission,
     MissingRole,
+    PublicReadOnly,
     ReadOnly,
     SessionRequired,
     UnprovenCannotStore,
+    UploadsForbidden,
 )
 from larder.settings import settings
 from larder.teams.models import CachingStatus, People
 from larder.teams.state import check_not_blocked
 from larder.web.log import logger
-from larder.web.parameters import BearerToken, NamedTeam, TeamQuery, Token, hash_in_path
+from larder.web.parameters import (
+    USER_AGENT,
+    BearerToken,
+    NamedTeam,
+    TeamQuery,
+    Token,
+    hash_in_path,
+    turbo_version,
+)
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.prefetch import CachePrincipal, prefetch
+
+_READS_ON = (2, 11, 11)
+"""The first turbo that stops uploading after the code `forbidden`, with one line, and goes on reading. Older ones stop
+reading, print a line for each upload, or send their token to Vercel (docs/clients/turbo.md#status-codes)."""
 
 _SWITCHED_OFF = {
     CachingStatus.DISABLED: CachingDisabled,
@@ -116,7 +130,12 @@ def reader(token: Token, team: TeamQuery, wanted: Wanted) -> CachePrincipal:
 
 def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
     wanted = Wanted(hash_in_path(request), totals=True)
-    principal = _principal(token, team, wanted, {"artifacts": ("write",)})
+    try:
+        principal = _principal(token, team, wanted, {"artifacts": ("write",)})
+    except PublicReadOnly:
+        if (turbo_version(USER_AGENT(request) or "") or ()) >= _READS_ON:
+            raise UploadsForbidden from None
+        raise
     with noting_refusals(principal.owner, principal.actor, now=principal.asked_at):
         _require_writer(principal)
     return principal
