@@ -188,8 +188,8 @@ def broken_citations(file: Path) -> Iterator[str]:
     for match in UNPUBLISHED.finditer(without_links(text)):
         yield match[0]
     for path, anchor, heading in documents(text):
-        # What a command writes.
-        if path.startswith("dist/"):
+        # What a command writes, and the skill as a deployment serves it.
+        if path.startswith("dist/") or path.endswith("SKILL.md"):
             continue
         cited = next((p for p in (ROOT / path, DOCS / path, file.parent / path) if p.exists()), None)
         if cited is None:
@@ -251,7 +251,7 @@ INSTALL = re.compile(
     r"\b(?:uvx|pipx (?:run|install)|uv tool (?:run|install)|(?:uv )?pip3? install|npx|npm (?:ci|i|install)) "
     r"(?P<words>[^\n;&|`)#>]+)"
 )
-THEIRS = {"better-auth", "nx", "turbo", "uv"}
+THEIRS = {"better-auth", "nx", "skills", "turbo", "uv"}
 """Names in recipes that belong to others, who publish something under them."""
 TEXTS = [
     *PAGES,

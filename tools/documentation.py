@@ -1,7 +1,8 @@
 """Render docs/ for the endpoint /docs: `python -m tools.documentation ARCHIVE`, run by the layer's Makefile.
 
-The archive also has what CI needs: the folder clients/ci as `ci.tar`, and `larder.pyz`. It is not compressed, and the
-same files always give the same archive.
+The archive also has what CI needs: the folder clients/ci as `ci.tar`, and `larder.pyz`. For assistants, it has the
+skill `SKILL.md`, and the list of pages `llms.txt` (llmstxt.org). It is not compressed, and the same files always give
+the same archive.
 
 From the sources, the local cloud and the tests call `renew`, so that they never show an older text.
 """
@@ -27,6 +28,7 @@ from tools.release.sidecar import DATE, SIDECAR, SOURCE, pack_sidecar
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, SCRIPTS = ROOT / "docs", ROOT / "clients" / "ci"
+SKILL = ROOT / "clients" / "skill" / "SKILL.md"
 ARCHIVE = ROOT / "functions" / "pages" / "docs.zip"
 CI = "ci.tar"
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
@@ -36,6 +38,7 @@ def renew() -> None:
     """Write the archive from which the sources serve /docs, unless it is newer than everything in it."""
     sources = [
         Path(__file__),
+        SKILL,
         *(path for folder in (DOCS, SCRIPTS, SOURCE) for path in folder.rglob("*")),
     ]
     sources.append(ROOT / "layers" / "larder" / "src" / "larder" / "project.py")
@@ -63,6 +66,8 @@ def _entries(folder: Path) -> Iterator[tuple[str, bytes]]:
             rendered(name, path.read_text(encoding="utf-8")).encode(),
         )
     yield CI, _tar(SCRIPTS)
+    yield SKILL.name, SKILL.read_bytes()
+    yield "llms.txt", page_list((DOCS / "README.md").read_text(encoding="utf-8")).encode()
     pack_sidecar(folder / SIDECAR)
     yield SIDECAR, (folder / SIDECAR).read_bytes()
 
@@ -85,6 +90,30 @@ def rendered(name: str, text: str) -> str:
         if token.children:
             token.children = list(_served(token.children, PurePosixPath("docs", name).parent))
     return f"{title}\n{parser.renderer.render(tokens, parser.options, {})}"
+
+
+_ROW = re.compile(r"\| (?P<pages>.+?) \| (?P<contents>.+) \|")
+_LINK = re.compile(r"\[(?P<name>[^]]+)\]\((?P<link>[^)]+)\)")
+
+
+def page_list(index: str) -> str:
+    """The pages of an index in the format of llms.txt: a heading for each of its sections, and a line for each link."""
+    lines = [
+        f"# {project.NAME}",
+        f"\n> {project.NAME} is a remote build cache in your own AWS account, for Turborepo and other build tools.",
+        "\nThe skill at /docs/SKILL.md sets a repository up, and explains misses.\n",
+    ]
+    for line in index.splitlines():
+        if line.startswith("## "):
+            lines.append(f"\n{line}\n")
+        row = _ROW.fullmatch(line)
+        contents = _LINK.sub(r"\g<name>", row["contents"]) if row else ""
+        for found in _LINK.finditer(line):
+            to = address(found["link"], PurePosixPath("docs"))
+            more = f": {contents}" if row and found["name"] in row["pages"] else ""
+            if to is not None:
+                lines.append(f"- [{found['name'].removesuffix('.md')}]({to}){more}")
+    return "\n".join(lines) + "\n"
 
 
 def anchor_of(heading: str) -> str:
@@ -130,6 +159,8 @@ def address(link: str, folder: PurePosixPath) -> str | None:
     target = posixpath.normpath(folder / path)
     if target.startswith("clients/ci"):
         return f"/docs/{CI}"
+    if target == "clients/skill/SKILL.md":
+        return "/docs/SKILL.md"
     if target == "docs/openapi.json":
         return "/openapi.json"
     if target.startswith("docs/") and target.endswith(".md"):

@@ -19,13 +19,14 @@ def record_events(
     client: Client,
     principal: UsageReporter,
 ) -> EmptyResponse:
-    """Store the hits and misses of a build and add them to the figures of the day."""
+    """Store the hits and misses of a build and add them to the figures of the day, except those of a public key."""
     reporter = Reporter(
         key_id=principal.credential.id,
         user_id=principal.person_id,
         rule_id=principal.key.rule_id if principal.key else None,
         ci=client.ci,
         interactive=client.interactive,
+        is_public=principal.is_public,
     )
     service.record(principal.owner, events, reporter, now=clock.now())
     return empty_response()

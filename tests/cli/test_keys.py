@@ -35,6 +35,7 @@ FIELDS = {
     *("metadata", "remaining", "refill_amount", "refill_interval_ms", "last_refill_at"),
     *("rate_limit_enabled", "rate_limit_max", "rate_limit_window_ms", "window_ends_at"),
     *("request_count", "expires_at", "created_at", "updated_at", "last_request_at"),
+    *("daily_requests", "daily_bytes", "paused_on"),
 }  # fmt: skip
 
 
@@ -464,3 +465,30 @@ def test_an_adopted_key_is_known_to_its_former_owner(larder: Larder, cloud: Clou
     assert warning in larder("keys", "list", "--team", "acme").stderr
     assert Sender(raw)("GET", STATUS).status == 200
     assert "there is no key" in larder.refusal("keys", "adopt", "nothing")
+
+
+def test_a_public_read_key_has_bounds(larder: Larder, cloud: Cloud) -> None:
+    made = larder.json("keys", "create", "--team", "acme", "--public", "--daily-size", "2MB")
+    bounds = {"daily_requests": 50_000, "daily_bytes": 2_000_000, "permissions": {"artifacts": ["fetch"]}}
+    assert {name: made[name] for name in bounds} == bounds
+    assert (made["owner"], made["team"]) == ("team", "acme")
+    send = Sender(made["key"], slug="acme")
+    assert send("GET", "/v8/artifacts/abc").status == 404
+    assert send("PUT", "/v8/artifacts/abc", body=b"x").code == "read_only"
+
+
+@pytest.mark.parametrize(
+    ("options", "rule", "status"),
+    [
+        (("--public",), "--public needs --team", 2),
+        (("--public", "--team", "acme", *ADA), "--public needs --team", 2),
+        (("--public", "--team", "acme", "--trusted"), "it only reads", 2),
+        (("--public", "--team", "acme", "--remaining", "5"), "is the only limit of a public read key", 1),
+        (("--team", "acme", "--owned-by-team", "--daily-size", "2MB"), "need --public", 2),
+        (("--public", "--team", "acme", "--daily-size", "0"), "--daily-size: must be a whole number from 1", 1),
+    ],
+)
+def test_a_public_read_key_is_nothing_else(
+    larder: Larder, cloud: Cloud, options: tuple[str, ...], rule: str, status: int
+) -> None:
+    assert rule in larder.refusal("keys", "create", *options, status=status)

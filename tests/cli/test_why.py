@@ -21,6 +21,7 @@ from larder.why.comparison import compare
 from larder.why.records import record
 from larder.why.summaries import MAX_TASKS, InvalidSummary, parse_summary
 from larder_cli.why import summaries
+from larder_cli.why.fix import FixesJson, FixJson
 from larder_cli.why.redaction import redacted
 from larder_cli.why.report import code_span, markdown, text
 from tests.larder.why.summaries import document, task_record, variables
@@ -311,13 +312,15 @@ def test_the_guide_has_a_heading_for_each_advice() -> None:
 
 
 def test_the_json_of_the_guide_is_that_of_the_command() -> None:
-    (example,) = re.findall(r"^```json\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    fix, example = re.findall(r"^```json\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     shown = record(compare(parse_summary(document(LIB)), parse_summary(document(LIB | {"hash": "2"}))))
     written, printed = json.loads(example), json.loads(json.dumps(shown))
     assert list(written) == list(printed)
     for name in ("baseline", "run"):
         assert list(written[name]) == list(printed[name])
     assert list(written["causes"][0]) == list(printed["causes"][0])
+    shape = json.loads(fix)
+    assert (list(shape), list(shape["fixes"][0])) == (list(FixesJson.__annotations__), list(FixJson.__annotations__))
 
 
 ANY_TEXT = st.text(max_size=8) | st.sampled_from(["\x1b[2J", "\x7f", "\u202e", "`", "|", "\ud800"])

@@ -118,6 +118,39 @@ def test_from_the_link_in_the_banner_to_full_turbo(
 
 
 @pytest.mark.thorough
+def test_an_owner_makes_a_public_read_key(server: LocalCloud, page: Browser) -> None:
+    ada, team = Person("Ada"), f"open-{secrets.token_hex(4)}"
+    console.sign_up(page, server, ada)
+    server.larder("teams", "create", "--name", "Open", "--slug", team, "--owner", ada.email)
+    page.open(f"{server.url}/console/t/{team}/keys")
+    page.wait_for_heading("Keys")
+    page.press("Create a key")
+    page.type("Name", "forks")
+    page.tick("Public read key")
+    page.wait_for_text("can read the outputs and logs of your builds")
+    page.type("Artifacts a day", "2")
+    page.type("Gigabytes a day", "0.5")
+    page.press("Create the key")
+    key = made_key(page)
+    assert build(server, key, team) == 403
+    found = server.larder("keys", "list", "--team", team)
+    assert [(one["owner"], one["daily_requests"], one["daily_bytes"]) for one in found] == [("team", 2, 5 * 10**8)]
+    with httpx.Client(
+        base_url=server.url, headers={"authorization": f"Bearer {key}"}, params={"slug": team}, trust_env=False
+    ) as client:
+        assert [client.head("/v8/artifacts/absent").status_code for _ in range(3)] == [404, 404, 403]
+    page.open(f"{server.url}/console/t/{team}/keys")
+    page.wait_for_text("paused until the next day (UTC)")
+    page.press("forks")
+    page.wait_for_text("2 of 2 artifacts, 0 B of 500 MB")
+    console.act(page, "Rotate")
+    page.press("Rotate the key")
+    assert made_key(page) != key
+    found = server.larder("keys", "list", "--team", team)
+    assert [(one["daily_requests"], one["daily_bytes"]) for one in found] == [(2, 5 * 10**8)] * 2
+
+
+@pytest.mark.thorough
 def test_an_invited_person_signs_up_and_opens_the_link_in_the_mail(server: LocalCloud, page: Browser) -> None:
     page.open(f"{server.url}/_local/sign-in?token=used")
     page.wait_for_text("This link was used. It works once.")

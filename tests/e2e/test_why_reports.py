@@ -185,10 +185,23 @@ def test_a_laptop_with_another_value_than_ci(team: Callable[..., Team], version:
     assert first.endswith("[setup]")
     assert reach == "api#build, lib#build, ui#build, web#build; then 4 that depend on them"
     acme.why(*TASKS, "--fail-on", "setup", status=3)
-    # Values are not kept any longer, so a change between two values is not seen, and nothing is guessed.
+    # Values are not kept any longer, so a change between two values is only suspected.
     acme.keeps("names")
     ((first, *_),) = causes(acme.why(*TASKS))
-    assert first.startswith("unknown: ")
+    assert first.startswith("variable: perhaps the value of API_URL changed -> 8 tasks")
+
+
+def test_the_edits_for_causes_that_the_deployment_has_found(team: Callable[..., Team]) -> None:
+    acme = team()
+    acme.reports()
+    for name in (".eslintcache", "tsc.log"):
+        acme.monorepo.write(f"packages/lib/{name}", "[]")
+    shown = json.loads(acme.why(*TASKS, "--fix", "--yes", "--json"))
+    assert [cause["more"] for cause in shown["causes"]] == [1]
+    (fix,) = shown["fix"]["fixes"]
+    assert (fix["status"], fix["keep"], shown["fix"]["applied"]) == ("proven", [3, 12], True)
+    assert acme.monorepo.path(".gitignore").read_text().endswith("*.log\n.eslintcache\n")
+    assert "nothing changed" in acme.why(*TASKS)
 
 
 @pytest.mark.parametrize("name", ROWS if EVERY_ROW else SAMPLE)

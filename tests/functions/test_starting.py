@@ -25,7 +25,7 @@ TOKENS = {"cryptography", "jwt"}
 BODIES = {"email", "pydantic"}
 """pydantic imports email."""
 
-MOST_DATA_CLASSES = 28
+MOST_DATA_CLASSES = 29
 """In a function of the cache. Making one takes half a millisecond (docs/decisions/cold-starts.md)."""
 
 

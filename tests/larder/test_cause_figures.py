@@ -42,6 +42,15 @@ def test_causes_of_other_subjects_and_kinds_are_others_the_expensive_first() -> 
     assert [one.subject for one in found] == [f"V{number}" for number in range(29, 9, -1)]
 
 
+def test_a_cause_keeps_its_advice_when_it_ends() -> None:
+    (usual,) = explanation()["causes"]
+    ended: Any = {**usual, "how": "removed", "hints": [], "advice": "variable"}
+    newest = run(0, BUILD, explanation=explanation(causes=[ended]))
+    (cause,) = causes_of(explained(newest, run(1, BUILD, explanation=explanation())))
+    assert (cause.how, cause.hint, cause.advice) == ("changed", "volatile_name", "volatile-variable")
+    assert cause.runs == 2
+
+
 def test_builds_of_a_known_hash_by_reason() -> None:
     evicted = explanation(sameHash=[same("web#build", "evicted"), same("web#test", "not_cached")])
     unknown = explanation(sameHash=[same("web#test", None), same("web#lint", "evicted")])

@@ -136,7 +136,8 @@ FAMILIES = {
         "PUT /v8/artifacts/{hash} (refused); GET /api/auth/callback/{id} (that signs in); GET "
         "/api/auth/callback/{id} (of an account that a stranger made); CommitUpload (over the quota); POST "
         "/v1/runs; POST /v1/runs (with inputs); GET /v8/artifacts/{hash} (with a known key); HEAD "
-        "/v8/artifacts/{hash} (with a known key); GET /v8/artifacts/status (with a known key); GET /v8/artifacts/{hash} (that records a "
+        "/v8/artifacts/{hash} (with a known key); GET /v8/artifacts/status (with a known key); "
+        "GET /v8/artifacts/{hash} (that records a "
         "use)",
     ),
     "evicted": Family(

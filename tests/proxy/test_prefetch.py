@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -127,6 +128,25 @@ def test_what_another_job_stores_soon_afterwards_is_found(
     running.until(lambda: lacks(running, HASHES[0]))
     deployment.artifacts[HASHES[0]] = b"of the other job"
     time.sleep(AHEAD_SECONDS)
+    assert get(turbo, HASHES[0]).content == b"of the other job"
+
+
+def test_what_another_job_stores_while_an_answer_is_late_is_found(
+    turbo: httpx.Client, running: Running, deployment: Deployment
+) -> None:
+    late = threading.Event()
+
+    def answer(to: Any) -> None:
+        late.wait(10)
+        to.answer(404)
+
+    deployment.broken = answer
+    running.sidecar.cache.prefetch.expect(HASHES[:1])
+    running.until(lambda: bool(deployment.sent("GET", "/v8/artifacts/")))
+    deployment.artifacts[HASHES[0]] = b"of the other job"
+    time.sleep(AHEAD_SECONDS)
+    deployment.broken = None
+    late.set()
     assert get(turbo, HASHES[0]).content == b"of the other job"
 
 

@@ -443,6 +443,14 @@ def test_the_room_of_a_body_is_given_back() -> None:
         spool.take([b"0123456789"], 10).close()
 
 
+def test_a_download_that_outlasts_the_spool_makes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("larder_proxy.spool._new_file", pytest.fail)
+    spool = Spool()
+    spool.close()
+    with pytest.raises(ValueError, match="closed file"):
+        spool.take([b"x" * 100_000], 100_000)
+
+
 @pytest.mark.parametrize("running", [300_000], indirect=True)
 def test_a_late_answer_gives_its_room_back(
     tool: httpx.Client, running: Running, deployment: Deployment, monkeypatch: pytest.MonkeyPatch

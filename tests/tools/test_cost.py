@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from local.template import load_template
 from tests.test_template import ALARMS, OPTIONAL_ALARMS, watched
-from tools.cost.bill import Book, Team, bill, idle_bill, read_book, warm_dollars
+from tools.cost.bill import Book, Team, bill, idle_bill, public_key_dollars, read_book, refused_dollars, warm_dollars
 from tools.cost.command import TEAMS, cost
 from tools.generate.events import EVENTS
 
@@ -275,3 +275,19 @@ def test_requests_cost_the_units_that_they_take_of_each_table(what: str) -> None
     tables = [units for name, units in tomllib.loads(file.read_text()).items() if name.endswith(what)]
     for kind, uses in read_book().uses["requests"].items():
         assert sum(units.get(kind, 0) for units in tables) == uses.get(what, 0), kind
+
+
+def test_a_public_read_key_costs_at_most_what_the_documentation_says(book: Book) -> None:
+    most, refused = public_key_dollars(50_000, 5_000_000_000, book), refused_dollars(MILLION, book)
+    # A miss: the API, the function, 10 reads and the logs.
+    assert refused == pytest.approx(1.00 + 0.20 + 25_000 * 0.5 * 0.0000133334 + 10 * 0.125 + 1_000 * 0.50 / 1000)
+    traffic = 5 * 0.09 * 730 / 24
+    assert traffic < most < traffic + 7
+    page = (ROOT / "docs" / "trust.md").read_text()
+    found = re.search(r"at most \$(\d+) a month.*?\$([\d.]+) a million", page, re.DOTALL)
+    assert found is not None
+    assert (round(most), round(refused, 2)) == (int(found[1]), float(found[2]))
+    shown = CliRunner().invoke(cost, ["--daily-requests", "50000", "--daily-size", "5GB"])
+    assert f"at most ${most:.2f} a month" in shown.output
+    refusal = CliRunner().invoke(cost, ["--daily-size", "5GB"])
+    assert "belong together" in refusal.output

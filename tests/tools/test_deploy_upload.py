@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import boto3
 import click
 import pytest
 
-from larder_cli.deploy import code_bucket
+from larder_cli.deploy import code_bucket, publish
 from larder_cli.deploy.account import Account
 from larder_cli.deploy.flow import Deployment, planned, upload
 from larder_cli.deploy.release import DESCRIPTION, PLAIN, Release, open_release
@@ -176,3 +177,97 @@ def test_templates_of_plans_expire_in_a_day_and_code_does_not() -> None:
     for is_plan in (True, False):
         one = Deployment(account, Release(Path(), {}), {}, BUCKET, is_plan=is_plan)
         assert one.prefix.startswith(rule["Prefix"]) == is_plan
+
+
+# -------------------------------------------------------------------------------- larder release publish
+
+
+OPTIONS = {"ProtectData": "true", "AlarmEmail": "ops+larder@acme.example"}
+
+
+def published(release: Release, region: str = REGION, *, bucket: str = BUCKET, may_write: bool = True) -> Any:
+    accounts = [Account(boto3.Session(region_name=region), ACCOUNT, "caller", region, "larder-prod")]
+    records: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(publish, "print_json", records.extend)
+        publish.run(
+            release,
+            accounts,
+            bucket,
+            stack="larder-prod",
+            options=OPTIONS,
+            organization="o-a1b2c3d4e5",
+            may_write=may_write,
+            as_json=True,
+        )
+    return records[0]
+
+
+def test_a_link_opens_the_template_with_the_options(s3: Any, release: Release) -> None:
+    link = urlsplit(published(release)["link"])
+    assert link.netloc == f"{REGION}.console.aws.amazon.com"
+    assert link.fragment.startswith("/stacks/quickcreate?")
+    asked = dict(parse_qsl(link.fragment.partition("?")[2], strict_parsing=True))
+    given = {name.removeprefix("param_"): value for name, value in asked.items() if name[:6] == "param_"}
+    assert given == OPTIONS
+    assert asked["stackName"] == "larder-prod"
+    assert asked["templateURL"] == f"https://{BUCKET}.s3.amazonaws.com/larder/1.2.3/{PLAIN}"
+
+
+def test_a_published_template_names_exactly_the_archives_that_were_compared(s3: Any, release: Release) -> None:
+    published(release)
+    version = s3.head_object(Bucket=BUCKET, Key=f"larder/1.2.3/{ARCHIVE}")["VersionId"]
+    s3.put_object(Bucket=BUCKET, Key=f"larder/1.2.3/{ARCHIVE}", Body=b"planted")
+    template = json.loads(s3.get_object(Bucket=BUCKET, Key=f"larder/1.2.3/{PLAIN}")["Body"].read())
+    assert template["Resources"]["Layer"]["Properties"]["Content"] == {
+        "S3Bucket": BUCKET,
+        "S3Key": f"larder/1.2.3/{ARCHIVE}",
+        "S3ObjectVersion": version,
+    }
+    assert (template["Parameters"], template["Conditions"]) == ({}, {})
+
+
+def test_publishing_again_sends_nothing(s3: Any, release: Release) -> None:
+    first = published(release)
+    assert first.pop("sent_bytes") > len(b"code")
+    assert published(release) == {**first, "sent_bytes": 0}
+    assert published(release, may_write=False)["sent_bytes"] == 0
+
+
+@pytest.mark.parametrize("name", [PLAIN, ARCHIVE])
+def test_what_was_changed_in_the_bucket_is_refused(s3: Any, release: Release, name: str) -> None:
+    published(release)
+    s3.put_object(Bucket=BUCKET, Key=f"larder/1.2.3/{name}", Body=b"{}", ChecksumAlgorithm="SHA256")
+    for may_write in (False, True):
+        with pytest.raises(click.ClickException, match=f"{name} is not the file of this release"):
+            published(release, may_write=may_write)
+
+
+def test_a_check_uploads_nothing_and_names_what_is_missing(s3: Any, release: Release) -> None:
+    with pytest.raises(click.ClickException, match=f"{ARCHIVE} is not published"):
+        published(release, may_write=False)
+    assert "Contents" not in s3.list_objects_v2(Bucket=BUCKET)
+
+
+def test_one_bucket_for_two_regions_is_refused(s3: Any, release: Release) -> None:
+    account = Account(boto3.Session(region_name=REGION), ACCOUNT, "caller", REGION, "larder-prod")
+    with pytest.raises(click.UsageError, match=r"Write \{region\} into the name"):
+        publish.run(
+            release,
+            [account, account],
+            BUCKET,
+            stack="larder",
+            options={},
+            organization=None,
+            may_write=True,
+            as_json=False,
+        )
+
+
+def test_an_organization_reads_the_release_and_nothing_else(s3: Any, release: Release) -> None:
+    statement = published(release)["statement"]
+    assert statement["Resource"] == f"arn:aws:s3:::{BUCKET}/larder/1.2.3/*"
+    assert statement["Condition"] == {"StringEquals": {"aws:PrincipalOrgID": "o-a1b2c3d4e5"}}
+    for wrong in ("acme", "o-A1B2C3D4E5", "o-a1b2c3d4e5\n"):
+        with pytest.raises(click.UsageError, match="is not the id of an organization"):
+            publish.check_organization(wrong)

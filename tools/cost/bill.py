@@ -200,6 +200,41 @@ def warm_dollars(instances: int, book: Book) -> float:
     )
 
 
+def public_key_dollars(requests: int, size_bytes: int, book: Book) -> float:
+    """What a public read key with these bounds of a day costs in a month at most: if all goes to strangers.
+
+    Each request is the most expensive one, and the bytes come in artifacts of a unit of the API.
+    """
+    units = size_bytes / UNIT_BYTES
+    kinds = book.uses["requests"]
+    each = max(_request_dollars(kinds[kind], book) for kind in ("small_hit", "miss"))
+    each += book.price("dynamodb_writes", 1)
+    unit_seconds = book.uses["each_unit"]["milliseconds"] / 1000
+    further = book.price("api_requests", units) + book.price(
+        "lambda_gb_seconds", units * unit_seconds * book.uses["each_invocation"]["memory_gb"]
+    )
+    return DAYS_A_MONTH * (requests * each + further + book.price("traffic_gb", size_bytes / 1e9))
+
+
+def refused_dollars(requests: int, book: Book) -> float:
+    """What requests cost that find nothing, such as those beyond the bound of a key."""
+    return requests * _request_dollars(book.uses["requests"]["miss"], book)
+
+
+def _request_dollars(uses: Mapping[str, float], book: Book) -> float:
+    """One request through the API, with a credential that is not trusted."""
+    invocation, api = book.uses["each_invocation"], book.uses["each_api_request"]
+    seconds, reads = uses["milliseconds"] / 1000, uses["reads"] + book.uses["own_scopes"]["reads"]
+    return (
+        book.price("api_requests", 1)
+        + book.price("lambda_requests", 1)
+        + book.price("lambda_gb_seconds", seconds * invocation["memory_gb"])
+        + book.price("dynamodb_reads", reads)
+        + book.price("s3_gets", uses.get("s3_gets", 0))
+        + book.price("log_gb", (invocation["log_bytes"] + api["log_bytes"]) / 1e9)
+    )
+
+
 def bill(team: Team, book: Book) -> Bill:
     """A month of this team: the idle cost, and what its requests use."""
     requests = team.requests

@@ -5,7 +5,17 @@ import click
 from larder_cli.commands import examples, json_option
 from larder_cli.output import Record, print_json, print_table
 from larder_cli.quantities import size_bytes
-from tools.cost.bill import MAX_BODY_BYTES, Bill, Team, bill, idle_bill, read_book, warm_dollars
+from tools.cost.bill import (
+    MAX_BODY_BYTES,
+    Bill,
+    Team,
+    bill,
+    idle_bill,
+    public_key_dollars,
+    read_book,
+    refused_dollars,
+    warm_dollars,
+)
 
 TEAMS = (5, 50, 500)
 IDLE = "idle"
@@ -123,6 +133,15 @@ IDLE = "idle"
     default=0,
     help="With the option WarmInstances, and WarmSchedule every five minutes.",
 )
+@click.option(
+    "--daily-requests",
+    metavar="N",
+    type=click.IntRange(1),
+    help="A public read key with this bound: what it costs at most. Needs --daily-size.",
+)
+@click.option(
+    "--daily-size", metavar="SIZE", type=size_bytes, help="Its other bound. Needs --daily-requests."
+)
 @json_option
 def cost(
     engineers: tuple[int, ...],
@@ -140,6 +159,8 @@ def cost(
     untrusted: int,
     jobs: int,
     warm: int,
+    daily_requests: int | None,
+    daily_size: int | None,
     as_json: bool,
 ) -> None:
     """Estimate what a month costs.
@@ -150,7 +171,18 @@ def cost(
         raise click.UsageError(
             "--no-preflight: artifacts above 4.5 MB are not stored without preflight. Set --large to 4.5MB or less."
         )
+    if (daily_requests is None) != (daily_size is None):
+        raise click.UsageError("--daily-requests and --daily-size belong together")
     book = read_book()
+    if daily_requests is not None and daily_size is not None:
+        most = public_key_dollars(daily_requests, daily_size, book)
+        refused = refused_dollars(1_000_000, book)
+        if as_json:
+            print_json({"at_most_a_month": most, "each_million_refused": refused})
+            return
+        click.echo(f"A public read key with these bounds costs at most ${most:,.2f} a month.")
+        click.echo(f"A million requests beyond them, which are refused, cost ${refused:,.2f}.")
+        return
     bills = {IDLE: idle_bill(book)}
     for number in engineers:
         team = Team(

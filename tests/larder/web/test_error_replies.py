@@ -25,8 +25,9 @@ def test_every_error_is_in_the_table() -> None:
     assert REPLIES.keys() == ours
 
 
-def test_no_error_has_the_code_that_makes_a_client_send_its_token_elsewhere() -> None:
-    assert "forbidden" not in {reply.code for reply in REPLIES.values()}
+def test_one_error_has_the_code_that_makes_some_clients_send_their_token_elsewhere() -> None:
+    """Only a token that everyone may have gets it, and only newer clients."""
+    assert [error for error, reply in REPLIES.items() if reply.code == "forbidden"] == [errors.UploadsForbidden]
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,17 @@ def test_nothing_is_guessed() -> None:
     assert only(newer).hints == ((Hint.OTHER_VERSION, ("2.11.11 -> 2.12.0",)),)
 
 
+def test_with_names_only_a_variable_is_suspected() -> None:
+    """The one whose name says that it changes first, then those of the most tasks."""
+    lib, ui = (
+        {**task, "hash": "2", "environmentVariables": {"configured": names, "inferred": []}}
+        for task, names in ((LIB, ["B=set", "A_SHA=set", "EMPTY="]), (UI, ["B=set", "C=set"]))
+    )
+    found = only(compare(summary(LIB | lib | {"hash": "1"}, UI | ui | {"hash": "1"}), summary(lib, ui)))
+    assert (found.kind, found.subject, found.more) == (Kind.VALUE, "A_SHA", ("B", "C"))
+    assert (found.advice, found.class_, found.tasks) == ("unknown-value", None, 2)
+
+
 @pytest.mark.parametrize(
     ("name", "is_volatile"),
     [

@@ -417,7 +417,7 @@ def audit(owner: str, limit: int, named: Sequence[str], as_json: bool) -> None:
     id, name = _audited_owner(owner)
     print_table(
         _newest(id, limit, actions),
-        ("at", "action", "subject", "name", "role", "artifacts", "size_bytes", "by"),
+        ("at", "action", "by", "name", "subject", "role", "artifacts", "size_bytes"),
         empty=f"the audit of {name} is empty",
         as_json=as_json,
     )

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from larder import clock
-from larder.api_keys.models import CACHE_ACTIONS, OWN_ACTIONS, TRUST, ApiKey, RateLimit, Refill
+from larder.api_keys.models import (
+    CACHE_ACTIONS,
+    FETCHES_ONLY,
+    OWN_ACTIONS,
+    TRUST,
+    ApiKey,
+    Daily,
+    RateLimit,
+    Refill,
+)
 from larder.api_keys.properties import NewKey
 from larder.errors import InvalidValue
 from larder_cli.commands import CommandGroup, examples, json_option, table_options
@@ -21,6 +30,7 @@ from larder_cli.quantities import (
     permission,
     seconds,
     seconds_or_none,
+    size_bytes,
 )
 from larder_cli.teams import agree_to_protect, note_protection, require_team
 from larder_cli.users import require_proven_user, require_user, unverified_option
@@ -36,6 +46,8 @@ _OPTIONS = {
     "refill_interval": "--refill-interval",
     "rate_limit_max": "--rate-limit-max",
     "rate_limit_time_window": "--rate-limit-window",
+    "daily_requests": "--daily-requests",
+    "daily_bytes": "--daily-size",
 }
 """The fields of a key whose command-line options have another name."""
 
@@ -43,6 +55,10 @@ _LINES = {"refill_amount": "refill", "rate_limit_enabled": "rate_limit"}
 """The lines for people that show more than the field of the record does."""
 
 _IN_OTHER_LINES = {"refill_interval_ms", "rate_limit_max", "rate_limit_window_ms"}
+
+DAILY_REQUESTS = 50_000
+DAILY_SIZE = "5GB"
+"""The bounds of a public read key that names none: what it costs at most is in docs/trust.md."""
 
 
 def _record(key: ApiKey, team_slug: str | None, knowers: "Sequence[Knower]" = ()) -> Record:
@@ -67,6 +83,9 @@ def _record(key: ApiKey, team_slug: str | None, knowers: "Sequence[Knower]" = ()
         "window_ends_at": key.window_ends_at if limit else None,
         **fields(key, "request_count", "expires_at", "created_at", "updated_at"),
         "last_request_at": key.last_request,
+        "daily_requests": key.daily and key.daily.max_requests,
+        "daily_bytes": key.daily and key.daily.max_bytes,
+        "paused_on": key.daily and key.daily.paused_on,
         "made_by": key.made_by,
         "known_to": [fields(knower, "user_id", "name", "left_at") for knower in knowers],
     }
@@ -274,6 +293,7 @@ def keys() -> None:
         "larder keys create --user ada@acme.example --team acme --name ci --expires-in 90d",
         "larder keys create --user ada@acme.example --team acme --name main --trusted",
         "larder keys create --team acme --owned-by-team --name ci",
+        "larder keys create --team acme --public --name forks",
         "larder keys create --user ada@acme.example --permissions artifacts=read",
         "larder keys create --user ada@acme.example --remaining 500 --refill-amount 500"
         " --refill-interval 1d",
@@ -384,6 +404,24 @@ def keys() -> None:
         "Needs --rate-limit-max."
     ),
 )
+@click.option(
+    "--public",
+    is_flag=True,
+    help="A public read key, for forks: everyone may have it. It gets what all members read, up to a bound of "
+    "each UTC day, and does nothing else. Needs --team, which owns it.",
+)
+@click.option(
+    "--daily-requests",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"How many artifacts can be asked for with a public read key in a day. By default {DAILY_REQUESTS:,}.",
+)
+@click.option(
+    "--daily-size",
+    type=size_bytes,
+    metavar="SIZE",
+    help=f"How much can be downloaded with a public read key in a day. By default {DAILY_SIZE}.",
+)
 @unverified_option
 @json_option
 def create(
@@ -402,6 +440,9 @@ def create(
     refill_interval: int | None,
     rate_limit_max: int | None,
     rate_limit_window: int | None,
+    public: bool,
+    daily_requests: int | None,
+    daily_size: int | None,
     unverified: bool,
     as_json: bool,
 ) -> None:
@@ -410,8 +451,20 @@ def create(
     from larder.api_keys.keys import create_key
     from larder.teams.protection import NO_TRUST, confirm, first_trust
 
+    daily = None
+    if public:
+        if permissions or trusted:
+            raise click.UsageError("--public cannot have --permissions or --trusted: it only reads")
+        owned_by_team, permissions = True, tuple(FETCHES_ONLY.items())
+        daily = Daily(
+            max_requests=daily_requests or DAILY_REQUESTS,
+            max_bytes=size_bytes(DAILY_SIZE) if daily_size is None else daily_size,
+        )
+    elif daily_requests is not None or daily_size is not None:
+        raise click.UsageError("--daily-requests and --daily-size need --public")
     if owned_by_team and (team is None or user is not None):
-        raise click.UsageError("--owned-by-team needs --team, the owner of the key, and no --user")
+        flag = "--public" if public else "--owned-by-team"
+        raise click.UsageError(f"{flag} needs --team, the owner of the key, and no --user")
     if user is None and not owned_by_team:
         raise click.UsageError(
             "--user is required, or --team and --owned-by-team for a key that a team owns"
@@ -453,6 +506,7 @@ def create(
         remaining=remaining,
         refill=refill,
         rate_limit=rate_limit,
+        daily=daily,
     )
     try:
         key, raw = create_key(new, trust=trust, now=clock.now())

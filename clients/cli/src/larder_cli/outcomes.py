@@ -8,7 +8,7 @@ import click
 
 from larder_cli.failures import explanation
 from larder_cli.http import Unreachable, about_silence
-from larder_cli.output import echo
+from larder_cli.output import echo, linked
 
 
 class Failed(Exception):
@@ -56,7 +56,8 @@ def tried(name: str, check: Callable[[], str]) -> Outcome:
     return Outcome(check=name, outcome=outcome, seconds=seconds, found=found, advice=advice)
 
 
-def show(outcome: Outcome) -> None:
+def show(outcome: Outcome, deployment: str = "") -> None:
+    """Print it. Pages in the advice get their addresses at `deployment`, if it has them."""
     mark, colour = {
         "passed": ("ok", "green"),
         "failed": ("FAILED", "red"),
@@ -69,4 +70,4 @@ def show(outcome: Outcome) -> None:
     if outcome.outcome != "passed":
         echo(f"        {outcome.found}")
     if outcome.advice:
-        echo(f"        do: {outcome.advice}")
+        echo(f"        do: {linked(outcome.advice, deployment)}")

@@ -17,12 +17,12 @@ _TRAILING_COMMA = rf"{_STRING}|,(?=\s*[}}\]])"
 
 def parse(text: str) -> Any:
     """The value. Raises ValueError, whose message names the line."""
-    return json.loads(re.sub(_TRAILING_COMMA, _blank, _without_comments(text)))
+    return json.loads(re.sub(_TRAILING_COMMA, _blank, without_comments(text)))
 
 
 def line_of(text: str, *path: str) -> int | None:
     """The line of a property, such as `remoteCache`, `preflight`. None if it is missing."""
-    plain, position = _without_comments(text), 0
+    plain, position = without_comments(text), 0
     for name in path:
         match = re.compile(rf'"{re.escape(name)}"\s*:').search(plain, position)
         if match is None:
@@ -31,7 +31,8 @@ def line_of(text: str, *path: str) -> int | None:
     return plain.count("\n", 0, position) + 1
 
 
-def _without_comments(text: str) -> str:
+def without_comments(text: str) -> str:
+    """The text with spaces in place of comments: every other character keeps its place."""
     return re.sub(_COMMENT, _blank, text)
 
 

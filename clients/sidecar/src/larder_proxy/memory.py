@@ -13,7 +13,7 @@ ANSWERED_SECONDS = 60
 """How long a miss counts that was the answer to a tool. Some ask for the same entry hundreds of times."""
 
 AHEAD_SECONDS = 0.5
-"""How long it counts if it was learned before the tool asked. Another job can be storing the entry."""
+"""The same from the question on, if it was learned before the tool asked. Another job can be storing the entry."""
 
 _MOST = 100_000
 
@@ -99,7 +99,7 @@ class Memory:
                 and not (is_known and one.is_answer >= is_answer)
             ):
                 one.state, one.is_answer = State.MISSING, is_answer
-                one.until = now + (ANSWERED_SECONDS if is_answer else AHEAD_SECONDS)
+                one.until = now + ANSWERED_SECONDS if is_answer else asked_at + AHEAD_SECONDS
             is_first = is_answer and one.missed_at is None
             if is_first:
                 one.missed_at = now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -208,10 +209,11 @@ class Spool:
             self._freed.notify_all()
 
     def close(self) -> None:
-        """Give the disk back. Reading what is left raises ValueError."""
+        """Give the disk back. Reading what is left raises ValueError, as does writing to the file."""
         with self._freed:
-            if self._file is not None:
-                self._file.close()
+            # A download that has not ended makes no new file.
+            self._file = self._file or io.BytesIO()
+            self._file.close()
 
 
 def _new_file() -> BinaryIO:

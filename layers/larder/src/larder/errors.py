@@ -383,6 +383,14 @@ class ReadOnly(LarderError):
     message = "This token can read artifacts, but not write them."
 
 
+class PublicReadOnly(ReadOnly):
+    """The same for a public read key."""
+
+
+class UploadsForbidden(PublicReadOnly):
+    """The same for a client that then uploads nothing more, and goes on reading."""
+
+
 class MissingPermission(LarderError):
     """The message names the permission."""
 

@@ -212,7 +212,7 @@ def options(ctx: click.Context, /, as_json: bool, **given: Any) -> None:
     epilog=examples("larder release verify", "larder release extract larder-1.2.3"),
 )
 def release() -> None:
-    """Show, verify or extract this release."""
+    """Show, verify, extract or publish this release."""
 
 
 @release.command("show", epilog=examples("larder release show"))
@@ -255,6 +255,88 @@ def extract_release(folder: Path, source: Path | None, as_json: bool) -> None:
         raise click.ClickException(f"{folder} exists already")
     shutil.copytree(opened.folder, folder)
     _report(opened, f"copied to {folder}", as_json=as_json)
+
+
+@release.command(
+    "publish",
+    epilog=examples(
+        "larder release publish --bucket acme-larder --organization o-a1b2c3d4e5",
+        "larder release publish --bucket acme-larder-{region} --region eu-central-1 --region us-east-1",
+        "larder release publish --bucket acme-larder --check",
+    ),
+)
+@click.option(
+    "--bucket",
+    metavar="NAME",
+    required=True,
+    help="Your bucket in the region. It has to keep versions. {region} in the name stands for the region.",
+)
+@click.option(
+    "--region", "regions", metavar="NAME", multiple=True, help="A region. Repeat it for more."
+)
+@click.option(
+    "--env",
+    "environment",
+    default="prod",
+    show_default=True,
+    help="The options that the link begins with.",
+)
+@click.option(
+    "--stack", default="larder-prod", show_default=True, help="The name that the link begins with."
+)
+@click.option(
+    "--organization",
+    metavar="ID",
+    help="Also print the statement that lets an AWS organization read the release.",
+)
+@click.option(
+    "--check", is_flag=True, help="Compare what is published with the release. Uploads nothing."
+)
+@click.option("--profile", metavar="NAME", help="The AWS profile.")
+@release_folder
+@json_option
+def publish_release(
+    bucket: str,
+    regions: tuple[str, ...],
+    environment: str,
+    stack: str,
+    organization: str | None,
+    check: bool,
+    profile: str | None,
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Upload the release to your buckets, and print links that deploy it.
+
+    The person who opens a link chooses the options in CloudFormation's console. Nothing is uploaded twice, and another
+    file under a key of the release is refused.
+    """
+    from larder_cli.deploy import publish
+    from larder_cli.deploy.account import open_account
+
+    opened = open_release(folder)
+    environments = opened.description["environments"]
+    if environment not in environments:
+        raise click.UsageError(
+            f"--env: the release has no {environment}: {', '.join(environments)}"
+        )
+    publish.check_organization(organization)
+    accounts = [
+        open_account(
+            stack, region=region, configured_region=None, configured_in="", profile=profile
+        )
+        for region in dict.fromkeys(regions or (None,))
+    ]
+    publish.run(
+        opened,
+        accounts,
+        bucket,
+        stack=stack,
+        options=environments[environment],
+        organization=organization,
+        may_write=not check,
+        as_json=as_json,
+    )
 
 
 def _report(opened: Release, what: str, *, as_json: bool) -> None:

@@ -16,6 +16,7 @@ import click
 from botocore.exceptions import ClientError
 
 from larder_cli.deploy import stack as stacks
+from larder_cli.deploy import uploads
 from larder_cli.deploy.account import Account
 from larder_cli.deploy.advice import advice, is_throttled
 from larder_cli.deploy.changes import (
@@ -180,59 +181,13 @@ def upload(deployment: Deployment, files: list[File]) -> tuple[Deployment, int]:
             "Key": deployment.prefix + _key(file),
             "ExpectedBucketOwner": deployment.account.id,
         }
-        version = _stored_version(s3, place, file)
+        version = uploads.stored_version(s3, place, file.base64_sha256)
         if version is None:
             body = file.path.read_bytes()
-            # S3 refuses a body with another checksum.
-            put = s3.put_object(
-                **place,
-                Body=body,
-                ChecksumAlgorithm="SHA256",
-                ChecksumSHA256=file.base64_sha256,
-            )
-            version = _version_of(put)
+            version = uploads.put(s3, place, body)
             sent += len(body)
-        if version is None:
-            raise click.ClickException(
-                f"code-bucket: {deployment.code_bucket} keeps no versions, so what CloudFormation reads could be "
-                "replaced. Turn them on:\n  aws s3api put-bucket-versioning --bucket "
-                f"{deployment.code_bucket} --versioning-configuration Status=Enabled"
-            )
         versions[file.path.name] = version
     return replace(deployment, versions=versions), sent
-
-
-def _stored_version(s3: Any, place: Mapping[str, str], file: File) -> str | None:
-    """The version of the object, if it has the content of the file. None if it has to be uploaded: there is no object,
-    no version of it, or no SHA-256 of the whole, such as after an upload in parts.
-
-    Raises ClickException if it has other content.
-    """
-    try:
-        found = s3.head_object(**place, ChecksumMode="ENABLED")
-    except ClientError as error:
-        if error.response["Error"]["Code"] in ("404", "NoSuchKey"):
-            return None
-        raise click.ClickException(
-            f"cannot read the bucket {place['Bucket']}, where the code goes: {error}"
-        ) from error
-    checksum, version = str(found.get("ChecksumSHA256", "-")), _version_of(found)
-    if "-" in checksum:
-        return None
-    if checksum != file.base64_sha256:
-        raise click.ClickException(
-            f"s3://{place['Bucket']}/{place['Key']} is not the file of this release: its SHA-256 is {checksum}, and "
-            f"that of the release {file.base64_sha256}. Nothing was deployed. Find out who has put it there, then "
-            f"delete this version: aws s3api delete-object --bucket {place['Bucket']} --key {place['Key']} "
-            f"--version-id {version or 'null'}"
-        )
-    return version
-
-
-def _version_of(reply: Mapping[str, Any]) -> str | None:
-    """The version that S3 names. An object from before the bucket kept versions has the version null."""
-    version = reply.get("VersionId")
-    return None if version in (None, "null") else str(version)
 
 
 def step_of(deployment: Deployment, stack: Stack) -> str:
@@ -414,13 +369,9 @@ def _key(file: File) -> str:
 
 
 def _url(deployment: Deployment, file: File) -> str:
-    s3 = deployment.account.client("s3")
-    url: str = s3.generate_presigned_url(
-        "get_object", {"Bucket": deployment.code_bucket, "Key": deployment.prefix + _key(file)}
-    )
-    # CloudFormation reads it with the caller's permissions.
+    place = {"Bucket": deployment.code_bucket, "Key": deployment.prefix + _key(file)}
     version = quote(deployment.versions[file.path.name], safe="")
-    return f"{url.partition('?')[0]}?versionId={version}"
+    return f"{uploads.url(deployment.account.client('s3'), place)}?versionId={version}"
 
 
 def _create_change_set(deployment: Deployment, stack: Stack, step: str) -> None:

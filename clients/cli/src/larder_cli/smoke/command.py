@@ -99,7 +99,7 @@ def smoke(
     for outcome in _run(site, target.stack, times):
         outcomes.append(outcome)
         if not as_json:
-            show(outcome)
+            show(outcome, site.url)
     failed = sum(one.outcome != "passed" for one in outcomes)
     if as_json:
         checks, requests = ([asdict(one) for one in found] for found in (outcomes, times))

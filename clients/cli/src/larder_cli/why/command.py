@@ -2,12 +2,15 @@
 
 import os
 import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from larder_proxy.settings import Settings
 
-from larder.why.causes import Class
+from larder.why.causes import Class, Kind
 from larder.why.comparison import compare
 from larder.why.inputs import report_of
 from larder.why.records import ComparisonJson, record
@@ -17,9 +20,10 @@ from larder_cli.output import echo, print_json
 from larder_cli.why.checkout import read_checkout, read_hints
 from larder_cli.why.completion import completed
 from larder_cli.why.deployment import deployment_of
+from larder_cli.why.fix import Fixes, find_fixes
 from larder_cli.why.history import lines_of
 from larder_cli.why.redaction import redacted
-from larder_cli.why.report import markdown, text
+from larder_cli.why.report import fix_lines, markdown, text
 from larder_cli.why.summaries import dry_run, newest, read_summary
 
 _SETUP_FAILED = 3
@@ -45,6 +49,7 @@ _USAGE = (
         "larder why 08e4547d5347b63f",
         "larder why --last --fail-on setup --redact",
         "larder why main.json branch.json --markdown",
+        "larder why build --fix",
         "larder why build --against .turbo/runs/36BZkPZ2WvAw4rLnTqMzCx0Ed8s.json",
     ),
 )
@@ -78,6 +83,14 @@ _USAGE = (
     type=click.Choice([Class.SETUP.value]),
     help="End with the exit status 3 if a cause is outside the code.",
 )
+@click.option(
+    "--fix",
+    "is_fix",
+    is_flag=True,
+    help="Also show the edits that prevent these misses, each proven by the hashes of turbo, and ask whether to apply "
+    "them. In a pipe, it only shows them.",
+)
+@click.option("--yes", is_flag=True, help="Apply the edits of --fix without asking.")
 @json_option
 @click.pass_context
 def why(
@@ -90,6 +103,8 @@ def why(
     redact: bool,
     offline: bool,
     fail_on: str | None,
+    is_fix: bool,
+    yes: bool,
     as_json: bool,
 ) -> None:
     """Explain why tasks miss the cache.
@@ -101,28 +116,67 @@ def why(
     Or compare turbo's own run summaries, without a deployment: two files, the older first; or --last; or tasks and
     --against FILE. turbo writes a summary of each run to .turbo/runs if TURBO_RUN_SUMMARY is true.
 
+    --fix tries an edit in a copy of the checkout for each cause that has one, such as a variable that changes with each
+    commit, and shows it if turbo then computes the same hashes in both situations. Nothing else is ever edited.
+
     No AWS account is needed. Values of variables are in no summary, and are never printed. docs/why.md explains each
     cause.
     """
     if as_json and as_markdown:
         raise click.UsageError("choose --json or --markdown")
+    if (is_fix and (as_markdown or redact or run_id)) or (yes and not is_fix):
+        raise click.UsageError(
+            "--fix works on this checkout: name tasks, --last or two files, and add --yes or --json"
+        )
     is_hash = len(names) == 1 and _HASH.fullmatch(names[0]) is not None
     if is_hash and not (
-        is_last or against or run_id or as_markdown or redact or offline or fail_on
+        is_last or against or run_id or as_markdown or redact or offline or fail_on or is_fix
     ):
         history = deployment_of(_client()).history(names[0])
         print_json(history) if as_json else echo(*lines_of(names[0], history))
         return
-    compared, classes = _compared(
-        names, is_last=is_last, against=against, run_id=run_id, is_offline=offline
-    )
-    shown = redacted(compared) if redact else compared
-    if as_json:
-        print_json(shown)
-    else:
+    found = _compared(names, is_last=is_last, against=against, run_id=run_id, is_offline=offline)
+    shown = redacted(found.shown) if redact else found.shown
+    fixes = _fixes(found) if is_fix else None
+    if not as_json:
         echo(*(markdown(shown) if as_markdown else text(shown, _address())))
-    if fail_on and fail_on in classes:
+    if fixes is not None:
+        if not as_json:
+            echo(*fix_lines(shown, fixes.shown))
+        if fixes.after and (yes or _agrees(as_json=as_json)):
+            fixes.apply(Path(_client().root))
+            if not as_json:
+                echo("Applied. turbo computes the proven hashes here.")
+    if as_json:
+        print_json(shown if fixes is None else {**shown, "fix": fixes.shown})
+    if fail_on and fail_on in found.classes:
         ctx.exit(_SETUP_FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A comparison, the classes of all of its causes, and what --fix needs: the files of each cause, and the run."""
+
+    shown: ComparisonJson
+    classes: set[str | None]
+    paths: Sequence[Sequence[str]] = ()
+    run: Summary | None = None
+
+
+def _fixes(found: _Found) -> Fixes:
+    client = _client()
+    if found.run is None:
+        raise click.UsageError(_USAGE)
+    return find_fixes(
+        Path(client.root), Path(client.file).name, found.shown, found.paths, found.run
+    )
+
+
+def _agrees(*, as_json: bool) -> bool:
+    """Asks on a terminal."""
+    if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return click.confirm("Apply these edits?")
 
 
 def _compared(
@@ -132,8 +186,7 @@ def _compared(
     against: str | None,
     run_id: str | None,
     is_offline: bool,
-) -> tuple[ComparisonJson, set[str | None]]:
-    """The comparison, and the classes of all of its causes."""
+) -> _Found:
     files = [name for name in names if name.endswith(".json")]
     if run_id is not None and not (names or is_last or is_offline):
         return _with_classes(deployment_of(_client()).run(run_id, against))
@@ -156,10 +209,10 @@ def _compared(
         raise click.UsageError(
             "--offline asks no deployment: name the file to compare with, --against FILE"
         )
-    return _with_classes(_asked(names, against))
+    return _asked(names, against)
 
 
-def _asked(tasks: tuple[str, ...], against: str | None) -> ComparisonJson:
+def _asked(tasks: tuple[str, ...], against: str | None) -> _Found:
     """What the deployment says about a dry run here."""
     client = _client()
     deployment, root = deployment_of(client), Path(client.root)
@@ -171,12 +224,10 @@ def _asked(tasks: tuple[str, ...], against: str | None) -> ComparisonJson:
     def ask(other: Summary) -> ComparisonJson:
         return deployment.causes(report_of(other), shown["baseline"]["id"])
 
-    return completed(shown, run, root, here.hints, ask)
+    return _with_classes(*completed(shown, run, root, here.hints, ask), run)
 
 
-def _of_files(
-    base: Summary, run: Summary, *, is_dry_run: bool = False
-) -> tuple[ComparisonJson, set[str | None]]:
+def _of_files(base: Summary, run: Summary, *, is_dry_run: bool = False) -> _Found:
     if not base.tasks.keys() & run.tasks.keys():
         raise click.ClickException(
             "the two runs have no task in common: compare runs of the same tasks and packages"
@@ -186,11 +237,18 @@ def _of_files(
         base, run, read_hints(root, base, run, is_dry_run=is_dry_run) if root else None
     )
     # The JSON has the first causes only.
-    return record(comparison), {cause.class_ for cause in comparison.causes}
+    classes = {cause.class_ for cause in comparison.causes}
+    paths = [
+        (cause.subject, *cause.more) if cause.kind in (Kind.FILE, Kind.GLOBAL_FILE) else ()
+        for cause in comparison.causes
+    ]
+    return _Found(record(comparison), {*classes}, paths, run)
 
 
-def _with_classes(compared: ComparisonJson) -> tuple[ComparisonJson, set[str | None]]:
-    return compared, {cause["class"] for cause in compared["causes"]}
+def _with_classes(
+    compared: ComparisonJson, paths: Sequence[Sequence[str]] = (), run: Summary | None = None
+) -> _Found:
+    return _Found(compared, {cause["class"] for cause in compared["causes"]}, paths, run)
 
 
 def _client() -> Settings:

@@ -5,7 +5,7 @@ exactly as many files differ in the same way, for the same tasks.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,21 +22,27 @@ _KINDS = frozenset(Kind)
 _FILES = (Kind.FILE, Kind.GLOBAL_FILE)
 _OF_FILES = (Hint.IGNORED, Hint.UNTRACKED, Hint.UNCOMMITTED)
 
+Paths = Sequence[str]
+
 Ask = Callable[[Summary], ComparisonJson]
 """Compare another run with the same baseline."""
 
 
 def completed(
     shown: ComparisonJson, run: Summary, root: Path, sent: Hints, ask: Ask
-) -> ComparisonJson:
+) -> tuple[ComparisonJson, Sequence[Paths]]:
     """What a deployment says about a dry run in `root`, with classes, commits, line endings and names of packages.
 
-    `sent` are the hints of the report. `ask` can raise click.ClickException.
+    Also the files of each cause, empty if git does not know all of them. `sent` are the hints of the report. `ask` can
+    raise click.ClickException.
     """
     sha = shown["baseline"]["sha"] or ""
     files = committed_files(root, sha)
     if files is None:
-        return shown
+        return shown, [
+            (cause["subject"],) if cause["kind"] in _FILES and not cause["more"] else ()
+            for cause in shown["causes"]
+        ]
     removed = {cause["subject"] for cause in shown["causes"] if cause["how"] == "removed"}
     base = _as_committed(run, sha, files, removed)
     here = _Here(
@@ -51,7 +57,8 @@ def completed(
     if endings and not _are_all(endings, shown, ask(_with_files(run, files, endings))):
         endings = set()
     pairs = zip(shown["causes"], groups, strict=True)
-    return {**shown, "causes": [here.completed(one, paths, endings) for one, paths in pairs]}
+    causes = [here.completed(one, paths, endings) for one, paths in pairs]
+    return {**shown, "causes": causes}, [sorted(paths) for paths in groups]
 
 
 def _as_committed(

@@ -12,6 +12,7 @@ _LABELS = {
     Kind.GLOBAL_FILE: "path",
     Kind.ENV: "variable",
     Kind.GLOBAL_ENV: "variable",
+    Kind.VALUE: "variable",
     Kind.EXTERNAL: "package",
     Kind.MOVED: "package",
 }

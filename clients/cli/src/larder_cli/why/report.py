@@ -13,6 +13,7 @@ from larder.why.hints import Hint
 from larder.why.reasons import Evidence, Reason
 from larder.why.records import MAX_NAMES, BaselineJson, CauseJson, ComparisonJson, SameHashJson
 from larder_cli.output import human_duration, printable
+from larder_cli.why.fix import FixesJson
 
 _SHOWN_CAUSES = 8
 _SHOWN_NAMES = 4
@@ -29,6 +30,7 @@ TITLES: Mapping[str, str] = {
     Kind.ENV: "variable",
     Kind.DEFINITION: "turbo.json",
     Kind.EDGE: "task graph",
+    Kind.VALUE: "variable",
 }
 """Where the name of the kind is not what people say."""
 
@@ -137,6 +139,28 @@ def markdown(shown: ComparisonJson) -> Iterator[str]:
         yield line
 
 
+def fix_lines(shown: ComparisonJson, fixes: FixesJson) -> Iterator[str]:
+    """The edits of --fix, and what a person can do about the other causes."""
+    words = {"proven": "Edit", "refused": "Refused", "none": "No edit"}
+    tasks, proven = _tasks(fixes["tasks"]), 0
+    for fix in fixes["fixes"]:
+        yield ""
+        yield f"Cause {fix['cause'] + 1}, {cause_line(shown['causes'][fix['cause']])}"
+        yield f"     {words[fix['status']]}: {fix['text']}"
+        if fix["status"] == "proven":
+            proven += 1
+            yield from (line.removesuffix("\r") for line in fix["diff"].split("\n")[:-1])
+            before, after = fix["keep"]
+            yield f"Proven: {after} of {tasks} keep the hash when this differs; without the edit, {before}."
+    if fixes["hits"]:
+        before, after = fixes["hits"]
+        yield ""
+        yield (
+            f"With the edit{'' if proven == 1 else 's'}, {after} of the {tasks} of the last run hit if nothing else "
+            f"differs in the next one; without, {before}. The first run afterwards builds once what changes."
+        )
+
+
 def cause_line(cause: CauseJson, quoted: _Quote = printable) -> str:
     """The cause in one line, such as `file: packages/lib/src/a.js changed (not in git)`."""
     about = [
@@ -191,6 +215,8 @@ def _subject(cause: CauseJson, quoted: _Quote) -> str:
             return f"the folder of {name}"
         case Kind.EDGE:
             return "dependencies between tasks"
+        case Kind.VALUE:
+            return f"perhaps the value of {name}{f' or {more} more' if more else ''}"
         case Kind.UNKNOWN:
             return "something that turbo hashes and does not report"
     return f"{name} and {more} more" if more else name

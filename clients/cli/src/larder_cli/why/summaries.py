@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -55,13 +55,21 @@ def newest(root: Path, count: int) -> list[Path]:
     return found[-count:]
 
 
-def dry_run(root: Path, folder: Path, tasks: Sequence[str], *, is_offline: bool) -> Summary:
+def dry_run(
+    root: Path,
+    folder: Path,
+    tasks: Sequence[str],
+    *,
+    is_offline: bool,
+    variables: Mapping[str, str] | None = None,
+) -> Summary:
     """Run `turbo run TASKS --dry=json` in `folder`, with the turbo of `root`. Raises click.ClickException."""
     turbo = _turbo(root)
     command = [turbo, "run", *tasks, "--dry=json"]
-    done = _run([*command, NO_CACHE] if is_offline else command, folder)
+    added = variables or {}
+    done = _run([*command, NO_CACHE] if is_offline else command, folder, added)
     if is_offline and done.returncode and "'--cache'" in done.stderr:
-        done = _run([*command, _NOWHERE], folder)
+        done = _run([*command, _NOWHERE], folder, added)
     if done.returncode:
         said = [line.strip() for line in _ANSI.sub("", done.stderr).splitlines() if line.strip()]
         reason = next((line for line in said if "ERROR" in line or line.startswith("x ")), "")
@@ -80,8 +88,10 @@ def _turbo(root: Path) -> str:
     return found
 
 
-def _run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = dict(os.environ)
+def _run(
+    command: Sequence[str], folder: Path, added: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **added}
     if "TURBO_RUN_SUMMARY" in environment:
         environment["TURBO_RUN_SUMMARY"] = "false"
     try:

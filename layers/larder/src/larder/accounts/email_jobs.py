@@ -221,6 +221,15 @@ class MakerLeft(_TeamNotice):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPaused(_TeamNotice):
+    """Notify an owner that a public read key has given all that it may on `day`, such as `2026-12-31`."""
+
+    kind = "key_paused"
+    key_id: str
+    day: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InviteToTeam(_Job):
     """Send the link of an invitation."""
 
@@ -244,6 +253,7 @@ EmailJob = (
     | TeamProtected
     | TrustGiven
     | MakerLeft
+    | KeyPaused
     | InviteToTeam
 )
 

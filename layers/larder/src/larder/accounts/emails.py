@@ -17,6 +17,7 @@ from larder.accounts.email_jobs import (
     EmailWasChanged,
     InviteToTeam,
     KeyNeverExpires,
+    KeyPaused,
     MakerLeft,
     PasswordWasReset,
     ProviderLinked,
@@ -50,7 +51,7 @@ _VERIFIED_PAGE = "/verified"
 
 _UNREQUESTED = (VerifyEmail, SignUpAgain, ChangeEmail, InviteToTeam)
 
-TeamNotice = RulePinned | TeamProtected | TrustGiven | MakerLeft
+TeamNotice = RulePinned | TeamProtected | TrustGiven | MakerLeft | KeyPaused
 Notice = ProviderLinked | KeyNeverExpires | TeamNotice
 
 
@@ -320,6 +321,8 @@ def _notice(job: Notice) -> tuple[str, str, dict[str, str]]:
             which = f"rule {rule} for CI jobs" if rule else f"trusted API key {job.key_id}"
             view = "protection" if rule else "keys"
             return job.kind, view, {"what": what, "which": which, "maker": name}
+        case KeyPaused():
+            return job.kind, "keys", {"key": job.key_id, "day": job.day}
         case MakerLeft():
             values = {"maker": job.maker, "left": " ".join(_left_behind(job))}
             view = "keys" if job.known else "protection"

@@ -3,17 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 from larder.accounts.email_jobs import (
     EmailJob,
+    KeyPaused,
     MailContext,
     MakerLeft,
+    RequestDescription,
     RulePinned,
     TeamProtected,
     TrustGiven,
     send_later,
 )
 from larder.accounts.models import User
+from larder.api_keys.keys import delete_paused_note, paused_notes
 from larder.clock import to_ms
 from larder.errors import TryAgain
 from larder.teams.members import list_members, roles_in, teams_of
@@ -113,9 +117,23 @@ def notify_owners_of_departure(
             )
 
 
-def _notify_owners(team_id: str, job_for: Callable[[str], EmailJob]) -> None:
+def notify_owners_of_paused_keys(*, has_time: Callable[[], bool]) -> None:
+    """Send the owners an email about each public read key that has reached its bound. A mail can come twice."""
+    of_schedule = RequestDescription(method="", path="", ip_address=None, user_agent=None)
+    for key_id, team_id, day, base_url in paused_notes():
+        if not has_time():
+            return
+        context = MailContext(base_url=base_url, request=of_schedule)
+        _notify_owners(
+            team_id,
+            partial(KeyPaused, team_id=team_id, key_id=key_id, day=day, mail_context=context),
+        )
+        delete_paused_note(key_id, day)
+
+
+def _notify_owners(team_id: str, job_for: Callable[..., EmailJob]) -> None:
     """Hand over a job for each owner. A failure is not raised, because what it is about has happened."""
     with suppress(TryAgain):
         for member in list_members(team_id):
             if member.role.owns_team:
-                send_later(job_for(member.user_id))
+                send_later(job_for(user_id=member.user_id))

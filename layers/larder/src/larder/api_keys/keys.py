@@ -75,7 +75,7 @@ def prepare_key(
         permissions = default_permissions(new.user_id or new.made_by or "", ctx)
         if new.user_id is None:
             permissions = {on: do for on, do in permissions.items() if on not in NEVER_OF_A_TEAM}
-    rate_limit = new.rate_limit or default_rate_limit()
+    rate_limit = new.rate_limit or default_rate_limit(of_public=new.daily is not None)
     check_new(new, prefix=prefix, permissions=permissions, rate_limit=rate_limit)
     expires_in_s = new.expires_in_s or options.default_key_expires_in_seconds or None
     key, raw = _make(
@@ -97,6 +97,7 @@ def prepare_key(
         made_by=new.made_by,
         known_to=() if new.made_by is None else (new.made_by,),
         role_cap=role_cap_of(permissions) if new.user_id is None else None,
+        daily=new.daily,
     ), raw
 
 
@@ -219,11 +220,14 @@ def store_key(
     raise TryAgain
 
 
-def default_rate_limit() -> RateLimit:
-    """The rate limit of a key that sets none. It is off by default, so that hundreds of CI jobs can share a key."""
+def default_rate_limit(*, of_public: bool = False) -> RateLimit:
+    """The rate limit of a key that sets none. It is off by default, so that hundreds of CI jobs can share a key.
+
+    Public read keys have none.
+    """
     options = settings()
     return RateLimit(
-        enabled=options.key_rate_limit_enabled,
+        enabled=options.key_rate_limit_enabled and not of_public,
         window_ms=options.key_rate_limit_window_ms,
         max_requests=options.key_rate_limit_max,
     )
@@ -353,6 +357,7 @@ def _successor(old: ApiKey, now: datetime) -> NewKey:
         remaining=old.refilled(now).remaining,
         refill=old.refill,
         rate_limit=old.rate_limit,
+        daily=old.daily and replace(old.daily, day=None, requests=0, size_bytes=0, paused_on=None),
     )
 
 
@@ -403,6 +408,16 @@ def delete_expired_keys_if_due(*, now: datetime) -> None:
         if repository.claim_clean_up(now=now, every_s=CLEAN_UP_SECONDS):
             for key_hash in islice(repository.expired(now=now), _DELETED_BY_A_REQUEST):
                 repository.delete_if_unusable(key_hash, now=now)
+
+
+def paused_notes() -> Iterator[tuple[str, str, str, str]]:
+    """The id of each public read key of whose pause no mail was sent, its team, the day and the origin of links."""
+    return repository.paused_notes()
+
+
+def delete_paused_note(key_id: str, day: str) -> None:
+    """Call it when the mail is sent."""
+    repository.delete_paused_note(key_id, day)
 
 
 def delete_expired_keys(*, now: datetime) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -24,6 +24,12 @@ REPLACE = "replace"
 """The action of `artifacts` that lets a trusted key replace what the shared scope of a protected team keeps."""
 
 ARTIFACT_ACTIONS = (*CACHE_ACTIONS, "manage", TRUST, REPLACE)
+
+FETCH = "fetch"
+"""The one action of `artifacts` of a public read key: to find and get them. Every key that may `read` may do so too."""
+
+FETCHES_ONLY: "Permissions" = {"artifacts": (FETCH,)}
+"""All permissions of a public read key."""
 
 TEAM_ACTIONS = ("read", "write")
 """Read and change teams and members. Keys do not have them by default, because builds do not need them."""
@@ -47,9 +53,14 @@ MAX_NUMBER = 10**12
 def role_cap_of(permissions: Permissions) -> Role:
     """The role that a team's own key acts with. It does not depend on its creator, and is never OWNER."""
     actions = permissions.get("artifacts", ())
-    if not {*actions} <= {*CACHE_ACTIONS}:
+    if not {*actions} <= {*CACHE_ACTIONS, FETCH}:
         return Role.ADMIN
     return Role.DEVELOPER if "write" in actions else Role.VIEWER
+
+
+def day_of(moment: datetime) -> str:
+    """The day of UTC for which a public read key counts."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d}"
 
 
 def scope_of_user(user_id: str) -> str:
@@ -88,6 +99,21 @@ class Refill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Daily:
+    """What a public read key gives in a day of UTC at most, and what it gave on `day`, such as `2026-12-31`.
+
+    It has given all that it may on `paused_on`, and gives nothing more on that day.
+    """
+
+    max_requests: Annotated[int, Name("daily_requests")]
+    max_bytes: Annotated[int, Name("daily_bytes")]
+    day: str | None = None
+    requests: Annotated[int, Name("day_requests", absent=0)] = 0
+    size_bytes: Annotated[int, Name("day_bytes", absent=0)] = 0
+    paused_on: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
     """A stored key without its secret.
 
@@ -107,6 +133,8 @@ class ApiKey:
 
     `scope` is set if it does not follow from the id: the own scope of the key's user, of the key that it replaced or of
     the job that it is for. SHARED_SCOPE is that of a trusted job of a CI.
+
+    `daily` is set for a public read key alone, which strangers have. It is a team's own, with FETCHES_ONLY.
     """
 
     id: str
@@ -140,6 +168,7 @@ class ApiKey:
     role_cap: Role | None = None
     orphaned_at: datetime | None = None
     ordinary_end: datetime | None = None
+    daily: Daily | None = None
 
     @property
     def owned_by_team(self) -> bool:
@@ -175,7 +204,11 @@ class ApiKey:
     @property
     def does_more(self) -> bool:
         """Whether the key does more with artifacts than a build needs."""
-        return not {*self.permissions.get("artifacts", ())} <= {*CACHE_ACTIONS}
+        return not {*self.permissions.get("artifacts", ())} <= {*CACHE_ACTIONS, FETCH}
+
+    def is_paused(self, now: datetime) -> bool:
+        """Whether this is a public read key that has given all that it may today."""
+        return self.daily is not None and self.daily.paused_on == day_of(now)
 
     @property
     def is_trusted(self) -> bool:

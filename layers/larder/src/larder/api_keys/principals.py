@@ -62,6 +62,11 @@ class Principal:
         return is_operator(self.user)
 
     @property
+    def is_public(self) -> bool:
+        """Whether it is a public read key, which strangers have."""
+        return self.key is not None and self.key.daily is not None
+
+    @property
     def is_ci_job(self) -> bool:
         """Whether the key is the token that a rule gave to a job. It has no user, and no role in the team."""
         return self.key is not None and self.key.rule_id is not None

@@ -12,9 +12,12 @@ from enum import Enum
 from typing import Any, Literal
 
 from larder.api_keys.models import (
+    FETCH,
+    FETCHES_ONLY,
     MAX_NUMBER,
     NEVER_OF_A_TEAM,
     VERCELS_OWN,
+    Daily,
     Permissions,
     RateLimit,
     Refill,
@@ -42,7 +45,7 @@ class NewKey:
     Without a `user_id`, the team owns it. `made_by` is the user who makes such a key, None for the operator.
 
     With `remaining`, its number of uses is limited. For a prefix, lifetime, permissions or rate limit of None, the
-    deployment's option applies.
+    deployment's option applies. With `daily`, it is a public read key.
     """
 
     user_id: str | None
@@ -56,6 +59,7 @@ class NewKey:
     remaining: int | None = None
     refill: Refill | None = None
     rate_limit: RateLimit | None = None
+    daily: Daily | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +130,12 @@ def check_new(
     if new.user_id is None:
         check_team_permissions(permissions)
     check_limits(new.remaining, new.refill, rate_limit)
+    check_public(permissions, new.daily, of_team=new.user_id is None)
+    if new.daily is not None:
+        if new.remaining is not None or rate_limit.enabled:
+            raise InvalidValue("daily_requests", "is the only limit of a public read key")
+        _check_number("daily_requests", new.daily.max_requests)
+        _check_number("daily_bytes", new.daily.max_bytes)
 
 
 def check_name(name: str | None) -> None:
@@ -221,6 +231,18 @@ def check_team_permissions(permissions: Permissions) -> None:
         raise InvalidValue(
             "permissions", f"of a key that a team owns must not have {' or '.join(forbidden)}"
         )
+
+
+def check_public(permissions: Permissions, daily: Daily | None, *, of_team: bool) -> None:
+    """Check that a public read key has bounds, and can do nothing else, and that no other key is one."""
+    if daily is None and FETCH in permissions.get("artifacts", ()):
+        raise InvalidValue(
+            "permissions", "can have artifacts: fetch only with daily_requests and daily_bytes"
+        )
+    if daily is not None and permissions != FETCHES_ONLY:
+        raise InvalidValue("permissions", "of a public read key must be artifacts: fetch alone")
+    if daily is not None and not of_team:
+        raise InvalidValue("daily_requests", "is for keys that a team owns")
 
 
 def check_limits(remaining: int | None, refill: Refill | None, rate_limit: RateLimit) -> None:

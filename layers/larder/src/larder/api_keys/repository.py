@@ -21,8 +21,10 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from larder.api_keys.models import (
+    FETCH,
     UNREAD,
     ApiKey,
+    Daily,
     KeyPage,
     KeysOfHolder,
     LoginCode,
@@ -79,7 +81,7 @@ _ATTRIBUTES = {field: _NAMES[field] for field in _RENAMABLE}
 
 _FIXED = {*_NAMES.values()} - {*_ATTRIBUTES.values()} | {
     *("team_id", "rule_team", "has_metadata", "has_allowance", "refill_at", "expiring", "owned_by"),
-    *("not_before", "uses"),
+    *("not_before", "uses", "base_url", "paused_team"),
 }
 
 
@@ -140,7 +142,12 @@ _TEAM = "team"
 """The `owned_by` of a team's own key, whose `user_id` is the team: for programs that read the table."""
 
 EXPIRING = "expiring"
-"""The one partition of the index `by_expiry`, in order of expiry. It holds few items: only keys with an expiry."""
+"""The partition of the index `by_expiry` with what expires, in order of expiry. Most keys have no expiry."""
+
+_PAUSED = "paused"
+"""The partition of the index `by_expiry` with the notes of paused keys."""
+_PAUSED_KEY = "#paused#"
+"""Before the id of a public read key: the note that owners get a mail because it has reached its bound."""
 
 
 def _attributes(key: ApiKey) -> Item:
@@ -481,8 +488,56 @@ def _may_be_used(required: Permissions, moment: int) -> Condition:
     when &= missing("expires_at") | above(expires_at=moment)
     for resource, actions in required.items():
         for action in actions:
-            when &= contains(("permissions", resource), action)
+            held = contains(("permissions", resource), action)
+            if (resource, action) == ("artifacts", FETCH):
+                held |= contains(("permissions", resource), "read")
+            when &= held
     return when
+
+
+def take(
+    key: ApiKey, daily: Daily, today: str, *, requests: int, size_bytes: int
+) -> tuple[bool, ApiKey | None]:
+    """Count what a public read key gives. Returns whether it may, and the key as it was if not.
+
+    `daily` is what the key had when it was read. It is the condition that the counts of the day stay within the bounds.
+    """
+    if daily.day is None or daily.day < today:
+        counts: Item = {"day": today, "day_requests": requests, "day_bytes": size_bytes}
+        first = exists("key_hash") & (missing("day") | below(day=today))
+        write = API_KEYS.update(key.key_hash, set=counts, when=first)
+    else:
+        within = at_most(
+            day_requests=daily.max_requests - requests, day_bytes=daily.max_bytes - size_bytes
+        )
+        within &= equals(day=today) & (missing("paused_on") | below(paused_on=today))
+        added = {"day_requests": requests, "day_bytes": size_bytes}
+        write = API_KEYS.update(key.key_hash, add=added, when=within)
+    passed, item = commit_returning(write)
+    return passed, _key_of(item)
+
+
+def pause(key: ApiKey, today: str, *, base_url: str, now: datetime) -> None:
+    """Pause a public read key for the day, and note that the owners of its team get a mail: once a day."""
+    unpaused = exists("key_hash") & (missing("paused_on") | below(paused_on=today))
+    note = {"expiring": _PAUSED, "expires_at": to_ms(now), "base_url": base_url, "day": today}
+    commit(
+        API_KEYS.update(key.key_hash, set={"paused_on": today}, when=unpaused),
+        _BESIDE_KEYS.update(f"{_PAUSED_KEY}{key.id}", set={**note, "paused_team": key.team_id}),
+    )
+
+
+def paused_notes() -> Iterator[tuple[str, str, str, str]]:
+    """The id of each public read key of whose pause no mail was sent, its team, the day and the origin of links."""
+    for key_hash in _hashes("by_expiry", equals(expiring=_PAUSED)):
+        item = _BESIDE_KEYS.get(key_hash)
+        if item is not None:
+            key_id = key_hash.removeprefix(_PAUSED_KEY)
+            yield key_id, item["paused_team"], item["day"], item["base_url"]
+
+
+def delete_paused_note(key_id: str, day: str) -> None:
+    commit(_BESIDE_KEYS.delete(f"{_PAUSED_KEY}{key_id}", when=equals(day=day)))
 
 
 def change(old: ApiKey, new: ApiKey, *also: Write) -> ApiKey | None:

@@ -25,6 +25,7 @@ from larder.api_keys.keys import (
 from larder.api_keys.models import (
     ARTIFACT_ACTIONS,
     CACHE_ACTIONS,
+    FETCH,
     TEAM_ACTIONS,
     TRUST,
     ApiKey,
@@ -44,6 +45,7 @@ from larder.api_keys.properties import (
     check_metadata,
     check_name,
     check_permissions,
+    check_public,
     check_team_permissions,
 )
 from larder.audit.models import Action
@@ -315,7 +317,11 @@ def _apply(key: ApiKey, changes: KeyChanges, now: datetime) -> ApiKey:
         seconds = changes.expires_in_s
         ends_at = None if seconds is None else now + timedelta(seconds=seconds)
         changed = replace(changed, expires_at=ends_at, orphaned_at=None, ordinary_end=None)
-    return _apply_limits(changed, changes, now)
+    changed = _apply_limits(changed, changes, now)
+    check_public(changed.permissions, changed.daily, of_team=changed.owned_by_team)
+    if changed.daily is not None and changed.is_counted:
+        raise InvalidValue("remaining", "cannot be set for a public read key")
+    return changed
 
 
 def _apply_limits(key: ApiKey, changes: KeyChanges, now: datetime) -> ApiKey:
@@ -388,6 +394,9 @@ def artifact_actions(user_id: str, team_id: str | None) -> tuple[str, ...]:
 
 def actions_of(role: Role) -> tuple[str, ...]:
     """The `artifacts` actions that a key of a team may have, made by a member with this role."""
+    if role.owns_team:
+        # Downloads with a public read key cost money.
+        return (*ARTIFACT_ACTIONS, FETCH)
     if role.manages_artifacts:
         return ARTIFACT_ACTIONS
     return CACHE_ACTIONS if role.writes_cache else ("read",)

@@ -10,6 +10,7 @@ has no checksum, never looks like one with a wrong checksum.
 
 import re
 import string
+from collections.abc import Collection
 from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import replace
@@ -21,12 +22,26 @@ from zlib import crc32
 
 from larder.api_keys import repository
 from larder.api_keys.credential_cache import KnownCredential, known_credentials
-from larder.api_keys.models import VERCELS_OWN, ApiKey, Permissions, Refusal, Verification
+from larder.api_keys.models import (
+    FETCH,
+    VERCELS_OWN,
+    ApiKey,
+    Permissions,
+    Refusal,
+    Verification,
+)
 from larder.api_keys.validity import ended_with_membership, ended_with_team, ended_with_user
 from larder.clock import to_ms
 from larder.concurrency import attempts, in_parallel, submit
 from larder.deadline import at_end_of_request, one_try
-from larder.errors import MissingPermission, RateLimited, ReadOnly, TryAgain, Unauthenticated
+from larder.errors import (
+    MissingPermission,
+    PublicReadOnly,
+    RateLimited,
+    ReadOnly,
+    TryAgain,
+    Unauthenticated,
+)
 from larder.extensions import RequestContext, hook
 from larder.hashing import hash_key, random_letters
 from larder.settings import settings
@@ -352,13 +367,24 @@ def _accepted(verification: Verification, required: Permissions) -> ApiKey:
             raise RateLimited(verification.try_again_in_ms or 0)
         case Refusal.LACKS_PERMISSION if verification.key is not None:
             held = verification.key.permissions.get("artifacts", ())
-            reads_only = required == {"artifacts": ("write",)} and "read" in held
-            raise ReadOnly if reads_only else MissingPermission(_missing(required))
+            reads_only = required == {"artifacts": ("write",)} and _allows(held, FETCH)
+            if reads_only:
+                raise ReadOnly if verification.key.daily is None else PublicReadOnly
+            raise MissingPermission(_missing(required))
     raise Unauthenticated
 
 
+def _allows(held: Collection[str], action: str) -> bool:
+    """Whether the actions of `artifacts` allow this one. A key that may read may fetch."""
+    return action in held or (action == FETCH and "read" in held)
+
+
 def _missing(required: Permissions) -> str:
-    needs = ", ".join(f"{on}: {action}" for on, actions in required.items() for action in actions)
+    needs = ", ".join(
+        f"{on}: {'read' if action == FETCH else action}"
+        for on, actions in required.items()
+        for action in actions
+    )
     return f"This token does not have the permission that the request needs: {needs}."
 
 
@@ -380,7 +406,9 @@ def _refusal(key: ApiKey, required: Permissions, now: datetime) -> Refusal | Non
     if key.expires_at is not None and key.expires_at <= now:
         return Refusal.EXPIRED
     for resource, actions in required.items():
-        if not set(actions) <= set(key.permissions.get(resource, ())):
+        held = key.permissions.get(resource, ())
+        allows = partial(_allows, held) if resource == "artifacts" else held.__contains__
+        if not all(map(allows, actions)):
             return Refusal.LACKS_PERMISSION
     if key.remaining is not None and key.remaining <= 0 and not key.refill_is_due(now):
         return Refusal.USED_UP

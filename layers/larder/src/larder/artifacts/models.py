@@ -326,7 +326,8 @@ class View:
     at `trusted_from` or later. With `keeps_first`, an upload to the shared scope does not replace an artifact that
     readers see, unless the uploader `may_replace` or it is one of MANIFESTS. With `requires_tag`, it stores and sees
     only signed artifacts. `rule_version` is that of the rule of a CI job. `quota_bytes` is how much the owner can
-    store, None for no limit.
+    store, None for no limit. With `most_bytes`, it sees only artifacts of at most this size, and gets each from a
+    function: a URL of S3 can be used again and again.
     """
 
     scope: str | None = None
@@ -338,8 +339,11 @@ class View:
     requires_tag: bool = False
     rule_version: int | None = None
     quota_bytes: int | None = None
+    most_bytes: int | None = None
 
     def shows(self, artifact: Artifact) -> bool:
+        if self.most_bytes is not None and artifact.size_bytes > self.most_bytes:
+            return False
         if self.requires_tag and artifact.metadata.tag is None:
             return False
         upload = artifact.upload

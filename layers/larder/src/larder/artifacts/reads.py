@@ -1,6 +1,6 @@
 """Find, fetch and query artifacts."""
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from larder.artifacts import edge, storage
 from larder.artifacts.expiry import is_shown, retention
 from larder.artifacts.models import (
+    UNPROTECTED,
     Artifact,
     ArtifactHash,
     DownloadUrl,
@@ -46,13 +47,17 @@ def find(
     *,
     view: View,
     now: datetime,
+    take: Callable[..., None] | None = None,
 ) -> Artifact:
     """Find the artifact that the reader sees, after publishing a direct upload that arrived. Raises ArtifactNotFound.
 
     `entry` is that of the shared scope, which comes first, and `own` that of the scope of `view`. An artifact of either
-    is returned before a look for uploads that no one has published, unless it has the mark of one.
+    is returned before a look for uploads that no one has published, unless it has the mark of one. `take` is called
+    with the `size_bytes` of what was found, 0 for nothing, and raises if the reader must not get it.
     """
     artifact = _find(entry, own, view=view, now=now)
+    if take is not None:
+        take(size_bytes=0 if artifact is None else artifact.size_bytes)
     if artifact is None:
         raise ArtifactNotFound
     return artifact
@@ -94,15 +99,15 @@ def _settled(entries: Iterable[IndexEntry], view: View, now: datetime) -> Artifa
     return None
 
 
-def fetch(artifact: Artifact, *, now: datetime) -> bytes | DownloadUrl:
+def fetch(artifact: Artifact, *, view: View = UNPROTECTED, now: datetime) -> bytes | DownloadUrl:
     """Return the bytes of a small artifact, or the URL of a large one.
 
     For a tagged artifact without the edge, small means that it fits into a function's reply: S3 cannot return the tag,
-    which clients need to verify the signature. Raises ArtifactNotFound, and deletes the artifact from the index, if the
-    object is missing or incomplete.
+    which clients need to verify the signature. So it does for a view with `most_bytes`. Raises ArtifactNotFound, and
+    deletes the artifact from the index, if the object is missing or incomplete.
     """
     with _noting_use(artifact, now):
-        if url := _download_url(artifact):
+        if view.most_bytes is None and (url := _download_url(artifact)):
             return url
         body = artifact.body
         if body is None:

@@ -74,7 +74,10 @@ def list_artifacts(
 def artifacts_of(
     owner: str, hashes: Sequence[str], selection: Selection, *, now: datetime
 ) -> ArtifactPage:
-    """The artifacts with these hashes, the largest first, hidden ones too: of the shared scope, or the selection's own."""
+    """The artifacts with these hashes, the largest first, hidden ones too.
+
+    They are of the shared scope, or of the selection's own one.
+    """
     scope = None if selection.scope in (SHARED_SCOPE, ALL_SCOPES) else selection.scope
     keys = [index_key(ArtifactHash(hash), scope) for hash in hashes]
     entries, _ = index.read_entries(owner, keys)

@@ -179,6 +179,13 @@ TEXTS = {
         "Delete rules that you do not need. With a rule for a repository of their own, or a key that they know, "
         "they still write what everyone in the team restores.",
     ),
+    "key_paused": Text(
+        "A public read key of {team} has reached its bound",
+        "The public read key {key} of the team {team} at {product} has given all that it may on {day} (UTC). Until the"
+        " end of that day, builds with it go on without the cache. Then it works again.",
+        "Look at it in the console",
+        "If your own builds need more, replace it by a key with higher bounds. If someone else uses it up, delete it.",
+    ),
     "team_invitation": Text(
         "Join the team {team}",
         "The team {team} invites {to} to share its build cache at {product}. "

@@ -33,6 +33,7 @@ class Reporter:
     """The sender of a batch of events. `ci` is None if the client names no CI, as on a developer's machine.
 
     `key_id` is the id of a key or session, and `user_id` its user. The token of a CI job has `rule_id` instead.
+    What someone with a public read key reports is not counted: it can be made up.
     """
 
     key_id: str
@@ -40,6 +41,7 @@ class Reporter:
     rule_id: str | None = None
     ci: str | None
     interactive: bool | None
+    is_public: bool = False
 
     @property
     def counted_as(self) -> str:

@@ -22,11 +22,11 @@ MAX_BATCHES = 200
 
 
 def record(owner: str, events: Sequence[UsageEvent], reporter: Reporter, *, now: datetime) -> None:
-    """Store a batch and add it to the day's figures. Ignores an empty batch.
+    """Store a batch and add it to the day's figures. Ignores an empty batch, and that of a public read key.
 
     Raises TryAgain, TooManyRequests.
     """
-    if events:
+    if events and not reporter.is_public:
         figures, by_tool = add_up(events, reporter), add_up_by_tool(events, reporter)
         repository.add_batch(owner, events, figures, reporter, by_tool=by_tool, now=now)
 

@@ -23,6 +23,7 @@ from larder.web.pages import (
     page_reply,
 )
 
+_BYTES = "application/octet-stream"
 _KEPT = {"Cache-Control": "public, max-age=300"}
 """As for other content that only a deployment changes."""
 
@@ -30,6 +31,7 @@ _KEPT = {"Cache-Control": "public, max-age=300"}
 @dataclass(frozen=True, slots=True)
 class File:
     content: bytes
+    media_type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ def documentation(archive: Path, path: str) -> Page | File | Missing:
     files = _opened(archive)
     name = path.removeprefix("/docs").strip("/")
     if name in files and not name.endswith(".html"):
-        return File(files[name])
+        is_text = name.endswith((".md", ".txt"))
+        return File(files[name], "text/plain; charset=utf-8" if is_text else _BYTES)
     rendered = files.get(f"{name or 'index'}.html")
     return Missing() if rendered is None else _page(rendered.decode())
 
@@ -54,8 +57,8 @@ def documentation_handler(show: Callable[[str], Page | File | Missing]) -> Handl
         match show(event["rawPath"]):
             case Missing():
                 return page_reply(page("not-found", "Page not found"), status=404)
-            case File(content):
-                headers = {"Content-Type": "application/octet-stream", **_KEPT}
+            case File(content, media_type):
+                headers = {"Content-Type": media_type, **_KEPT}
                 body = b64encode(content).decode()
                 return {
                     "statusCode": 200,

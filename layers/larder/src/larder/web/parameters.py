@@ -97,6 +97,22 @@ class TeamQuery(NamedTuple):
     slug: str | None
 
 
+_TURBO = re.compile(r"turbo (\d{1,4})\.(\d{1,4})\.(\d{1,4})")
+
+USER_AGENT = text(
+    "user-agent",
+    "Versions of turbo that break presigned URLs get no URL, or only one of the edge. Newer ones get another code "
+    "when a public read key uploads.",
+    place="header",
+)
+
+
+def turbo_version(user_agent: str) -> tuple[int, ...] | None:
+    """The version of turbo that names itself, such as (2, 11, 11). None for any other client."""
+    match = _TURBO.match(user_agent)
+    return None if match is None else tuple(map(int, match.groups()))
+
+
 class ClientInfo(NamedTuple):
     """What a client says about itself in headers."""
 

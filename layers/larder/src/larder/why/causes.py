@@ -28,6 +28,8 @@ class Kind(StrEnum):
     TASK_ENV_MODE = "task-env-mode"
     MOVED = "moved"
     EDGE = "edge"
+    VALUE = "value"
+    """Perhaps: the value of a variable of which only the name is kept."""
     UNKNOWN = "unknown"
 
 
@@ -139,6 +141,7 @@ _ADVICE_OF_KINDS: Mapping[Kind, str] = MappingProxyType(
         Kind.ARGUMENTS: "arguments",
         Kind.MOVED: "moved-package",
         Kind.EDGE: "task-graph",
+        Kind.VALUE: "unknown-value",
         Kind.UNKNOWN: "unknown-cause",
     }
 )
@@ -170,6 +173,7 @@ ADVICE: Mapping[str, str] = MappingProxyType(
         "moved-package": "Expected once: the folder of a package is part of the hash.",
         "task-graph": "Compare runs of the same tasks and packages.",
         "version-of-turbo": "Use one version of turbo everywhere. This step of versions hashes in another way.",
+        "unknown-value": "Perhaps: only names are kept. Keep a code of each value, and Larder names the variable.",
         "unknown-cause": "Nothing in the summaries explains it. Compare with a run of the same commit and turbo.",
     }
 )

@@ -9,9 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from larder.teams.models import RunInputs
-
-SET = "set"
-"""In place of a code if only names are kept: the variable has a value."""
+from larder.why.summaries import SET
 
 SOME_VALUE = "0" * 64
 """In place of turbo's digest of a value, from clients that send only names: the variable has a value."""

@@ -6,7 +6,7 @@ causes of the changed tasks that it depends on, too. A cause that no record show
 
 import posixpath
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -456,7 +456,19 @@ class _Found:
             hints[Hint.MISSING_DEPENDENCY] = dict.fromkeys(sorted(missing))
         if self._base.turbo != self._run.turbo:
             hints[Hint.OTHER_VERSION] = {f"{self._base.turbo} -> {self._run.turbo}": None}
-        return _Group(_Key(Kind.UNKNOWN, ""), (), hints, None, None, tasks)
+        names = () if hints else self._without_values(tasks)
+        key = _Key(Kind.VALUE, names[0]) if names else _Key(Kind.UNKNOWN, "")
+        return _Group(key, names[1:], hints, None, None, tasks)
+
+    def _without_values(self, tasks: int) -> tuple[str, ...]:
+        """The variables of these tasks of which only the names are known, the most likely ones first."""
+        ran = [self._run.tasks[self._changed[place]] for place in bits(tasks)]
+        variables = [self._run.shared.variables, *(task.variables for task in ran)]
+        of_tasks = Counter(name for one in variables for name in one.without_values)
+        self._compared.take(of_tasks.total())
+        return tuple(
+            sorted(of_tasks, key=lambda name: (not _VOLATILE.search(name), -of_tasks[name], name))
+        )
 
     def _cause(self, group: _Group, reached: int, *, alone: int, build_ms: int) -> Cause:
         key = group.key
@@ -572,7 +584,7 @@ def _dependencies_first(run: Summary, changed: Iterable[str]) -> list[str]:
 
 
 def _rank(cause: Cause) -> tuple[int, int, int, int, str]:
-    is_unknown = cause.kind is Kind.UNKNOWN
+    is_unknown = cause.kind in (Kind.VALUE, Kind.UNKNOWN)
     return (
         *(_ORDER[cause.kind], -cause.build_ms, -cause.tasks),
         *(is_unknown + (cause.kind is Kind.EDGE), cause.subject),

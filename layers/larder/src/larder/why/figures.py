@@ -7,7 +7,7 @@ from typing import NamedTuple
 from larder.why.causes import Kind
 from larder.why.models import BuiltAgain, CauseFigures, Outcome, Run
 from larder.why.reasons import Reason
-from larder.why.records import CauseJson, ComparisonJson
+from larder.why.records import ComparisonJson
 
 _NONE: Set[str] = frozenset()
 
@@ -39,8 +39,11 @@ def causes_of(explained: Iterable[tuple[Run, ComparisonJson]]) -> list[CauseFigu
         for cause in explanation["causes"]:
             key = cause["kind"], cause["subject"], cause["task"]
             figures = found.get(key)
+            # A run in which the cause ends has no hint, such as that git does not track the file.
             if figures is None:
-                figures = found[key] = _first(cause)
+                figures = found[key] = CauseFigures(*key)
+            if figures.runs == 0 or (figures.hint is None and cause["hints"]):
+                figures.describe(cause)
             figures.runs += 1
             figures.tasks += cause["directCount"] + cause["below"]
             figures.build_ms += cause["buildMs"]
@@ -50,19 +53,6 @@ def causes_of(explained: Iterable[tuple[Run, ComparisonJson]]) -> list[CauseFigu
         found.values(), key=lambda figures: (-figures.build_ms, figures.kind, figures.subject)
     )
     return most[:MAX_CAUSES]
-
-
-def _first(cause: CauseJson) -> CauseFigures:
-    return CauseFigures(
-        kind=cause["kind"],
-        subject=cause["subject"],
-        task=cause["task"],
-        how=cause["how"],
-        more=cause["more"],
-        class_=cause["class"],
-        hint=cause["hints"][0]["hint"] if cause["hints"] else None,
-        advice=cause["advice"],
-    )
 
 
 def built_again(

@@ -15,7 +15,7 @@ from larder.teams.models import Team
 from larder.why.causes import Class, Kind
 from larder.why.hints import Hint
 from larder.why.reasons import Reason
-from larder.why.records import ComparisonJson
+from larder.why.records import CauseJson, ComparisonJson
 
 MAX_TASKS = 5_000
 """The most tasks of a report."""
@@ -218,27 +218,33 @@ class Repeats(NamedTuple):
     drift_ms: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class CauseFigures:
     """A cause of other hashes in several runs. It is the same one if kind, subject and task are.
 
     `tasks` and `build_ms` are those that it reached in all `runs` together. `at_same_commit` counts the runs whose
-    baseline had the same commit, and `outside_ci` those on a computer. The rest is as the newest run has it.
+    baseline had the same commit, and `outside_ci` those on a computer. The rest is as the newest run with a hint has
+    it, or the newest run.
     """
 
     kind: Kind
     subject: str
     task: str | None
-    how: str
-    more: int
-    class_: Class | None
-    hint: Hint | None
-    advice: str
+    how: str = ""
+    more: int = 0
+    class_: Class | None = None
+    hint: Hint | None = None
+    advice: str = ""
     runs: int = 0
     tasks: int = 0
     build_ms: int = 0
     at_same_commit: int = 0
     outside_ci: int = 0
+
+    def describe(self, cause: CauseJson) -> None:
+        self.how, self.more = cause["how"], cause["more"]
+        self.class_, self.advice = cause["class"], cause["advice"]
+        self.hint = cause["hints"][0]["hint"] if cause["hints"] else None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,6 +12,9 @@ MAX_TASKS = 20_000
 ANY_FILE = ""
 """In place of the names of a list that is too long for a report. It has one digest of the whole list."""
 
+SET = "set"
+"""In place of the digest of a value if only names are kept: the variable has a value."""
+
 HASHED_SETTINGS = ("outputs", "env", "passThroughEnv", "dotEnv")
 """Lists in the definition of a task that enter its hash."""
 
@@ -34,6 +37,12 @@ class Variables:
     passed: Mapping[str, str]
     names: tuple[str, ...]
     passed_names: tuple[str, ...] | None
+
+    @property
+    def without_values(self) -> tuple[str, ...]:
+        """The hashed variables of which only the name is known."""
+        listed = {**self.configured, **self.inferred}
+        return tuple(name for name, value in listed.items() if value == SET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from pydantic import (
 
 from larder.api_keys import self_service
 from larder.api_keys.keys import default_rate_limit
-from larder.api_keys.models import Permissions, RateLimit, Refill
+from larder.api_keys.models import Daily, Permissions, RateLimit, Refill
 from larder.api_keys.properties import MAX_WORD_LENGTH, UNSET, KeyChanges, NewKey, Rotation, Unset
 from larder.api_keys.verification import presented_form
 from larder.teams.models import Member
@@ -99,6 +99,8 @@ class _Create(_Limits):
     protect: bool = True
     configId: _Config = None  # noqa: N815
     organizationId: str | None = None  # noqa: N815
+    dailyRequests: _Whole | None = None  # noqa: N815
+    dailyBytes: _Whole | None = None  # noqa: N815
     replaces: str | None = None
     overlap: Annotated[int, Field(ge=60, le=MAX_OVERLAP_S), BeforeValidator(_whole)] = 86_400
 
@@ -225,6 +227,7 @@ def sent_key(body: Annotated[_Create, Depends(_create_body)], principal: KeyMake
         remaining=body.remaining,
         refill=_refill(body),
         rate_limit=_rate_limit(body),
+        daily=_daily(body),
     )
     rotation = None
     if body.replaces is not None:
@@ -277,6 +280,16 @@ def _refill(body: _Limits) -> Refill | None:
         missing = "refillAmount" if amount is None else "refillInterval"
         raise InvalidBody(missing, "is required: set refillAmount and refillInterval together")
     return Refill(interval_ms=interval_ms, amount=amount)
+
+
+def _daily(body: _Create) -> Daily | None:
+    requests, size_bytes = body.dailyRequests, body.dailyBytes
+    if requests is None and size_bytes is None:
+        return None
+    if requests is None or size_bytes is None:
+        missing = "dailyRequests" if requests is None else "dailyBytes"
+        raise InvalidBody(missing, "is required: set dailyRequests and dailyBytes together")
+    return Daily(max_requests=requests, max_bytes=size_bytes)
 
 
 def _refill_change(body: _Update) -> Refill | Unset | None:

@@ -7,7 +7,7 @@
 | `RunReporter` | can report runs: permission `artifacts: write`, and a role that writes; or a CI job that reads |
 | `CausesReader` | can have misses explained: permission `artifacts: read` |
 | `UsageReader` | can read usage figures: permission `artifacts: read`, even if the owner is blocked |
-| `CacheReader` | can read artifacts: permission `artifacts: read`, and caching is neither disabled nor paused |
+| `CacheReader` | can read artifacts: permission `artifacts: read` or `fetch`, and caching is not turned off |
 | `CacheWriter` | can write artifacts: permission `artifacts: write`, a role that writes, and a quota that is not full |
 | `AuditReader` | can read the audit, even if the owner is blocked: `teams: read`, owner or admin |
 | `CachingOwner` | can disable and enable caching: permission `artifacts: manage`, and owner of the team |
@@ -19,9 +19,10 @@ In a protected team, only trusted keys write what everyone reads. Every other cr
 (docs/protection.md). Nothing in the request chooses the scope.
 """
 
+from dataclasses import replace
 from typing import Annotated
 
-from larder.api_keys.models import Permissions
+from larder.api_keys.models import FETCHES_ONLY, Permissions
 from larder.artifacts.models import Wanted
 from larder.artifacts.refusals import noting_refusals
 from larder.errors import (
@@ -31,16 +32,31 @@ from larder.errors import (
     CachingPaused,
     MissingPermission,
     MissingRole,
+    PublicReadOnly,
     ReadOnly,
     SessionRequired,
     UnprovenCannotStore,
+    UploadsForbidden,
 )
+from larder.settings import settings
 from larder.teams.models import CachingStatus, People
 from larder.teams.state import check_not_blocked
 from larder.web.log import logger
-from larder.web.parameters import BearerToken, NamedTeam, TeamQuery, Token, hash_in_path
+from larder.web.parameters import (
+    USER_AGENT,
+    BearerToken,
+    NamedTeam,
+    TeamQuery,
+    Token,
+    hash_in_path,
+    turbo_version,
+)
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.prefetch import CachePrincipal, prefetch
+
+_READS_ON = (2, 11, 11)
+"""The first turbo that stops uploading after the code `forbidden`, with one line, and goes on reading. Older ones stop
+reading, print a line for each upload, or send their token to Vercel (docs/clients/turbo.md#status-codes)."""
 
 _SWITCHED_OFF = {
     CachingStatus.DISABLED: CachingDisabled,
@@ -102,15 +118,24 @@ def cache_reader(token: BearerToken, team: NamedTeam, request: Request) -> Cache
 
 
 def reader(token: Token, team: TeamQuery, wanted: Wanted) -> CachePrincipal:
-    principal = _principal(token, team, wanted, {"artifacts": ("read",)})
+    principal = _principal(token, team, wanted, FETCHES_ONLY)
     _require_caching(principal)
     _require_trust(principal)
-    return principal
+    if not principal.is_public:
+        return principal
+    return replace(
+        principal, view=replace(principal.view, most_bytes=settings().inline_limit_bytes)
+    )
 
 
 def cache_writer(token: BearerToken, team: NamedTeam, request: Request) -> CachePrincipal:
     wanted = Wanted(hash_in_path(request), totals=True)
-    principal = _principal(token, team, wanted, {"artifacts": ("write",)})
+    try:
+        principal = _principal(token, team, wanted, {"artifacts": ("write",)})
+    except PublicReadOnly:
+        if (turbo_version(USER_AGENT(request) or "") or ()) >= _READS_ON:
+            raise UploadsForbidden from None
+        raise
     with noting_refusals(principal.owner, principal.actor, now=principal.asked_at):
         _require_writer(principal)
     return principal

@@ -14,13 +14,14 @@ from functools import partial
 from typing import NamedTuple
 
 from larder import clock
+from larder.api_keys import public
 from larder.api_keys.credential_cache import (
     KnownOwner,
     forget_owner,
     known_credentials,
     remember_owner,
 )
-from larder.api_keys.models import CACHE_ACTIONS, ApiKey, Permissions
+from larder.api_keys.models import CACHE_ACTIONS, FETCH, ApiKey, Permissions
 from larder.api_keys.principals import Principal, own_scope
 from larder.api_keys.verification import (
     find_presented,
@@ -51,7 +52,9 @@ from larder.teams.models import CachingStatus, Membership, is_team_id
 from larder.teams.slugs import team_of_slug
 from larder.web.log import logger
 from larder.web.parameters import TeamQuery, Token
+from larder.web.powertools.resolver import Request
 from larder.web.principals.authenticate import authenticate, key_principal, session_principal
+from larder.web.request_context import base_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +89,16 @@ class CachePrincipal(Principal):
             totals=self.totals,
         )
 
+    def take(self, request: Request, *, requests: int = 1, size_bytes: int = 0) -> None:
+        """Count what it is about to get, if it is a public read key (`public.take`)."""
+        public.take(
+            self.key,
+            requests=requests,
+            size_bytes=size_bytes,
+            base_url=base_url(request),
+            now=self.asked_at,
+        )
+
     @property
     def team_id(self) -> str | None:
         """The team that the request acts for, or None if it acts for the user."""
@@ -97,9 +110,13 @@ class CachePrincipal(Principal):
 
     @property
     def usable_caching(self) -> CachingStatus:
-        """The caching status for this principal: disabled for a key that can neither read nor write artifacts."""
-        if not any(action in self.artifact_actions for action in CACHE_ACTIONS):
+        """The caching status for this principal: disabled for a key that can neither read nor write artifacts, paused
+        for a public read key at its bound.
+        """
+        if not any(action in self.artifact_actions for action in (*CACHE_ACTIONS, FETCH)):
             return CachingStatus.DISABLED
+        if self.key and self.key.is_paused(self.asked_at):
+            return CachingStatus.PAUSED
         return self.caching
 
 

@@ -6,7 +6,6 @@
 | `PreflightWriter` | a `CacheWriter`, if the request announces an upload that can bypass the functions |
 """
 
-import re
 from enum import Enum
 from typing import Annotated
 
@@ -14,17 +13,17 @@ from larder.artifacts import edge
 from larder.artifacts.models import Wanted
 from larder.web.declared import text
 from larder.web.parameters import (
+    USER_AGENT,
     BearerToken,
     NamedTeam,
     bearer_token,
     hash_in_path,
     team_query,
+    turbo_version,
 )
 from larder.web.powertools.resolver import Depends, Request
 from larder.web.principals.authorize import cache_writer, reader
 from larder.web.principals.prefetch import CachePrincipal, is_bound
-
-_TURBO = re.compile(r"turbo (\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 
 _SENDS_LENGTH = (2, 2, 3)
 """Older versions upload without Content-Length. S3 and the edge refuse that (docs/clients/turbo.md#uploads)."""
@@ -33,11 +32,6 @@ _KEEPS_LOCATION = (2, 10, 13)
 """Older versions append `&teamId=...&slug=...` to the Location of a preflight, which breaks the signature of a
 presigned URL. The edge ignores it. Their preflight names no team (docs/clients/turbo.md#preflight)."""
 
-USER_AGENT = text(
-    "user-agent",
-    "Versions of turbo that break presigned URLs get no URL, or only one of the edge.",
-    place="header",
-)
 ANNOUNCED = text(
     "access-control-request-method",
     "The method of the request that follows. For `PUT`, the reply has a signed URL to upload to.",
@@ -55,10 +49,9 @@ class DirectUploads(Enum):
 
 def direct_uploads(user_agent: str) -> DirectUploads:
     """What the client can do. All clients other than `turbo` can do all."""
-    match = _TURBO.match(user_agent)
-    if match is None:
+    version = turbo_version(user_agent)
+    if version is None:
         return DirectUploads.ALL
-    version = tuple(int(part) for part in match.groups())
     if version < _SENDS_LENGTH:
         return DirectUploads.NONE
     return DirectUploads.ALL if version >= _KEEPS_LOCATION else DirectUploads.BY_EDGE

@@ -24,7 +24,8 @@ _REPLY_BYTES = 5_500_000
 class ApiKeyJson(TypedDict):
     """An API key without its secret. `referenceId` is what newer clients call `userId`: the user or team that owns it.
 
-    A team owns a key whose `configId` is `team`. It has no `userId`.
+    A team owns a key whose `configId` is `team`. It has no `userId`. `dailyRequests`, `dailyBytes` and `pausedOn`, a
+    day of UTC, are those of a public read key.
     """
 
     id: str
@@ -50,6 +51,9 @@ class ApiKeyJson(TypedDict):
     updatedAt: IsoTime
     permissions: dict[str, list[str]]
     metadata: Any
+    dailyRequests: int | None
+    dailyBytes: int | None
+    pausedOn: str | None
 
 
 class CreatedApiKeyJson(ApiKeyJson):

@@ -1,7 +1,7 @@
 """What clients see of each error: its status, code and headers, as JSON in the shape of each API.
 
-Codes are part of the contract with clients; docs/errors.md explains them. turbo acts on `remote_caching_*` only. It
-posts the stored token to another service when it reads the code `forbidden`, so no error here has that code
+Codes are part of the contract with clients; docs/errors.md explains them. turbo acts on `remote_caching_*` only. Some
+versions post the stored token to another service when they read the code `forbidden`, so only UploadsForbidden has it
 (docs/clients/turbo.md#status-codes). Functions that start without the resolver use this module, too.
 """
 
@@ -141,6 +141,8 @@ REPLIES: Mapping[type[LarderError], ErrorReply] = {
     errors.InvalidTeam: ErrorReply(403, "invalid_team"),
     errors.TeamsDiffer: ErrorReply(403, "teams_differ"),
     errors.ReadOnly: ErrorReply(403, "read_only"),
+    errors.PublicReadOnly: ErrorReply(403, "read_only"),
+    errors.UploadsForbidden: ErrorReply(403, "forbidden"),
     errors.MissingPermission: ErrorReply(403, "missing_permission"),
     errors.MissingRole: ErrorReply(403, "missing_role"),
     errors.SessionRequired: ErrorReply(403, "session_required"),

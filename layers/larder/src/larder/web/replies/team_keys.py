@@ -24,7 +24,8 @@ class BoundKeyJson(TypedDict):
     """An API key without its secret. `uid` is the id of the member who owns it, null if the team does.
 
     For a key that the team owns, `madeBy` is the id of the user who made it, null for the operator, and `knownTo` are
-    those who have seen the secret.
+    those who have seen the secret. A public read key gives `dailyRequests` and `dailyBytes` in a day of UTC at most. On
+    `day`, it gave `dayRequests` and `dayBytes`. On `pausedOn`, it gives nothing more.
     """
 
     id: str
@@ -40,6 +41,12 @@ class BoundKeyJson(TypedDict):
     createdAt: Milliseconds
     expiresAt: Milliseconds | None
     lastUsedAt: Milliseconds | None
+    dailyRequests: int | None
+    dailyBytes: int | None
+    day: str | None
+    dayRequests: int | None
+    dayBytes: int | None
+    pausedOn: str | None
 
 
 class KeysPageJson(TypedDict):

@@ -19,6 +19,7 @@ const CAUSE_TITLES = {
   "task-env-mode": "env mode",
   "moved": "moved",
   "edge": "task graph",
+  "value": "variable",
   "unknown": "unknown",
 };
 const HINT_WORDS = {
@@ -64,6 +65,7 @@ const ADVICE = {
   "moved-package": "Expected once: the folder of a package is part of the hash.",
   "task-graph": "Compare runs of the same tasks and packages.",
   "version-of-turbo": "Use one version of turbo everywhere. This step of versions hashes in another way.",
+  "unknown-value": "Perhaps: only names are kept. Keep a code of each value, and Larder names the variable.",
   "unknown-cause": "Nothing in the summaries explains it. Compare with a run of the same commit and turbo.",
 };
 // <<<end>>>
@@ -102,6 +104,7 @@ function causeSubject({ kind, subject, task, more, advice }, name) {
     arguments: "arguments after --",
     moved: ["the folder of ", name(subject)],
     edge: "dependencies between tasks",
+    value: ["perhaps the value of ", name(subject), more ? ` or ${formats.number.format(more)} more` : ""],
     unknown: "something that turbo hashes and does not report",
   }[kind];
   return words ?? [name(subject), others];

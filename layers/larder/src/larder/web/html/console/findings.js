@@ -4,6 +4,7 @@ const MOST_FINDINGS = 5;
 const LEAST_RUNS = 5;
 const LEAST_SHARE = 0.01;
 const MOST_COSTLY = 5;
+const MADE_BY_COMMITS = ["source-file", "script", "workspace-dependency", "task-settings", "global-settings", "engines"];
 
 /** Whether only computers have the cause, and have it at a commit that CI built without it: they are compared with CI. */
 const isOfComputers = ({ runs, atSameCommit, outsideCi }) => outsideCi === runs && atSameCommit > 0;
@@ -17,8 +18,8 @@ const FINDINGS = [
     text: html`${tasks.map((id, at) => html`${at > 0 && ", "}<${TaskOfId} id=${id} scope=${scope} />`)}${taskCount > tasks.length && ` and ${formats.number.format(taskCount - tasks.length)} more`}: built ${countText(builds, "time", "times")} although the hash was known${reason && `: ${REASONS[reason][0]}`}`,
     advice: reason ? REASONS[reason][1] : "These runs were not compared, so the reason is not known. The page of the task shows which hashes are not stored any more.",
   })),
-  // A change of the source is what a build is for, unless CI has it without a commit.
-  ({ causes }) => causes.filter(({ advice, atSameCommit, outsideCi }) => advice !== "source-file" || atSameCommit > outsideCi).map((cause) => ({
+  // A change in a commit is what a build is for, unless CI has it without a commit.
+  ({ causes }) => causes.filter(({ advice, atSameCommit, outsideCi }) => !MADE_BY_COMMITS.includes(advice) || atSameCommit > outsideCi).map((cause) => ({
     ms: cause.buildMs,
     text: html`${isOfComputers(cause) && "computers and CI differ: "}<${CauseText} of=${cause} />: ${countText(cause.tasks, "task", "tasks")} in ${countText(cause.runs, "run", "runs")}${cause.atSameCommit > 0 && ", also at the same commit"}${cause.outsideCi > 0 && !isOfComputers(cause) && `, ${formats.number.format(cause.outsideCi)} on computers`}`,
     advice: ADVICE[cause.advice],

@@ -52,6 +52,7 @@ function OneKey({ scope }) {
         ? html`<${Card}><${Facts} rows=${[
               ["Last used", html`<${Time} at=${row.lastUsedAt} />`],
               ["Permissions", html`<${Name} of=${permissionsText(row.permissions)} />`],
+              ["Today (UTC)", row.bounds && boundsText(row.bounds)],
               ["Begins with", html`<code>${row.start ?? "–"}</code>`],
               ["Owner", scope.team && scope.manages && html`<${KeyOwner} row=${row} />`],
               ["Created", html`<${Time} at=${row.createdAt} />`],

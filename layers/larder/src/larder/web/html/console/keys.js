@@ -59,6 +59,7 @@ const keyRow = (key, record, names, listed) => ({
   expiresAt: key.expiresAt === null ? null : new Date(key.expiresAt),
   lastUsedAt: key.lastRequest ?? key.lastUsedAt ?? null,
   owner: names.get(key.userId ?? key.uid) ?? null,
+  bounds: listed?.dailyRequests ? listed : null,
   record,
 });
 
@@ -79,7 +80,15 @@ function KeyOwner({ row }) {
     ${gone.map(({ name, leftAt }) => html` <${Tag} kind="warn">${visible(name ?? "A deleted user")} left on ${formats.date.format(leftAt)} and knows this key. Rotate it<//>`)}`;
 }
 
+/** What a public read key has given today, and what it gives at most. */
+function boundsText({ day, dayRequests, dayBytes, dailyRequests, dailyBytes }) {
+  const isToday = day === dayBefore(0);
+  const requests = formats.number.format(isToday ? dayRequests : 0);
+  return `${requests} of ${countText(dailyRequests, "artifact", "artifacts")}, ${bytesText(isToday ? dayBytes : 0)} of ${bytesText(dailyBytes)}`;
+}
+
 function permissionsText(permissions) {
+  if (permissions.artifacts?.includes("fetch")) return "Public read key";
   const words = Object.entries(permissions).map(([resource, actions]) => [resource, formats.list.format(actions)]);
   if (words.length === 0) return "Nothing";
   return words.map(([resource, actions]) => (resource === "artifacts" ? actions : `${resource}: ${actions}`)).join(", ");
@@ -153,6 +162,7 @@ function KeyState({ row }) {
   if (!row.enabled) return html`<${Tag} kind="bad">off<//>`;
   const { remaining } = row.record ?? {};
   if (remaining === 0) return html`<${Tag} kind="bad">used up<//>`;
+  if (row.bounds?.pausedOn === dayBefore(0)) return html`<${Tag} kind="warn">paused until the next day (UTC)<//>`;
   if (row.isReplaced) return html`<${Tag} kind="warn">replaced, ends ${relativeText(row.expiresAt)}<//>`;
   if (row.expiresAt && row.expiresAt < Date.now() + SOON_DAYS * DAY) return html`<${Tag} kind="warn">expires soon<//>`;
   if (new Date(row.lastUsedAt ?? row.createdAt) < Date.now() - UNUSED_DAYS * DAY) return html`<${Tag} kind="warn">unused for ${UNUSED_DAYS} days<//>`;
@@ -176,13 +186,15 @@ const inTeam = ({ team }, isTeams) => (isTeams ? { configId: "team", organizatio
 /** A dialog that creates a key and shows it once. `close` gets the key, or nothing if none was created. */
 function CreateKey({ scope, close }) {
   const [made, setMade] = useState(null);
+  const [isPublic, setPublic] = useState(false);
   if (made) return html`<${NewKey} scope=${scope} secret=${made.key} protects=${made.teamProtected} close=${() => close(made.key)} />`;
   const expiry = lifetimes();
-  const act = async ({ owner, name, permission, expiresIn }) => {
+  const act = async ({ owner, name, permission, expiresIn, requests, gigabytes }) => {
     const { data, problem } = await call("POST", "/api/auth/api-key/create", {
       name,
       permissions: { artifacts: permission.split(" ") },
-      ...(scope.team && inTeam(scope, owner === "team")),
+      ...(scope.team && inTeam(scope, owner === "team" || isPublic)),
+      ...(isPublic && { dailyRequests: Number(requests), dailyBytes: Math.round(1e9 * gigabytes) }),
       ...(expiresIn && { expiresIn: Number(expiresIn) }),
     });
     if (problem) return problem;
@@ -191,16 +203,20 @@ function CreateKey({ scope, close }) {
   return html`<${Dialog} title="Create a key" close=${() => close()}>
     <${Form} action="Create the key" busy="Creating the key …" cancel=${() => close()} act=${act}>
       <${Field} label="Name" name="name" required maxlength=${own.longestKeyName} autocomplete="off" hint="For example the CI system or the repository that uses it." />
-      ${scope.team && scope.manages && html`<${Choices} legend="It belongs to" name="owner" chosen="team" choices=${[
+      ${scope.team && scope.manages && !isPublic && html`<${Choices} legend="It belongs to" name="owner" chosen="team" choices=${[
         ["team", "The team", "For CI. It works until someone deletes it, even if you leave."],
         ["user", "You", "It stops when you leave the team."],
       ]} />`}
-      <${Choices} legend="It can" name="permission" chosen=${scope.writes ? "read write" : "read"} choices=${[
+      <div onChange=${({ target }) => setPublic(target.value === "fetch")}><${Choices} legend="It can" name="permission" chosen=${scope.writes ? "read write" : "read"} choices=${[
         scope.writes && ["read write", "Read and write artifacts", "For builds of people and CI."],
         scope.team && scope.manages && ["read write trust", "Read and write, trusted", "Writes what everyone reads in a protected team. Only for jobs that run reviewed code. The first one protects the team."],
         ["read", "Only read artifacts", "For pull requests from outside your team."],
         scope.manages && ["manage", "Manage artifacts", "List and delete them, and pause caching. Not for builds."],
-      ].filter(Boolean)} />
+        scope.team && scope.owns && ["fetch", "Public read key", "For forks and contributors of a public repository. Everyone may have it, up to a bound for each day."],
+      ].filter(Boolean)} /></div>
+      ${isPublic && html`<p class="notice">Everyone who has it can read the outputs and logs of your builds. <a href="/docs/trust#forks-and-contributors-of-a-public-repository">Read first what that means</a>.</p>
+        <${Field} label="Artifacts a day" name="requests" type="number" min="1" required value="50000" />
+        <${Field} label="Gigabytes a day" name="gigabytes" type="number" min="0.001" step="any" required value="5" hint="A gigabyte costs about $0.10." />`}
       ${expiry && html`<${Field} label="Expires" name="expiresIn">
         ${expiry.map(([value, text]) => html`<option value=${value} selected=${value === 90 * 86_400}>${text}</option>`)}
       <//>`}
@@ -237,6 +253,7 @@ function RotateKey({ scope, row, toTeam, close }) {
       ...(name !== null && { name }),
       ...(prefix !== null && { prefix }),
       ...(metadata !== null && { metadata }),
+      ...(row.bounds && { dailyRequests: row.bounds.dailyRequests, dailyBytes: row.bounds.dailyBytes }),
       permissions,
       ...(scope.team && inTeam(scope, toTeam || row.isTeams)),
       ...(isTrue(own.keysChooseExpiry) && lifetime !== null && { expiresIn: lifetime }),
