@@ -106,7 +106,7 @@ def artifacts(
     with table.batch_writer() as batch:
         for number in range(count):
             name = hashlib.sha256(f"{owner}{number}".encode()).hexdigest()
-            hours = number / 20 if number < len(hashes) else 1 + chance.random() ** 2 * 600
+            hours = (number + 1) / 20 if number < len(hashes) else 1 + chance.random() ** 2 * 600
             at = datetime.now(UTC) - timedelta(hours=hours)
             created_at = int(at.timestamp() * 1000)
             size = int(math.exp(chance.gauss(13, 2)))
@@ -119,6 +119,7 @@ def artifacts(
                 "hash": hash,
                 "upload_id": upload_id,
                 "size_bytes": size,
+                "sha256": name,
                 "created_at": created_at,
                 "uploaded_at": created_at,
                 "writer": writer,
@@ -126,7 +127,7 @@ def artifacts(
                 "duration_ms": chance.randint(2_000, 90_000),
                 "ci": "GITHUB_ACTIONS" if user is None or number % 3 else None,
                 "sha": name[:40],
-                "sweep_shard": f"artifacts#{number % 8}",
+                "sweep_shard": str(number % 8),
                 "sweep_at": int((at + timedelta(days=30)).timestamp()),
             }
             batch.put_item(Item={key: value for key, value in item.items() if value is not None})
@@ -134,7 +135,7 @@ def artifacts(
         Key={"owner": owner, "hash": "#totals"},
         # They are due for the daily check.
         UpdateExpression="ADD size_bytes :bytes, artifacts :count SET sweep_shard = :shard, sweep_at = :zero",
-        ExpressionAttributeValues={":bytes": stored, ":count": count, ":shard": "artifacts#0", ":zero": 0},
+        ExpressionAttributeValues={":bytes": stored, ":count": count, ":shard": "0", ":zero": 0},
     )
 
 

@@ -623,8 +623,13 @@ def test_one_field_finds_artifacts_by_task_commit_and_writer(
     page.wait_for_text("No such artifacts")
     with console.api(page, server) as api:
         newest = api.get("/v1/runs", params={"slug": team_with_runs}).json()["runs"][0]
+        path = f"/v1/runs/{newest['id']}"
+        ran = api.get(path, params={"slug": team_with_runs, "startedAt": newest["startedAt"]}).json()["ran"]
     page.type("Hash, task, commit or writer", newest["sha"][:10], Keys.ENTER)
-    page.wait_for_text("docs#build")
+    page.wait_until(
+        f"return {HAS_ROWS} && [...document.querySelectorAll('main tbody tr')].every((row) => "
+        f"{json.dumps([task['hash'] for task in ran])}.includes(row.innerText.split(/\\s/)[0]))"
+    )
     page.type("Hash, task, commit or writer", "Nightly", Keys.ENTER)
     page.wait_until(
         f"return {HAS_ROWS} && "

@@ -38,7 +38,7 @@ async function askedBy(text, scope) {
 }
 
 /** The query of the filter. */
-function filterQuery({ scope, tool, prefix = "", writer, ci, hours, order, hashes }, team) {
+function filterQuery({ scope, tool, prefix = "", writer, ci, hours, order, hashes, askedAt }, team) {
   const of = { scope: team ? (["", "hidden"].includes(scope) ? "shared" : scope) : "" };
   const asked = [...new Set(hashes ?? [])].filter(Boolean).slice(0, MOST_HASHES);
   const named = hashes ? { ...of, hashes: asked.join(",") || NOTHING } : {
@@ -48,7 +48,7 @@ function filterQuery({ scope, tool, prefix = "", writer, ci, hours, order, hashe
     writer,
     ci,
     order,
-    from: hours && Date.now() - Number(hours) * HOUR,
+    from: hours && askedAt - Number(hours) * HOUR,
   };
   return Object.entries(named)
     .filter(([, value]) => value !== "")
@@ -62,9 +62,11 @@ function Artifacts({ scope, user }) {
   // A link to this view can name a filter.
   const first = useRef({ ...NO_FILTER, ...Object.fromEntries(new URLSearchParams(location.search)) }).current;
   const [fields, setFields] = useState(first);
+  // Not at each drawing: the address of the list would change.
+  const [askedAt, setAskedAt] = useState(Date.now);
   const asked = useLoad(`asked ${fields.prefix}`, async () => ({ data: await askedBy(fields.prefix, scope), problem: null })).data;
   const isBySize = fields.order === "size";
-  const filter = asked && filterQuery({ ...fields, prefix: "", ...asked }, scope.team);
+  const filter = asked && filterQuery({ ...fields, askedAt, prefix: "", ...asked }, scope.team);
   const cursor = cursors.at(-1);
   const path = filter === null || isBySize ? "" : `/v1/artifacts?${scope.query}${filter}${filter.includes("&hashes=") ? "" : `&limit=${PAGE_LENGTH}`}${cursor && `&cursor=${cursor}`}`;
   const loaded = useLoad(path || "no artifacts yet", path ? undefined : () => Promise.resolve({ data: null, problem: null }));
@@ -87,6 +89,7 @@ function Artifacts({ scope, user }) {
     const next = { ...NO_FILTER, ...sent, prefix: sent.prefix.trim() };
     setCursors([""]);
     setFields(next);
+    setAskedAt(Date.now());
     // The address keeps the filter, without another page in the history.
     const kept = Object.entries(next).filter(([name, value]) => value !== NO_FILTER[name]);
     history.replaceState(null, "", `${location.pathname}${kept.length ? `?${new URLSearchParams(kept)}` : ""}`);
