@@ -1,6 +1,7 @@
 """Everything that a request of the catalogue can name."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 from larder import clock
 from larder.accounts.link_tokens import issue_confirmation_token, issue_verification_token
@@ -31,6 +32,8 @@ def create_everything(ada: User, acme: Team, *, password: str, mark: str = "x", 
     `mark` is in the names and addresses that have to be unique. `issuer` issues the id token.
     """
     now = clock.now()
+    # Tests begin with what the first of them made, minutes ago.
+    later = now + timedelta(hours=1)
     bob = create_user(f"bob@{mark}.example", "Bob", now=now)
     # A second owner, because Ada may not leave a team without owners.
     add_member(acme.id, bob.id, Role.OWNER, now=now)
@@ -66,11 +69,11 @@ def create_everything(ada: User, acme: Team, *, password: str, mark: str = "x", 
         invitation_token=invitations.issue_token(invitation),
         rule=rule.id,
         run="stored",
-        id_token=id_tokens.mint(github_claims()),
+        id_token=id_tokens.mint({**github_claims(), "exp": clock.to_epoch_seconds(later)}),
         provider=provider.id,
         provider_domain=provider.domains[0],
         linked_account=link(ada, provider).id,
-        login_code=turbo_login.create_token(ada, Grant(sso_team=acme.id), now=now).text,
+        login_code=turbo_login.create_token(ada, Grant(sso_team=acme.id), now=later).text,
     )
     put = valid("PUT /v8/artifacts/{hash}", names)
     assert put(Sender(token, slug=acme.slug)).status == 202

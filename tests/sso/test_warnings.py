@@ -134,5 +134,5 @@ def test_the_sweep_reads_no_table(bob: User, later: Clock) -> None:
     with watching(lambda operation, _: operations.append(operation)):
         sweep()
     assert "Scan" not in operations
-    # Ending access, keys and memberships, changed places, and deleted users.
-    assert operations.count("Query") == 5
+    # Ending access, keys and memberships, changed places, deleted users, and public read keys over their bounds.
+    assert operations.count("Query") == 6
