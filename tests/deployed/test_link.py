@@ -10,14 +10,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from tests.deployed.first_hit import check_first_hit
 from tests.deployed.front import serving
 from tests.deployed.stack import WITHOUT_ALARMS, Stack, packed
-from tests.e2e import browser, turbo
+from tests.e2e import browser
 from tests.e2e.cloud import free_port
 from tests.e2e.console import Person
-from tests.e2e.monorepo import Package, generate, output_digests, wipe_outputs_and_local_cache
 from tests.e2e.test_console_journeys import made_key
-from tests.emulator.process import ROOT, Emulator, emulator
+from tests.emulator.process import Emulator, emulator
 
 pytestmark = pytest.mark.e2e
 
@@ -91,19 +91,7 @@ def test_from_the_link_to_the_first_hit_without_a_terminal(tmp_path: Path) -> No
             page.type("Name", "ci")
             page.press("Create the key")
             key = made_key(page)
-
-            remote = {"TURBO_API": url, "TURBO_TOKEN": key, "TURBO_TEAM": "acme"}
-            command = turbo.installed(turbo.NEWEST, ROOT / ".tools" / "turbo")
-            client = turbo.Client(command, turbo.NEWEST, remote, tmp_path, preflight=True)
-            monorepo = tmp_path / "monorepo"
-            generate(monorepo, [Package("lib", 2_000, ()), Package("app", 6_000_000, ("lib",))], home=tmp_path)
-            (monorepo / "turbo.json").write_text(json.dumps(turbo.turbo_json(turbo.NEWEST)))
-            turbo.build(client, monorepo)
-            before = output_digests(monorepo)
-            wipe_outputs_and_local_cache(monorepo)
-            again = turbo.build(client, monorepo)
-            assert again.full_turbo, again.text
-            assert output_digests(monorepo) == before
+            check_first_hit(url, key, tmp_path)
 
         with browser.opened(tmp_path / "other") as page, serving(stack, port, tmp_path / "log"):
             page.open(setup)

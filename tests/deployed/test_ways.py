@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from larder_cli.deploy.changes import KEPT
+from tests.deployed.first_hit import check_first_hit
 from tests.deployed.front import serving
 from tests.deployed.stack import STACK, TRIAL, Stack, packed
-from tests.e2e import turbo
 from tests.e2e.cloud import free_port, run_larder
-from tests.e2e.monorepo import Package, generate, output_digests, wipe_outputs_and_local_cache
 from tests.emulator.aws_behaviour import FAIL_AT
 from tests.emulator.process import ROOT, Emulator, emulator
 from tools.release.wheel import build_wheel
@@ -158,20 +157,7 @@ def test_from_the_wheel_to_the_first_hit_of_turbo(machine: Machine, release: Pat
     with serving(stack, port, tmp_path / "log"):
         checked = machine.larder("smoke", "--url", url, "--key", key, "--large", "6MB")
         assert "failed" not in checked.lower()
-        remote = {"TURBO_API": url, "TURBO_TOKEN": key, "TURBO_TEAM": "acme"}
-        client = turbo.Client(
-            turbo.installed(turbo.NEWEST, ROOT / ".tools" / "turbo"), turbo.NEWEST, remote, tmp_path, preflight=True
-        )
-        monorepo = tmp_path / "monorepo"
-        generate(monorepo, [Package("lib", 2_000, ()), Package("app", 6_000_000, ("lib",))], home=tmp_path)
-        (monorepo / "turbo.json").write_text(json.dumps(turbo.turbo_json(turbo.NEWEST)))
-        turbo.build(client, monorepo)
-        before = output_digests(monorepo)
-        wipe_outputs_and_local_cache(monorepo)
-        again = turbo.build(client, monorepo)
-    assert again.full_turbo, again.text
-    assert again.remote_hits == {"lib", "app"}
-    assert output_digests(monorepo) == before
+        check_first_hit(url, key, tmp_path)
 
 
 def test_the_command_takes_over_a_stack_of_sam_and_sam_one_of_the_command(

@@ -181,12 +181,8 @@ def upload(deployment: Deployment, files: list[File]) -> tuple[Deployment, int]:
             "Key": deployment.prefix + _key(file),
             "ExpectedBucketOwner": deployment.account.id,
         }
-        version = uploads.stored_version(s3, place, file.base64_sha256)
-        if version is None:
-            body = file.path.read_bytes()
-            version = uploads.put(s3, place, body)
-            sent += len(body)
-        versions[file.path.name] = version
+        versions[file.path.name], size = uploads.ensure(s3, place, file.path.read_bytes())
+        sent += size
     return replace(deployment, versions=versions), sent
 
 

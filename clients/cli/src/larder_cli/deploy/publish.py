@@ -54,15 +54,8 @@ def publish(release: Release, place: Place, *, may_write: bool) -> tuple[str, in
 
     def stored(name: str, body: bytes) -> str:
         nonlocal sent
-        at = place.at(name)
-        version = uploads.stored_version(s3, at, uploads.base64_sha256(body))
-        if version is None:
-            if not may_write:
-                raise click.ClickException(
-                    f"s3://{place.bucket}/{at['Key']} is not published. Run the command without --check"
-                )
-            version = uploads.put(s3, at, body)
-            sent += len(body)
+        version, size = uploads.ensure(s3, place.at(name), body, may_write=may_write)
+        sent += size
         return version
 
     versions = {

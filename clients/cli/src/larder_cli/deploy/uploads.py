@@ -9,19 +9,23 @@ import click
 from botocore.exceptions import ClientError
 
 
-def base64_sha256(body: bytes) -> str:
-    """As S3 and Lambda write it."""
-    return base64.b64encode(hashlib.sha256(body).digest()).decode()
+def ensure(
+    s3: Any, place: Mapping[str, str], body: bytes, *, may_write: bool = True
+) -> tuple[str, int]:
+    """Upload the object, unless it is there with this content. Returns its version, and the bytes sent.
 
-
-def put(s3: Any, place: Mapping[str, str], body: bytes) -> str:
-    """Upload the object. S3 refuses a body with another checksum. Returns its version.
-
-    Raises ClickException if the bucket keeps no versions.
+    S3 refuses a body with another checksum. Raises ClickException if the object has other content, if the bucket keeps
+    no versions, and, unless `may_write`, if it has to be uploaded.
     """
-    made = s3.put_object(
-        **place, Body=body, ChecksumAlgorithm="SHA256", ChecksumSHA256=base64_sha256(body)
-    )
+    checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
+    stored = _stored_version(s3, place, checksum)
+    if stored is not None:
+        return stored, 0
+    if not may_write:
+        raise click.ClickException(
+            f"s3://{place['Bucket']}/{place['Key']} is not published. Run the command without --check"
+        )
+    made = s3.put_object(**place, Body=body, ChecksumAlgorithm="SHA256", ChecksumSHA256=checksum)
     version = _version_of(made)
     if version is None:
         bucket = place["Bucket"]
@@ -29,10 +33,10 @@ def put(s3: Any, place: Mapping[str, str], body: bytes) -> str:
             f"code-bucket: {bucket} keeps no versions, so what CloudFormation reads could be replaced. Turn them on:\n"
             f"  aws s3api put-bucket-versioning --bucket {bucket} --versioning-configuration Status=Enabled"
         )
-    return version
+    return version, len(body)
 
 
-def stored_version(s3: Any, place: Mapping[str, str], checksum: str) -> str | None:
+def _stored_version(s3: Any, place: Mapping[str, str], checksum: str) -> str | None:
     """The version of the object, if its SHA-256 is this one in Base64. None if it has to be uploaded: there is no
     object, no version of it, or no SHA-256 of the whole, such as after an upload in parts.
 

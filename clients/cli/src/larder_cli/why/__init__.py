@@ -8,6 +8,7 @@ deployment.py  the questions to a deployment
 completion.py  what git knows about the causes that a deployment has found
 redaction.py   labels in place of names
 report.py      the output for people: text and Markdown
+git.py         how git is run
 fix.py         --fix: the proof of edits
 recipes.py     which cause has which edit
 edits.py       edits of files that leave everything else as it is

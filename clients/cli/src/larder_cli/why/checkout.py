@@ -21,6 +21,7 @@ from larder.why.comparison import (
 from larder.why.hints import FileHint, Hint, Hints
 from larder.why.inputs import MAX_ANCESTORS, MAX_HINTS
 from larder.why.summaries import Summary
+from larder_cli.why.git import names, run_git
 from larder_cli.why.lockfiles import Lockfile, Read, changed_packages, external_packages
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -212,7 +213,7 @@ class _Git:
         listed = self._run("ls-tree", "-r", "-z", sha)
         if listed is None:
             return None
-        rows = (row.partition("\t") for row in _names(listed))
+        rows = (row.partition("\t") for row in names(listed))
         return {path: about.split(" ")[2] for about, _, path in rows}
 
     def ancestors(self) -> list[str]:
@@ -226,14 +227,14 @@ class _Git:
         return None if shown is None else bool(shown.strip())
 
     def indexed(self) -> set[str]:
-        return set(_names(self._run("ls-files", "-z") or b""))
+        return set(names(self._run("ls-files", "-z") or b""))
 
     def ignored(self, paths: Iterable[str]) -> set[str]:
         sent = [path for path in paths if not path.startswith("..") and "\0" not in path]
         if not sent:
             return set()
         text = "\0".join(sent).encode(errors="surrogateescape")
-        return set(_names(self._run("check-ignore", "-z", "--stdin", sent=text) or b""))
+        return set(names(self._run("check-ignore", "-z", "--stdin", sent=text) or b""))
 
     def commits(self, old: str, new: str) -> dict[str, str]:
         """The last commit after `old` that changed each file."""
@@ -250,7 +251,7 @@ class _Git:
         )
         found: dict[str, str] = {}
         commit = ""
-        for name in _names(listed or b""):
+        for name in names(listed or b""):
             if name.startswith("\x01"):
                 commit = name.strip("\x01\n")
             else:
@@ -306,32 +307,8 @@ class _Git:
 
     def _run(self, *arguments: str, sent: bytes = b"") -> bytes | None:
         """The output, None if git fails or is not installed."""
-        # No program of the repository's configuration runs, and no lock is taken.
-        command: Sequence[str] = (
-            *(
-                "git",
-                "--no-optional-locks",
-                "-c",
-                "core.fsmonitor=false",
-                "-c",
-                "log.showSignature=false",
-            ),
-            *arguments,
-        )
         try:
-            done = subprocess.run(  # noqa: S603
-                command,
-                cwd=self._root,
-                input=sent,
-                capture_output=True,
-                timeout=_SECONDS,
-                check=False,
-            )
+            done = run_git(self._root, *arguments, seconds=_SECONDS, sent=sent)
         except (OSError, subprocess.TimeoutExpired):
             return None
         return done.stdout if done.returncode == 0 else None
-
-
-def _names(listed: bytes) -> list[str]:
-    """The texts between NUL characters."""
-    return [one for one in listed.decode(errors="surrogateescape").split("\0") if one]

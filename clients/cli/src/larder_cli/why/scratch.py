@@ -15,6 +15,7 @@ import click
 
 from larder.why.comparison import path_of
 from larder.why.summaries import Summary
+from larder_cli.why.git import names, run_git
 from larder_cli.why.summaries import dry_run
 
 _SECONDS = 600
@@ -81,9 +82,8 @@ class Scratch:
                 copy / ".git" / name,
             )
         listed = _git(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-        for path in dict.fromkeys(listed.decode(errors="surrogateescape").split("\0")):
-            if path:
-                _copied(top / path, copy / path)
+        for path in dict.fromkeys(names(listed)):
+            _copied(top / path, copy / path)
         _git(copy, "reset", "--quiet", "HEAD")
         self.root = copy / self._root.resolve().relative_to(top.resolve())
 
@@ -165,8 +165,7 @@ def write_files(root: Path, files: Mapping[str, bytes | None]) -> None:
 
 def tracked(root: Path, patterns: Iterable[str]) -> set[str]:
     """The files in git that pathspecs match."""
-    listed = _git(root, "ls-files", "-z", "--", *patterns)
-    return {*listed.decode(errors="surrogateescape").split("\0")} - {""}
+    return set(names(_git(root, "ls-files", "-z", "--", *patterns)))
 
 
 def mentions(root: Path, pattern: str, pathspecs: Sequence[str]) -> str | None:
@@ -194,13 +193,8 @@ def _copied(source: Path, target: Path) -> None:
 
 def _git(folder: Path, *arguments: str, may_fail: bool = False) -> bytes:
     """The output. Raises click.ClickException."""
-    # No program of the repository's configuration runs.
-    off = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
-    command = ("git", "--no-optional-locks", *off, *arguments)
     try:
-        done = subprocess.run(  # noqa: S603
-            command, cwd=folder, capture_output=True, timeout=_SECONDS, check=False
-        )
+        done = run_git(folder, *arguments, seconds=_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise click.ClickException(f"cannot run git: {error}") from error
     if done.returncode and not may_fail:

@@ -273,23 +273,22 @@ def _permissions(sent: _Permissions) -> Permissions:
 
 
 def _refill(body: _Limits) -> Refill | None:
-    amount, interval_ms = body.refillAmount, body.refillInterval
-    if amount is None and interval_ms is None:
-        return None
-    if amount is None or interval_ms is None:
-        missing = "refillAmount" if amount is None else "refillInterval"
-        raise InvalidBody(missing, "is required: set refillAmount and refillInterval together")
-    return Refill(interval_ms=interval_ms, amount=amount)
+    sent = _together(refillAmount=body.refillAmount, refillInterval=body.refillInterval)
+    return None if sent is None else Refill(amount=sent[0], interval_ms=sent[1])
 
 
 def _daily(body: _Create) -> Daily | None:
-    requests, size_bytes = body.dailyRequests, body.dailyBytes
-    if requests is None and size_bytes is None:
-        return None
-    if requests is None or size_bytes is None:
-        missing = "dailyRequests" if requests is None else "dailyBytes"
-        raise InvalidBody(missing, "is required: set dailyRequests and dailyBytes together")
-    return Daily(max_requests=requests, max_bytes=size_bytes)
+    sent = _together(dailyRequests=body.dailyRequests, dailyBytes=body.dailyBytes)
+    return None if sent is None else Daily(max_requests=sent[0], max_bytes=sent[1])
+
+
+def _together(**numbers: int | None) -> list[int] | None:
+    """The numbers of these fields, None without any. Raises InvalidBody for some without the others."""
+    sent = [number for number in numbers.values() if number is not None]
+    if sent and len(sent) < len(numbers):
+        missing = next(name for name, number in numbers.items() if number is None)
+        raise InvalidBody(missing, f"is required: set {' and '.join(numbers)} together")
+    return sent or None
 
 
 def _refill_change(body: _Update) -> Refill | Unset | None:
