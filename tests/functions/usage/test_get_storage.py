@@ -106,6 +106,21 @@ def test_it_adds_up_by_repository_branch_package_and_task(cloud: Cloud, manage: 
     assert parts("tasks") == {"build": 110, None: 1}
 
 
+def test_only_the_newest_hashes_of_runs_have_names(
+    cloud: Cloud, manage: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many runs are reported, the check has room for them."""
+    monkeypatch.setattr("larder.why.origins.MOST_NAMED", 2)
+    for number in range(3):
+        hash = f"{number + 1}" * 16
+        one = run(number, ("web", "build", Outcome.BUILT, 9), branch=f"b{number}", hashes=[hash])
+        assert runs.add(runs.item_of(cloud.team.id, one, expires_at=clock.now() + DAY))
+        store(cloud, hash, 10**number)
+    invoke("artifacts.sweep_artifacts.handler", {})
+    named = {part["name"]: part["storedBytes"] for part in storage(manage)["branches"]}
+    assert named == {"b0": 1, "b1": 10, None: 100}
+
+
 def test_many_names_are_added_up_as_others() -> None:
     now = clock.now()
     collector = Collector(now, lambda seen: [Origin(branch=f"b{one.size_bytes}") for one in seen])
