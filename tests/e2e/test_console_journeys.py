@@ -422,17 +422,17 @@ def test_an_owner_searches_deletes_and_sees_who_did_what(server: LocalCloud, pag
     page.press("Artifacts")
     page.wait_for_heading("Artifacts")
     page.wait_for_text("cc44")
-    page.type("Hash, task, commit or writer", "aa")
+    page.type("Find", "aa")
     # A choice applies at once, and the address keeps it.
     page.choose("Written by", "nightly")
     page.choose("Stored", "Last day")
     page.wait_until("return document.querySelectorAll('tbody tr').length === 2")
     page.wait_until("return location.search.includes('prefix=aa') && location.search.includes('hours=24')")
-    page.type("Hash, task, commit or writer", "zz")
+    page.type("Find", "zz")
     page.run("document.querySelector('main [type=submit]').click()")
     page.wait_for_text("No such artifacts")
 
-    page.type("Hash, task, commit or writer", "cc")
+    page.type("Find", "cc")
     page.choose("Written by", "Anyone")
     page.wait_for_text("cc44")
     console.act(page, "Details", row=-1)
@@ -615,22 +615,22 @@ def test_one_field_finds_artifacts_by_task_commit_and_writer(
     page.open(f"{server.url}/console/t/{team_with_runs}/artifacts")
     page.wait_for_heading("Artifacts")
     page.wait_until(HAS_TASKS)
-    page.type("Hash, task, commit or writer", "docs#build", Keys.ENTER)
+    page.type("Find", "docs#build", Keys.ENTER)
     page.wait_until(
         "return [...document.querySelectorAll('main tbody tr')].every((row) => row.innerText.includes('docs#build'))"
     )
-    page.type("Hash, task, commit or writer", "no#task", Keys.ENTER)
+    page.type("Find", "no#task", Keys.ENTER)
     page.wait_for_text("No such artifacts")
     with console.api(page, server) as api:
         newest = api.get("/v1/runs", params={"slug": team_with_runs}).json()["runs"][0]
         path = f"/v1/runs/{newest['id']}"
         ran = api.get(path, params={"slug": team_with_runs, "startedAt": newest["startedAt"]}).json()["ran"]
-    page.type("Hash, task, commit or writer", newest["sha"][:10], Keys.ENTER)
+    page.type("Find", newest["sha"][:10], Keys.ENTER)
     page.wait_until(
         f"return {HAS_ROWS} && [...document.querySelectorAll('main tbody tr')].every((row) => "
         f"{json.dumps([task['hash'] for task in ran])}.includes(row.innerText.split(/\\s/)[0]))"
     )
-    page.type("Hash, task, commit or writer", "Nightly", Keys.ENTER)
+    page.type("Find", "Nightly", Keys.ENTER)
     page.wait_until(
         f"return {HAS_ROWS} && "
         "![...document.querySelectorAll('main tbody tr')].some((row) => row.innerText.includes('CI job'))"

@@ -470,7 +470,7 @@ def test_a_team_is_run_by_keyboard_alone(server: LocalCloud, page: Browser, api:
         stored = api.put(f"/v8/artifacts/{hash}", params={"slug": slug}, content=b"x")
         assert stored.status_code == 202, stored.text
     show("Artifacts")
-    enter("Hash, task, commit or writer", "aa")
+    enter("Find", "aa")
     page.wait_until("return document.querySelectorAll('tbody tr').length === 1")
     enter("Actions: aa11")
     # The first action has the focus.
@@ -679,6 +679,8 @@ def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: htt
     console.act(page, "Details", row=1)
     page.wait_until(f"return {DIALOG}?.innerText.includes('main-of-web on PR\u00a07')")
     assert "https://ci.acme.example/refs/pull/7/merge" in page.run(f"return {DIALOG}.querySelector('a[rel]').href")
+    kept = page.run("return location.search")
+    assert "scope=" in kept
     # The writer leads to all that it has stored, which the filter then shows.
     page.run(f"{DIALOG}.querySelector('a[href^=\"/console\"]').click()")
     page.wait_until(
@@ -688,8 +690,10 @@ def test_names_stand_in_place_of_ids(server: LocalCloud, page: Browser, api: htt
     page.wait_until("return document.querySelectorAll('tbody tr').length === 1")
     assert page.run("return document.querySelector('[name=scope]').value") == "all"
     page.run("history.back()")
-    page.wait_until("return location.search === ''")
-    page.wait_for_text("main-of-web on main")
+    # The address has kept the filter from before.
+    page.wait_until(f"return location.search === {json.dumps(kept)}")
+    page.wait_until("return document.querySelectorAll('td').length === 9")
+    page.wait_for_text("acme/web PR 7")
 
     # Pages of no team keep the tabs of the last one.
     for path, heading in (("account", "Your account"), ("new-team", "Create a team")):

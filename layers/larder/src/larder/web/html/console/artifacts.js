@@ -130,7 +130,7 @@ function BySize({ scope, names }) {
 
 function ArtifactsFilter({ team, first, names, scopes, search }) {
   return html`<${Form} class="in-a-row" role="search" kind="second" action="Search" busy="Searching …" act=${search} onChange=${({ target }) => target.matches("select") && target.form.requestSubmit()}>
-    <${Field} label="Hash, task, commit or writer" name="prefix" defaultValue=${first.prefix} type="search" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="128" />
+    <${Field} label="Find" placeholder="Hash, task, commit or writer" name="prefix" defaultValue=${first.prefix} type="search" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="128" />
     <${Field} label="Tool" name="tool">
       <option value="">Any</option>
       ${TOOLS.map((tool) => html`<option value=${tool} selected=${tool === first.tool}>${tool}</option>`)}
