@@ -70,24 +70,23 @@ test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WO
 	@LARDER_AWS_CLIENT="$(AWS_CLIENT)" .venv/bin/python -m pytest -n $(WORKERS) --quick $(or $(ARGS),--unused-permissions)
 
 # What .ci/run runs: one of each kind of client, and what must stay exact.
-SHORT_E2E := $(patsubst %,tests/e2e/test_%.py,account_client api_key_client browser build_tools client_matrix cross_origin \
-	killed_processes login newest_turbo pages) $(patsubst %,tests/proofs/test_%.py,exact_counters published_bytes round_trips)
+SHORT_E2E := $(patsubst %,tests/e2e/test_%.py,account_client api_key_client browser client_matrix cross_origin \
+	login newest_turbo pages) $(patsubst %,tests/proofs/test_%.py,exact_counters round_trips)
 
 # Only the folders that have such tests, because collecting all others takes each worker longer than most tests.
 .PHONY: e2e
 e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/local tests/owasp tests/proofs
-e2e: $(READY) $(OIDC) $(COMPILERS) ## run the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver); SHORT=1 a part of them
+e2e: $(READY) $(OIDC) $(if $(SHORT),,$(COMPILERS)) ## run the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver); SHORT=1 a part of them
 	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o testpaths="$(if $(SHORT),$(SHORT_E2E),$(FOLDERS))" \
 		-m "(slow or e2e) and not thorough" $(ARGS)
 
 .PHONY: proofs
 proofs: build $(READY) $(OIDC) $(COMPILERS) ## run the crash and load tests and generated requests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 50 minutes; needs Java 17)
-	@MACHINE_ROUNDS=20 .venv/bin/python -m pytest -n $(WORKERS) -o faulthandler_timeout=0 tests/machines tests/larder/aws/test_alike.py tests/proxy/test_states.py $(ARGS)
-	@KILL_POINTS=50 API_EXAMPLES=100 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 DELETE_RACES=30 EXCHANGE_ATTACKS=10000 PASSING_MB=2000 \
-		.venv/bin/python -m pytest tests/owasp/test_generated_input.py tests/proofs $(ARGS)
+	@MACHINE_ROUNDS=30 .venv/bin/python -m pytest -n $(WORKERS) -o faulthandler_timeout=0 tests/machines tests/larder/aws/test_alike.py tests/proxy/test_states.py $(ARGS)
+	@KILL_POINTS=50 API_EXAMPLES=100 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 HOSTILE=all DELETE_RACES=30 EXCHANGE_ATTACKS=10000 PASSING_MB=2000 \
+		.venv/bin/python -m pytest tests/owasp/test_generated_input.py tests/owasp/test_hostile_input.py tests/proofs $(ARGS)
 	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o faulthandler_timeout=0 --ignore tests/proofs -m thorough $(ARGS)
 	@ENGINE=dynamodb-local .venv/bin/python -m pytest tests/proofs/test_refused_by_dynamodb.py $(ARGS)
-	@COLD_STARTS=all .venv/bin/python -m pytest tests/build/test_bench_cold.py $(ARGS)
 	@WHY_VERSIONS=all WHY_MIXTURES=100 .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_why.py tests/e2e/test_why_fix.py tests/e2e/test_why_reports.py $(ARGS)
 	@TURBO_JOBS=50 CLIENT_MATRIX=full EDGE_PROOFS=all .venv/bin/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_throttled.py tests/e2e/test_client_matrix.py \
 		tests/e2e/test_edge.py tests/e2e/test_edge_command.py $(ARGS)
@@ -151,7 +150,7 @@ unchecked-build: known-environment $(SAM)
 
 .PHONY: test-build
 test-build: FOLDERS := tests/build tests/local
-test-build: build $(READY) $(CHECKOV) ## build, then import every built handler and run it under AWS's runtime client
+test-build: unchecked-build $(READY) $(CHECKOV) ## build, then import every built handler and run it under AWS's runtime client
 	@.venv/bin/python -m pytest -n 2 --dist loadfile -o testpaths="$(FOLDERS)" -m "build and not thorough" $(ARGS)
 
 # Each file gets a new emulator and deployment, because tests count stored items. They run one after the other, because each needs two cores.

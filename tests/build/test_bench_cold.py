@@ -1,10 +1,8 @@
 """Built functions, cold and warm: under AWS's runtime client, on local tables, with the template's memory and its event
-from events/. `make bench-cold` measures. These tests run it once and do not check the times: for the functions of the
-cache, and with COLD_STARTS=all, as in `make proofs`, for all.
+from events/. `make bench-cold` measures. These tests run it once and do not check the times.
 """
 
 import json
-import os
 import subprocess
 import sys
 from typing import Any
@@ -15,26 +13,22 @@ from tests.build.conftest import ROOT
 from tests.build.test_functions import source_template
 from tools.benchmarks.cold.bench import BARE, NOTHING
 
-pytestmark = pytest.mark.build
+pytestmark = [pytest.mark.build, pytest.mark.thorough]
 
 COMMAND = [sys.executable, "-m", "tools.benchmarks.cold", "--rounds", "1", "--warm-calls", "2"]
-EVERY = {
+MODULES = {
     one["Properties"]["Handler"].split(".")[-2]: one["Properties"]
     for one in source_template().values()
     if one["Type"] == "AWS::Serverless::Function"
 }
-CACHE_MODULES = [module for module, one in EVERY.items() if one["Handler"].startswith("artifacts.")]
-IS_ALL = os.environ.get("COLD_STARTS") == "all"
-MODULES = EVERY if IS_ALL else {module: EVERY[module] for module in CACHE_MODULES}
+CACHE_MODULES = [module for module, one in MODULES.items() if one["Handler"].startswith("artifacts.")]
 MEMORY_MB = 512
 """The memory that Globals set."""
 
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, Any]:
-    done = subprocess.run(
-        [*COMMAND, "--json", *([] if IS_ALL else MODULES)], cwd=ROOT, capture_output=True, text=True, timeout=900
-    )
+    done = subprocess.run([*COMMAND, "--json"], cwd=ROOT, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     return {row["function"]: row for row in json.loads(done.stdout)["rows"]}
 

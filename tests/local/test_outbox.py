@@ -124,6 +124,7 @@ def test_no_secret_is_logged(outbox: StubCloud) -> None:
     assert OPERATOR_EMAIL not in log
 
 
+@pytest.mark.slow
 def test_a_second_start_keeps_the_outbox(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path, template=ROOT / "template.yaml")
     try:

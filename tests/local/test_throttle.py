@@ -44,6 +44,7 @@ def test_a_request_above_the_burst_is_refused_without_our_headers(throttled: Stu
     assert eventually(lambda: "throttled by THROTTLE" in throttled.screen)
 
 
+@pytest.mark.slow
 def test_a_request_is_refused_while_all_functions_run(crowded: StubCloud) -> None:
     def get(path: str) -> httpx.Response:
         return httpx.get(f"{crowded.url}{path}", trust_env=False, timeout=40)

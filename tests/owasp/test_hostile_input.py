@@ -7,6 +7,7 @@ any reply but 5xx. No reply has data of another user, and no log line a secret.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -194,6 +195,8 @@ def wrong_bodies(operation: str, request: Request, mallory: Person) -> Iterator[
 
 OPERATIONS = [one for one in operations() if described(one)]
 OFTEN = 8
+ALL = bool(os.environ.get("HOSTILE"))
+"""`make proofs` sends all of them. Otherwise each operation gets a third, and the next operation another third."""
 
 
 @cache
@@ -276,7 +279,8 @@ def test_a_wrong_part_is_refused_by_its_name_and_changes_nothing(
     Sender(names.session)("PATCH", f"/v2/teams/{names.team}", json_body={"runInputs": "values"})
     start, before = Stores(region()), stored(but_of=names.key_id)
     request = whole(operation, names)
-    for wrong in [*wrong_bodies(operation, request, mallory), *wrong_parameters(operation, request, names, mallory)]:
+    wrongs = [*wrong_bodies(operation, request, mallory), *wrong_parameters(operation, request, names, mallory)]
+    for wrong in wrongs if ALL else wrongs[OPERATIONS.index(operation) % 3 :: 3]:
         headers = {"content-type": "application/json"} if wrong.request.body and schema(operation) else {}
         reply = replace(wrong.request, headers={**headers, **wrong.request.headers})(sender(request, names))
         assert reply.status < 500, (wrong, reply)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def make(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     # Without the variables of a `make test` that may run this test.
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "ARGS"))}
     return subprocess.run(
         ["make", *arguments], cwd=ROOT, env={**environ, **variables}, capture_output=True, text=True, timeout=60
     )
