@@ -23,6 +23,7 @@ GET     /v1/artifacts/{hash}     yes   yes   role   role      role   | yes     y
 DELETE  /v1/artifacts/{hash}     yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 DELETE  /v1/artifacts            yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 GET     /v1/usage                yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
+GET     /v1/usage/metrics        yes   yes   yes    yes       yes    | yes     yes      yes    yes        | yes
 GET     /v1/usage/by             yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 GET     /v1/storage              yes   yes   role   role      role   | yes     yes      yes    yes        | 402
 GET     /v1/audit                yes   yes   role   role      role   | yes     yes      yes    yes        | yes

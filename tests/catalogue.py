@@ -378,5 +378,6 @@ def _entries(n: Names) -> dict[str, dict[str, Any]]:
             },
         ),
         "GET /v1/usage/by": by_session(query="what=key&from=2026-11-01&to=2026-11-21"),
+        "GET /v1/usage/metrics": by_key(),
         "GET /v1/usage": by_key(query="from=2026-11-01&to=2026-11-21"),
     }

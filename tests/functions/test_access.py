@@ -49,6 +49,7 @@ SET_STATUS = "PUT /v1/artifacts/status"
 LIST = "GET /v1/artifacts"
 DELETE_MANY = "DELETE /v1/artifacts"
 USAGE = "GET /v1/usage"
+METRICS = "GET /v1/usage/metrics"
 AUDIT = "GET /v1/audit"
 """A key reads that of its team, but not that of its user."""
 
@@ -341,7 +342,7 @@ NO, READ = "missing_permission", "read_only"
 GET_RUN = "GET /v1/runs/{runId}"
 LIST_RUNS, RECORD_RUN, DELETE_RUNS = "GET /v1/runs", "POST /v1/runs", "DELETE /v1/runs"
 READS, WRITES = (
-    [GET, HEAD, QUERY, USAGE, LIST_RUNS, GET_RUN, "GET /v1/tasks/history", "POST /v1/causes"],
+    [GET, HEAD, QUERY, USAGE, METRICS, LIST_RUNS, GET_RUN, "GET /v1/tasks/history", "POST /v1/causes"],
     [PUT, PREFLIGHT, RECORD_RUN],
 )
 MANAGES = [endpoint for endpoint in ENDPOINTS if ROWS[endpoint]["MEMBER"] == "role" and endpoint != DELETE_RUNS]

@@ -116,6 +116,7 @@ _NOT_READS = {
         "GET /api/auth/get-session",
     ),
     *("GET /v1/audit", "GET /v1/usage", "GET /v1/usage/by", "GET /v1/storage", "GET /v1/artifacts/removals"),
+    "GET /v1/usage/metrics",
 }
 """They change something, or show figures and the audit, which the end is compared for."""
 

@@ -41,7 +41,8 @@ function Overview({ scope }) {
   return html`<${Head} title=${isUnused ? "Get started" : "Overview"}>
       ${usage.data && !isUnused && html`<${Field} label="Period" value=${period} onChange=${({ target }) => setPeriod(Number(target.value))}>
         ${PERIODS.map((days) => html`<option value=${days}>Last ${days} days</option>`)}
-      <//>`}
+      <//>
+      <${Button} onClick=${() => exportUsage(scope, usage.data.days)}>Export as CSV<//>`}
     <//>
     <${Loaded} of=${usage} show=${(data) => html`
       <${UsageNotice} scope=${scope} usage=${data} />
@@ -49,6 +50,12 @@ function Overview({ scope }) {
       ${isUnused
         ? html`<${Start} scope=${scope} />`
         : html`<${Period} scope=${scope} usage=${data} before=${before.data} period=${period} />`}`} />`;
+}
+
+/** Let the browser store the figures of each day as a file. */
+function exportUsage(scope, days) {
+  const names = Object.keys(days[0]);
+  saveCsv(`${scope.team?.slug ?? "own"}-usage.csv`, names, days.map((day) => names.map((name) => day[name])));
 }
 
 /** What a period was like: in one sentence, then what to fix, then in figures. */
