@@ -36,11 +36,11 @@ PICTURES = (
 MOST_BYTES = 1_500_000
 
 
-def run_path(api: httpx.Client) -> str:
-    """The path of RUN."""
+def run_view(api: httpx.Client) -> tuple[str, str]:
+    """The path of RUN, and its heading."""
     runs = api.get("/v1/runs", params={"slug": TEAM}).json()["runs"]
     shown = next(run for run in runs if len(run["topCauses"]) > 1)
-    return f"{RUN}?id={shown['id']}&startedAt={shown['startedAt']}"
+    return f"{RUN}?id={shown['id']}&startedAt={shown['startedAt']}", shown["title"]
 
 
 def main() -> int:
@@ -54,12 +54,13 @@ def main() -> int:
             console.sign_up(page, server, ada)
             seed.team(server, ada.email, TEAM)
             with console.api(page, server) as api:
-                run = run_path(api)
+                run = run_view(api)
             FOLDER.mkdir(exist_ok=True)
             for name, path, heading, width, dark in PICTURES:
                 page.look(width=width, dark=dark)
-                page.open(f"{server.url}/console/t/{TEAM}{run if path == RUN else path}")
-                page.wait_for_heading(heading)
+                view, title = run if path == RUN else (path, heading)
+                page.open(f"{server.url}/console/t/{TEAM}{view}")
+                page.wait_for_heading(title)
                 page.wait_until("return document.querySelector('.loading') === null")
                 if heading == "Overview":
                     page.wait_for_text("than in the 30 days before")
