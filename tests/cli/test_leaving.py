@@ -199,6 +199,7 @@ def test_what_works_after_someone_has_left(
     assert cy.works() == {**expected, **team_keys}
     # The receipt and the mail to the owner name the same.
     (job,) = cy.mail()
+    assert job.mail_context.base_url.startswith("http")
     assert (job.user_id, job.maker, job.rules) == (cy.cloud.user.id, cy.user.email, [cy.rule_id])
     known = {cy.manages[0], cy.builds[0]}
     assert ({*job.known}, {*job.ending}) == (known, {cy.manages[0]})

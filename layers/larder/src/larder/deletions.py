@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from larder.accounts import service as accounts
-from larder.accounts.email_jobs import MailContext
+from larder.accounts.email_jobs import OF_SCHEDULE, MailContext
 from larder.api_keys.keys import (
     delete_keys_created_until,
     delete_keys_of,
@@ -74,11 +74,13 @@ def settle_keys(*, now: datetime, has_time: Callable[[], bool]) -> None:
         members.finish_settling(user_id, version)
 
 
-def note_ended_access(user_id: str, mail_context: MailContext) -> None:
+def note_ended_access(user_id: str) -> None:
     """Send the owners of the user's teams what the user knows and has made, and let keys end that they have made."""
     user = accounts.find_user(user_id)
     if user is not None:
-        notify_of_user(user, mail_context)
+        provider = accounts.managing_provider(user)
+        origin = provider.origin if provider else ""
+        notify_of_user(user, MailContext(base_url=origin, request=OF_SCHEDULE))
         members.note_access_changed(user_id)
 
 

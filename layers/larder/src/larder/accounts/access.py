@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from larder.accounts import repository
-from larder.accounts.email_jobs import AccessEnds, MailContext, RequestDescription, send_later
+from larder.accounts.email_jobs import OF_SCHEDULE, AccessEnds, MailContext, send_later
 from larder.accounts.models import Account, User
 from larder.accounts.service import (
     change_account,
@@ -28,13 +28,6 @@ from larder.sso.service import list_providers
 
 if TYPE_CHECKING:
     from larder.tables import Write
-
-
-_SCHEDULE = MailContext(
-    base_url="",
-    request=RequestDescription(method="", path="", ip_address=None, user_agent=None),
-)
-"""No request asks for the mail. Its link begins with the option `BaseUrl`, or with what the provider knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +198,7 @@ def _of_account(changed: Callable[[User], User]) -> Callable[[Account], Account]
 
 
 def warn_of_ending_access(
-    *, ended: Callable[[str, MailContext], object], now: datetime, has_time: Callable[[], bool]
+    *, ended: Callable[[str], object], now: datetime, has_time: Callable[[], bool]
 ) -> int:
     """Send the mails that are due. Returns how many. `ended` is called with each user whose access has ended.
 
@@ -217,10 +210,12 @@ def warn_of_ending_access(
         if not has_time():
             break
         if ends_at <= now:
-            ended(user_id, _SCHEDULE)
+            ended(user_id)
             repository.delete_ending_access_note(user_id, ends_at)
         elif warn_at is not None and warn_at <= now:
-            send_later(AccessEnds(user_id=user_id, mail_context=_SCHEDULE))
+            # Its link begins with the option `BaseUrl`, or with what the provider knows.
+            context = MailContext(base_url="", request=OF_SCHEDULE)
+            send_later(AccessEnds(user_id=user_id, mail_context=context))
             repository.note_warning(user_id, ends_at)
             sent += 1
     return sent

@@ -28,6 +28,10 @@ class RequestDescription:
     user_agent: str | None
 
 
+OF_SCHEDULE = RequestDescription(method="", path="", ip_address=None, user_agent=None)
+"""In place of a request, for the emails that a scheduled function asks for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailContext:
     """The request, and the origin of the links in its email.

@@ -6,11 +6,11 @@ from datetime import datetime
 from functools import partial
 
 from larder.accounts.email_jobs import (
+    OF_SCHEDULE,
     EmailJob,
     KeyPaused,
     MailContext,
     MakerLeft,
-    RequestDescription,
     RulePinned,
     TeamProtected,
     TrustGiven,
@@ -119,11 +119,10 @@ def notify_owners_of_departure(
 
 def notify_owners_of_paused_keys(*, has_time: Callable[[], bool]) -> None:
     """Send the owners an email about each public read key that has reached its bound. A mail can come twice."""
-    of_schedule = RequestDescription(method="", path="", ip_address=None, user_agent=None)
     for key_id, team_id, day, base_url in paused_notes():
         if not has_time():
             return
-        context = MailContext(base_url=base_url, request=of_schedule)
+        context = MailContext(base_url=base_url, request=OF_SCHEDULE)
         _notify_owners(
             team_id,
             partial(KeyPaused, team_id=team_id, key_id=key_id, day=day, mail_context=context),
