@@ -167,9 +167,13 @@ def _fixes(found: _Found) -> Fixes:
     client = _client()
     if found.run is None:
         raise click.UsageError(_USAGE)
-    return find_fixes(
-        Path(client.root), Path(client.file).name, found.shown, found.paths, found.run
-    )
+    from rich.console import Console
+
+    # turbo computes all hashes several times: a quarter of a minute for 1,000 tasks.
+    with Console(stderr=True).status("Trying edits in a copy of this checkout ..."):
+        return find_fixes(
+            Path(client.root), Path(client.file).name, found.shown, found.paths, found.run
+        )
 
 
 def _agrees(*, as_json: bool) -> bool:
