@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import secrets
@@ -638,6 +640,33 @@ def test_one_field_finds_artifacts_by_task_commit_and_writer(
     page.choose("Order", "Largest")
     page.wait_for_text("The largest of all artifacts, as checked")
     assert page.errors() == []
+
+
+KEEP_FILES = """
+window.kept = [];
+const make = URL.createObjectURL;
+URL.createObjectURL = (file) => (file.text().then((text) => window.kept.push(text)), make.call(URL, file));
+"""
+"""So that a test reads what the browser stores."""
+
+
+def test_figures_are_exported_as_csv(server: LocalCloud, page: Browser, team_with_runs: str) -> None:
+    page.look(width=1280)
+    files = {}
+    for view in ("overview", "runs", "activity"):
+        page.open(f"{server.url}/console/t/{team_with_runs}/{view.replace('overview', '')}")
+        page.wait_for_heading(view.capitalize())
+        page.run(KEEP_FILES)
+        page.press("Export as CSV")
+        page.wait_until("return window.kept.length === 1")
+        files[view] = [*csv.DictReader(io.StringIO(page.run("return window.kept[0]")))]
+    with console.api(page, server) as api:
+        usage = api.get("/v1/usage", params={"slug": team_with_runs}).json()
+    assert [(day["day"], int(day["remoteHits"])) for day in files["overview"]] == [
+        (day["day"], day["remoteHits"]) for day in usage["days"]
+    ]
+    assert [run["id"] for run in files["runs"]] == [f"run{number:06}" for number in reversed(range(20))]
+    assert "protection_set" in [entry["action"] for entry in files["activity"]]
 
 
 def test_an_overview_says_what_to_fix(server: LocalCloud, page: Browser, team_with_runs: str) -> None:
