@@ -37,7 +37,6 @@ pytestmark = pytest.mark.e2e
 
 SCRIPT = Path(__file__).resolve().parents[2] / "clients" / "ci" / "report-run.sh"
 TASKS = ("build", "test", "lint")
-OWNER = "ada@acme.example"
 EVERY_ROW = os.environ.get("WHY_VERSIONS") == "all"
 SAMPLE = ("a source file in a commit",)
 """Rows of test_why.py that are also played here. `make proofs` plays all."""
@@ -101,10 +100,10 @@ def commands(request: pytest.FixtureRequest) -> dict[str, Path]:
     return {version: turbo.installed(version, tools) for version in VERSIONS}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def owner(local_cloud: LocalCloud) -> tuple[str, str]:
-    """The address and the session of a user who has proven the address."""
-    person = {"email": OWNER, "name": "Ada", "password": os.urandom(12).hex()}
+    """The address and the session of a user who has proven the address. Each may compare 60 runs an hour."""
+    person = {"email": f"ada-{os.urandom(4).hex()}@acme.example", "name": "Ada", "password": os.urandom(12).hex()}
     with httpx.Client(base_url=local_cloud.url, trust_env=False, follow_redirects=True) as client:
         signed_up = client.post("/api/auth/sign-up/email", json=person)
         # Only who has signed up with an address can prove it.
