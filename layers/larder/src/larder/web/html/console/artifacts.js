@@ -130,7 +130,7 @@ function BySize({ scope, names }) {
 
 function ArtifactsFilter({ team, first, names, scopes, search }) {
   return html`<${Form} class="in-a-row" role="search" kind="second" action="Search" busy="Searching …" act=${search} onChange=${({ target }) => target.matches("select") && target.form.requestSubmit()}>
-    <${Field} label="Find" placeholder="Hash, task, commit or writer" name="prefix" defaultValue=${first.prefix} type="search" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="128" />
+    <${Field} label="Find" placeholder="Hash, task, …" name="prefix" defaultValue=${first.prefix} type="search" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="128" />
     <${Field} label="Tool" name="tool">
       <option value="">Any</option>
       ${TOOLS.map((tool) => html`<option value=${tool} selected=${tool === first.tool}>${tool}</option>`)}
@@ -204,7 +204,7 @@ function ArtifactDetails({ scope, row, names, tasks, close }) {
     row.sha256 !== undefined && ["Checksum (SHA-256)", row.sha256 && html`<code>${row.sha256}</code>`],
     row.sha256 !== undefined && ["Poisoned?", row.contested ? html`<${Tag} kind="bad">contested<//> Another upload had other bytes, <${Time} at=${row.contested.at} />.` : row.sha256 && "No later upload of this hash had other bytes."],
     ["Written by", html`<${Writer} row=${row} scope=${scope} names=${names} />`],
-    row.writer && ["Key or rule", names.has(keyOf(row.writer)) && html`<${KeyName} id=${keyOf(row.writer)} names=${names} scope=${scope} />`],
+    row.writer?.job && ["Rule", names.has(keyOf(row.writer)) && html`<${KeyName} id=${keyOf(row.writer)} names=${names} scope=${scope} />`],
     ["Task", tasks.has(row.hash) && html`<${TaskName} of=${tasks.get(row.hash)} scope=${scope} />`],
     row.writer?.job && ["CI job", /^https:/.test(row.writer.job.url) && html`<a href=${row.writer.job.url} rel="noreferrer">${visible(row.writer.job.url)}</a>`],
     ["Built in the run", inRun(of?.builtIn)],
