@@ -205,7 +205,7 @@ def test_every_cached_task_is_restored_and_doctor_finds_no_problem(
         return done.returncode, tuple(finding["id"] for finding in report["findings"])
 
     run, wanted = (sys.executable, larder, "run", "--"), shape.tasks - shape.uncached
-    off = (*shape.notes, "summaries-off")
+    off = ("summaries-off", *shape.notes)
     assert finds() == (0, (*shape.warns, *off))
     assert finds(*run) == (0, shape.notes)
     assert cached(direct)[0] == 0
