@@ -164,11 +164,11 @@ class _Found:
 
 
 def _fixes(found: _Found) -> Fixes:
+    from rich.console import Console
+
     client = _client()
     if found.run is None:
         raise click.UsageError(_USAGE)
-    from rich.console import Console
-
     # turbo computes all hashes several times: a quarter of a minute for 1,000 tasks.
     with Console(stderr=True).status("Trying edits in a copy of this checkout ..."):
         return find_fixes(
