@@ -1,6 +1,7 @@
 // A run of turbo as Larder gets it, and what Larder answers as Markdown. Needs node 18, and nothing else.
 //
 //   node run-report.mjs report FILE          the body of POST /v1/runs on standard output, compressed
+//   node run-report.mjs report -             the same, of a file that is named on standard input later
 //   node run-report.mjs hits FILE            Markdown: hits, misses and time saved
 //   node run-report.mjs causes REPLY         Markdown: the causes in a reply of POST /v1/runs. Nothing without causes
 //
@@ -20,6 +21,8 @@ const MOST_TEXT = 200;
 const DIGEST = 12;
 /** In place of turbo's digest of a value: the variable has one. */
 const SOME_VALUE = "0".repeat(64);
+
+const read = (file) => JSON.parse(readFileSync(file, "utf8"));
 
 /** The first characters of the SHA-256 of texts with NUL between them. Empty for no or only empty texts. */
 const digest = (texts) => {
@@ -148,8 +151,7 @@ function ancestors() {
 }
 
 /** The inputs that are not in git. turbo's paths of a package start at its folder. */
-function outsideGit(tasks) {
-  const tracked = new Set(listed(git("ls-files", "-z")));
+function outsideGit(tasks, tracked) {
   if (!tracked.size) return {};
   const paths = new Set();
   for (const { directory, inputs } of tasks) for (const name of Object.keys(inputs ?? {})) paths.add(directory ? `${directory}/${name}` : name);
@@ -208,16 +210,28 @@ function commit() {
   return isMade ? {} : { subject: subject.slice(0, MOST_TEXT), author: author.slice(0, MOST_TEXT) };
 }
 
-function report(summary) {
-  const { id, turboVersion, execution, scm, tasks } = summary;
+/** What git knows without the file of turbo. */
+function repository() {
+  const dirty = git("status", "--porcelain", "--untracked-files=no") !== "";
+  const tracked = new Set(listed(git("ls-files", "-z")));
+  return { commit: commit(), ancestors: ancestors(), dirty, tracked, endings: dirty ? otherLineEndings() : {} };
+}
+
+function report(file) {
   const asked = process.env.LARDER_INPUTS || "names";
   const hasInputs = asked === "names" || asked === "values";
+  const known = hasInputs && repository();
+  const name = file === "-" ? readFileSync(0, "utf8") : file;
+  // Nobody needs it any more.
+  if (!name) return;
+  const summary = read(name);
+  const { id, turboVersion, execution, scm, tasks } = summary;
   const body = {
     id,
     turboVersion,
     usedCache: canAskCache() || !tasks.some((one) => one.cache.status === "MISS" && one.execution && one.resolvedTaskDefinition?.cache !== false),
     execution: times(execution),
-    scm: scm && { branch: scm.branch, sha: scm.sha, ...(hasInputs && { ...commit(), pullRequest: pullRequest() }) },
+    scm: scm && { branch: scm.branch, sha: scm.sha, ...(hasInputs && { ...known.commit, pullRequest: pullRequest() }) },
     tasks: tasks.map((one) => ({
       package: one.package,
       task: one.task,
@@ -227,22 +241,19 @@ function report(summary) {
       execution: times(one.execution),
     })),
   };
-  if (hasInputs) Object.assign(body, inputsAndHints(summary, asked === "values"));
-  return process.stdout.write(gzipSync(JSON.stringify(body), { level: 9 }));
-}
-
-function inputsAndHints(summary, withValues) {
-  const body = { ancestors: ancestors() };
-  body.dirty = git("status", "--porcelain", "--untracked-files=no") !== "";
-  body.inputs = inputsOf(summary, withValues);
-  const hinted = Object.entries({ ...outsideGit(summary.tasks), ...(body.dirty && otherLineEndings()) });
-  body.hints = { files: Object.fromEntries(hinted.slice(0, MOST_HINTS)), packages: {} };
-  return body;
+  if (hasInputs) {
+    const { ancestors, dirty, tracked, endings } = known;
+    const hinted = Object.entries({ ...outsideGit(tasks, tracked), ...endings }).slice(0, MOST_HINTS);
+    const hints = { files: Object.fromEntries(hinted), packages: {} };
+    Object.assign(body, { ancestors, dirty, inputs: inputsOf(summary, asked === "values"), hints });
+  }
+  process.stdout.write(gzipSync(JSON.stringify(body), { level: 9 }));
 }
 
 const time = (ms) => (ms < 60_000 ? `${Math.round(ms / 1000)} s` : `${Math.floor(ms / 60_000)} min ${Math.floor(ms / 1000) % 60} s`);
 
-function hits({ tasks }) {
+function hits(file) {
+  const { tasks } = read(file);
   const found = tasks.filter((one) => one.cache.status === "HIT");
   const remote = found.filter((one) => one.cache.source === "REMOTE").length;
   const misses = tasks.filter((one) => one.cache.status !== "HIT" && one.execution).length;
@@ -278,8 +289,8 @@ function causesOf({ baseline, causes }) {
   return causes.map((one) => ({ ...one, class: classOf(one, committed) }));
 }
 
-function causes(reply) {
-  const found = reply.causes;
+function causes(file) {
+  const found = read(file).causes;
   if (!found) return;
   const all = causesOf(found);
   const built = found.changed - found.restored;
@@ -302,6 +313,5 @@ function causes(reply) {
 }
 
 const [what, file] = process.argv.slice(2);
-const document = JSON.parse(readFileSync(file, "utf8"));
 const work = { report, hits, causes };
-work[what](document);
+work[what](file);

@@ -116,10 +116,9 @@ def model() -> Iterator[Model]:
         yield one
 
 
-NO_CACHE, NO_WAITS, ALONE, THROUGH = ("no remote cache", "turbo, nothing to wait for", "turbo", "larder run")
+NO_CACHE, ALONE, THROUGH = ("no remote cache", "turbo", "larder run")
 WAYS = {
     NO_CACHE: (False, {"TURBO_TEAM": ""}, None),
-    NO_WAITS: (False, {}, (LOOPBACK, NONE)),
     ALONE: (False, {}, (LAPTOP, Latencies())),
     THROUGH: (True, {}, (LAPTOP, Latencies())),
 }
@@ -129,17 +128,16 @@ WAYS = {
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("task_s", "rounds", "limits"),
-    [(0.3, 3, {ALONE: 1.03, NO_WAITS: 1.08, NO_CACHE: 1.08}), (1.0, 2, {NO_CACHE: 1.03})],
+    [(0.3, 3, {ALONE: 1.03, NO_CACHE: 1.12}), (1.0, 2, {ALONE: 1.01, NO_CACHE: 1.05})],
     ids=["ten-seconds", "half-a-minute"],
 )
-def test_a_build_with_an_empty_cache_ends_half_a_second_later_than_without_one(
+def test_a_build_with_an_empty_cache_takes_as_long_as_with_turbo_alone(
     task_s: float, rounds: int, limits: Mapping[str, float], tmp_path: Path, larder: Path, tools: Path
 ) -> None:
-    """Misses come from one query for a hundred, and uploads run behind the build.
+    """Though it lists the tasks, and reports the run. Its uploads run behind the build.
 
-    `larder run` adds its start, the waits for the status and the first artifacts, and that for the last upload,
-    however long the build is. turbo's own work for a remote cache takes 1 % of ten seconds. Two builds of ten seconds
-    differ by 3 %.
+    A task waits for an answer that is not older than half a second, which comes for many tasks at once. turbo alone
+    waits for one each. Two builds of ten seconds differ by 3 %.
     """
     seconds: dict[str, list[float]] = {way: [] for way in (*limits, THROUGH)}
     for number in range(rounds):

@@ -131,6 +131,28 @@ def test_what_another_job_stores_soon_afterwards_is_found(
     assert get(turbo, HASHES[0]).content == b"of the other job"
 
 
+def test_what_was_missing_a_moment_ago_is_asked_for_with_what_comes_next(
+    turbo: httpx.Client, running: Running, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A build of many misses costs a request for many tasks, not for each."""
+    hashes = HASHES[:80]
+    running.sidecar.cache.prefetch.expect(hashes)
+    running.until(lambda: all(lacks(running, hash) for hash in hashes))
+    time.sleep(AHEAD_SECONDS)
+    deployment.asked.clear()
+    # However busy the computer is.
+    monkeypatch.setattr("larder_proxy.memory.AHEAD_SECONDS", 60)
+    deployment.artifacts[HASHES[70]] = b"of the other job"
+    found = [hash for hash in hashes if get(turbo, hash).status_code == 200]
+    assert found == [HASHES[70]]
+    # The first is asked for alone: a slow build asks for one at a time.
+    asked = [one.path.rpartition("/")[2] for one in deployment.sent("GET")]
+    assert asked == [HASHES[0], HASHES[70]]
+    queries = [json.loads(one.body)["hashes"] for one in deployment.sent("POST", "/v8/artifacts")]
+    assert sorted(hash for query in queries for hash in query) == hashes[1:]
+    assert len(queries) <= 5
+
+
 def test_what_another_job_stores_while_an_answer_is_late_is_found(
     turbo: httpx.Client, running: Running, deployment: Deployment
 ) -> None:

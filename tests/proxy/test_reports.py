@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from larder_proxy.reports import new_reports
+from larder_proxy.reports import Inputs, new_reports
 
 AT = "2026-11-26T03:05:34.440Z"
 LATER = "2026-11-26T03:05:35.205Z"
@@ -38,7 +38,7 @@ def write_nx(folder: Path, *tasks: dict[str, Any]) -> Path:
 
 def test_a_run_of_nx(tmp_path: Path) -> None:
     write_nx(tmp_path, nx_task("a", "remote-cache-hit"), nx_task("b", "local-cache-hit"), nx_task("c", "cache-miss", 1))
-    (report,) = new_reports(str(tmp_path), {}, 0, [])
+    (report,) = new_reports(str(tmp_path), {}, 0, [], Inputs({}))
     times = {"startTime": AT_MS, "endTime": AT_MS + 765}
     assert report["execution"] == {**times, "exitCode": 1}
     assert [(task["package"], task["task"], task["cache"]) for task in report["tasks"]] == [
@@ -83,7 +83,7 @@ def test_a_run_of_moon(tmp_path: Path) -> None:
         moon_action("d:build", "passed"),
         moon_action("e:build", "skipped", startedAt=None, finishedAt=None),
     )
-    (report,) = new_reports(str(tmp_path), {}, 0, [])
+    (report,) = new_reports(str(tmp_path), {}, 0, [], Inputs({}))
     times = {"startTime": AT_MS, "endTime": AT_MS + 765}
     assert report["client"] == "moon"
     assert report["execution"] == {**times, "exitCode": 1}
@@ -111,7 +111,7 @@ def test_a_run_of_turbo_has_only_what_larder_reads(tmp_path: Path) -> None:
     ran = {**times, "command": "secret"}
     scm = {"sha": "a", "branch": None}
     file.write_text(json.dumps({**document, "execution": ran, "scm": scm, "tasks": [task]}))
-    (report,) = new_reports(str(tmp_path), {}, 0, [])
+    (report,) = new_reports(str(tmp_path), {}, 0, [], Inputs({}))
     assert report == {
         "id": "x", "turboVersion": "2.11.11", "execution": times, "scm": {"sha": "a"},
         "tasks": [{
@@ -125,20 +125,20 @@ def test_a_build_in_a_folder_of_the_repository_is_reported(tmp_path: Path) -> No
     folder = tmp_path / "packages" / "web"
     folder.mkdir(parents=True)
     write_nx(tmp_path, nx_task("a", "cache-miss"))
-    assert len(new_reports(str(folder), {}, 0, [])) == 1
+    assert len(new_reports(str(folder), {}, 0, [], Inputs({}))) == 1
     elsewhere = tmp_path.parent
     for build in (["turbo", "--cwd", str(folder)], ["turbo", f"--cwd={tmp_path.name}"]):
-        assert len(new_reports(str(elsewhere), {}, 0, build)) == 1
-    assert new_reports(str(elsewhere), {}, 0, ["turbo"]) == []
+        assert len(new_reports(str(elsewhere), {}, 0, build, Inputs({}))) == 1
+    assert new_reports(str(elsewhere), {}, 0, ["turbo"], Inputs({})) == []
 
 
 def test_only_new_and_whole_files_are_reported(tmp_path: Path) -> None:
     file = write_nx(tmp_path, nx_task("a", "cache-miss"))
-    assert new_reports(str(tmp_path), {}, time.time() + 60, []) == []
+    assert new_reports(str(tmp_path), {}, time.time() + 60, [], Inputs({})) == []
     for damaged in ("{", "[]", "{}", '{"run": {}, "tasks": [1]}', "[" * 200_000):
         file.write_text(damaged)
-        assert new_reports(str(tmp_path), {}, 0, []) == []
-    assert new_reports(str(tmp_path / "not-there"), {}, 0, []) == []
+        assert new_reports(str(tmp_path), {}, 0, [], Inputs({})) == []
+    assert new_reports(str(tmp_path / "not-there"), {}, 0, [], Inputs({})) == []
 
 
 def test_files_of_turbo_without_hashes_and_those_that_are_gone_are_left_out(tmp_path: Path) -> None:
@@ -148,4 +148,4 @@ def test_files_of_turbo_without_hashes_and_those_that_are_gone_are_left_out(tmp_
     task = {"package": "web", "task": "build", "cache": {}}
     run = {"id": "r", "execution": {}, "tasks": [task]}
     (runs / "no-hash.json").write_text(json.dumps(run))
-    assert new_reports(str(tmp_path), {}, 0, []) == []
+    assert new_reports(str(tmp_path), {}, 0, [], Inputs({})) == []

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from larder_proxy.reports import new_reports
+from larder_proxy.reports import Inputs, new_reports
 
 from larder.why.codes import SOME_VALUE
 from larder.why.comparison import compare
@@ -98,12 +99,42 @@ def test_the_inputs_are_those_of_larder_why(name: str, tmp_path: Path) -> None:
 def test_larder_run_reports_the_same_inputs_and_gives_the_script_no_token(tmp_path: Path) -> None:
     write(tmp_path, secretive(), "one.json")
     environment = {"PATH": os.environ["PATH"], "TURBO_TOKEN": TOKEN}
-    (report,) = new_reports(str(tmp_path), environment, 0, ["turbo"])
-    (without,) = new_reports(str(tmp_path), {**environment, "LARDER_INPUTS": "off"}, 0, ["turbo"])
+    (report,) = reports_of(tmp_path, environment)
+    (without,) = reports_of(tmp_path, {**environment, "LARDER_INPUTS": "off"})
     assert "inputs" not in without
-    (without_node,) = new_reports(str(tmp_path), {"PATH": str(tmp_path)}, 0, ["turbo"])
+    (without_node,) = reports_of(tmp_path, {"PATH": str(tmp_path)})
     assert without_node == without
     assert report == body_of(secretive(), tmp_path, "names")
+
+
+def reports_of(folder: Path, environment: dict[str, str], prepared: Path | None = None) -> list[dict[str, Any]]:
+    """What `larder run` reports if turbo has asked for something in `prepared`."""
+    inputs = Inputs(environment)
+    if prepared is not None:
+        inputs.prepare(str(prepared))
+    return new_reports(str(folder), environment, 0, ["turbo"], inputs)
+
+
+def test_node_starts_once_while_turbo_runs_and_ends_with_it(tmp_path: Path) -> None:
+    """It takes as long as a small build."""
+    started, node = tmp_path / "started", tmp_path / "bin" / "node"
+    node.parent.mkdir()
+    node.write_text(f'#!/bin/sh\necho $$ >> "{started}"\nexec "{shutil.which("node")}" "$@"\n')
+    node.chmod(0o755)
+    environment = {"PATH": f"{node.parent}{os.pathsep}{os.environ['PATH']}"}
+    root, elsewhere = tmp_path / "repository", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    write(root, secretive(), "one.json")
+    (report,) = reports_of(root, environment, prepared=root)
+    assert len(started.read_text().split()) == 1
+    assert report == body_of(secretive(), root, "names")
+    # Of another repository, and of a build that described no run.
+    root.joinpath(".turbo", "runs", "run.json").unlink()
+    assert reports_of(root, environment, prepared=elsewhere) == [report]
+    assert reports_of(elsewhere, environment, prepared=elsewhere) == []
+    for pid in started.read_text().split():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)
 
 
 @pytest.mark.parametrize(

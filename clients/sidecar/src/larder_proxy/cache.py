@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from larder_proxy import turbo
 from larder_proxy.clients import Entry
 from larder_proxy.memory import Memory, Upload
-from larder_proxy.messages import BEGINS_GZIP, BLOCK
+from larder_proxy.messages import BEGINS_GZIP, BLOCK, GZIP
 from larder_proxy.places import in_background
 from larder_proxy.prefetch import Prefetch
 from larder_proxy.spool import Body, NoRoom, Passing, Spool
@@ -26,10 +26,6 @@ EVENTS_AT_ONCE = 80
 EVENT_SECONDS = 5.0
 """How long the last figures may take, also if nobody waits for uploads."""
 _DURATION = "x-artifact-duration"
-GZIP = zlib.MAX_WBITS | 16
-"""zlib's number for the format."""
-
-
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 """The SHA-256 of nothing, which Larder does not store."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from enum import Enum
+from itertools import islice
 
 from larder_proxy.spool import Body
 from larder_proxy.transfers import Kept
@@ -14,6 +16,12 @@ ANSWERED_SECONDS = 60
 
 AHEAD_SECONDS = 0.5
 """The same from the question on, if it was learned before the tool asked. Another job can be storing the entry."""
+
+ASKED_AGAIN = 100
+"""The most artifacts that are asked for again at once."""
+
+_FOR_EACH = 4
+"""How many of them for each that turbo has just asked for. It asks for tasks that are ready in any order."""
 
 _MOST = 100_000
 
@@ -59,6 +67,10 @@ class Memory:
         self.held_bytes = self.uploads = 0
         """The bytes that turbo has not asked for yet, and the number of entries that are uploading."""
         self._entries: dict[tuple[str, str], _Entry] = {}
+        self._ahead: dict[str, None] = {}
+        """The artifacts that were missing before turbo asked for them, in the order of the list."""
+        self._asked: deque[float] = deque()
+        """When turbo asked for an artifact, in the last AHEAD_SECONDS."""
 
     def _of(self, key: tuple[str, str]) -> _Entry:
         found = self._entries.get(key)
@@ -100,6 +112,8 @@ class Memory:
             ):
                 one.state, one.is_answer = State.MISSING, is_answer
                 one.until = now + ANSWERED_SECONDS if is_answer else asked_at + AHEAD_SECONDS
+                if not is_answer:
+                    self._ahead[key[0]] = None
             is_first = is_answer and one.missed_at is None
             if is_first:
                 one.missed_at = now
@@ -127,6 +141,34 @@ class Memory:
             one.fetched = threading.Condition(self._lock)
             return is_wanted
 
+    def begin_again(self, hash: str) -> list[str]:
+        """An artifact that was missing too long ago, and the next such ones. The caller asks for all of them at once.
+
+        How many depends on how many turbo has asked for in the time that an answer counts. A slow build asks for each
+        alone.
+        """
+        now = time.monotonic()
+        with self._lock:
+            self._asked.append(now)
+            while self._asked[0] < now - AHEAD_SECONDS:
+                self._asked.popleft()
+            if len(self._asked) == 1 or not self._was_missing(hash, now):
+                return []
+            others = (one for one in self._ahead if one != hash and self._was_missing(one, now))
+            most = min(len(self._asked) * _FOR_EACH, ASKED_AGAIN)
+            found = [hash, *islice(others, most - 1)]
+            for other in found:
+                one = self._of((other, ""))
+                one.state, one.fetched = State.FETCHING, threading.Condition(self._lock)
+        return found
+
+    def _was_missing(self, hash: str, now: float) -> bool:
+        """Whether it was missing before turbo asked for it, longer ago than that counts."""
+        found = self._entries.get((hash, ""))
+        if hash not in self._ahead or found is None or found.state is not State.MISSING:
+            return False
+        return not found.is_answer and now >= found.until
+
     def hold(self, hash: str, found: Kept | None, missing_since: float | None = None) -> None:
         """End a fetch, with what was found, or the time when it was asked for and not there."""
         with self._lock:
@@ -145,6 +187,7 @@ class Memory:
         """What was fetched. Waits for it if that has begun. None if the caller has to ask."""
         with self._lock:
             one = self._of((hash, ""))
+            self._ahead.pop(hash, None)
             if one.state is State.EXPECTED:
                 one.state = State.UNKNOWN
             while one.state is State.FETCHING:

@@ -32,6 +32,8 @@ BLOCK = 262_144
 """The most bytes of a body that are read at once."""
 
 BEGINS_GZIP = b"\x1f\x8b"
+GZIP = 31
+"""zlib's number for the format, with the largest window."""
 
 MOST_HEAD = 32_768
 _MOST_LINE = 65_536

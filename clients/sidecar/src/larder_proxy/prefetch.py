@@ -65,6 +65,7 @@ class Prefetch:
                 confirmed, self._unconfirmed = [*self._unconfirmed], {}
         if confirmed:
             self.expect([one for one in confirmed if one != hash])
+        self._ask_again(hash)
         return self._memory.take(hash)
 
     def close(self) -> None:
@@ -93,20 +94,37 @@ class Prefetch:
             work()
 
     def _query(self, hashes: list[str]) -> None:
-        content, asked_at = json.dumps({"hashes": hashes}).encode(), time.monotonic()
-        answer = self._upstream.pass_on("POST", "/v8/artifacts", content, is_urgent=False)
-        if answer is None or answer.status != 200:
-            return
-        try:
-            known = json.loads(answer.content)
-            sizes = {hash: known[hash] and int(known[hash]["size"]) for hash in hashes}
-        except (ValueError, KeyError, TypeError):
-            return
-        for hash, size in sizes.items():
+        asked_at = time.monotonic()
+        for hash, size in self._sizes(hashes, is_urgent=False).items():
             if size is None:
                 self._memory.miss((hash, ""), asked_at, is_answer=False)
             elif size > LARGEST:
                 self._memory.begin(hash, is_wanted=False)
+
+    def _ask_again(self, hash: str) -> None:
+        """Ask with one request for what was missing a moment ago, and what turbo asks for next."""
+        hashes, asked_at = self._memory.begin_again(hash), time.monotonic()
+        if not hashes:
+            return
+        sizes: dict[str, int | None] = {}
+        try:
+            sizes = self._sizes(hashes)
+        finally:
+            for one in hashes:
+                is_missing = one in sizes and sizes[one] is None
+                self._memory.hold(one, None, asked_at if is_missing else None)
+
+    def _sizes(self, hashes: list[str], *, is_urgent: bool = True) -> dict[str, int | None]:
+        """The bytes of each artifact, None for one that is not there. Empty without an answer."""
+        content = json.dumps({"hashes": hashes}).encode()
+        answer = self._upstream.pass_on("POST", "/v8/artifacts", content, is_urgent=is_urgent)
+        if answer is None or answer.status != 200:
+            return {}
+        try:
+            known = json.loads(answer.content)
+            return {hash: known[hash] and int(known[hash]["size"]) for hash in hashes}
+        except (ValueError, KeyError, TypeError):
+            return {}
 
     def _fetch(self, hash: str) -> None:
         if not self._memory.begin(hash):

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import threading
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
+from larder_proxy.messages import GZIP
 from larder_proxy.settings import folders_above, is_trusted
 
 TYPE_CHECKING = False
@@ -25,6 +29,13 @@ MOST_WITH_INPUTS = 3
 
 _SCRIPT_SECONDS = 30
 
+_LOADER = """
+import { readSync } from "node:fs";
+const script = Buffer.alloc(Number(process.argv[1]));
+for (let at = 0; at < script.length; ) at += readSync(0, script, { offset: at }) || process.exit();
+await import(`data:text/javascript;base64,${script.toString("base64")}`);
+"""
+
 _MOST_BYTES = 50_000_000
 _OF_THE_SCRIPT = ("PATH", "HOME", "LARDER_INPUTS", "GITHUB_EVENT_PATH")
 """Variables that the script gets: no token."""
@@ -35,9 +46,11 @@ _UNREADABLE = (
     *(OverflowError, RecursionError),
 )
 
+_FAILURES = (*_UNREADABLE, zlib.error, subprocess.SubprocessError)
+
 
 def new_reports(
-    folder: str, environment: Mapping[str, str], since: float, build: list[str]
+    folder: str, environment: Mapping[str, str], since: float, build: list[str], inputs: Inputs
 ) -> list[dict[str, Any]]:
     """The runs since a time (time.time) in this folder, or that of a `--cwd`, and above. Unreadable files are left out.
 
@@ -59,36 +72,86 @@ def new_reports(
             continue
     newest = found[-MOST_RUNS:]
     runs = [run for _, run in newest[:-MOST_WITH_INPUTS]]
-    for file, run in newest[-MOST_WITH_INPUTS:]:
-        runs.append(_with_inputs(file, run, environment))
+    runs += [inputs.add(file, run) for file, run in newest[-MOST_WITH_INPUTS:]]
+    inputs.close()
     return runs
 
 
-def _with_inputs(file: str, run: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-    """What the script makes of a file of turbo, or the run as it is."""
-    if "turboVersion" not in run or environment.get("LARDER_INPUTS") == "off":
-        return run
-    import gzip
-    import pkgutil
-    import subprocess
+class Inputs:
+    """The script that adds the inputs of tasks. It starts while turbo runs, because node and git take their time."""
 
-    known = {name: environment[name] for name in _OF_THE_SCRIPT if name in environment}
-    try:
-        done = subprocess.run(
-            # The script is on standard input, because it may be in an archive.
-            ["node", "--input-type=module", "-", "report", file],  # noqa: S607
-            cwd=os.path.dirname(os.path.dirname(os.path.dirname(file))),
-            env=known,
-            input=pkgutil.get_data("larder_proxy", "run-report.mjs") or b"",
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._is_wanted = environment.get("LARDER_INPUTS") != "off"
+        self._environment = {
+            name: environment[name] for name in _OF_THE_SCRIPT if name in environment
+        }
+        self._lock = threading.Lock()
+        self._started: tuple[str, subprocess.Popen[bytes]] | None = None
+
+    def prepare(self, root: str) -> None:
+        """Start the script in a repository."""
+        with self._lock, suppress(OSError):
+            if self._is_wanted and self._started is None:
+                self._started = root, self._start(root)
+
+    def add(self, file: str, run: dict[str, Any]) -> dict[str, Any]:
+        """What the script makes of a file of turbo, or the run as it is."""
+        if "turboVersion" not in run or not self._is_wanted:
+            return run
+        root = os.path.dirname(os.path.dirname(os.path.dirname(file)))
+        with self._lock:
+            started, self._started = self._started, None
+        if started is not None and started[0] == root:
+            # Ctrl-C may have ended it.
+            with suppress(*_FAILURES):
+                return _described(started[1], file)
+        elif started is not None:
+            _end(started[1])
+        with suppress(*_FAILURES):
+            return _described(self._start(root), file)
+        return run
+
+    def close(self) -> None:
+        """End a script that nobody needs."""
+        with self._lock:
+            self._is_wanted = False
+            if self._started is not None:
+                _end(self._started[1])
+
+    def _start(self, root: str) -> subprocess.Popen[bytes]:
+        """Raises OSError."""
+        import pkgutil
+
+        script = pkgutil.get_data("larder_proxy", "run-report.mjs") or b""
+        process = subprocess.Popen(
+            # The script is on standard input, because it may be in an archive. The name of the file follows.
+            ["node", "--input-type=module", "--eval", _LOADER, str(len(script)), "report", "-"],  # noqa: S607
+            cwd=root,
+            env=self._environment,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=_SCRIPT_SECONDS,
-            check=True,
+            bufsize=0,
         )
-        described: dict[str, Any] = json.loads(gzip.decompress(done.stdout))
-    except (*_UNREADABLE, subprocess.SubprocessError):
-        return run
+        assert process.stdin  # noqa: S101
+        with suppress(OSError):
+            process.stdin.write(script)
+        return process
+
+
+def _described(process: subprocess.Popen[bytes], file: str) -> dict[str, Any]:
+    """Raises _FAILURES."""
+    try:
+        output, _ = process.communicate(file.encode(), timeout=_SCRIPT_SECONDS)
+    finally:
+        _end(process)
+    described: dict[str, Any] = json.loads(zlib.decompress(output, GZIP))
     return described
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with process:
+        process.kill()
 
 
 def _files(folder: str, environment: Mapping[str, str]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from larder_proxy.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from larder_proxy.reports import Inputs
     from larder_proxy.sidecar import Sidecar
 
 WAIT_SECONDS = 120.0
@@ -54,25 +55,33 @@ def run(
             # turbo asks nothing without a team. The token has one.
             of_the_build["TURBO_TEAM"] = TEAM_OF_THE_TOKEN
     began = time.time()
-    started: list[Sidecar] = []
+    started: list[tuple[Sidecar, Inputs]] = []
 
     def start() -> None:
-        # Loading it takes as long as all before. The build starts meanwhile, and its first connections wait.
+        # Loading them takes as long as all before. The build starts meanwhile, and its first connections wait.
+        from larder_proxy.reports import Inputs
         from larder_proxy.sidecar import Sidecar
 
-        started.append(Sidecar(environment, settings, listener, id_token_command=id_token_command))
+        inputs = Inputs(environment)
+        sidecar = Sidecar(
+            environment,
+            settings,
+            listener,
+            id_token_command=id_token_command,
+            on_turbo=lambda: inputs.prepare(settings.root),
+        )
+        started.append((sidecar, inputs))
         # A folder above may be one that this user must not read.
         with suppress(OSError):
-            started[0].expect(build, environment, folder)
+            sidecar.expect(build, environment, folder)
 
     try:
         return _run(build, of_the_build, start)
     finally:
-        for sidecar in started:
-            # The build has started without it.
+        for sidecar, inputs in started:
             from larder_proxy.reports import new_reports
 
-            sidecar.report(new_reports(folder, environment, began, build))
+            sidecar.report(new_reports(folder, environment, began, build, inputs))
             end(sidecar, wait)
 
 

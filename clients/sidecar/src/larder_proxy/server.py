@@ -59,6 +59,7 @@ class Server:
         self._is_stopped = False
         self.was_asked = False
         """Whether a tool has asked for an entry, or stored one. Without a remote cache, turbo asks for the status."""
+        self.on_turbo: Callable[[], None] | None = None
 
     def serve(self) -> None:
         while not self._is_stopped:
@@ -331,6 +332,9 @@ class Handler:
         return b"".join(blocks)
 
     def _pass_on(self, path: str, query: str, content: bytes | None) -> None:
+        work, self.server.on_turbo = self.server.on_turbo, None
+        if work is not None:
+            in_background(work)
         if path in (turbo.STATUS, turbo.QUERY):
             query = self._other_team(query)
         answer = self.server.cache.pass_on(self.command, path, content, query)

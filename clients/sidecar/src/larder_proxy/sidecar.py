@@ -6,22 +6,22 @@ import json
 import threading
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
-from larder_proxy.cache import GZIP, Cache
 from larder_proxy.connections import LIMITS, Limits, Pool
 from larder_proxy.credentials import Credentials, NoCredential, Target, read_target
 from larder_proxy.listener import Listener
-from larder_proxy.lists import LastRun, dry_run, listed, may_have_own_artifacts
+from larder_proxy.messages import GZIP
 from larder_proxy.output import print_line
-from larder_proxy.places import open_files
-from larder_proxy.server import Server
+from larder_proxy.places import in_background, open_files
 from larder_proxy.settings import Settings
-from larder_proxy.spool import Spool
-from larder_proxy.upstream import Upstream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from larder_proxy.lists import LastRun
+    from larder_proxy.spool import Spool
 
 CI = {
     "GITHUB_ACTIONS": "GITHUB_ACTIONS",
@@ -48,8 +48,12 @@ class Sidecar:
         say: Callable[[str], None] | None = None,
         spool: Spool | None = None,
         limits: Limits = LIMITS,
+        on_turbo: Callable[[], None] | None = None,
     ) -> None:
-        """Without an address that may have the token, all lookups are misses."""
+        """Without an address that may have the token, all lookups are misses.
+
+        `on_turbo` is done in the background when turbo asks for the status, which it does before its tasks.
+        """
         refusal = ""
         try:
             target = read_target(settings)
@@ -58,6 +62,14 @@ class Sidecar:
         self.target = target
         self.listener = listener
         self._pool = Pool(environment, limits)
+        if target.url:
+            in_background(lambda: self._connect(target.url))
+        # Loading them takes as long as the handshake.
+        from larder_proxy.cache import Cache
+        from larder_proxy.server import Server
+        from larder_proxy.spool import Spool
+        from larder_proxy.upstream import Upstream
+
         self._credentials = Credentials(
             target,
             environment,
@@ -75,13 +87,20 @@ class Sidecar:
         self._spool = spool or Spool()
         self.cache = Cache(self._upstream, self._spool)
         self._server = Server(listener, self.cache, self._spool, team=target.query, most=most)
+        self._server.on_turbo = on_turbo
         threading.Thread(target=self._server.serve, daemon=True).start()
         self._last_run: LastRun | None = None
+
+    def _connect(self, url: str) -> None:
+        with suppress(OSError, ValueError):
+            self._pool.connect(url)
 
     def expect(self, build: list[str], environment: Mapping[str, str], folder: str) -> None:
         """Fetch what turbo is about to ask for, if that is known."""
         if not self.target.url:
             return
+        from larder_proxy.lists import LastRun, dry_run, listed, may_have_own_artifacts
+
         self._last_run = LastRun(environment, self.target, folder, build)
         hashes, most = self._last_run.read()
         command = None if hashes else dry_run(build, environment, folder)
