@@ -82,7 +82,7 @@ e2e: $(READY) $(OIDC) $(if $(SHORT),,$(COMPILERS)) ## run the long tests: npm's 
 
 .PHONY: proofs
 proofs: build $(READY) $(OIDC) $(COMPILERS) ## run the crash and load tests and generated requests at full length, 50 builds at once, every cell of docs/compatibility.md, every cause of `larder why` with four versions of turbo, every fault of the local edge, and accessibility in every view of the console (about 50 minutes; needs Java 17)
-	@MACHINE_ROUNDS=30 .venv/bin/python -m pytest -n $(WORKERS) -o faulthandler_timeout=0 tests/machines tests/larder/aws/test_alike.py tests/proxy/test_states.py $(ARGS)
+	@MACHINE_ROUNDS=60 .venv/bin/python -m pytest -n $(WORKERS) -o faulthandler_timeout=0 tests/machines tests/larder/aws/test_alike.py tests/proxy/test_states.py $(ARGS)
 	@KILL_POINTS=50 API_EXAMPLES=100 COUNTED_CHANGES=1000 PARALLEL_ROUNDS=6 PUBLISHED_ROUNDS=50 TIMING_ROUNDS=40 USES_IN_A_ROW=2000 OVERLAP_SEEDS=2 HOSTILE=all DELETE_RACES=30 EXCHANGE_ATTACKS=10000 PASSING_MB=2000 \
 		.venv/bin/python -m pytest tests/owasp/test_generated_input.py tests/owasp/test_hostile_input.py tests/proofs $(ARGS)
 	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o faulthandler_timeout=0 --ignore tests/proofs \

@@ -12,6 +12,9 @@ from botocore.exceptions import ClientError
 
 from tests.local.stub_service import StubCloud, eventually
 
+# Each starts processes, and waits for them.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubCloud]:
@@ -56,7 +59,6 @@ def test_a_failed_invocation_is_retried(cloud: StubCloud) -> None:
     assert eventually(lambda: not waiting(cloud))
 
 
-@pytest.mark.slow
 def test_an_invocation_that_keeps_failing_is_moved_to_failed(cloud: StubCloud) -> None:
     invoke(cloud, json.dumps({"no": "key"}))
     failed = cloud.data / "invocations" / "failed"
@@ -108,7 +110,6 @@ def test_other_lambda_operations_are_not_supported(cloud: StubCloud, method: str
     assert httpx.request(method, where + path, trust_env=False).status_code == 404
 
 
-@pytest.mark.slow
 def test_an_accepted_invocation_is_done_after_a_crash(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path)
     arrived = tmp_path / "functions" / "things" / "arrived.py"

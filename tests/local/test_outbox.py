@@ -19,6 +19,9 @@ from local.outbox.pages import OutboxPages
 from local.template import Function
 from tests.local.stub_service import ROOT, StubCloud, eventually
 
+# Each starts processes, and waits for them.
+pytestmark = pytest.mark.slow
+
 MESSAGE = {
     "id": "01a2",
     "sent_at": "2026-11-21T12:00:00.000Z",
@@ -124,7 +127,6 @@ def test_no_secret_is_logged(outbox: StubCloud) -> None:
     assert OPERATOR_EMAIL not in log
 
 
-@pytest.mark.slow
 def test_a_second_start_keeps_the_outbox(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path, template=ROOT / "template.yaml")
     try:

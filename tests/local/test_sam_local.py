@@ -16,6 +16,9 @@ from local.turbo_env import read_turbo_env
 from tests.e2e.cloud import running
 from tools.sam_local import ENDPOINTS, EVENTS, HOST, ROOT, main, sam_template, write_files
 
+# Each starts processes, and waits for them.
+pytestmark = pytest.mark.slow
+
 INVOKE = """
 import importlib, json, sys, time
 from local.workers.context import Context

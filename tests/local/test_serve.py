@@ -20,6 +20,9 @@ from local.banner import banner
 from local.turbo_env import TurboEnv
 from tests.local.stub_service import BUCKET, ROOT, StubCloud, alive, eventually, write_service
 
+# Each starts processes, and waits for them.
+pytestmark = pytest.mark.slow
+
 
 def serve(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """A start that is expected to fail."""

@@ -18,6 +18,9 @@ from local.tables.ministack import engine, expiry
 from local.template import Table
 from tests.local.stub_service import TABLE, StubCloud, eventually
 
+# Each starts processes, and waits for them.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def dynamodb(cloud: StubCloud) -> Any:
@@ -142,7 +145,6 @@ def check_nothing_lost(dynamodb: Any, acknowledged: dict[str, str]) -> None:
         assert [name for name in items if name.startswith(f"c{number}-")] == [f"c{number}-{last}"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["server process", "whole cloud"])
 def test_no_acknowledged_write_is_lost_by_kill_9(tmp_path: Path, victim: str) -> None:
     cloud = StubCloud(tmp_path)
@@ -179,7 +181,6 @@ def answers(dynamodb: Any) -> bool:
     return True
 
 
-@pytest.mark.slow
 def test_items_survive_a_change_of_the_tables_indexes(tmp_path: Path) -> None:
     cloud = StubCloud(tmp_path)
     try:

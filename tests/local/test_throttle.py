@@ -12,6 +12,9 @@ from local.gateway.throttle import TokenBucket
 from tests.local.stub_service import StubCloud, eventually
 from tests.permissions import TEMPLATE
 
+# Each starts processes, and waits for them.
+pytestmark = pytest.mark.slow
+
 TASKS_A_BUILD = 50
 OPEN_REQUESTS = 10
 SECONDS_A_REQUEST = 0.06
@@ -44,7 +47,6 @@ def test_a_request_above_the_burst_is_refused_without_our_headers(throttled: Stu
     assert eventually(lambda: "throttled by THROTTLE" in throttled.screen)
 
 
-@pytest.mark.slow
 def test_a_request_is_refused_while_all_functions_run(crowded: StubCloud) -> None:
     def get(path: str) -> httpx.Response:
         return httpx.get(f"{crowded.url}{path}", trust_env=False, timeout=40)

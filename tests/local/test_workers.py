@@ -21,6 +21,9 @@ from local.template import Function
 from local.workers.pool import WorkerPool
 from tests.local.stub_service import ROOT, StubCloud, alive, eventually
 
+# Each starts processes, and waits for them.
+pytestmark = pytest.mark.slow
+
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="workers are forks only on Linux")
 
 

@@ -346,4 +346,4 @@ def test_any_requests_have_the_outcome_of_the_model(
     option("over_quota", over_quota)
     scene, stores = make_scene(cloud), Stores(region())
     machine: Any = partial(Artifacts, scene, stores, removal_jobs, quota, hashes, over_quota == "evict")
-    run_state_machine_as_test(machine, settings=quiet_settings(examples=4, steps=30))
+    run_state_machine_as_test(machine, settings=quiet_settings(examples=2, steps=30))

@@ -82,7 +82,7 @@ def world(mailbox: Mailbox, option: SetOption) -> Iterator[World]:
 
 def test_keys_behave_as_in_the_model(world: World) -> None:
     machine: Any = partial(Keys, world)
-    run_state_machine_as_test(machine, settings=quiet_settings(examples=25, steps=7))
+    run_state_machine_as_test(machine, settings=quiet_settings(examples=12, steps=7))
 
 
 FIRST: list[tuple[str, bool, dict[str, Any]]] = [

@@ -79,7 +79,7 @@ def world(mailbox: Mailbox, option: SetOption) -> Iterator[World]:
 
 def test_teams_and_sign_in_behave_as_in_the_model(world: World) -> None:
     machine: Any = partial(Teams, world)
-    run_state_machine_as_test(machine, settings=quiet_settings(examples=30, steps=5))
+    run_state_machine_as_test(machine, settings=quiet_settings(examples=15, steps=5))
 
 
 people = st.sampled_from(PEOPLE)

@@ -38,7 +38,9 @@ def deployment(environment: pytest.MonkeyPatch, option: SetOption, aws_in_memory
     environment.setattr("random.uniform", lambda *_: 0.0)
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize(
+    "name", [name if name in IMPORTANT else pytest.param(name, marks=pytest.mark.slow) for name in BY_NAME]
+)
 def test_faults_of(name: str) -> None:
     """Each end is the undisturbed one, or one of the families that name this request."""
     is_function, short = name in HANDLERS, not ALL and name not in IMPORTANT
