@@ -71,7 +71,7 @@ test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WO
 
 # What .ci/run runs: one of each kind of client, and what must stay exact.
 SHORT_E2E := $(patsubst %,tests/e2e/test_%.py,account_client api_key_client browser client_matrix cross_origin \
-	login newest_turbo pages) $(patsubst %,tests/proofs/test_%.py,exact_counters round_trips)
+	newest_turbo) tests/proofs/test_exact_counters.py
 
 # Only the folders that have such tests, because collecting all others takes each worker longer than most tests.
 .PHONY: e2e

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 
 import httpx
@@ -113,6 +114,18 @@ def test_the_status_is_asked_for_as_soon_as_turbo_starts(
     # The next one is of another moment.
     assert turbo.get("/v8/artifacts/status?slug=acme").json() == {"status": "over_limit"}
     assert len(deployment.sent("GET")) == 2 + is_failing
+
+
+def test_the_status_is_asked_for_once_if_turbo_is_first(
+    turbo: httpx.Client, running: Running, deployment: Deployment, tmp_path: Path
+) -> None:
+    program = tmp_path / "turbo"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    turbo.get("/v8/artifacts/status?slug=acme")
+    running.sidecar.expect([str(program), "run", "build"], variables(deployment, tmp_path), str(tmp_path))
+    time.sleep(0.2)
+    assert len(deployment.sent("GET")) == 1
 
 
 def test_events_of_turbo_are_forwarded_and_not_counted_twice(deployment: Deployment, tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ class Cache:
         self._sending: list[threading.Thread] = []
         self._session = ""
         self._status: tuple[threading.Thread, list[Answer | None]] | None = None
+        self._is_status_asked = False
         self._uploaders = 0
 
     @property
@@ -240,6 +241,8 @@ class Cache:
 
     def ask_status(self) -> None:
         """Ask for the status of the cache before turbo does: turbo asks for no artifact until it has it."""
+        if self._is_status_asked:
+            return
         answers: list[Answer | None] = []
         thread = in_background(lambda: answers.append(self._upstream.pass_on("GET", STATUS)))
         if thread is not None:
@@ -251,6 +254,7 @@ class Cache:
         if path == STATUS and not query:
             with self._lock:
                 asked, self._status = self._status, None
+                self._is_status_asked = True
         if asked is None:
             answer = self._upstream.pass_on(method, path, content, query=query)
             if path == QUERY and content is not None:
