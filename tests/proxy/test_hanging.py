@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from larder_proxy.connections import LIMITS, Limits, Pool
+from larder_proxy.memory import AHEAD_SECONDS
 
 from tests.web_server import hang
 
@@ -80,18 +81,21 @@ def after_errors(deployment: Deployment) -> None:
     deployment.broken = answer
 
 
-@pytest.mark.parametrize("is_prefetched", [False, True], ids=["asked", "prefetched"])
+@pytest.mark.parametrize("way", ["asked", "prefetched", "asked again"])
 @pytest.mark.parametrize("hangs", [before_answers, in_storage, in_downloads, in_downloads_from_storage, after_errors])
 def test_all_lookups_of_a_build_wait_no_longer_than_one(
-    hangs: Callable[[Deployment], None],
-    is_prefetched: bool,
-    turbo: httpx.Client,
-    running: Running,
-    deployment: Deployment,
+    hangs: Callable[[Deployment], None], way: str, turbo: httpx.Client, running: Running, deployment: Deployment
 ) -> None:
     """More of them than there are places at the start."""
+    if way == "asked again":
+        running.sidecar.cache.prefetch.expect(HASHES)
+        memory = running.sidecar.cache.memory
+        running.until(lambda: all(memory.is_missing((hash, "")) for hash in HASHES))
+        time.sleep(AHEAD_SECONDS)
+        # The first is asked for alone, and the next with all others.
+        turbo.get(f"/v8/artifacts/{HASHES[0]}?slug=acme")
     hangs(deployment)
-    if is_prefetched:
+    if way == "prefetched":
         running.sidecar.cache.prefetch.expect(HASHES)
     took = seconds(lambda: get_all(turbo))
     assert took < SHORT.answer + SHORT.silence + MARGIN_SECONDS
