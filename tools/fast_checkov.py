@@ -1,4 +1,4 @@
-"""checkov in a quarter of its time. For each reference in a template it builds the same parser of JSON paths again."""
+"""checkov in half of its time. For each reference in a template it builds the same parser of JSON paths again."""
 
 import sys
 from typing import Any
