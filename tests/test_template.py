@@ -652,7 +652,7 @@ def test_permissions_list_their_actions_and_resources(logical_id: str) -> None:
             r"|\$\{[A-Za-z]+Table\.Arn\}/index/[a-z_]+"
             r"|ArtifactsBucket\.Arn"
             r"|(CommitUpload|RemoveArtifacts|SendAccountEmail)\.Arn"
-            r"|(FetchArtifact|GetStatus|Preflight|PutArtifact|QueryArtifacts|RecordEvents)\.Arn"
+            r"|(FetchArtifact|GetStatus|Preflight|PutArtifact|QueryArtifacts|RecordEvents|RecordRun)\.Arn"
             r"|SigningSecret"
             r"|arn:\S+-SweepArtifacts-\*"
             r"|\$\{ArtifactsBucket\.Arn\}/(artifacts|inputs)/\*",

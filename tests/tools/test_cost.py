@@ -120,7 +120,7 @@ def test_a_twentieth_of_many_requests_is_traced(book: Book) -> None:
 
 
 def test_warm_instances_cost_the_same_with_and_without_builds(book: Book) -> None:
-    calls, runs = 3 * 10 + 3, 8_760
+    calls, runs = 3 * 10 + 4, 8_760
     gb_seconds = runs * (900 + calls * 62) / 1000 * 0.5
     dollars = runs * (1 + calls) * 0.20 / MILLION + gb_seconds * 0.0000133334 + runs * 550 / 1e9 * 0.50
     assert warm_dollars(10, book) == pytest.approx(dollars)

@@ -191,7 +191,8 @@ EVENTS: dict[str, dict[str, Any]] = {
         "functions": {
             "many": [f"larder-{name}" for name in ("fetch-artifact", "preflight", "put-artifact")],
             "one": [
-                f"larder-{name}" for name in ("get-status", "query-artifacts", "record-events")
+                f"larder-{name}"
+                for name in ("get-status", "query-artifacts", "record-events", "record-run")
             ],
         },
     },
