@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
 import time_machine
 
 from tests.conftest import SetOption
@@ -24,6 +25,7 @@ SHARED = "198.51.100.7"
 """The address of the jobs of main, and of many attacks."""
 
 
+@pytest.mark.slow
 def test_16_used_forged_and_expired_tokens_do_not_stop_main(
     cloud: Cloud, option: SetOption, report_lines: list[str]
 ) -> None:

@@ -13,6 +13,7 @@ from tests.requests import Cloud
 pytestmark = pytest.mark.skipif("ENGINE" in os.environ, reason="moto holds the tables only where no other engine does")
 
 
+@pytest.mark.slow
 def test_transactions_leave_no_copies_of_their_tables(cloud: Cloud) -> None:
     # The stores are filled at the first call.
     create_team("First", "first", owner_user_id=cloud.user.id, now=clock.now())

@@ -58,6 +58,7 @@ def test_a_damaged_request_is_refused_and_the_connection_ends(running: Running, 
     assert b"\r\nConnection: close\r\n" in answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", range(3), ids=["slow head", "long head", "body"])
 def test_strangers_neither_stop_nor_swell_the_sidecar(
     kind: int, running: Running, monkeypatch: pytest.MonkeyPatch

@@ -135,6 +135,7 @@ def test_5_a_refused_code_ends_the_sign_in(journey: Journey) -> None:
     assert error_of(journey.sign_in()) is None
 
 
+@pytest.mark.slow
 def test_5_refused_codes_of_an_address_do_not_use_up_the_token_requests(journey: Journey, option: SetOption) -> None:
     """Accepted codes do not count, however many people share the address."""
     option("http_rate_limit_enabled", "true")

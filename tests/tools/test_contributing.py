@@ -13,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
+pytestmark = pytest.mark.slow
+
 PACKAGES = ("", "functions", "layers/larder/src", "clients/cli/src")
 
 

@@ -47,6 +47,7 @@ def test_all_keys_are_in_one_reply(ada: Sender, cloud: Cloud, option: SetOption)
     assert ada("GET", f"{PATH}?offset=121").json == []
 
 
+@pytest.mark.slow
 def test_keys_that_do_not_fit_into_a_reply_of_lambda_are_on_the_next_page(
     ada: Sender, cloud: Cloud, option: SetOption
 ) -> None:

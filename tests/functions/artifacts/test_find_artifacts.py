@@ -140,6 +140,7 @@ def test_filters_are_combined_and_respect_scopes(cloud: Cloud, manage: Sender) -
     assert found(manage, scope="all", **asked) == ["a1", "a2"]
 
 
+@pytest.mark.slow
 def test_a_search_reads_a_limited_number_of_artifacts(cloud: Cloud, manage: Sender, partitions: int) -> None:
     items = (stored(cloud, f"a{number:04}") for number in range(MOST_READ))
     put_all(settings().artifacts_table, items)

@@ -100,6 +100,7 @@ def test_an_artifact_that_is_used_once_ends_a_retention_after_that(cloud: Cloud,
     assert days_kept(cloud, used_on={25}, until=90) == 55
 
 
+@pytest.mark.slow
 def test_an_artifact_that_is_used_every_week_lives_a_year(cloud: Cloud, over_quota: str) -> None:
     with counted() as calls:
         assert days_kept(cloud, used_on=set(range(0, 365, 7)), until=365, step=7) == 365

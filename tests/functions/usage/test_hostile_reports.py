@@ -64,6 +64,7 @@ def body_of(sort: str, hash: str, *others: dict[str, Any], changed: bool, most: 
     return body
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", HOSTILE)
 def test_a_hostile_report_is_answered_and_stored(cloud: Cloud, sort: str) -> None:
     keep(cloud)
@@ -78,6 +79,7 @@ def test_a_hostile_report_is_answered_and_stored(cloud: Cloud, sort: str) -> Non
         assert sent["id"] in [run["id"] for run in runs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", HOSTILE)
 def test_after_a_hostile_report_others_are_explained(cloud: Cloud, sort: str) -> None:
     """It is the nearest baseline of the commit, and has the names of the tasks of others, too."""
@@ -95,6 +97,7 @@ def test_after_a_hostile_report_others_are_explained(cloud: Cloud, sort: str) ->
         assert spent.s < MOST_CPU_S
 
 
+@pytest.mark.slow
 def test_after_names_and_patterns_an_ordinary_report_of_the_same_tasks_is_stored(cloud: Cloud) -> None:
     keep(cloud)
     assert send(cloud.send, report(*names_and_patterns("a", changed=False))).json["recorded"]
@@ -136,6 +139,7 @@ def test_a_run_is_stored_although_no_step_is_left_to_explain_it(cloud: Cloud) ->
         assert (reply.json["recorded"], reply.json["missing"]) == (True, "no_time")
 
 
+@pytest.mark.slow
 def test_many_tasks_of_one_hash_are_looked_through_once(cloud: Cloud) -> None:
     """Ten runs of 500 tasks with one hash, and 100 tasks that were built with it again."""
     keep(cloud)
