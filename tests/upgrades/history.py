@@ -13,10 +13,11 @@ from typing import Any
 from larder import clock
 from larder.accounts.service import create_user
 from larder.api_keys.keys import create_key
-from larder.api_keys.models import TRUST, RateLimit, Refill
+from larder.api_keys.models import FETCHES_ONLY, TRUST, Daily, RateLimit, Refill
 from larder.api_keys.properties import NewKey
 from larder.clock import to_ms
 from larder.settings import settings
+from larder.sso.memberships import map_group
 from larder.teams import teams
 from larder.teams.members import add_member
 from larder.teams.models import CachingStatus, Role, RunInputs
@@ -96,6 +97,12 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
         "main": NewKey(user_id=ada, team_id=safe.id, permissions={"artifacts": ("read", "write", TRUST)}),
         "pull request": NewKey(user_id=ada, team_id=safe.id),
         "of the team": NewKey(user_id=None, team_id=acme.id, made_by=carl, name="shared"),
+        "public": NewKey(
+            user_id=None,
+            team_id=acme.id,
+            permissions=FETCHES_ONLY,
+            daily=Daily(max_requests=1_000, max_bytes=1_000_000),
+        ),
     }
     credentials = {"ada": _cookies(ada_in), "bob": _cookies(bob_in)}
     ids = {}
@@ -106,7 +113,9 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
         ids[name] = made.id
         credentials[name] = {"authorization": f"Bearer {token}"}
     dana = create_user("dana@company.example", "Dana", email_verified=True, now=now)
-    link(dana, add_acme(domains=("company.example",)))
+    company = add_acme(domains=("company.example",))
+    link(dana, company)
+    map_group(company.id, acme.id, "engineering", Role.MEMBER)
     end_access(dana, at=now + timedelta(days=30))
     credentials["job"] = {"authorization": f"Bearer {_exchanged(acme.id)}"}
     change_state(ada, quota_bytes=1)
@@ -115,7 +124,8 @@ def live(option: SetOption, mailbox: Mailbox) -> Past:
     _build(_sender(credentials["ci"]))
     _tidy_up(_sender(credentials["leaked"]), _sender(credentials["managing"]), ids["leaked"])
     _build_in_scopes(_sender(credentials["main"]), _sender(credentials["pull request"]))
-    teams.change_team(acme.id, TeamChange(run_inputs=RunInputs.VALUES), by=None, now=now)
+    kept_inputs = TeamChange(run_inputs=RunInputs.VALUES, build_hour_cents=1_200)
+    teams.change_team(acme.id, kept_inputs, by=None, now=now)
     run_ids = _report_runs(_sender(credentials["ci"]))
     invitation = _invite(_sender(credentials["inviting"]), mailbox)
     for name in ("personal", "counted", "limited"):
@@ -269,8 +279,11 @@ def _questions(ids: dict[str, str], run_ids: dict[str, int]) -> list[Question]:
         {"as": "ci", "method": "GET", "path": "/v1/tasks/history", "query": "package=lib&task=build"},
         {"as": "job", "method": "GET", "path": "/v8/artifacts/status"},
         {"as": "job", "method": "GET", "path": f"/v8/artifacts/{SMALL}"},
-        {"as": "of the team", "method": "GET", "path": "/v8/artifacts/status"},
-        {"as": "of the team", "method": "GET", "path": f"/v8/artifacts/{SMALL}"},
+        *(
+            {"as": name, "method": "GET", "path": f"/v8/artifacts/{asked}"}
+            for name in ("of the team", "public")
+            for asked in ("status", SMALL)
+        ),
         {"as": "inviting", "method": "GET", "path": "/v1/teams/acme/rules"},
         {"as": "personal", "method": "GET", "path": "/v2/user"},
         {"as": "ci", "method": "GET", "path": "/v5/user/tokens/current"},
