@@ -287,7 +287,7 @@ def test_the_changelog_can_be_rehearsed() -> None:
     assert next_section((root / "CHANGELOG.md").read_text(), version())
 
 
-RELEASED = {"0.2.0": "d34a3f4ea56dac5a", "0.1.0": "26dcb1b9258880ba"}
+RELEASED = {"0.3.0": "d3b6966e2dbfa522", "0.2.0": "d34a3f4ea56dac5a", "0.1.0": "26dcb1b9258880ba"}
 """A checksum of the words of each released section of the changelog, without the targets of its links."""
 
 

@@ -14,7 +14,7 @@ DOCUMENTATION = ""
 PLACEHOLDER = "OWNER/larder"
 """Stands for owner and name of the repository in docs/ and notes."""
 # <<<cog versions.constant() >>>
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 # <<<end>>>
 
 _HOST = "https://github.com/"
