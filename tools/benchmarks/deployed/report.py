@@ -78,6 +78,8 @@ Seconds, medians of the rounds ({small_rounds}; of *mixed*, {mixed_rounds}), in 
 
 The peer's function cannot return more than about 4.4 MB: turbo tries again, and then builds the package.
 
+`larder run` also [reports the run](usage.md#report-a-run), with its inputs, before it ends. The other ways report nothing.
+
 ## Half a processor
 
 The same, with all programs of the build on one processor of this computer, of which another program takes half.
