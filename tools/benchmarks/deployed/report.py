@@ -78,7 +78,7 @@ Seconds, medians of the rounds ({small_rounds}; of *mixed*, {mixed_rounds}), in 
 
 The peer's function cannot return more than about 4.4 MB: turbo tries again, and then builds the package.
 
-`larder run` also [reports the run](usage.md#report-a-run), with its inputs, before it ends. The other ways report nothing.
+`larder run` also [reports the run](usage.md#report-a-run), with its inputs, before it ends. The others report nothing.
 
 ## Half a processor
 
