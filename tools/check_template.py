@@ -90,9 +90,7 @@ def wrong_templates(plain: dict[str, Any], lacked: Mapping[str, Sequence[str]]) 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
-        checks = [
-            pool.submit(_run, [SAM / "cfn-lint", "deploy/deployer/template.yaml"]),
-        ]
+        checks = [pool.submit(_run, [SAM / "cfn-lint", "deploy/deployer/template.yaml"])]
         plain = _run([SAM / "python", "tools/release/plain_template.py"])
         whole = Path(folder) / "template.json"
         whole.write_text(plain)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 PACKAGES = ("", "functions", "layers/larder/src", "clients/cli/src")
 
 

@@ -358,7 +358,7 @@ def shown(reply: Reply) -> tuple[int, bytes, dict[str, str]]:
         max_size=8,
     ),
 )
-@settings(max_examples=6, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, database=None, suppress_health_check=list(HealthCheck))
 def test_a_warm_instance_replies_like_a_cold_one(
     bound: bool, steps: list[tuple[Callable[[Scene], None] | None, str, str]], aws_in_memory: None
 ) -> None:
