@@ -69,13 +69,12 @@ larder: $(SERVE_READY) ## run the operator's command on the local cloud: ARGS="-
 test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WORKERS=auto; AWS_CLIENT=boto3 runs them with boto3 for all calls
 	@LARDER_AWS_CLIENT="$(AWS_CLIENT)" .venv/bin/python -m pytest -n $(WORKERS) --quick $(or $(ARGS),--unused-permissions)
 
-# What .ci/run runs: one of each kind of client, and what must stay exact.
-SHORT_E2E := $(patsubst %,tests/e2e/test_%.py,account_client api_key_client browser client_matrix newest_turbo) \
-	tests/proofs/test_exact_counters.py
+# What .ci/run runs: one of each kind of client.
+SHORT_E2E := $(patsubst %,tests/e2e/test_%.py,account_client api_key_client browser client_matrix newest_turbo)
 
 # Only the folders that have such tests, because collecting all others takes each worker longer than most tests.
 .PHONY: e2e
-e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/functions tests/local tests/owasp tests/proofs tests/proxy tests/sso tests/tools
+e2e: FOLDERS := tests/cli tests/deployed tests/e2e tests/functions tests/larder tests/local tests/machines tests/owasp tests/proofs tests/proxy tests/sso tests/tools tests/upgrades
 e2e: $(READY) $(OIDC) $(if $(SHORT),,$(COMPILERS)) ## run the long tests: npm's turbo clients, a browser, crashes, load (needs node, npm, chromium and chromium-driver); SHORT=1 a part of them
 	@.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -o testpaths="$(if $(SHORT),$(SHORT_E2E),$(FOLDERS))" \
 		-m "(slow or e2e) and not thorough" $(ARGS)

@@ -42,10 +42,11 @@ def where_conditions(value: Any, holds: bool) -> Any:
 
 
 def for_checkov(template: dict[str, Any], holds: bool) -> dict[str, Any]:
-    """The template with one branch of every condition, with every resource, and with the variables of one function.
+    """The template with one branch of every condition, with every resource, and with the variables of one function and
+    one path of the API.
 
     checkov skips resources whose condition is false by default. It finds in the variables of all functions what it
-    finds in those of one.
+    finds in those of one. It has no rule for paths, but copies them at each reference to the API.
     """
     chosen: dict[str, Any] = where_conditions(template, holds)
     for resource in chosen["Resources"].values():
@@ -57,6 +58,10 @@ def for_checkov(template: dict[str, Any], holds: bool) -> dict[str, Any]:
     ]
     for function in functions[1:]:
         del function["Environment"]
+    for resource in chosen["Resources"].values():
+        paths = resource["Properties"].get("Body", {}).get("paths", {})
+        for path in list(paths)[1:]:
+            del paths[path]
     return chosen
 
 

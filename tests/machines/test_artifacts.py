@@ -335,8 +335,12 @@ class Artifacts(RuleBasedStateMachine):
 
 @pytest.mark.parametrize(
     ("quota", "over_quota", "hashes", "partitions"),
-    [(PLENTY, "refuse", 2, 8), (PLENTY, "refuse", 2, 1), (120_000, "refuse", 3, 1), (120_000, "evict", 6, 8)],
-    ids=["with space", "in one partition", "at the quota", "evicting"],
+    [
+        pytest.param(PLENTY, "refuse", 2, 8, id="with space", marks=pytest.mark.slow),
+        pytest.param(PLENTY, "refuse", 2, 1, id="in one partition", marks=pytest.mark.slow),
+        pytest.param(120_000, "refuse", 3, 1, id="at the quota"),
+        pytest.param(120_000, "evict", 6, 8, id="evicting"),
+    ],
     indirect=["partitions"],
 )
 @pytest.mark.usefixtures("partitions")

@@ -394,7 +394,7 @@ EVICTING: dict[str, tuple[int, Request]] = {
 """The round trips on a warm instance of a deployment that evicts, for any amount of stored data."""
 
 
-@pytest.mark.parametrize("stored_too", [0, 150])
+@pytest.mark.parametrize("stored_too", [0, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", EVICTING)
 def test_round_trips_of_a_deployment_that_evicts(
     name: str, stored_too: int, cloud: Cloud, option: SetOption, removal_jobs: list[object]

@@ -22,6 +22,7 @@ from larder.web.parameters import client_info
 from larder.web.replies.errors import REPLIES
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, MayHave
 from local.template import Function, Route, Template, load_template
+from tests import documented
 from tools.openapi import Undocumented
 from tools.openapi.document import is_operation, make_document
 from tools.openapi.failures import raised_by
@@ -33,7 +34,7 @@ from tools.openapi.shapes import Components, union
 TEMPLATE = load_template(environ={})
 OPERATIONS = {
     (method.upper(), path): operation
-    for path, methods in document()["paths"].items()
+    for path, methods in documented.document()["paths"].items()
     for method, operation in methods.items()
 }
 

@@ -159,6 +159,7 @@ def test_the_audit_log_records_the_request_and_its_outcome(
     assert (line["target"], line["artifacts"], line["finished"]) == (bob.key.id, 2, True)
 
 
+@pytest.mark.slow
 def test_the_cost_of_the_request_does_not_depend_on_the_number_of_artifacts(
     stored: Cloud, bob: Cloud, manage: Sender, removal_jobs: list[dict[str, Any]]
 ) -> None:

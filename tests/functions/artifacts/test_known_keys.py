@@ -346,6 +346,7 @@ def shown(reply: Reply) -> tuple[int, bytes, dict[str, str]]:
     return reply.status, reply.body, reply.headers
 
 
+@pytest.mark.slow
 @given(
     bound=st.booleans(),
     steps=st.lists(

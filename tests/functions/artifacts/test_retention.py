@@ -96,6 +96,7 @@ def test_an_artifact_that_is_never_used_ends_after_the_retention(cloud: Cloud, o
     assert days_kept(cloud, used_on=set(), until=70) == 30
 
 
+@pytest.mark.slow
 def test_an_artifact_that_is_used_once_ends_a_retention_after_that(cloud: Cloud, over_quota: str) -> None:
     assert days_kept(cloud, used_on={25}, until=90) == 55
 
@@ -107,6 +108,7 @@ def test_an_artifact_that_is_used_every_week_lives_a_year(cloud: Cloud, over_quo
     assert 9 <= made(calls, "CopyObject") <= 12, "once in a retention"
 
 
+@pytest.mark.slow
 def test_an_early_use_counts_too_if_the_deployment_notes_each_day(cloud: Cloud, option: SetOption) -> None:
     option("over_quota", "evict")
     with counted() as calls:
@@ -114,6 +116,7 @@ def test_an_early_use_counts_too_if_the_deployment_notes_each_day(cloud: Cloud, 
     assert made(calls, "CopyObject") == 0, "the hidden object can still be read for these days"
 
 
+@pytest.mark.slow
 def test_an_artifact_of_an_own_scope_has_its_own_shorter_retention(cloud: Cloud) -> None:
     start = clock.now()
     scope = "kAbc"

@@ -46,6 +46,7 @@ def test_an_expired_artifact_is_deleted_after_its_last_reader(cloud: Cloud) -> N
     assert len(object_keys()) == 1
 
 
+@pytest.mark.slow
 def test_artifacts_are_deleted_by_the_hundred(cloud: Cloud) -> None:
     now = clock.now()
     for number in range(120):

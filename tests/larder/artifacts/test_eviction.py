@@ -119,6 +119,7 @@ def test_a_replacement_does_not_evict_the_artifact_that_it_replaces(team: Cloud)
     assert hashes(team) == ["a0", "a2", "a3", "a4", "a5", "a6", "a7", "a8"]
 
 
+@pytest.mark.slow
 def test_many_small_artifacts_are_evicted_for_a_large_one(team: Cloud) -> None:
     now = clock.now()
     for number in range(95):
@@ -178,6 +179,7 @@ def test_an_upload_evicts_again_if_others_took_the_space(team: Cloud) -> None:
     assert size(team) <= QUOTA
 
 
+@pytest.mark.slow
 def test_429_if_uploads_arrive_faster_than_evictions(team: Cloud, jobs: list[dict[str, Any]]) -> None:
     fill(team)
     conflict = error("TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}])
@@ -267,6 +269,7 @@ def test_a_transaction_conflict_is_retried(team: Cloud) -> None:
         assert free_space(team).artifacts == 1
 
 
+@pytest.mark.slow
 def test_an_interrupted_eviction_has_subtracted_what_it_deleted(team: Cloud) -> None:
     now = clock.now()
     for number in range(95):

@@ -152,6 +152,7 @@ def test_a_transaction_conflict_is_retried(cloud: Cloud) -> None:
     assert seen(cloud) == b"mine"
 
 
+@pytest.mark.slow
 def test_a_replacement_that_other_writes_overtake_each_time_is_refused(cloud: Cloud) -> None:
     first = store(cloud, b"first")
 

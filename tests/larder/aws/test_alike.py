@@ -362,6 +362,7 @@ def test_s3_gets_the_same_requests(server: ScriptedServer, call: tuple[str, dict
     compare(server, "s3", *call, _fitting(call, reply))
 
 
+@pytest.mark.slow
 @many(10)
 @given(
     call=S3_CALLS,

@@ -270,6 +270,7 @@ hostile = st.one_of(
 FEW = settings(max_examples=500)
 
 
+@pytest.mark.slow
 def test_a_trusted_url_leads_a_browser_to_a_trusted_origin() -> None:
     """Runs `new URL(url, page)` of a real JavaScript engine on every accepted URL of the corpus."""
     node = shutil.which("node")
