@@ -1,7 +1,7 @@
 // A run of turbo as Larder gets it, and what Larder answers as Markdown. Needs node 18, and nothing else.
 //
 //   node run-report.mjs report FILE          the body of POST /v1/runs on standard output, compressed
-//   node run-report.mjs report -             the same, of a file that is named on standard input later
+//   node run-report.mjs report -             the same, not compressed, of a file that is named on standard input later
 //   node run-report.mjs hits FILE            Markdown: hits, misses and time saved
 //   node run-report.mjs causes REPLY         Markdown: the causes in a reply of POST /v1/runs. Nothing without causes
 //
@@ -138,8 +138,7 @@ function git(...command) {
 const listed = (text) => text.split("\0").filter(Boolean);
 
 /** Commits before this one, the nearest first. The event of GitHub names one also for a clone of depth 1. */
-function ancestors() {
-  const known = git("rev-list", `--max-count=${MOST_COMMITS}`, "--skip=1", "HEAD").split("\n");
+function ancestors(known) {
   let event = {};
   try {
     event = JSON.parse(readFileSync(process.env.GITHUB_EVENT_PATH, "utf8"));
@@ -203,9 +202,8 @@ function pullRequest() {
   return number || undefined;
 }
 
-/** The subject and the author of the commit. A merge that the CI made for a pull request says nothing by its own. */
-function commit() {
-  const [parents = "", subject = "", author = ""] = git("log", "-1", "--format=%P%x00%s%x00%an").trim().split("\0");
+/** The subject and the author of a commit. A merge that the CI made for a pull request says nothing by its own. */
+function commit([, parents = "", author = "", subject = ""]) {
   const isMade = parents.includes(" ") && /^Merge [0-9a-f]{40} into [0-9a-f]{40}$/.test(subject);
   return isMade ? {} : { subject: subject.slice(0, MOST_TEXT), author: author.slice(0, MOST_TEXT) };
 }
@@ -214,7 +212,9 @@ function commit() {
 function repository() {
   const dirty = git("status", "--porcelain", "--untracked-files=no") !== "";
   const tracked = new Set(listed(git("ls-files", "-z")));
-  return { commit: commit(), ancestors: ancestors(), dirty, tracked, endings: dirty ? otherLineEndings() : {} };
+  const log = listed(git("log", `--max-count=${MOST_COMMITS + 1}`, "-z", "--format=%H%n%P%n%an%n%s"));
+  const [head = [], ...before] = log.map((one) => one.split("\n"));
+  return { commit: commit(head), ancestors: ancestors(before.map(([hash]) => hash)), dirty, tracked, endings: dirty ? otherLineEndings() : {} };
 }
 
 function report(file) {
@@ -247,7 +247,8 @@ function report(file) {
     const hints = { files: Object.fromEntries(hinted), packages: {} };
     Object.assign(body, { ancestors, dirty, inputs: inputsOf(summary, asked === "values"), hints });
   }
-  process.stdout.write(gzipSync(JSON.stringify(body), { level: 9 }));
+  const text = JSON.stringify(body);
+  process.stdout.write(file === "-" ? text : gzipSync(text, { level: 9 }));
 }
 
 const time = (ms) => (ms < 60_000 ? `${Math.round(ms / 1000)} s` : `${Math.floor(ms / 60_000)} min ${Math.floor(ms / 1000) % 60} s`);

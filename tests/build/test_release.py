@@ -141,21 +141,8 @@ def clone(folder: Path) -> Path:
 def sums(folder: Path) -> str:
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder.parent)}
     for target in ("build", ".venv/.ready"):
-        subprocess.run(
-            ["make", "--no-print-directory", target],
-            cwd=folder,
-            env=environment,
-            check=True,
-            capture_output=True,
-            timeout=600,
-        )
-    subprocess.run(
-        [".venv/bin/python", "-m", "tools.release.package"],
-        cwd=folder,
-        env=environment,
-        check=True,
-        capture_output=True,
-    )
+        subprocess.run(["make", "--no-print-directory", target], cwd=folder, env=environment, check=True, timeout=600)
+    subprocess.run([".venv/bin/python", "-m", "tools.release.package"], cwd=folder, env=environment, check=True)
     return (folder / "dist" / f"larder-{version()}" / SUMS).read_text()
 
 
@@ -163,7 +150,7 @@ def sums(folder: Path) -> str:
 def test_two_clones_of_a_commit_give_the_same_release(tmp_path: Path) -> None:
     """Also in folders of other names, and if one was set up before."""
     first, second = clone(tmp_path / "one"), clone(tmp_path / "the other")
-    subprocess.run(["make", "setup"], cwd=second, check=True, capture_output=True, timeout=600)
+    subprocess.run(["make", "setup"], cwd=second, check=True, timeout=600)
     assert sums(first) == sums(second)
 
 

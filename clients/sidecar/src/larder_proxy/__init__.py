@@ -17,6 +17,7 @@ places.py       how many requests run at a time
 memory.py       what is known of each entry
 prefetch.py     what turbo is about to ask for
 lists.py        which artifacts these are
+files.py        files that only this user can read
 cache.py        lookups, and uploads, which run behind the build
 server.py       the listener
 turbo.py        the remote cache API of turbo, on the listener

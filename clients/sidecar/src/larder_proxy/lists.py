@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from larder_proxy.credentials import SECRETS, Target
+from larder_proxy.files import write_private
 from larder_proxy.places import FIRST
 from larder_proxy.settings import folders_above, is_trusted
 
@@ -50,15 +51,8 @@ class LastRun:
     def write(self, hashes: Iterable[str], most: int) -> None:
         """Replace the file at once, because two runs can end together. A full disk keeps the former one."""
         kept = {"of": self._of, "hashes": list(dict.fromkeys(hashes))[:MOST_HASHES], "places": most}
-        part = f"{self._file}.{os.getpid()}"
         with suppress(OSError):
-            os.makedirs(self._folder, 0o700, exist_ok=True)
-            try:
-                with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT, 0o600), "w") as output:
-                    json.dump(kept, output)
-                os.replace(part, self._file)
-            except OSError:
-                os.unlink(part)
+            write_private(self._file, kept)
             with os.scandir(self._folder) as found:
                 files = [one for one in found if one.name.endswith(".json")]
             files.sort(key=lambda one: one.stat().st_mtime, reverse=True)

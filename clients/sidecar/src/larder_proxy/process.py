@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from larder_proxy.clients import CLIENTS
 from larder_proxy.connections import Pool
 from larder_proxy.credentials import NoCredential, read_target
+from larder_proxy.files import write_private
 from larder_proxy.listener import HOST, Listener, variables_for
 from larder_proxy.output import print_line
 from larder_proxy.run import SIGNAL_SECONDS, WAIT_SECONDS, end, hide_secrets
@@ -126,10 +127,7 @@ def serve(port: int) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     file = _file()
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Only this user may read the token.
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
-        json.dump([os.getpid(), listener.port, listener.token, whose], output)
+    write_private(str(file), [os.getpid(), listener.port, listener.token, whose])
     try:
         # A signal that another thread gets, or that arrives just before the wait, does not end the wait.
         while not ended.wait(SIGNAL_SECONDS):

@@ -10,11 +10,9 @@ import json
 import os
 import subprocess
 import threading
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from larder_proxy.messages import GZIP
 from larder_proxy.settings import folders_above, is_trusted
 
 TYPE_CHECKING = False
@@ -46,7 +44,7 @@ _UNREADABLE = (
     *(OverflowError, RecursionError),
 )
 
-_FAILURES = (*_UNREADABLE, zlib.error, subprocess.SubprocessError)
+_FAILURES = (*_UNREADABLE, subprocess.SubprocessError)
 
 
 def new_reports(
@@ -56,25 +54,32 @@ def new_reports(
 
     The root of a repository has the files of a build in one of its folders.
     """
-    found, named = [], [one[6:] for one in build if one.startswith("--cwd=")]
+    named = [one[6:] for one in build if one.startswith("--cwd=")]
     named += [value for one, value in zip(build, build[1:]) if one == "--cwd"]
     start = os.path.realpath(os.path.join(folder, named[0])) if named else folder
     files = [file for above in folders_above(start) for file in _files(above, environment)]
-    for file in dict.fromkeys(files):
-        try:
-            known = os.stat(file)
-            if known.st_mtime < since or known.st_size > _MOST_BYTES or not is_trusted(file, start):
-                continue
-            with open(file, encoding="utf-8") as opened:
-                document = json.load(opened)
-            found.append((file, _READERS.get(os.path.basename(file), _of_turbo)(document)))
-        except _UNREADABLE:
-            continue
-    newest = found[-MOST_RUNS:]
-    runs = [run for _, run in newest[:-MOST_WITH_INPUTS]]
-    runs += [inputs.add(file, run) for file, run in newest[-MOST_WITH_INPUTS:]]
+    newest = [file for file in dict.fromkeys(files) if _is_new(file, since, start)][-MOST_RUNS:]
+    runs = [_read(file) for file in newest[:-MOST_WITH_INPUTS]]
+    runs += [inputs.read(file) or _read(file) for file in newest[-MOST_WITH_INPUTS:]]
     inputs.close()
-    return runs
+    return [run for run in runs if run is not None]
+
+
+def _is_new(file: str, since: float, start: str) -> bool:
+    with suppress(OSError):
+        known = os.stat(file)
+        is_right = known.st_mtime >= since and known.st_size <= _MOST_BYTES
+        return is_right and is_trusted(file, start)
+    return False
+
+
+def _read(file: str) -> dict[str, Any] | None:
+    """None if it is unreadable."""
+    with suppress(*_UNREADABLE):
+        with open(file, encoding="utf-8") as opened:
+            document = json.load(opened)
+        return _READERS.get(os.path.basename(file), _of_turbo)(document)
+    return None
 
 
 class Inputs:
@@ -94,10 +99,10 @@ class Inputs:
             if self._is_wanted and self._started is None:
                 self._started = root, self._start(root)
 
-    def add(self, file: str, run: dict[str, Any]) -> dict[str, Any]:
-        """What the script makes of a file of turbo, or the run as it is."""
-        if "turboVersion" not in run or not self._is_wanted:
-            return run
+    def read(self, file: str) -> dict[str, Any] | None:
+        """What the script makes of a file of turbo. None for another one, or if it fails."""
+        if os.path.basename(file) in _READERS or not self._is_wanted:
+            return None
         root = os.path.dirname(os.path.dirname(os.path.dirname(file)))
         with self._lock:
             started, self._started = self._started, None
@@ -109,7 +114,7 @@ class Inputs:
             _end(started[1])
         with suppress(*_FAILURES):
             return _described(self._start(root), file)
-        return run
+        return None
 
     def close(self) -> None:
         """End a script that nobody needs."""
@@ -145,7 +150,9 @@ def _described(process: subprocess.Popen[bytes], file: str) -> dict[str, Any]:
         output, _ = process.communicate(file.encode(), timeout=_SCRIPT_SECONDS)
     finally:
         _end(process)
-    described: dict[str, Any] = json.loads(zlib.decompress(output, GZIP))
+    described: dict[str, Any] = json.loads(output)
+    if not all("hash" in task for task in described["tasks"]):
+        raise ValueError("a task has no hash")
     return described
 
 

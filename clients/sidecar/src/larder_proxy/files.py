@@ -1,0 +1,28 @@
+"""Files of the sidecar's own."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def write_private(file: str, value: Any) -> None:
+    """Replace a file at once, as JSON that only this user can read. Its folder is made.
+
+    Raises OSError. The former file is kept then.
+    """
+    os.makedirs(os.path.dirname(file), 0o700, exist_ok=True)
+    part = f"{file}.{os.getpid()}"
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
+            json.dump(value, output)
+        os.replace(part, file)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
