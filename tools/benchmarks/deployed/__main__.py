@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from tools.benchmarks.deployed import checks
@@ -27,12 +28,10 @@ def main() -> None:
     parser.add_argument("--write", type=Path, metavar="FILE", help="the page to rewrite")
     options = parser.parse_args()
     started = time.monotonic()
-    # Other programs of this computer disturb less, if Linux allows that, and a disk not at all.
-    with contextlib.suppress(OSError):
-        Path("/proc/self/autogroup").write_text("-19")
     shared = Path("/dev/shm")  # noqa: S108  # the folder in it has a name that nobody can guess
     memory = shared if shared.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="larder-bench-", dir=memory) as folder:
+    # Other programs of this computer disturb less, and a disk not at all.
+    with _first(), tempfile.TemporaryDirectory(prefix="larder-bench-", dir=memory) as folder:
         results = _measured(Path(folder), options.packages, options.rounds, options.mixed)
     text = page(
         results,
@@ -44,6 +43,20 @@ def main() -> None:
         options.write.write_text(text)
     else:
         print(text)
+
+
+@contextlib.contextmanager
+def _first() -> Iterator[None]:
+    """Have Linux run the programs of this terminal before others, if it allows that."""
+    group = Path("/proc/self/autogroup")
+    with contextlib.suppress(OSError):
+        group.write_text("-19")
+    try:
+        yield
+    finally:
+        # Otherwise a program of another session would starve next to those of this terminal.
+        with contextlib.suppress(OSError):
+            group.write_text("0")
 
 
 def _measured(folder: Path, packages: list[int], rounds: int, mixed: int) -> Results:
