@@ -70,7 +70,7 @@ test: $(READY) ## run the tests that need no build and no npm: ARGS="-k name" WO
 	@LARDER_AWS_CLIENT="$(AWS_CLIENT)" .venv/bin/python -m pytest -n $(WORKERS) --quick $(or $(ARGS),--unused-permissions)
 
 # What .ci/run runs: one of each kind of client.
-SHORT_E2E := $(patsubst %,tests/e2e/test_%.py,account_client api_key_client browser client_matrix newest_turbo)
+SHORT_E2E := $(patsubst %,tests/e2e/test_%.py,account_client api_key_client browser newest_turbo)
 
 # Only the folders that have such tests, because collecting all others takes each worker longer than most tests.
 .PHONY: e2e
