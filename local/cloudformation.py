@@ -5,10 +5,8 @@ It supports only what a template on one machine needs, and raises an error that 
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +39,7 @@ def read_template(path: Path) -> dict[str, Any]:
     Raises TemplateError if the file is missing or not YAML.
     """
     try:
-        document = pickle.loads(_parsed(path.read_text(encoding="utf-8")))  # noqa: S301 - its own
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
     except OSError as error:
         raise TemplateError(f"cannot read {path}: {error.strerror}") from error
     except yaml.YAMLError as error:
@@ -49,12 +47,6 @@ def read_template(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise TemplateError(f"{path} is not a template")
     return document
-
-
-@cache
-def _parsed(text: str) -> bytes:
-    """A template takes a fifth of a second. Each reader gets a copy, which it may change."""
-    return pickle.dumps(yaml.load(text, Loader=_Loader))  # noqa: S506 - a SafeLoader
 
 
 def by_default(template: dict[str, Any], value: Any) -> Any:

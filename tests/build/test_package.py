@@ -103,7 +103,6 @@ def uploaded(folder: Path, bucket: Bucket, home: Path) -> tuple[set[str], set[st
     return functions, layers
 
 
-@pytest.mark.thorough
 def test_sam_uploads_it(packed: Path, bucket: Bucket, tmp_path: Path) -> None:
     ((functions,), layers) = uploaded(packed, bucket, tmp_path)
     assert bucket.content(functions) == archive(packed, "functions").read_bytes()

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
+from larder_proxy.files import write_private
 from larder_proxy.settings import user_folder
 
 from larder_cli.commands import examples, json_option
@@ -100,8 +101,4 @@ def _record(target: Target) -> dict[str, str | None]:
 
 
 def _store(target: Target) -> None:
-    file = _file()
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as output:
-        json.dump(_record(target), output, indent=1)
+    write_private(str(_file()), _record(target), indent=1)

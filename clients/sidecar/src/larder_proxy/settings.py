@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from larder_proxy import jsonc
+from larder_proxy.files import write_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,9 +142,7 @@ class Settings:
         if not file:
             raise OSError("HOME must be the folder of this user")
         kept = [one for one in _accepted(self.environment) if one[:1] != [self.root]]
-        os.makedirs(os.path.dirname(file), 0o700, exist_ok=True)
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
-            json.dump([*kept, [self.root, address.rstrip("/")]], output, indent=1)
+        write_private(file, [*kept, [self.root, address.rstrip("/")]], indent=1)
 
     def line(self, *path: str) -> str:
         """The name of turbo.json with the line of a property, or without if it has none."""
