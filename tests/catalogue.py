@@ -15,7 +15,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urlencode
 
-from local.template import DEFAULT_PATH, load_template
+from local.template import DEFAULT_PATH
+from tests.default_template import template
 
 if TYPE_CHECKING:
     from tests.requests import Reply, Sender
@@ -127,7 +128,7 @@ def valid(operation: str, names: Names = NAMES, **changed: Any) -> Request:
 @cache
 def operations() -> list[str]:
     """Every operation of the template."""
-    routes = load_template(environ={}).routes
+    routes = template().routes
     return [route.key for route in routes if route.path != DEFAULT_PATH]
 
 

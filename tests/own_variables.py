@@ -7,7 +7,7 @@ from functools import cache
 from threading import Lock
 
 from larder.settings import environment_name, settings
-from local.template import load_template
+from tests.default_template import template
 
 _OF_ONE_MACHINE = frozenset({b"LARDER_EDGE_KEY"})
 """Not an option: no stack has it, and all functions of a local cloud or of the tests do."""
@@ -58,5 +58,5 @@ def variable(option: str) -> str:
 
 @cache
 def _variables() -> dict[str, frozenset[bytes]]:
-    functions = load_template(environ={}).functions
+    functions = template().functions
     return {function.handler: frozenset(map(os.fsencode, function.variables)) for function in functions}

@@ -12,7 +12,8 @@ from weakref import WeakSet
 
 from larder.aws import boto
 from local.cloudformation import by_default, read_template
-from local.template import load_template, resource_name
+from local.template import resource_name
+from tests.default_template import template
 from tests.moto_sockets import show, watching
 from tests.own_variables import variable
 
@@ -31,7 +32,7 @@ USED: set[Use] = set()
 _OBJECTS = {f"{folder}/": f"${{ArtifactsBucket.Arn}}/{folder}/*" for folder in ("artifacts", "inputs")}
 _ITSELF = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-SweepArtifacts-*"
 _SES = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}"
-_FUNCTIONS = {function.name: function.logical_id for function in load_template(environ={}).functions}
+_FUNCTIONS = {function.name: function.logical_id for function in template().functions}
 _TABLES = {
     resource_name(logical_id): logical_id
     for logical_id, resource in RESOURCES.items()

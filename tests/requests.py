@@ -23,7 +23,8 @@ from larder.signing import sign
 from larder.teams.models import Team
 from local.gateway.routing import Routes
 from local.http_event import build_http_event
-from local.template import Function, load_template
+from local.template import Function
+from tests.default_template import template
 from tests.documented import undocumented
 from tests.moto_sockets import in_memory
 from tests.own_variables import only_its_variables
@@ -231,7 +232,7 @@ def browser_of(user: User, *, token: str | None = None) -> Browser:
 
 @cache
 def _routes() -> Routes:
-    return Routes(load_template(environ={}).routes)
+    return Routes(template().routes)
 
 
 def invoke(handler: str, event: dict[str, Any], context: Context | None = None) -> Any:

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from larder_cli.main import cli
-from local.template import load_template
+from tests.default_template import template
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -19,7 +19,7 @@ PAGES = [
 ]
 ROUTES = [
     re.compile(f"{route.method} (/api/auth)?{re.sub(r'{[^}]+}', '[^/]+', route.path.removeprefix('/api/auth'))}")
-    for route in load_template(environ={}).routes
+    for route in template().routes
 ]
 TARGETS = set(
     re.findall(

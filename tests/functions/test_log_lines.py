@@ -13,15 +13,16 @@ from larder.accounts.password_resets import issue_reset_token
 from larder.accounts.service import find_user
 from larder.accounts.sessions import list_sessions, start_session
 from larder.api_keys.keys import list_keys
-from local.template import Function, load_template
+from local.template import Function
 from tests.catalogue import CALLBACK, NAMES
+from tests.default_template import template
 from tests.functions.test_sample_events import arrive, run, sample
 from tests.mailbox import Mailbox
 from tests.requests import Browser, Cloud, Context, Sender, browser_of, invoke
 
 KEYS = "/api/auth/api-key"
 AUDITED = ("action", "user_id", "credential_id", "owner", "subject")
-FUNCTIONS = load_template(environ={}).functions
+FUNCTIONS = template().functions
 BEFORE = {
     "fetch_artifact": ["put_artifact"],
     "artifact_exists": ["put_artifact"],

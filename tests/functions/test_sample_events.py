@@ -23,6 +23,7 @@ from local.event_delivery import matches
 from local.template import load_template
 from tests.catalogue import NAMES
 from tests.conftest import SetOption
+from tests.default_template import template
 from tests.direct_uploads import put_object
 from tests.functions.api_keys.people import verified
 from tests.local.stub_service import eventually
@@ -30,7 +31,7 @@ from tests.mailbox import Mailbox
 from tests.requests import Cloud, invoke
 from tools.generate.events import FOLDER, NOW, OWNER, SAMPLES
 
-TEMPLATE = load_template(environ={})
+TEMPLATE = template()
 EVENTS = sorted(path.stem for path in FOLDER.iterdir())
 
 

@@ -4,11 +4,11 @@ from collections import defaultdict
 
 import pytest
 
-from local.template import load_template
+from tests.default_template import template
 from tests.documented import document
 from tests.loaded import data_classes_of, loaded_by
 
-TEMPLATE = load_template(environ={})
+TEMPLATE = template()
 MODULES = [function.handler.removesuffix(".handler") for function in TEMPLATE.functions]
 ROUTES = [
     (route.method.lower(), route.path, route.function.handler.removesuffix(".handler")) for route in TEMPLATE.routes

@@ -3,9 +3,10 @@
 import pytest
 
 from local.gateway.routing import Routes
-from local.template import DEFAULT_PATH, load_template
+from local.template import DEFAULT_PATH
+from tests.default_template import template
 
-ROUTES = Routes(load_template(environ={}).routes)
+ROUTES = Routes(template().routes)
 
 
 @pytest.mark.parametrize(
@@ -38,5 +39,5 @@ def test_unmatched_requests_go_to_the_default_route(method: str, path: str) -> N
 
 
 def test_without_a_default_route_unmatched_requests_have_no_route() -> None:
-    others = [route for route in load_template(environ={}).routes if route.path != DEFAULT_PATH]
+    others = [route for route in template().routes if route.path != DEFAULT_PATH]
     assert Routes(others).find("GET", "/nowhere") is None

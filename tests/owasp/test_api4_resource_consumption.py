@@ -14,9 +14,9 @@ import pytest
 
 from local.gateway.app import Gateway
 from local.request_log import RequestLog
-from local.template import load_template
 from tests.catalogue import valid
 from tests.conftest import SetOption
+from tests.default_template import template
 from tests.owasp.conftest import Person, operations
 from tests.requests import Sender
 
@@ -100,7 +100,7 @@ def test_a_slow_body_does_not_occupy_a_function() -> None:
         return {"type": "http.request", "body": b"{}", "more_body": False}
 
     async def run() -> int:
-        gateway = Gateway(load_template(environ={}).routes, Functions(), RequestLog(StringIO()))  # type: ignore[arg-type]
+        gateway = Gateway(template().routes, Functions(), RequestLog(StringIO()))  # type: ignore[arg-type]
         sent: list[dict[str, Any]] = []
 
         async def send(message: Any) -> None:

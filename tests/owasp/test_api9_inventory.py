@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from local.template import load_template
+from tests.default_template import template
 from tests.owasp.conftest import operations
 from tests.permissions import grants
 
-TEMPLATE = load_template(environ={})
+TEMPLATE = template()
 
 
 def test_unknown_routes_reach_a_function_without_read_permissions() -> None:

@@ -36,6 +36,14 @@ def test_checkov_gets_the_variables_of_one_function() -> None:
     assert [one["Properties"] for one in chosen.values()] == [{"Environment": {}}, {}]
 
 
+def test_checkov_gets_one_path_of_the_api() -> None:
+    body = {"openapi": "3.0.1", "paths": {"/one": {}, "/other": {}}}
+    written = {"Resources": {"Api": {"Type": "AWS::ApiGatewayV2::Api", "Properties": {"Body": body}}}}
+    (chosen,) = for_checkov(written, True)["Resources"].values()
+    assert chosen["Properties"]["Body"] == {"openapi": "3.0.1", "paths": {"/one": {}}}
+    assert list(body["paths"]) == ["/one", "/other"]
+
+
 @pytest.mark.parametrize(
     ("region", "partition", "name"),
     [

@@ -21,8 +21,9 @@ from larder.web.errors import MethodNotAllowed, PathNotFound
 from larder.web.parameters import client_info
 from larder.web.replies.errors import REPLIES
 from larder.web.responses import MAY_SET_COOKIES, JsonResponse, MayHave
-from local.template import Function, Route, Template, load_template
+from local.template import Function, Route, Template
 from tests import documented
+from tests.default_template import template
 from tools.openapi import Undocumented
 from tools.openapi.document import is_operation, make_document
 from tools.openapi.failures import raised_by
@@ -31,7 +32,7 @@ from tools.openapi.replies import replies_of
 from tools.openapi.requests import matching, parameters_of
 from tools.openapi.shapes import Components, union
 
-TEMPLATE = load_template(environ={})
+TEMPLATE = template()
 OPERATIONS = {
     (method.upper(), path): operation
     for path, methods in documented.document()["paths"].items()

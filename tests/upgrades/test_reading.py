@@ -26,6 +26,7 @@ from larder.teams.members import role_of
 from larder.teams.models import Role
 from larder.teams.protection import ProtectionChange, change_protection
 from larder.teams.teams import find_team
+from larder_cli.deploy.release import version_key
 from tests.conftest import SetOption
 from tests.direct_uploads import announce, object_keys
 from tests.mailbox import Mailbox
@@ -39,7 +40,7 @@ from tools.generate.text import json_lines
 
 RECORDED = Path(__file__).parent / "recorded"
 THIS = version("larder")
-RELEASED = sorted(path.stem for path in RECORDED.glob("*.json"))
+RELEASED = sorted((path.stem for path in RECORDED.glob("*.json")), key=version_key)
 NOW = "data of this version"
 
 CHANGES_WITH_TIME = {

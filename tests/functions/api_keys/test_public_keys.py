@@ -22,8 +22,9 @@ from larder.teams.models import Role
 from larder.teams.protection import ProtectionChange, change_protection
 from larder.usage.models import Period
 from larder.usage.service import read_usage_by_key
-from local.template import DEFAULT_PATH, load_template
+from local.template import DEFAULT_PATH
 from tests.catalogue import TURBO, valid
+from tests.default_template import template
 from tests.direct_uploads import upload
 from tests.functions.api_keys.people import API, member, refused, signed_in, verified
 from tests.mailbox import Mailbox
@@ -153,7 +154,7 @@ def test_every_other_route_refuses_it(cloud: Cloud) -> None:
     _, send = public(cloud, requests=1000, size_bytes=10**6)
     nobody = Sender(None, slug="acme")
     seen: dict[str, object] = {}
-    for route in load_template(environ={}).routes:
+    for route in template().routes:
         if route.path == DEFAULT_PATH:
             continue
         request = valid(f"{route.method} {route.path}", hash=HASH, team=cloud.team.slug)

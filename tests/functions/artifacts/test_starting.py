@@ -1,12 +1,12 @@
 """Functions that builds wait for do not load eviction, removal and the sweep (docs/decisions/cold-starts.md)."""
 
-from local.template import load_template
+from tests.default_template import template
 from tests.loaded import loaded_by
 
 MODULES = sorted(
     {
         route.function.handler.removesuffix(".handler")
-        for route in load_template(environ={}).routes
+        for route in template().routes
         if route.path.startswith("/v8/artifacts")
     }
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.template import load_template
+from tests.default_template import template
 from tests.functions.pages.conftest import STATE
 from tests.loaded import loaded_by
 from tests.page import opened
@@ -73,7 +73,7 @@ def test_405_under_api_auth_has_the_flat_shape_and_includes_options() -> None:
 def test_allow_lists_exactly_the_methods_of_the_path() -> None:
     """The request uses a method that no path has."""
     allowed: dict[str, set[str]] = {}
-    routes = [one for one in load_template(environ={}).routes if one.method != "ANY"]
+    routes = [one for one in template().routes if one.method != "ANY"]
     for route in routes:
         path = "/".join(PARAMETERS.get(part, part) for part in route.path.split("/"))
         if not route.path.endswith("+}"):

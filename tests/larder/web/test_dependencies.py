@@ -11,7 +11,7 @@ from aws_lambda_powertools.event_handler.depends import Depends
 
 from larder.errors import Unauthenticated
 from larder.web.dependencies import with_dependencies
-from local.template import load_template
+from tests.default_template import template
 
 REQUEST = Request("/things/{name}", {"name": "one"}, current_event=None)  # type: ignore[arg-type]
 made: list[str] = []
@@ -92,7 +92,7 @@ def injected(function: Callable[..., Any]) -> Iterator[tuple[Any, Callable[..., 
 
 
 def test_signatures_name_the_types_that_dependencies_return() -> None:
-    modules = {function.handler.rpartition(".")[0] for function in load_template(environ={}).functions}
+    modules = {function.handler.rpartition(".")[0] for function in template().functions}
     apps = [app for name in modules if (app := getattr(import_module(name), "app", None))]
     found = [
         one

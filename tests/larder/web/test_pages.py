@@ -7,14 +7,14 @@ import re
 
 import pytest
 
-from local.template import load_template
 from tests.conftest import SetOption
+from tests.default_template import template
 from tests.page import Page, opened, policy_hash
 from tests.requests import Sender
 
 PATHS = sorted(
     route.path
-    for route in load_template(environ={}).routes
+    for route in template().routes
     if route.function.handler.startswith("pages.show_")
     and not route.path.endswith(".json")
     # tests/larder/web/test_console.py, and tests/functions/pages/test_show_docs.py for pages without a script

@@ -49,14 +49,13 @@ def main() -> None:
 def _first() -> Iterator[None]:
     """Have Linux run the programs of this terminal before others, if it allows that."""
     group = Path("/proc/self/autogroup")
-    with contextlib.suppress(OSError):
-        group.write_text("-19")
-    try:
-        yield
-    finally:
-        # Otherwise a program of another session would starve next to those of this terminal.
+    with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
-            group.write_text("0")
+            former = group.read_text().split()[-1]
+            group.write_text("-19")
+            # Otherwise a program of another session would starve next to those of this terminal.
+            stack.callback(group.write_text, former)
+        yield
 
 
 def _measured(folder: Path, packages: list[int], rounds: int, mixed: int) -> Results:
