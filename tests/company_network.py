@@ -91,7 +91,9 @@ def company_network(folder: Path, url: str) -> Iterator[Network]:
         for server in servers.values():
             server.close()
         for writer in network.writers:
-            writer.transport.abort()
+            # Python before 3.11.4 can't abort a TLS connection that has ended.
+            if not writer.is_closing():
+                writer.transport.abort()
 
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
