@@ -23,6 +23,7 @@ from larder.api_keys.properties import MAX_METADATA_DEPTH, MAX_METADATA_LENGTH
 from larder.instance import restart
 from larder.settings import region
 from tests.catalogue import Names, Request, operations, path_parameters, valid
+from tests.conftest import BeginWith
 from tests.documented import document
 from tests.mailbox import Mailbox
 from tests.moto_stores import Stores
@@ -273,9 +274,9 @@ def is_named(part: str, message: str) -> bool:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_wrong_part_is_refused_by_its_name_and_changes_nothing(
-    operation: str, names: Names, mailbox: Mailbox, log: StringIO
+    operation: str, names: Names, begin_with: BeginWith, mailbox: Mailbox, log: StringIO
 ) -> None:
-    mallory = person("mallory")
+    mallory = begin_with(person, "mallory")
     Sender(names.session)("PATCH", f"/v2/teams/{names.team}", json_body={"runInputs": "values"})
     start, before = Stores(region()), stored(but_of=names.key_id)
     request = whole(operation, names)
