@@ -334,20 +334,20 @@ class Artifacts(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    ("quota", "over_quota", "hashes", "partitions"),
+    ("quota", "over_quota", "hashes", "partitions", "examples"),
     [
-        pytest.param(PLENTY, "refuse", 2, 8, id="with space", marks=pytest.mark.slow),
-        pytest.param(PLENTY, "refuse", 2, 1, id="in one partition", marks=pytest.mark.slow),
-        pytest.param(120_000, "refuse", 3, 1, id="at the quota"),
-        pytest.param(120_000, "evict", 6, 8, id="evicting"),
+        pytest.param(PLENTY, "refuse", 2, 8, 6, id="with space", marks=pytest.mark.slow),
+        pytest.param(PLENTY, "refuse", 2, 1, 6, id="in one partition", marks=pytest.mark.slow),
+        pytest.param(120_000, "refuse", 3, 1, 6, id="at the quota", marks=pytest.mark.slow),
+        pytest.param(120_000, "evict", 6, 8, 2, id="evicting"),
     ],
     indirect=["partitions"],
 )
 @pytest.mark.usefixtures("partitions")
 def test_any_requests_have_the_outcome_of_the_model(
-    cloud: Cloud, option: SetOption, removal_jobs: list[Any], quota: int, over_quota: str, hashes: int
+    cloud: Cloud, option: SetOption, removal_jobs: list[Any], quota: int, over_quota: str, hashes: int, examples: int
 ) -> None:
     option("over_quota", over_quota)
     scene, stores = make_scene(cloud), Stores(region())
     machine: Any = partial(Artifacts, scene, stores, removal_jobs, quota, hashes, over_quota == "evict")
-    run_state_machine_as_test(machine, settings=quiet_settings(examples=2, steps=30))
+    run_state_machine_as_test(machine, settings=quiet_settings(examples=examples, steps=30))

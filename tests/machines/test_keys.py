@@ -80,9 +80,22 @@ def world(mailbox: Mailbox, option: SetOption) -> Iterator[World]:
         yield World()
 
 
+@pytest.mark.slow
 def test_keys_behave_as_in_the_model(world: World) -> None:
     machine: Any = partial(Keys, world)
-    run_state_machine_as_test(machine, settings=quiet_settings(examples=12, steps=7))
+    run_state_machine_as_test(machine, settings=quiet_settings(examples=50, steps=7))
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_two_uses_at_once_have_the_outcome_of_one_after_the_other(world: World, at: int) -> None:
+    keys = Keys(world)
+    # At once, after the end of a window and of a period, and after the end of several.
+    for seconds in (0, 11, 31):
+        keys.wait(seconds)
+        for name in ("first0", "first1", "first2"):
+            keys.both(keys.verification(name, "read"), keys.verification(name, "read"), at, of_writes=True)
+    keys.both(keys.exchange_of("code0"), keys.exchange_of("code0"), at, of_writes=True)
+    keys.teardown()
 
 
 FIRST: list[tuple[str, bool, dict[str, Any]]] = [
@@ -132,7 +145,7 @@ class Keys(RuleBasedStateMachine):
         self.made = dict(world.made)
         """The id and the secret of each key by its name in the model."""
         self.numbers = iter(range(1000))
-        self.both: str | None = None
+        self.about: str | None = None
 
     def teardown(self) -> None:
         self.travelled.stop()
@@ -141,21 +154,21 @@ class Keys(RuleBasedStateMachine):
 
     def requests(self, data: st.DataObject) -> tuple[Request, Request]:
         """Two requests: half of the time uses of one key or exchanges of one code, otherwise mostly about one key."""
-        self.both = data.draw(st.sampled_from([None, None, None, "first0", "first1", "first2", "code0", "code0"]))
-        if self.both is not None:
-            make = self.exchange if self.both.startswith("code") else self.use
+        self.about = data.draw(st.sampled_from([None, None, None, "first0", "first1", "first2", "code0", "code0"]))
+        if self.about is not None:
+            make = self.exchange if self.about.startswith("code") else self.use
             return make(data), make(data)
         kinds = st.sampled_from(
             [*[self.use] * 6, *[self.update] * 4, self.create, self.delete, self.rotate, self.exchange, self.of_bob]
         )
         one, other = data.draw(kinds), data.draw(kinds)
-        self.both = self.name(data)
+        self.about = self.name(data)
         return one(data), other(data)
 
     def name(self, data: st.DataObject) -> str:
         """A key, the same for both requests of most overlaps."""
-        if self.both is not None and data.draw(st.integers(0, 7)):
-            return self.both
+        if self.about is not None and data.draw(st.integers(0, 7)):
+            return self.about
         names = sorted(self.model.keys)
         return names[data.draw(NAMES) % len(names)] if names else "none"
 
@@ -184,10 +197,10 @@ class Keys(RuleBasedStateMachine):
         return outcome(reply)
 
     def exchange(self, data: st.DataObject) -> Request:
-        code, name = (
-            "code0" if self.both == "code0" else data.draw(st.sampled_from(["code0", "code1"])),
-            f"k{next(self.numbers)}",
-        )
+        return self.exchange_of("code0" if self.about == "code0" else data.draw(st.sampled_from(["code0", "code1"])))
+
+    def exchange_of(self, code: str) -> Request:
+        name = f"k{next(self.numbers)}"
         return Request(
             "exchange",
             {"code": code, "name": name},
@@ -213,6 +226,9 @@ class Keys(RuleBasedStateMachine):
         )
         if by_build:
             return Request("build", {"key": name}, lambda: self.built(name), lambda m: self.coarse(m, name))
+        return self.verification(name, action)
+
+    def verification(self, name: str, action: str) -> Request:
         body = {"key": self.made.get(name, ("", "x"))[1], "permissions": {"artifacts": [action]}}
         return Request(
             "use",
@@ -284,10 +300,11 @@ class Keys(RuleBasedStateMachine):
     @rule(data=st.data(), seconds=SECONDS, place=PLACES)
     def overlap(self, data: st.DataObject, seconds: int, place: tuple[int, bool]) -> None:
         self.wait(seconds)
-        one, other = self.requests(data)
         at, of_writes = place
-        got = overlapping(at, one.send, other.send, of_writes=of_writes)
-        self.take([one, other], [*got])
+        self.both(*self.requests(data), at, of_writes=of_writes)
+
+    def both(self, one: Request, other: Request, at: int, *, of_writes: bool) -> None:
+        self.take([one, other], [*overlapping(at, one.send, other.send, of_writes=of_writes)])
 
     def wait(self, seconds: int) -> None:
         self.clock.shift(timedelta(seconds=seconds))
