@@ -155,10 +155,10 @@ function savedText({ hits, untimedHits }) {
 function Change({ rate, before, period }) {
   if (rate === null) return `No tasks in ${period} days`;
   if (before === null) return `No tasks in the ${period} days before`;
-  const points = Math.abs(rate - before) * 100;
-  if (points < 0.05) return `As in the ${period} days before`;
+  const points = Math.round(Math.abs(rate - before) * 1000) / 10;
+  if (points === 0) return `As in the ${period} days before`;
   const isMore = rate > before;
-  return html`<b class=${isMore ? "better" : "worse"}>${isMore ? "▲" : "▼"} ${formats.tenths.format(points)} points ${isMore ? "more" : "less"}</b> than in the ${period} days before`;
+  return html`<b class=${isMore ? "better" : "worse"}>${isMore ? "▲" : "▼"} ${formats.tenths.format(points)} ${points === 1 ? "point" : "points"} ${isMore ? "more" : "less"}</b> than in the ${period} days before`;
 }
 
 /** How much more or less something is than in the period before, in percent, and whether more of it `isGood`. */
