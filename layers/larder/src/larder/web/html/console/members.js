@@ -13,7 +13,10 @@ function Members({ scope, user }) {
       ${scope.manages && html`<${Invite} scope=${scope} done=${members.reload} />`}
       <${Card}>
         <${MembersTable} people=${people} scope=${scope} user=${user} open=${setOpen} reload=${members.reload} />
-        ${scope.manages && html`<${Facts} rows=${Object.entries(ROLE_WORDS).map(([role, words]) => [ROLES[role], words])} />`}
+        ${scope.manages && html`<${Facts} rows=${[
+          ...Object.entries(ROLE_WORDS).map(([role, words]) => [ROLES[role], words]),
+          [ROLES.DEVELOPER, people.some(({ role }) => role === "DEVELOPER") && "The same as Member."],
+        ]} />`}
       <//>
       ${invitations.length > 0 && html`<${Card} title="Open invitations">
         <${InvitationsTable} rows=${invitations} scope=${scope} reload=${members.reload} />
