@@ -8,6 +8,7 @@ import pytest
 from larder import clock
 from larder.artifacts import rebuild_index, sweep
 from larder.artifacts.models import Totals
+from larder.artifacts.repository import allotments
 from larder.artifacts.repository.allotments import delete_with_allotment, draw, read_allotted, reconcile_allotment
 from larder.artifacts.repository.totals import add_to_totals, read_totals, totals_key, try_add_to_totals
 from larder.errors import StorageFull
@@ -128,6 +129,24 @@ def test_the_quota_of_an_owner_still_applies(option: SetOption, over_quota: str)
     assert count("ada", 60, quota_bytes=100) == Totals(size_bytes=60, artifacts=1)
     assert count("ada", 41, quota_bytes=100) is None
     assert count("bob", 101, quota_bytes=100) is None
+
+
+def test_an_upload_that_is_counted_while_another_draws_stays_within_the_quota_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read, others = allotments._read, [10 * MB]
+
+    def counted_after_the_read(owner: str) -> tuple[Item, Item]:
+        found = read(owner)
+        while others:
+            assert count(owner, others.pop(), quota_bytes=20 * MB) is not None
+        return found
+
+    assert count("ada", 60, quota_bytes=20 * MB) is not None
+    monkeypatch.setattr(allotments, "_read", counted_after_the_read)
+    # It needs more than is free. The other does not.
+    assert count("ada", 17 * MB, quota_bytes=20 * MB) is None
+    assert read_totals("ada") == Totals(size_bytes=10 * MB + 60, artifacts=2)
 
 
 def test_another_limit_takes_effect_at_once(option: SetOption) -> None:

@@ -12,7 +12,13 @@ storing anything (docs/decisions/quota.md).
 from collections.abc import Mapping
 
 from larder.artifacts.models import Totals
-from larder.artifacts.repository.totals import check_share, has_share, parse_totals, totals_key
+from larder.artifacts.repository.totals import (
+    check_share,
+    has_quota,
+    has_share,
+    parse_totals,
+    totals_key,
+)
 from larder.concurrency import attempts
 from larder.conditions import Condition, at_least, at_most, equals, exists, missing
 from larder.errors import StorageFull, TryAgain
@@ -68,6 +74,9 @@ def draw(
         if is_allotted:
             add = {**added, "allotted_bytes": grown_bytes, "free_bytes": grown_bytes - size_bytes}
             when = exists("allotted_bytes") & at_least(free_bytes=size_bytes - grown_bytes)
+            if quota_bytes is not None:
+                # Uploads that found enough bytes free may have been counted since the read.
+                when &= has_quota(size_bytes, quota_bytes)
             if share_bytes is not None:
                 when &= has_share(size_bytes, share_bytes)
             count = ARTIFACTS.update(*totals_key(owner), add=add, set_if_missing=due, when=when)

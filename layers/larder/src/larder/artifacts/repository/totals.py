@@ -94,7 +94,7 @@ def try_add_to_totals(
     if quota_bytes is not None:
         if size_bytes > quota_bytes:
             return None
-        when = missing("size_bytes") | at_most(size_bytes=quota_bytes - size_bytes)
+        when = has_quota(size_bytes, quota_bytes)
         if scoped:
             share_bytes = scoped_share(quota_bytes)
             check_share(Totals(), size_bytes, share_bytes)
@@ -148,6 +148,10 @@ def check_share(totals: Totals, size_bytes: int, share_bytes: int) -> None:
     """Raises ScopesFull if own scopes cannot take so many more bytes."""
     if totals.scoped_bytes + size_bytes > share_bytes:
         raise ScopesFull
+
+
+def has_quota(size_bytes: int, quota_bytes: int) -> Condition:
+    return missing("size_bytes") | at_most(size_bytes=quota_bytes - size_bytes)
 
 
 def has_share(size_bytes: int, share_bytes: int) -> Condition:
