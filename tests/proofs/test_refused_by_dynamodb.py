@@ -109,7 +109,9 @@ def test_readers_and_writers_of_one_team_lose_nothing(
     assert sum(sizes_stored.values()) <= quota
     assert read_totals(team.team.id) == Totals(size_bytes=sum(sizes_stored.values()), artifacts=len(sizes_stored))
     kept = {name: body for name, body in {**stored, **bodies}.items() if name in sizes_stored}
-    assert len(kept) == len(sizes_stored) == written["stored"] + len(stored)
+    assert len(kept) == len(sizes_stored)
+    # An upload whose reply is 503 can be stored: the client may repeat it.
+    assert 0 <= len(kept) - len(stored) - written["stored"] <= written["busy"]
     assert all(sizes_stored[name] == len(body) for name, body in kept.items())
 
 
